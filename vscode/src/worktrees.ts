@@ -78,8 +78,8 @@ export async function discardWorktree({ project, session }: ProjectSession): Pro
     if ((await confirm("discard the worktree with this work?", lossesDetail(losses), anyway)) !== anyway) return;
     done = await discard(true);
   }
-  const { ref, branch_kept } = done;
-  const text = `the worktree is discarded${branch_kept ? "; its branch stays, because another working tree has it checked out" : ""}`;
+  const { ref, branch_kept, cleanup_error: cleanup } = done;
+  const text = `the worktree is discarded${branch_kept ? "; its branch stays, because another working tree has it checked out" : ""}${cleanup ? `; its cleanup failed: ${cleanup}` : ""}`;
   if (!ref) return void inform(text);
   const [back, copy] = [`git branch NAME ${ref}`, "Copy Command"];
   if ((await inform(`${text}; its work is kept; bring it back with: ${back}`, copy)) === copy) await vscode.env.clipboard.writeText(back);

@@ -56,7 +56,7 @@ export class Beginnings {
   choose(beginning: Beginning, choices: Partial<Choices>): void {
     if (choices.agent) void this.state.update(agentKey, choices.agent);
     const { chosen, fork } = beginning;
-    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: true }) };
+    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }) };
     this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
   }
 
@@ -78,7 +78,7 @@ export async function newSessionOf({ about = "", chosen: { worktree, ...chosen }
   const folder = vscode.Uri.file(chosen.folder);
   const worktrees = !fork && repositoryOf(realPath(chosen.folder)) !== undefined;
   const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }) } };
-  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}${place.chosen.worktree ? ", in a git worktree of its own" : ""}. ${about}`;
+  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}${place.chosen.worktree === "yes" ? ", in a git worktree of its own" : ""}. ${about}`;
   const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
   const folders = all.length > 1 ? all : [];
   if (connection.state.is !== "ready") return { about, folders, agents: [], ...place };
@@ -102,5 +102,5 @@ export async function launch({ thread, fork, gates, turns }: Beginning, { folder
     ...(agent && { agent }), ...(mode && { permission_mode: mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
   };
   if (fork) return connection.request("continueSession", { ...params, session_id: fork.session, fork: true });
-  return connection.request("launchSession", { ...params, working_dir: folder, ...(worktree && { worktree }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+  return connection.request("launchSession", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
 }

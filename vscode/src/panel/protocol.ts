@@ -80,8 +80,8 @@ export interface NewSession {
 export interface Choices {
   /** The agent's working directory. */
   folder: string;
-  /** The agent works in a git worktree of its own. */
-  worktree?: boolean;
+  /** Whether the agent works in a git worktree of its own: "yes", "no", or empty as configured. */
+  worktree?: string;
   agent?: string;
   mode?: string;
   model?: string;

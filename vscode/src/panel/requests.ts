@@ -185,10 +185,10 @@ function begun(): RPCError {
   return new RPCError(ErrorCode.InvalidParams, "this session has started already");
 }
 
-function checked({ options, worktree, ...others }: Partial<Choices>): Partial<Choices> {
+function checked({ options, ...others }: Partial<Choices>): Partial<Choices> {
   for (const [name, value] of Object.entries({ ...others, ...options })) text(value, name);
-  if (worktree !== undefined && typeof worktree !== "boolean") throw wrong("worktree", "true or false");
-  return { ...others, ...(options && { options }), ...(worktree !== undefined && { worktree }) };
+  if (!["yes", "no", "", undefined].includes(others.worktree)) throw wrong("worktree", "yes, no or empty");
+  return { ...others, ...(options && { options }) };
 }
 
 function draftOf(given: Draft): Draft {

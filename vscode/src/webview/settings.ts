@@ -56,7 +56,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * the user has not chosen are the agent's defaults.
  */
 export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
-  const setting = (id: "folder" | "agent", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
+  const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
   const own = {
@@ -65,19 +65,17 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
     ...setting("agent", "Agent", agents.map(({ name, title, description }) => ({ id: name, name: title, description }))),
-    ...(worktrees ? [placeOf(chosen)] : []),
+    ...setting("worktree", "Place of work", worktrees ? places : []),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
 
-/** placeOf is the choice between the user's files and a worktree. */
-function placeOf({ worktree }: NewSession["chosen"]): Setting {
-  const values = [
-    { id: "project", name: "In the project", description: "The agent works on your files", group: "" },
-    { id: "worktree", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes", group: "" },
-  ];
-  return { id: "place", name: "Place of work", description: "", current: worktree ? "worktree" : "project", values, change: (value) => ({ worktree: value === "worktree" }) };
-}
+/** The places of work: whether the agent gets a git worktree. */
+const places = [
+  { id: "", name: "Default place", description: "In the project, unless the configuration gives new conversations a worktree" },
+  { id: "no", name: "In the project", description: "The agent works on your files" },
+  { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
+];
 
 function valueOf(value: Data): SettingValue {
   const id = stringOf(value["id"]) ?? "";

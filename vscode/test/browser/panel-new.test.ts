@@ -95,13 +95,13 @@ test("a new session can get a worktree: off at first, and only where there is a 
   });
   const place = inRepository.getByRole("combobox", { name: "Place of work" });
   await place.waitFor();
-  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model", "Place of work: In the project"]);
+  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model", "Place of work: Default place"]);
   await place.selectOption("In a worktree");
   await inRepository.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Place of work']")!.title.startsWith("Place of work: In a worktree"));
   await inRepository.screenshot({ path: `${pictures}new-worktree.png` });
   await place.selectOption("In the project");
   await inRepository.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
-  assert.deepEqual(await callsOf(inRepository, "panel.choose"), [{ worktree: true }, { worktree: false }]);
+  assert.deepEqual(await callsOf(inRepository, "panel.choose"), [{ worktree: "yes" }, { worktree: "no" }]);
   assert.deepEqual(problemsOf(inRepository), []);
 });
 

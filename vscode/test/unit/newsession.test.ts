@@ -27,8 +27,10 @@ interface Window {
   open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
-async function opened(t: test.TestContext): Promise<Window> {
+async function opened(t: test.TestContext, config = ""): Promise<Window> {
   const project = newProject();
+  mkdirSync(join(project.home, ".config", "duet"), { recursive: true });
+  writeFileSync(join(project.home, ".config", "duet", "config.toml"), config);
   const hub = startHub({}, project);
   t.after(async () => {
     await hub.end();
@@ -115,12 +117,12 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   const page = begin(folder);
   const offered = await newSession(page);
   assert.deepEqual([offered.worktrees, offered.chosen.worktree, offered.about.includes("worktree")], [true, undefined, false]);
-  await assert.rejects(page.request("panel.choose", { worktree: "yes" }), /worktree has to be true or false/);
-  await page.request("panel.choose", { worktree: true });
+  await assert.rejects(page.request("panel.choose", { worktree: "maybe" }), /worktree has to be yes, no or empty/);
+  await page.request("panel.choose", { worktree: "yes" });
   const chosen = await page.request<NewSession>("panel.choose", { agent: "demo" });
-  assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in a git worktree of its own")], [true, true], "another agent has it, too");
+  assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in a git worktree of its own")], ["yes", true], "another agent has it, too");
   assert.equal((await newSession(begin(folder))).chosen.worktree, undefined, "it is remembered for its own prompt only");
-  const fork = open({ title: "Fork", chosen: { folder, worktree: true }, fork: { session: "task-0001", chosen: { folder, agent: "demo" } } });
+  const fork = open({ title: "Fork", chosen: { folder, worktree: "yes" }, fork: { session: "task-0001", chosen: { folder, agent: "demo" } } });
   assert.deepEqual([(await newSession(fork)).worktrees, (await newSession(fork)).chosen.worktree], [undefined, undefined]);
 
   await page.request("panel.launch", { query: "quiet parser" });
@@ -139,6 +141,19 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   for (const path of ["guide.md", join(worktree!.dir, "top.txt")]) await page.request("panel.openFile", { path });
   assert.deepEqual(executed.map(([command, uri]) => [command, (uri as { fsPath: string }).fsPath]), [["vscode.open", join(working_dir, "guide.md")], ["vscode.open", join(worktree!.dir, "top.txt")]]);
   await assert.rejects(page.request("panel.openFile", { path: join(worktree!.dir, "..", "other", "a.txt") }), /is not in this workspace/);
+});
+
+test("the configuration says whether a new session gets a worktree, unless the user has chosen", async (t) => {
+  const { hub, open } = await opened(t, 'worktree = "conversation"\n');
+  addRepository(hub.project.folder);
+  const begin = async (worktree?: string): Promise<string | undefined> => {
+    const page = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "demo" } });
+    if (worktree !== undefined) await page.request("panel.choose", { worktree });
+    await page.request("panel.launch", { query: "quiet" });
+    await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
+    return hub.model.conversationOf({ thread_id: page.thread })!.worktree?.branch;
+  };
+  assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
 });
 
 test("a fork starts with its first prompt, and knows the conversation", async (t) => {
