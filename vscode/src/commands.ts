@@ -211,7 +211,7 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
   return of && which(of) ? of : undefined;
 }
 
-const noWorktree = "no conversation that has ended its work has a worktree";
+const noWorktree = "no conversation has a worktree, or the agent still works in it";
 
 /** pickSession asks for one of the sessions. none says that there are none. */
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean, none = "no such session"): Promise<ProjectSession | undefined> {
