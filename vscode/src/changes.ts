@@ -5,6 +5,7 @@ import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { inform } from "./messages";
+import { shownPath } from "./panel/files";
 import type { Project, Projects, ProjectSession } from "./projects";
 
 const changeScheme = "duet-change";
@@ -81,7 +82,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
       const place = { folder, session, file: snapshot.file_path };
       // A created or deleted file has an empty side.
-      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${short(nameOf(of.session), 40)})`);
+      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${shownPath(snapshot.file_path, of.session.working_dir)} (${short(nameOf(of.session), 40)})`);
       return;
     }
     await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}`, snapshots.map((snapshot) => [vscode.Uri.file(snapshot.file_path), ...sides(snapshot)]));
@@ -197,7 +198,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);
     const progress = progressOf(hunks);
-    vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "undecided" : progress}`, 5_000);
+    vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.session(session)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
   }
 
   /** placeHere reads the place from a URI, or from the active editor. */

@@ -19,6 +19,7 @@ import type { KeyChoice, Keys } from "./secrets";
 import type { Terminals } from "./terminals";
 import { openProject } from "./views";
 import type { OtherProjectsTree } from "./views";
+import { discardWorktree, hasWorktree, land, openWorktree } from "./worktrees";
 
 /** The parts of the extension that commands use. */
 export interface CommandContext {
@@ -44,9 +45,9 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       projects.start();
       context.attempt(async () => action(...args));
     });
-  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void> | void): vscode.Disposable =>
+  const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void> | void, none?: string): vscode.Disposable =>
     command(name, async (of?: unknown) => {
-      const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which));
+      const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which, none));
       if (chosen) await action(chosen);
     });
   const inProject = (name: string, action: (project: Project) => Promise<void> | void): vscode.Disposable =>
@@ -68,13 +69,16 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("continue", () => true, async (of) => (await panels.open(of)).focus()),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("rewind", ({ session }) => !isAlive(session), (of) => rewind(of, panels)),
+    ofSession("land", ({ session }) => hasWorktree(session) && !isAlive(session), (of) => land(of, panels), noWorktree),
+    ofSession("discardWorktree", ({ session }) => hasWorktree(session) && !isAlive(session), discardWorktree, noWorktree),
+    ofSession("openWorktree", ({ session }) => hasWorktree(session), openWorktree, noWorktree),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
     ofSession("rename", () => true, rename),
-    ofSession("delete", ({ session }) => !isAlive(session), deleteConversation),
+    ofSession("delete", ({ session }) => !isAlive(session), (of) => deleteConversation(of, panels)),
     inProject("setUpAgent", (project) => setUpAgent(project, () => void newSession(project, panels))),
     command("search", () => search(projects.all, (of) => panels.open(of))),
     command("revokeRules", async (of?: unknown) => {
@@ -126,9 +130,10 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
 }
 
 /** fork opens a panel whose first prompt continues a conversation in a new one. */
-async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
+async function fork(of: ProjectSession, panels: Panels): Promise<void> {
+  const { project, session } = of;
   const name = nameOf(session);
-  const chosen = forkChoices(session);
+  const chosen = forkChoices(of);
   const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`;
   await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
 }
@@ -170,7 +175,7 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
     panel = project && (await newSession(project, panels, undefined, panels.beside));
   }
   if (!panel) return;
-  const { text, content } = selected(editor, panel.folder);
+  const { text, content } = selected(editor, panel.folders);
   panel.view.reveal();
   panel.insert(text, content);
   panel.focus();
@@ -206,10 +211,13 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
   return of && which(of) ? of : undefined;
 }
 
-async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
+const noWorktree = "no conversation has a worktree, or the agent still works in it";
+
+/** pickSession asks for one of the sessions. none says that there are none. */
+async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean, none = "no such session"): Promise<ProjectSession | undefined> {
   const items = projects.sessions.filter(which).map((of) => ({ label: nameOf(of.session), description: describe(of.session, Date.now()), of }));
   if (items.length === 0) {
-    void inform("no such session");
+    void inform(none);
     return undefined;
   }
   return (await vscode.window.showQuickPick(items, { title: "Which session?" }))?.of;

@@ -2,11 +2,13 @@
 import { relative } from "node:path";
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
-import { confirm, inform } from "./messages";
+import { confirm, inform, listed, warn } from "./messages";
 import type { Panels } from "./panel/panel";
 import type { Choices } from "./panel/protocol";
+import { kindOf } from "./projects";
 import type { Project, ProjectSession } from "./projects";
 import type { Result } from "./protocol";
+import { discardWorktree, hasWorktree, land } from "./worktrees";
 
 type Hit = Result<"searchConversations">["hits"][number];
 type Rule = Result<"getRules">["rules"][number];
@@ -23,23 +25,33 @@ export async function rename({ project, session }: ProjectSession): Promise<void
   if (title !== undefined) await project.connection.request("updateSessionTitle", { session_id: session.id, title: title.trim() });
 }
 
-/** Deletes a conversation, after the user has confirmed it. */
-export async function deleteConversation({ project, session }: ProjectSession): Promise<void> {
+/** Deletes a conversation with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
+export async function deleteConversation(of: ProjectSession, panels: Panels): Promise<void> {
+  const { project, session } = of;
   const remove = "Delete";
-  const detail = "Its messages, questions and recorded changes are deleted. Your files stay as they are. This cannot be undone.";
+  const detail = `Its messages, questions and recorded changes are deleted${hasWorktree(session) ? ", and its worktree" : ""}. Your files stay as they are. This cannot be undone.`;
   const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
-  if (pressed === remove) await project.connection.request("session.delete", { session_id: session.id });
+  if (pressed !== remove) return;
+  try {
+    const { worktree } = await project.connection.request("session.delete", { session_id: session.id });
+    if (worktree) void inform(`the conversation is deleted; its worktree stays: ${worktree}`);
+  } catch (error) {
+    if (kindOf(error) !== "would_lose_work") throw error;
+    const [bring, discard] = ["Land…", "Discard Worktree…"];
+    const next = await warn(`"${nameOf(session)}" was not deleted: its worktree has work that is not landed. Land or discard it first.`, bring, discard);
+    if (next === bring) await land(of, panels);
+    else if (next === discard) await discardWorktree(of);
+  }
 }
 
-/** The choices of a fork, as its conversation has them. Permissions do not carry over. */
-export function forkChoices({ agent, working_dir: folder, permission_mode, requested_model: model, requested_options: options }: ProjectSession["session"]): Choices {
+/** The choices of a fork, as its conversation has them. Permissions do not carry over. Without its worktree, a conversation continues in the project. */
+export function forkChoices({ project, session }: ProjectSession): Choices {
+  const { agent, working_dir, permission_mode, requested_model: model, requested_options: options, worktree } = session;
+  const folder = worktree?.gone ? project.folder.uri.fsPath : working_dir;
   return { folder, agent, mode: permission_mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
 }
 
 type Rewound = Result<"session.rewind">;
-
-/** The most files that a dialog lists. */
-const mostFiles = 15;
 
 /**
  * Goes back to before a turn of a conversation, which the user chooses: the files become as they were, and a panel
@@ -65,7 +77,7 @@ export async function rewind({ project, session }: ProjectSession, panels: Panel
   const name = nameOf(session);
   const { fork_from: from, prompt } = preview;
   const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The conversation as it was stays, too.`;
-  const chosen = forkChoices(session);
+  const chosen = forkChoices({ project, session });
   await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { session: from, chosen } }) });
 }
 
@@ -86,12 +98,11 @@ function files(n: number): string {
 /** rewindDetail lists the files that a rewind restores and leaves. */
 function rewindDetail({ checkpoint, files, more }: Rewound, folder: string): string {
   if (!checkpoint) return "The files before it are not recorded, or no longer, so they stay as they are. Checkpoints need git, and can be disabled in your configuration.";
-  const lines = files.slice(0, mostFiles).map(({ path, change, left, added, removed }) => {
+  const lines = files.map(({ path, change, left, added, removed }) => {
     const what = left === "edited" ? "stays, edited since" : left ? "stays, others changed it" : change === "deleted" ? "is deleted" : "is restored";
     return `${relative(folder, path)}: ${what}${left ? "" : ` (+${added} -${removed})`}`;
   });
-  const others = files.length - lines.length + more;
-  return [...lines, ...(others > 0 ? [`and ${others} more`] : [])].join("\n") || "No file has changed since.";
+  return listed(lines, more) || "No file has changed since.";
 }
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses. */

@@ -4,6 +4,7 @@ import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
 import { transcript } from "./hub/transcript";
 import type { Item } from "./hub/transcript";
+import { shownPath } from "./panel/files";
 import type { Project, Projects, ProjectSession } from "./projects";
 
 const scheme = "duet";
@@ -48,15 +49,15 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
   }
 
-  /** Shows a file before and after a change in the diff editor. */
-  async openDiff(path: string, { before, after, is }: Change): Promise<void> {
+  /** Shows a file before and after a change of a conversation in the diff editor. */
+  async openDiff(path: string, folder: string, { before, after, is }: Change): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
       const uri = vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: JSON.stringify({ kind, id, at: Date.now() }) });
       this.sides.set(uri.toString(), text);
       return uri;
     };
-    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${vscode.workspace.asRelativePath(path)} (${changeWords[is]})`);
+    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${shownPath(path, folder)} (${changeWords[is]})`);
   }
 
   dispose(): void {

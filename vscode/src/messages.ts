@@ -1,6 +1,6 @@
 // Messages in VS Code's notifications. All of the extension goes through here: a text of an agent or of the hub is no link there.
 import * as vscode from "vscode";
-import { short, unlinked } from "./hub/groups";
+import { short, unlinked, visible } from "./hub/groups";
 
 /** Shows a message. Resolves with the button that the user pressed. */
 export function inform(text: string, ...buttons: string[]): Thenable<string | undefined> {
@@ -20,6 +20,15 @@ export function fail(text: string, ...buttons: string[]): Thenable<string | unde
 /** Asks the user in a dialog, which holds up the window. Resolves with the button that the user pressed. */
 export function confirm(text: string, detail: string, ...buttons: string[]): Thenable<string | undefined> {
   return vscode.window.showWarningMessage(`Duet: ${unlinked(text)}`, { modal: true, ...(detail !== "" && { detail }) }, ...buttons);
+}
+
+/** The most lines of a list in a dialog. */
+const mostLines = 15;
+
+/** Lists lines in a dialog: the first ones, and how many more there are. */
+export function listed(lines: readonly string[], more = 0, most = mostLines): string {
+  const others = Math.max(0, lines.length - most) + more;
+  return [...lines.slice(0, most).map(visible), ...(others > 0 ? [`and ${others} more`] : [])].join("\n");
 }
 
 /** A link of a notice: its words, and the command that it runs. */

@@ -215,9 +215,14 @@ export async function pickProject(projects: Projects, clicked?: vscode.Uri): Pro
   return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
 }
 
+/** The data of an error of the hub. undefined: it has none, or is not an error of the hub. */
+export function dataOf(error: unknown): ({ kind?: string } & Record<string, unknown>) | undefined {
+  return error instanceof ResponseError ? (error.data as { kind?: string } & Record<string, unknown> | undefined) : undefined;
+}
+
 /** The kind of an error of the hub. undefined: it has none, or is not an error of the hub. */
 export function kindOf(error: unknown): string | undefined {
-  return error instanceof ResponseError ? (error.data as { kind?: string } | undefined)?.kind : undefined;
+  return dataOf(error)?.kind;
 }
 
 /** Shows a not_trusted error, with a button that grants trust. Returns false for any other error. */

@@ -1,7 +1,7 @@
 // The lists of the side bar: the sessions, the questions, and the sessions of other projects.
 import * as vscode from "vscode";
 import { basename } from "node:path";
-import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statusWords } from "./hub/groups";
+import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { choicesOf, detailsOf, titleOf } from "./hub/questions";
@@ -11,6 +11,7 @@ import { confirm } from "./messages";
 import { keyChoices } from "./secrets";
 import type { Keys, OpenKeyRequest } from "./secrets";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
+import { hasWorktree } from "./worktrees";
 
 /**
  * Gives each row of a list a command of its own without arguments. VS Code forgets the arguments of a row's command when
@@ -106,13 +107,13 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const [icon, colour] = icons[group];
     const item = new vscode.TreeItem(nameOf(session));
     item.id = session.thread_id;
-    const worktree = worktreeOf(session.working_dir, projectRoot(project.folder.uri.fsPath));
-    item.description = [describe(session, Date.now()), ...(worktree ? [`in ${worktree}`] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    const where = whereWords({ project, session });
+    item.description = [describe(session, Date.now()), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     const background = backgroundOf(session);
-    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
+    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : [])].join(" ");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${where ? `, ${where}` : ""}` };
     item.command = { command: openCommand(session.thread_id), title: "Open Conversation" };
     return item;
   }
@@ -156,6 +157,13 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     this.view.dispose();
     this.changed.dispose();
   }
+}
+
+/** The branch of a session's worktree, or the name of another worktree that it works in. Empty: it works in the project's folder. */
+function whereWords({ project, session: { worktree, working_dir } }: ProjectSession): string {
+  if (worktree) return worktree.gone ? `${visible(worktree.branch)} is gone` : `on ${visible(worktree.branch)}`;
+  const name = worktreeOf(working_dir, projectRoot(project.folder.uri.fsPath));
+  return name ? `in ${name}` : "";
 }
 
 function openCommand(thread: string): string {

@@ -1,4 +1,5 @@
 // Stands for the module vscode in unit tests: a test gives the user's answers, and reads what was shown.
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -7,8 +8,11 @@ type Item = { label: string };
 /** The user's next answers. An input box takes a text, a message the label of a button, a list the labels of its items. */
 export const answers: Array<string | string[] | undefined> = [];
 
-/** What was shown: the title or text, and the labels. */
-export const shown: Array<{ text: string; labels: string[] }> = [];
+/** What was shown: the title or text, the labels, and the detail of a dialog. */
+export const shown: Array<{ text: string; labels: string[]; detail?: string }> = [];
+
+/** The commands that were executed, with their arguments. */
+export const executed: unknown[][] = [];
 
 /** The settings, by their names without a section. */
 export const settings: Record<string, unknown> = {};
@@ -53,7 +57,12 @@ export const window = {
     const fits = items.filter(({ label }) => [chosen].flat().includes(label));
     return Promise.resolve(canPickMany ? fits : fits[0]);
   },
-  showWarningMessage: (text: string, ...labels: unknown[]): Promise<unknown> => Promise.resolve(next(text, labels.filter((label) => typeof label === "string"))),
+  showWarningMessage: (text: string, ...given: unknown[]): Promise<unknown> => {
+    const answer = next(text, given.filter((label) => typeof label === "string"));
+    const { detail } = (given[0] ?? {}) as { detail?: string };
+    if (detail !== undefined) shown.at(-1)!.detail = detail;
+    return Promise.resolve(answer);
+  },
   showInformationMessage: (text: string, ...labels: string[]): Promise<unknown> => {
     if (labels.length > 0) return Promise.resolve(next(text, labels));
     shown.push({ text, labels });
@@ -70,6 +79,27 @@ export const window = {
   },
 };
 
+export const commands = { executeCommand: (...given: unknown[]): Promise<void> => Promise.resolve(void executed.push(given)) };
+
+/** The texts in the clipboard, the last one at the end. */
+export const copied: string[] = [];
+
+export const env = { clipboard: { writeText: (text: string): Promise<void> => Promise.resolve(void copied.push(text)) } };
+
+export class Position {
+  constructor(
+    readonly line: number,
+    readonly character: number,
+  ) {}
+}
+
+export class Range {
+  constructor(
+    readonly start: Position,
+    readonly end: Position,
+  ) {}
+}
+
 export const ProgressLocation = { Notification: 15 };
 
 export const Uri = {
@@ -81,6 +111,7 @@ export const ViewColumn = { Active: -1, Beside: -2 };
 
 export const workspace = {
   isTrusted: true,
+  fs: { stat: ({ fsPath }: { fsPath: string }) => stat(fsPath) },
   getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
   getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
   onDidChangeConfiguration: event("onDidChangeConfiguration"),

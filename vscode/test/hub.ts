@@ -1,7 +1,7 @@
 // Starts the built duet-rpc for tests. Each test has its own project, home and state directory.
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { devNull, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { findBinary } from "../src/hub/binary";
@@ -25,6 +25,21 @@ export function newProject(name = "project"): TestProject {
   mkdirSync(home);
   const env: NodeJS.ProcessEnv = { PATH: process.env["PATH"], HOME: home, DUET_STATE_HOME: join(top, "state"), DUET_RPC_BIN: duetBinary, TMPDIR: process.env["TMPDIR"] };
   return { folder, home, env };
+}
+
+/** Runs git in a folder. Returns what it prints. */
+export function git(folder: string, ...args: string[]): string {
+  const env = { PATH: process.env["PATH"], GIT_CONFIG_GLOBAL: devNull, GIT_CONFIG_SYSTEM: devNull };
+  return execFileSync("git", ["-C", folder, ...args], { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+}
+
+/** Makes a git repository with one commit of a folder's files. */
+export function addRepository(folder: string): void {
+  git(folder, "init", "--quiet", "--initial-branch=main");
+  git(folder, "config", "user.name", "User");
+  git(folder, "config", "user.email", "user@localhost");
+  git(folder, "add", ".");
+  git(folder, "commit", "--quiet", "--allow-empty", "--message=first");
 }
 
 /** removeProject stops the daemons of the project and of others in its state directory, and removes all files. */

@@ -77,6 +77,11 @@ export function statusWords(session: Session): string {
   return session.ahead === undefined ? session.status.replace("_", " ") : "works, and a prompt is queued";
 }
 
+/** The branch of a conversation's worktree, as a sentence. */
+export function worktreeWords({ branch, gone }: NonNullable<Session["worktree"]>): string {
+  return gone ? `The worktree of ${visible(branch)} is gone: a fork continues in the project's folder` : `In a worktree on the branch ${visible(branch)}`;
+}
+
 /** The name of a session: its title, else the beginning of its prompt. */
 export function nameOf(session: Session): string {
   const name = session.title || session.conversation_title || session.summary || session.query;

@@ -113,7 +113,9 @@ export class ProjectModel {
     const { type, data } = event;
     switch (type) {
       case "conversation_updated":
-        return; // it does not change the lists
+        if (data["subtype"] !== "worktree") return; // others do not change the lists
+        this.everythingChanged = true; // forks share the worktree
+        break;
       case "new_approval":
       case "approval_resolved":
         this.questionsChanged = true;

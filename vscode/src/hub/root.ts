@@ -102,6 +102,14 @@ export function listOthers(program: string, folder: string, open: readonly strin
   });
 }
 
+/** The top of the git repository that a folder is in. undefined: it is in none. */
+export function repositoryOf(folder: string, exists: (path: string) => boolean = existsSync): string | undefined {
+  for (let at = folder; ; at = dirname(at)) {
+    if (exists(join(at, ".git"))) return at;
+    if (dirname(at) === at) return undefined;
+  }
+}
+
 /** The name of the git worktree that a session works in. undefined: it works in the project's own directory. */
 export function worktreeOf(workingDirectory: string | undefined, root: string): string | undefined {
   if (!workingDirectory || workingDirectory === root) return undefined;

@@ -31,6 +31,11 @@ export function isInside(folder: string, path: string): boolean {
   return way !== ".." && !way.startsWith(`..${sep}`) && way !== path;
 }
 
+/** The path of a file for the user: relative to the workspace, or to the folder of its conversation if that is outside, such as a worktree. */
+export function shownPath(path: string, folder: string): string {
+  return isInside(folder, path) && !vscode.workspace.getWorkspaceFolder(vscode.Uri.file(path)) ? relative(folder, path) : vscode.workspace.asRelativePath(path);
+}
+
 function openPaths(folder: string): string[] {
   return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs).flatMap(({ input }) => {
     if (!(input instanceof vscode.TabInputText) || input.uri.scheme !== "file" || !isInside(folder, input.uri.fsPath)) return [];
@@ -81,28 +86,37 @@ function globTest(pattern: string): (path: string) => boolean {
 /** A document and what is selected in it. */
 type Selected = Pick<vscode.TextEditor, "document" | "selection">;
 
+/**
+ * The folders whose files a prompt names by relative paths: that of the agent. If that is in a worktree, also the same
+ * folder of the project, for whose files duet-rpc gives the agent those of the worktree.
+ */
+export type PromptFolders = readonly [agents: string, projects?: string];
+
 /** The selection as text for the prompt, such as "@a.ts#L3-5", and as content with the selected lines, saved or not. Without a selection: the whole file. */
-export function selected({ document, selection }: Selected, folder: string): { text: string; content: PromptContent[] } {
+export function selected({ document, selection }: Selected, folders: PromptFolders): { text: string; content: PromptContent[] } {
   const { uri } = document;
   const isFile = uri.scheme === "file";
-  const name = isFile ? (nameIn(folder, uri) ?? uri.fsPath) : uri.path.slice(uri.path.lastIndexOf("/") + 1);
+  const name = isFile ? (nameIn(folders, uri) ?? uri.fsPath) : uri.path.slice(uri.path.lastIndexOf("/") + 1);
   if (selection.isEmpty && isFile) return { text: `@${name} `, content: [{ type: "resource_link", uri: uri.toString(), name }] };
   const lines = linesOf(selection, "#L");
   const text = document.getText(selection.isEmpty ? undefined : selection);
   return { text: `@${name}${lines} `, content: [{ type: "resource", resource: { uri: `${uri.toString()}${lines}`, mimeType: "text/plain", text } }] };
 }
 
-/** What a prompt can refer to by itself. undefined: the setting is off, or the editor shows no file of the workspace in the folder. */
-export function contextOf({ document: { uri }, selection }: Selected, folder: string): EditorContext | undefined {
-  const name = uri.scheme === "file" && vscode.workspace.getWorkspaceFolder(uri) ? nameIn(folder, uri) : undefined;
+/** What a prompt can refer to by itself. undefined: the setting is off, or the editor shows no file of the workspace or the worktree in the folders. */
+export function contextOf({ document: { uri }, selection }: Selected, folders: PromptFolders): EditorContext | undefined {
+  const [agents, projects] = folders;
+  const isKnown = vscode.workspace.getWorkspaceFolder(uri) !== undefined || (projects !== undefined && nameIn([agents], uri) !== undefined);
+  const name = uri.scheme === "file" && isKnown ? nameIn(folders, uri) : undefined;
   if (name === undefined || !vscode.workspace.getConfiguration("duet", uri).get("editorContext", true)) return undefined;
   return { label: `${name.slice(name.lastIndexOf("/") + 1)}${linesOf(selection, ":")}`, reference: `@${name}${linesOf(selection, "#L")}` };
 }
 
-/** nameIn returns a file's path in a folder. undefined: it is elsewhere, possibly behind a symbolic link. */
-function nameIn(folder: string, { fsPath }: vscode.Uri): string | undefined {
-  const [root, path] = [realPath(folder), realPath(fsPath)];
-  return isInside(root, path) ? relative(root, path).split(sep).join("/") : undefined;
+/** nameIn returns a file's path in the first folder that has it. undefined: it is elsewhere, possibly behind a symbolic link. */
+function nameIn(folders: PromptFolders, { fsPath }: vscode.Uri): string | undefined {
+  const path = realPath(fsPath);
+  const root = folders.map((folder) => folder && realPath(folder)).find((folder) => folder && isInside(folder, path));
+  return root && relative(root, path).split(sep).join("/");
 }
 
 /** linesOf returns the numbers of the selected lines. A selection that ends before the first character of a line does not include that line. */

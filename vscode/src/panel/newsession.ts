@@ -1,6 +1,7 @@
 // Sessions that the first prompt of their panel starts: new ones, and forks.
 import * as vscode from "vscode";
 import { demo } from "../agents";
+import { realPath, repositoryOf } from "../hub/root";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
 import type { Choices, NewSession, PromptContent } from "./protocol";
@@ -55,7 +56,7 @@ export class Beginnings {
   choose(beginning: Beginning, choices: Partial<Choices>): void {
     if (choices.agent) void this.state.update(agentKey, choices.agent);
     const { chosen, fork } = beginning;
-    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder };
+    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }) };
     this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
   }
 
@@ -73,12 +74,14 @@ export class Beginnings {
 }
 
 /** What a page shows of a beginning. Requests the agents and their settings, if the hub is ready. */
-export async function newSessionOf({ about = "", chosen, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+export async function newSessionOf({ about = "", chosen: { worktree, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
   const folder = vscode.Uri.file(chosen.folder);
-  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}. ${about}`;
+  const worktrees = !fork && repositoryOf(realPath(chosen.folder)) !== undefined;
+  const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }) } };
+  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}${place.chosen.worktree === "yes" ? ", in a git worktree of its own" : ""}. ${about}`;
   const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
   const folders = all.length > 1 ? all : [];
-  if (connection.state.is !== "ready") return { about, folders, agents: [], chosen };
+  if (connection.state.is !== "ready") return { about, folders, agents: [], ...place };
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
   const configured = vscode.workspace.getConfiguration("duet", folder).get("agent", "");
   const remembered = available.some(({ name }) => name === lastAgent) ? lastAgent : "";
@@ -87,11 +90,11 @@ export async function newSessionOf({ about = "", chosen, fork }: Beginning, { co
   if (agent !== "" && !agents.some(({ name }) => name === agent)) agents.push({ name: agent, title: agent, description: "" });
   // Without its settings, the agent can still get a prompt, or say why not.
   const description = agent === "" ? undefined : await connection.request("agent.describe", { agent }).catch(() => undefined);
-  return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), chosen: { ...chosen, agent } };
+  return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
 }
 
 /** Starts a session with its first prompt. */
-export async function launch({ thread, fork, gates, turns }: Beginning, { folder, agent, mode, model, options }: Choices, { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"launchSession">> {
+export async function launch({ thread, fork, gates, turns }: Beginning, { folder, worktree, agent, mode, model, options }: Choices, { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"launchSession">> {
   // A fork keeps the options of its conversation, so an empty one must be sent there.
   const set = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => fork || value !== ""));
   const params = {
@@ -99,5 +102,5 @@ export async function launch({ thread, fork, gates, turns }: Beginning, { folder
     ...(agent && { agent }), ...(mode && { permission_mode: mode }), ...(model && { model }), ...(Object.keys(set).length > 0 && { options: set }),
   };
   if (fork) return connection.request("continueSession", { ...params, session_id: fork.session, fork: true });
-  return connection.request("launchSession", { ...params, working_dir: folder, ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+  return connection.request("launchSession", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
 }

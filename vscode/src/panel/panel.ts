@@ -1,14 +1,16 @@
 // The panels of a window: one for each conversation, in an editor tab or in the side bar.
 import { randomBytes, randomUUID } from "node:crypto";
+import { join, relative } from "node:path";
 import * as vscode from "vscode";
 import { groupOf, nameOf, short } from "../hub/groups";
 import type { GroupId } from "../hub/groups";
 import type { Session } from "../hub/model";
+import { realPath, repositoryOf } from "../hub/root";
 import type { Project, Projects, ProjectSession } from "../projects";
 import { Bridge } from "./bridge";
 import type { PanelHandlers } from "./bridge";
 import { contextOf } from "./files";
-import type { ActiveEditor } from "./files";
+import type { ActiveEditor, PromptFolders } from "./files";
 import { messageHtml, pageHtml } from "./html";
 import type { Beginning, Beginnings } from "./newsession";
 import type { EditorContext, PromptContent } from "./protocol";
@@ -91,6 +93,14 @@ export class Panel implements vscode.Disposable {
     return this.beginning?.chosen.folder ?? this.session?.working_dir ?? this.project.folder.uri.fsPath;
   }
 
+  /** The folders whose files its prompts name. */
+  get folders(): PromptFolders {
+    const { session = this.project.model.session(this.beginning?.fork?.session ?? ""), folder } = this;
+    const worktree = session?.worktree;
+    const top = worktree && !worktree.gone && repositoryOf(realPath(this.project.folder.uri.fsPath));
+    return top ? [folder, join(top, relative(worktree.dir, folder))] : [folder];
+  }
+
   /**
    * Asks the hub whether the first prompt still has to start the conversation. A window may end, or lose its hub, before
    * it learns of the start.
@@ -133,7 +143,7 @@ export class Panel implements vscode.Disposable {
 
   /** What its prompts refer to by themselves. */
   get context(): EditorContext | undefined {
-    return this.editor && contextOf(this.editor, this.folder);
+    return this.editor && contextOf(this.editor, this.folders);
   }
 
   insert(text: string, content: PromptContent[] = []): void {

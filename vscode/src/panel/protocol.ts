@@ -69,6 +69,8 @@ export interface NewSession {
   onlyDemo?: boolean;
   /** The agents to choose from. Empty: they are unknown, or the user has no choice. */
   agents: Array<{ name: string; title: string; description: string }>;
+  /** The session can get a git worktree of its own. */
+  worktrees?: boolean;
   /** The modes of the chosen agent, and what it reported last. undefined: unknown. */
   description?: Result<"agent.describe">;
   chosen: Choices;
@@ -78,6 +80,8 @@ export interface NewSession {
 export interface Choices {
   /** The agent's working directory. */
   folder: string;
+  /** Whether the agent works in a git worktree of its own: "yes", "no", or empty as configured. */
+  worktree?: string;
   agent?: string;
   mode?: string;
   model?: string;
@@ -133,7 +137,7 @@ export interface PanelMethods {
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

@@ -6,6 +6,7 @@ import type { Changes } from "../changes";
 import type { Documents } from "../documents";
 import { wholeOfParts, wholeOfPatch } from "../hub/changes";
 import { wholeQuestions } from "../hub/model";
+import type { Session } from "../hub/model";
 import { choicesOf } from "../hub/questions";
 import { showUntrusted } from "../projects";
 import type { Project, Projects } from "../projects";
@@ -42,8 +43,10 @@ const longestPrompt = 20_000;
 export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, onError }: RequestParts): PanelHandlers {
   const { project, thread } = panel;
   const { connection } = project;
+  /** The last session, if there is one and it can be asked for. */
+  const session = async (): Promise<Session | undefined> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session : panel.session);
   /** The working directory of the agent. */
-  const folder = async (): Promise<string> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session.working_dir : panel.folder);
+  const folder = async (): Promise<string> => (await session())?.working_dir ?? panel.folder;
   const newSession = async (): Promise<NewSession | undefined> => panel.beginning && newSessionOf(panel.beginning, project, projects, beginnings.agent);
   const history = async (): Promise<string[]> => {
     if (connection.state.is !== "ready") return [];
@@ -97,11 +100,13 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
     "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
     "panel.context": () => panel.context ?? null,
-    "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folder).content : [] }),
+    "panel.readContext": () => ({ content: panel.context ? selected(panel.editor!, panel.folders).content : [] }),
     "panel.openFile": async ({ path, line, column }) => {
       const inFolder = await folder();
       const file = resolve(inFolder, text(path, "path"));
-      if (!isInside(inFolder, file) && !(vscode.workspace.workspaceFolders ?? []).some(({ uri }) => isInside(uri.fsPath, file))) {
+      const { worktree } = (await session()) ?? {}; // its top may be above the folder
+      const allowed = [inFolder, ...(worktree ? [worktree.dir] : []), ...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri.fsPath)];
+      if (!allowed.some((one) => isInside(one, file))) {
         throw new RPCError(ErrorCode.InvalidParams, `${path} is not in this workspace: open it by File: Open File… if you trust it`);
       }
       const position = new vscode.Position(Math.max(0, whole(line, "line") - 1), Math.max(0, whole(column, "column") - 1));
@@ -118,15 +123,17 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       return null;
     },
     "panel.openDiff": async ({ path, before, after }) => {
-      const file = resolve(await folder(), text(path, "path"));
-      await documents.openDiff(file, wholeOfParts(await readText(file), before === null ? "" : text(before, "before"), text(after, "after")));
+      const inFolder = await folder();
+      const file = resolve(inFolder, text(path, "path"));
+      await documents.openDiff(file, inFolder, wholeOfParts(await readText(file), before === null ? "" : text(before, "before"), text(after, "after")));
       return null;
     },
     "panel.openPatch": async ({ path, patch }) => {
-      const file = resolve(await folder(), text(path, "path"));
+      const inFolder = await folder();
+      const file = resolve(inFolder, text(path, "path"));
       const change = wholeOfPatch(await readText(file), text(patch, "patch"));
       if (!change) throw new RPCError(ErrorCode.InvalidParams, `${path} has other text by now, which the change does not fit`);
-      await documents.openDiff(file, change);
+      await documents.openDiff(file, inFolder, change);
       return null;
     },
     "panel.openChanges": async ({ path }) => {
@@ -180,6 +187,7 @@ function begun(): RPCError {
 
 function checked({ options, ...others }: Partial<Choices>): Partial<Choices> {
   for (const [name, value] of Object.entries({ ...others, ...options })) text(value, name);
+  if (!["yes", "no", "", undefined].includes(others.worktree)) throw wrong("worktree", "yes, no or empty");
   return { ...others, ...(options && { options }) };
 }
 

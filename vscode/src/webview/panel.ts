@@ -111,7 +111,8 @@ export class Panel implements Actions {
     host.on("event", (params) => {
       this.conversation.apply(params);
       this.announcer.event(params);
-      if (refreshing.has(params.event.type)) this.refresh();
+      const { type, data } = params.event;
+      if (refreshing.has(type) || (type === "conversation_updated" && data["subtype"] === "worktree")) this.refresh();
       this.changed();
     });
     // The agents of a new session are known once duet-rpc is ready.

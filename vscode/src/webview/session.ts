@@ -1,8 +1,8 @@
 // The head of a panel: the title of the conversation, its agent, its state and its usage.
-import { backgroundWords, visible } from "../hub/groups";
+import { backgroundWords, visible, worktreeWords } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
-import { button, make, setText } from "./dom";
+import { button, icon, make, setText } from "./dom";
 import { continuePrompt, interruptionReason } from "./interruption";
 import type { Interruption } from "./interruption";
 import { objectsOf, stringOf } from "./json";
@@ -29,6 +29,8 @@ export interface Session {
   /** The titles of the agent's background tasks. Empty while it works on a prompt. */
   background: string[];
   questions: number;
+  /** The git worktree of the conversation. undefined: it has none. */
+  worktree: SessionState["worktree"];
   /** The state of the gates, as text. Empty: there are none. */
   gates: string;
   tokens: number;
@@ -57,6 +59,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     silent: runs.silent,
     background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
+    worktree: known?.worktree,
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
     contextUsed: number("context_used", known?.effective_context_tokens),
@@ -138,6 +141,9 @@ export class Head {
   private readonly gates = make("span", { class: "gates" });
   private readonly usage = make("span", { class: "usage" });
   private readonly context = make("progress", { class: "context", is: { "aria-label": "Context used", max: "100" } });
+  private readonly branch = make("span", { class: "branch" });
+  private readonly ofWorktree: HTMLButtonElement[];
+  private readonly worktree: HTMLElement;
   private readonly interrupt: HTMLButtonElement;
   private readonly ofConversation: HTMLElement[];
 
@@ -149,24 +155,32 @@ export class Head {
       button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     ];
+    this.ofWorktree = [
+      button({ class: "text-button", label: "Land…", tip: "Bring the changes to your branch", press: () => actions.command("duet.land") }),
+      button({ class: "text-button", label: "Discard…", tip: "Delete the worktree and its branch", press: () => actions.command("duet.discardWorktree") }),
+      button({ class: "text-button", label: "Open in New Window", tip: "Open the worktree in a new window", press: () => actions.command("duet.openWorktree") }),
+    ];
+    this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree);
     const [changes, fork, rewind, facts] = this.ofConversation;
     this.element = make(
       "header",
       { class: "head" },
       make("div", { class: "head-line" }, this.title, this.interrupt, changes, rewind, fork),
       facts,
+      this.worktree,
     );
   }
 
   /** Shows a title alone, because the conversation does not exist yet. */
   updateNew(title: string): void {
     this.updateTitle(title, true);
-    this.interrupt.hidden = true;
+    this.interrupt.hidden = this.worktree.hidden = true;
   }
 
   update(title: string, session: Session, now: number): void {
     this.updateTitle(title, false);
     const state = stateWords(session, now);
+    this.updateWorktree(session);
     setText(this.agent, session.agent);
     setText(this.state, state.text);
     this.element.dataset["state"] = state.id;
@@ -185,6 +199,16 @@ export class Head {
     this.context.hidden = share === 0;
     if (this.context.value !== share) this.context.value = share;
     this.context.title = contextSize > 0 ? `Context: ${thousands(contextUsed)} of ${thousands(contextSize)} tokens (${share} %)` : "";
+  }
+
+  private updateWorktree({ worktree, working }: Session): void {
+    this.worktree.hidden = worktree === undefined;
+    if (!worktree) return;
+    setText(this.branch, worktree.gone ? worktreeWords(worktree) : worktree.branch);
+    this.branch.title = visible(worktree.gone ? worktree.dir : `${worktreeWords(worktree)}: ${worktree.dir}`);
+    for (const element of this.ofWorktree) element.hidden = worktree.gone === true;
+    const [land, discard] = this.ofWorktree;
+    land!.disabled = discard!.disabled = working; // the hub refuses them then
   }
 
   private updateTitle(title: string, isNew: boolean): void {

@@ -55,8 +55,8 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * The settings of a session that has not started. What its agent reported last was about another session, so values that
  * the user has not chosen are the agent's defaults.
  */
-export function newSettingsOf({ folders, agents, description, chosen }: NewSession): Setting[] {
-  const setting = (id: "folder" | "agent", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
+export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
+  const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
   const own = {
@@ -65,9 +65,17 @@ export function newSettingsOf({ folders, agents, description, chosen }: NewSessi
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
     ...setting("agent", "Agent", agents.map(({ name, title, description }) => ({ id: name, name: title, description }))),
+    ...setting("worktree", "Place of work", worktrees ? places : []),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
+
+/** The places of work: whether the agent gets a git worktree. */
+const places = [
+  { id: "", name: "Default place", description: "In the project, unless the configuration gives new conversations a worktree" },
+  { id: "no", name: "In the project", description: "The agent works on your files" },
+  { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
+];
 
 function valueOf(value: Data): SettingValue {
   const id = stringOf(value["id"]) ?? "";

@@ -84,6 +84,27 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   assert.deepEqual(problemsOf(page), []);
 });
 
+test("a new session can get a worktree: off at first, and only where there is a repository", async () => {
+  const page = await pages.open({ prepare: newSession });
+  await page.getByRole("combobox", { name: "Agent" }).waitFor();
+  assert.equal(await page.getByRole("combobox", { name: "Place of work" }).count(), 0);
+  const inRepository = await pages.open({ prepare: newSession, height: 500 });
+  await inRepository.evaluate(() => {
+    window.host.start.newSession!.worktrees = true;
+    window.host.notify("panel.connection", { is: "ready" });
+  });
+  const place = inRepository.getByRole("combobox", { name: "Place of work" });
+  await place.waitFor();
+  assert.deepEqual(await selects(inRepository), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model", "Place of work: Default place"]);
+  await place.selectOption("In a worktree");
+  await inRepository.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Place of work']")!.title.startsWith("Place of work: In a worktree"));
+  await inRepository.screenshot({ path: `${pictures}new-worktree.png` });
+  await place.selectOption("In the project");
+  await inRepository.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
+  assert.deepEqual(await callsOf(inRepository, "panel.choose"), [{ worktree: "yes" }, { worktree: "no" }]);
+  assert.deepEqual(problemsOf(inRepository), []);
+});
+
 test("a session that cannot start says why, and its prompt stays in the box, also after a reload", async () => {
   const page = await pages.open({
     prepare: (host) => {

@@ -1,6 +1,8 @@
 // The session around a transcript: settings, states, loading, what a screen reader gets and what the keyboard reaches.
 import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import type { FakeHost } from "./pages/panelhost";
 import { callsOf, problemsOf, startPages, tell } from "./panelpage";
 import type { PanelPages } from "./panelpage";
@@ -8,6 +10,7 @@ import { scene } from "./scene";
 
 declare const window: { host: FakeHost };
 
+const pictures = fileURLToPath(new URL("../pictures/", import.meta.url));
 let pages: PanelPages;
 
 before(async () => {
@@ -60,6 +63,41 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
 });
+
+for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
+  test(`the head has the branch of a worktree, and its commands, until it is gone, ${theme}`, async () => {
+    const page = await pages.open({ prepare: scene, theme, width });
+    const head = page.getByRole("banner");
+    const worktree = head.getByRole("group", { name: "Worktree" });
+    await head.getByText("waits for your answer").waitFor();
+    assert.equal(await worktree.isVisible(), false);
+    await page.evaluate(() => {
+      window.host.session = { ...window.host.session, worktree: { branch: "duet/accept-comments", dir: "/home/alice/.local/state/duet/worktrees/accept-comments" } };
+      window.host.event("agent_session", {});
+    });
+    await worktree.getByText("duet/accept-comments", { exact: true }).waitFor();
+    const land = worktree.getByRole("button", { name: "Land…" });
+    assert.deepEqual([await land.isDisabled(), await worktree.getByRole("button", { name: "Discard…" }).isDisabled()], [true, true], "while the agent works");
+    await worktree.getByRole("button", { name: "Open in New Window" }).click();
+    await tell(page, "session_status_changed", { state: "completed" });
+    await page.waitForFunction(() => [...document.querySelectorAll("button")].some(({ textContent, disabled }) => textContent === "Land…" && !disabled));
+    await mkdir(pictures, { recursive: true });
+    await page.screenshot({ path: `${pictures}worktree-${theme}.png` });
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+    await land.click();
+    await worktree.getByRole("button", { name: "Discard…" }).click();
+    await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.command").length === 3);
+    assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.openWorktree" }, { command: "duet.land" }, { command: "duet.discardWorktree" }]);
+    await page.evaluate(() => {
+      window.host.session = { ...window.host.session, worktree: { ...(window.host.session["worktree"] as object), gone: true } };
+      window.host.event("conversation_updated", { event_type: "system", role: "system", subtype: "worktree", message_id: "sys-1", content: "The worktree of duet/accept-comments was discarded." });
+    });
+    await worktree.getByText("The worktree of duet/accept-comments is gone: a fork continues in the project's folder").waitFor();
+    assert.equal(await worktree.getByRole("button").count(), 0);
+    await page.screenshot({ path: `${pictures}worktree-gone-${theme}.png` });
+    assert.deepEqual(problemsOf(page), []);
+  });
+}
 
 test("an agent that goes on by itself works without a prompt, is told of, and is interrupted", async () => {
   const page = await pages.open();

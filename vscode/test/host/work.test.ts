@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
+import { addRepository } from "../hub";
 import { addWriterAgent } from "../writeragent";
 import { eventually, openWindow } from "./vscode";
 
@@ -116,4 +117,66 @@ def test_items_count():
   await command("Notifications: Clear All Notifications");
   await picture("changes");
   assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
+});
+
+test("an agent works in a worktree: its branch and its files are shown, and its changes are landed and discarded", async (t) => {
+  const { page, project, row, notification, panel, openViews, command, pick, picture } = await openWindow((end) => t.after(end), {
+    agent: "writer",
+    prepare: (project) => {
+      addWriterAgent(project);
+      mkdirSync(join(project.folder, "docs"));
+      writeFileSync(join(project.folder, "docs", "cart.txt"), "one\n");
+      addRepository(project.folder);
+    },
+  });
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  const send = async (text: string, content: string): Promise<void> => {
+    await prompt.fill(`${text}\n${JSON.stringify({ "docs/cart.txt": content })}`);
+    await prompt.press("Enter");
+  };
+  const mine = (): string => readFileSync(join(project.folder, "docs", "cart.txt"), "utf8");
+  await openViews();
+  await command("Duet: New Session");
+  await panel.getByRole("combobox", { name: "Place of work" }).selectOption("In a worktree");
+  await panel.getByText("Your first prompt starts a session in project, in a git worktree of its own.").waitFor();
+  await picture("worktree-new");
+  await send("Fill the cart", "one\ntwo\n");
+  const worktree = panel.getByRole("group", { name: "Worktree" });
+  await worktree.getByText(/^duet\/fill-the-cart/).waitFor();
+  await panel.getByRole("link", { name: "docs/cart.txt" }).click();
+  await page.locator(".editor-instance .view-line").filter({ hasText: "two" }).waitFor();
+  assert.equal(mine(), "one\n");
+  await command("Duet: Show Changes");
+  await pick("Fill the cart");
+  await page.locator(".tab.active").filter({ hasText: /^docs\/cart\.txt \(Fill the cart/ }).waitFor();
+
+  await page.locator(".tab").filter({ hasText: /^Fill the cart/ }).click();
+  await worktree.getByRole("button", { name: "Open in New Window" }).waitFor();
+  await picture("worktree");
+  const opened = page.context().waitForEvent("page");
+  await worktree.getByRole("button", { name: "Open in New Window" }).click();
+  const fresh = await opened;
+  assert.match(decodeURIComponent(fresh.url()), /folder=.*\/worktrees\/.*fill-the-cart/);
+  await fresh.close();
+  await worktree.getByRole("button", { name: "Land…" }).click();
+  await pick("Merge");
+  await notification("landed on main: 1 commit, 1 file").waitFor();
+  assert.equal(mine(), "one\ntwo\n");
+
+  await send("Fill it more", "one\ntwo\nthree\n");
+  await panel.getByText("I wrote").nth(1).waitFor();
+  await row("Done").click();
+  await row(/on duet\/fill-the-cart/).click({ button: "right" });
+  await page.locator(".monaco-menu .action-label", { hasText: "Land…" }).waitFor();
+  await picture("worktree-menu");
+  await page.locator(".monaco-menu .action-label", { hasText: "Discard Worktree…" }).click();
+  const dialog = page.locator(".monaco-dialog-box").filter({ hasText: "1 changed file that is not committed:" });
+  await dialog.waitFor();
+  await picture("worktree-discard");
+  await dialog.getByRole("button", { name: "Discard", exact: true }).click();
+  await notification("git branch NAME refs/duet/").getByText("Copy Command").waitFor();
+  await row(/duet\/fill-the-cart.* is gone/).waitFor();
+  await panel.getByText(/The worktree of duet\/fill-the-cart.* is gone/).waitFor();
+  await picture("worktree-gone");
+  assert.equal(mine(), "one\ntwo\n");
 });

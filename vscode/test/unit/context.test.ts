@@ -34,12 +34,12 @@ function workspace(t: test.TestContext): string {
 test("a prompt refers to the file in the active editor, and to the lines that are selected in it", (t) => {
   const project = join(workspace(t), "project");
   const path = join(project, "src", "panel.ts");
-  assert.deepEqual(contextOf(editorOf(path), project), { label: "panel.ts", reference: "@src/panel.ts" });
-  assert.deepEqual(selected(editorOf(path), project).content, [{ type: "resource_link", uri: `file://${path}`, name: "src/panel.ts" }]);
+  assert.deepEqual(contextOf(editorOf(path), [project]), { label: "panel.ts", reference: "@src/panel.ts" });
+  assert.deepEqual(selected(editorOf(path), [project]).content, [{ type: "resource_link", uri: `file://${path}`, name: "src/panel.ts" }]);
   const lines = editorOf(path, { from: 45, to: 90, character: 0 });
-  assert.deepEqual(contextOf(lines, project), { label: "panel.ts:46-90", reference: "@src/panel.ts#L46-90" }, "the last line has no selected character");
-  assert.deepEqual(selected(lines, project).content, [{ type: "resource", resource: { uri: `file://${path}#L46-90`, mimeType: "text/plain", text: "the selected lines" } }]);
-  assert.equal(contextOf(editorOf(path, { from: 4, to: 4, character: 9 }), project)?.label, "panel.ts:5");
+  assert.deepEqual(contextOf(lines, [project]), { label: "panel.ts:46-90", reference: "@src/panel.ts#L46-90" }, "the last line has no selected character");
+  assert.deepEqual(selected(lines, [project]).content, [{ type: "resource", resource: { uri: `file://${path}#L46-90`, mimeType: "text/plain", text: "the selected lines" } }]);
+  assert.equal(contextOf(editorOf(path, { from: 4, to: 4, character: 9 }), [project])?.label, "panel.ts:5");
 });
 
 test("it refers to no file outside of the folder, nor to what is no file, nor to anything if the setting is off", (t) => {
@@ -47,7 +47,7 @@ test("it refers to no file outside of the folder, nor to what is no file, nor to
   const project = join(top, "project");
   symlinkSync(join(top, "secret.txt"), join(project, "link.txt"));
   symlinkSync(project, join(top, "same"));
-  const of = (path: string, folder = project, over = {}): string | undefined => contextOf(editorOf(path, undefined, over), folder)?.label;
+  const of = (path: string, folder = project, over = {}): string | undefined => contextOf(editorOf(path, undefined, over), [folder])?.label;
   const file = join(project, "src", "panel.ts");
   assert.equal(of(file), "panel.ts");
   assert.equal(of(file, join(top, "same")), "panel.ts", "the folder by another name");
@@ -57,6 +57,19 @@ test("it refers to no file outside of the folder, nor to what is no file, nor to
   for (const scheme of ["untitled", "git", "duet", "vscode-userdata"]) assert.equal(of(file, project, { scheme }), undefined, scheme);
   settings["editorContext"] = false;
   assert.equal(of(file), undefined);
+});
+
+test("in a worktree, a prompt names the files of the worktree, and those of the same folder of the project", (t) => {
+  const top = workspace(t);
+  const [project, worktree] = [join(top, "project"), join(top, "worktree")];
+  mkdirSync(join(worktree, "src"), { recursive: true });
+  writeFileSync(join(worktree, "src", "panel.ts"), "");
+  const of = (path: string, folders: readonly [string, string?]): string | undefined => contextOf(editorOf(path), folders)?.reference;
+  const [theirs, mine] = [join(worktree, "src", "panel.ts"), join(project, "src", "panel.ts")];
+  assert.deepEqual([of(theirs, [worktree, project]), of(mine, [worktree, project])], ["@src/panel.ts", "@src/panel.ts"]);
+  assert.deepEqual([of(theirs, [join(worktree, "src"), join(project, "src")]), of(mine, [join(worktree, "src"), join(project, "src")])], ["@panel.ts", "@panel.ts"]);
+  assert.equal(selected(editorOf(mine), [worktree, project]).text, "@src/panel.ts ");
+  assert.deepEqual([of(join(top, "secret.txt"), [worktree, project]), of(mine, [worktree]), of(theirs, [worktree])], [undefined, undefined, undefined]);
 });
 
 test("the active editor stays the same while a panel has the focus, until its tab is closed", async (t) => {

@@ -13,6 +13,8 @@ import type { Project, ProjectSession } from "../../src/projects";
 import { answers, shown } from "../fakevscode";
 import { newProject, removeProject, startHub } from "../hub";
 
+const noPanels = {} as unknown as Panels;
+
 async function opened(t: TestContext, config = ""): Promise<{ of: Project } & Omit<ReturnType<typeof startHub>, "end"> & { launch: (query: string) => Promise<ProjectSession> }> {
   const project = newProject();
   if (config !== "") {
@@ -54,10 +56,10 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no conversation contains "elephant"', 1]);
 
   answers.push(undefined);
-  await deleteConversation(one);
+  await deleteConversation(one, noPanels);
   assert.equal(model.sessions.length, 2);
   answers.push("Delete");
-  await deleteConversation(one);
+  await deleteConversation(one, noPanels);
   assert.match(shown.at(-1)!.text, /delete the conversation "quiet walrus"\?/);
   await until("the end of it", () => model.sessions.length === 1);
 });

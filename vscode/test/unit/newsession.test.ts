@@ -1,8 +1,9 @@
 // Panels whose first prompt starts a session, against the built duet-rpc: a page stands on the other side of a channel.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
+import { pathToFileURL } from "node:url";
 import type { Memento, WebviewPanel } from "vscode";
 import { Drafts } from "../../src/panel/drafts";
 import { Beginnings } from "../../src/panel/newsession";
@@ -15,8 +16,8 @@ import type { NewSession, PanelStart } from "../../src/panel/protocol";
 import type { Project, Projects } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
-import { settings, Uri } from "../fakevscode";
-import { newProject, removeProject, startHub } from "../hub";
+import { executed, openFolders, settings, Uri, window } from "../fakevscode";
+import { addRepository, newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
 interface Window {
@@ -26,8 +27,10 @@ interface Window {
   open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
-async function opened(t: test.TestContext): Promise<Window> {
+async function opened(t: test.TestContext, config = ""): Promise<Window> {
   const project = newProject();
+  mkdirSync(join(project.home, ".config", "duet"), { recursive: true });
+  writeFileSync(join(project.home, ".config", "duet", "config.toml"), config);
   const hub = startHub({}, project);
   t.after(async () => {
     await hub.end();
@@ -59,7 +62,7 @@ async function opened(t: test.TestContext): Promise<Window> {
     const moved: Project[] = [];
     const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), onError } as unknown as RequestParts;
     const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
-      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {} }, handlers: (of: Panel) => handlersOf(of, parts), onError,
+      window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {}, get current() { return window.activeTextEditor; } }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
     const transport: RPCTransport = { send: (message) => send(toHost, message), onMessage: (handler) => (toPage.add(handler), () => toPage.delete(handler)) };
@@ -99,6 +102,58 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   assert.ok(page.notified.includes("event"), "its events reach the page");
   assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
   await assert.rejects(page.request("panel.launch", { query: "twice" }), /has started already/);
+});
+
+test("a new session gets a worktree if that is chosen, for this prompt alone; its files are those of the worktree", async (t) => {
+  const { hub, beginnings, open } = await opened(t);
+  const folder = join(hub.project.folder, "docs");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "guide.md"), "");
+  writeFileSync(join(hub.project.folder, "top.txt"), "");
+  const begin = (folder: string): ReturnType<Window["open"]> => open({ title: "New session", chosen: { folder, agent: "demo" } });
+  const newSession = async (page: ReturnType<Window["open"]>): Promise<NewSession> => (await page.request<PanelStart>("panel.start")).newSession!;
+  assert.equal((await newSession(begin(folder))).worktrees, undefined, "without a repository");
+  addRepository(hub.project.folder);
+  const page = begin(folder);
+  const offered = await newSession(page);
+  assert.deepEqual([offered.worktrees, offered.chosen.worktree, offered.about.includes("worktree")], [true, undefined, false]);
+  await assert.rejects(page.request("panel.choose", { worktree: "maybe" }), /worktree has to be yes, no or empty/);
+  await page.request("panel.choose", { worktree: "yes" });
+  const chosen = await page.request<NewSession>("panel.choose", { agent: "demo" });
+  assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in a git worktree of its own")], ["yes", true], "another agent has it, too");
+  assert.equal((await newSession(begin(folder))).chosen.worktree, undefined, "it is remembered for its own prompt only");
+  const fork = open({ title: "Fork", chosen: { folder, worktree: "yes" }, fork: { session: "task-0001", chosen: { folder, agent: "demo" } } });
+  assert.deepEqual([(await newSession(fork)).worktrees, (await newSession(fork)).chosen.worktree], [undefined, undefined]);
+
+  await page.request("panel.launch", { query: "quiet parser" });
+  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
+  const { worktree, working_dir } = hub.model.conversationOf({ thread_id: page.thread })!;
+  assert.deepEqual([worktree!.branch, working_dir, beginnings.of(page.thread)], ["duet/quiet-parser", join(worktree!.dir, "docs"), undefined]);
+  const { files } = await page.request<{ files: Array<{ path: string; uri: string }> }>("panel.findFiles", { query: "guide" });
+  assert.deepEqual(files, [{ path: "guide.md", uri: pathToFileURL(join(working_dir, "guide.md")).href }]);
+  openFolders.push(hub.project.folder);
+  t.after(() => void (openFolders.length = 0, window.activeTextEditor = undefined));
+  for (const path of [join(folder, "guide.md"), join(working_dir, "guide.md"), join(hub.project.folder, "top.txt")]) {
+    window.activeTextEditor = { document: { uri: Uri.file(path) }, selection: { isEmpty: true, start: { line: 0, character: 0 }, end: { line: 0, character: 0 } } };
+    assert.deepEqual(await page.request("panel.context"), path.endsWith("top.txt") ? null : { label: "guide.md", reference: "@guide.md" }, path);
+  }
+  executed.length = 0;
+  for (const path of ["guide.md", join(worktree!.dir, "top.txt")]) await page.request("panel.openFile", { path });
+  assert.deepEqual(executed.map(([command, uri]) => [command, (uri as { fsPath: string }).fsPath]), [["vscode.open", join(working_dir, "guide.md")], ["vscode.open", join(worktree!.dir, "top.txt")]]);
+  await assert.rejects(page.request("panel.openFile", { path: join(worktree!.dir, "..", "other", "a.txt") }), /is not in this workspace/);
+});
+
+test("the configuration says whether a new session gets a worktree, unless the user has chosen", async (t) => {
+  const { hub, open } = await opened(t, 'worktree = "conversation"\n');
+  addRepository(hub.project.folder);
+  const begin = async (worktree?: string): Promise<string | undefined> => {
+    const page = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "demo" } });
+    if (worktree !== undefined) await page.request("panel.choose", { worktree });
+    await page.request("panel.launch", { query: "quiet" });
+    await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
+    return hub.model.conversationOf({ thread_id: page.thread })!.worktree?.branch;
+  };
+  assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
 });
 
 test("a fork starts with its first prompt, and knows the conversation", async (t) => {
