@@ -256,3 +256,72 @@ func gitIn(t *testing.T, dir string) func(args ...string) string {
 		return string(out)
 	}
 }
+
+// One prompt has several agents; one result is chosen, and the others are discarded.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	agent, err := fastProgram()
+	require.NoError(t, err)
+	s.agents("[agents.other]\ntitle = \"Other\"\ndriver = \"acp\"\ncommand = [\"" + agent + "\", \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\" }\n" +
+		"[[gates]]\nname = \"demo\"\ncommand = [\"test\", \"-e\", \"demo.txt\"]\n")
+	git := gitIn(t, s.root)
+	run := func(args ...string) string {
+		t.Helper()
+		out, problem, err := s.commandIn(s.root, args...)
+		require.NoError(t, err, problem)
+		return out + problem
+	}
+	refused := func(want string, args ...string) {
+		t.Helper()
+		_, problem, err := s.commandIn(s.root, args...)
+		require.Error(t, err)
+		assert.Contains(t, problem, want)
+	}
+	refused("run git init and make a commit", "prompt", "--yes", "--agents", "scripted,other", "hello")
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	refused("2 to 10 agents", "prompt", "--yes", "--agents", "scripted", "hello")
+	refused("nosuch", "prompt", "--yes", "--agents", "scripted,nosuch", "hello")
+	refused("no prompt had several agents", "attempts")
+	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
+
+	said := run("prompt", "--yes", "--agents", "scripted,other", "--title", "Fix", "--gate", "demo", "hello")
+	assert.Contains(t, said, "task-0001 · agent scripted · duet/fix-scripted")
+	assert.Contains(t, said, "task-0002 · agent other · duet/fix-other")
+	assert.Contains(t, said, "allowed by --yes")
+	assert.Regexp(t, `task-0001 +scripted.* +completed +passed +1 +\+1 -0 `, said)
+	assert.Regexp(t, `task-0002 +other.* +completed +passed +1 +\+1 -0 `, said)
+	assert.Contains(t, said, "choose one with: duet-rpc choose task-0001")
+	assert.Contains(t, run("attempts", "--patch"), "+++ b/demo.txt\n@@ -0,0 +1 @@\n+Turn 1: hello\n")
+	assert.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
+
+	run("prompt", "--continue", "task-0001", "--yes", "again")
+	said = run("choose", "task-0002", "--squash", "--message", "Fix it")
+	assert.Contains(t, said, "landed on main: 1 commit, 1 file")
+	assert.Regexp(t, `discarded task-000\d · scripted; its work is kept: git branch NAME refs/duet/discarded/fix-scripted`, said)
+	assert.Equal(t, "Fix it", strings.TrimSpace(git("log", "-1", "--format=%s")))
+	assert.Contains(t, git("show", "refs/duet/discarded/fix-scripted:demo.txt"), "again")
+	assert.Regexp(t, `scripted.*the worktree was discarded`, run("attempts"))
+
+	// Questions are asked one at a time; an attempt that still works is interrupted after a question.
+	p := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
+	for range 2 {
+		p.sees("Allow? ")
+		p.keys("y")
+	}
+	p.sees("choose one with")
+	assert.Equal(t, 0, p.status())
+	working := s.talk(t, "prompt", "-c", "quiet stream:1000000@1") // the last one, task-0005
+	working.sees("agent other")
+	refused("nothing was landed, because other attempts still work (task-0006): run `duet-rpc choose task-0004` on a terminal, or add --yes", "choose", "task-0004")
+	assert.Contains(t, run("choose", "--yes", "task-0004"), "discarded task-0006 · other")
+	slow := s.talk(t, "prompt", "--agents", "scripted,other", "quiet stream:1000000@1")
+	slow.sees("agent other")
+	refused("task-0007 still works: wait for its end", "choose", "task-0007")
+	require.NoError(t, slow.cmd.Process.Signal(os.Interrupt))
+	slow.sees("interrupting all")
+	assert.Equal(t, 130, slow.status())
+}

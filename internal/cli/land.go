@@ -41,19 +41,15 @@ Whatever was landed before is not landed again.
 `
 
 func newLand(s *settings) *cobra.Command {
-	var squash, rebase, patch bool
 	params := protocol.LandParams{}
+	var method func() protocol.LandMethod
 	cmd := &cobra.Command{
 		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short:   "Bring the changes in a conversation's worktree to your branch",
 		Long:    landHelp + hubStatusHelp,
 		Example: "  duet-rpc land\n  duet-rpc land task-0003 --squash --message \"Fix the parser\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for method, given := range map[protocol.LandMethod]bool{"squash": squash, "rebase": rebase, "patch": patch} {
-				if given {
-					params.Method = method
-				}
-			}
+			params.Method = method()
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, err := worktreeSession(ctx, c, args)
 				if err != nil {
@@ -72,6 +68,13 @@ func newLand(s *settings) *cobra.Command {
 			})
 		},
 	}
+	method = landFlags(cmd, &params)
+	return cmd
+}
+
+// landFlags adds the flags about how a worktree is landed. method returns the chosen method.
+func landFlags(cmd *cobra.Command, params *protocol.LandParams) (method func() protocol.LandMethod) {
+	var squash, rebase, patch bool
 	f := cmd.Flags()
 	f.BoolVar(&squash, "squash", false, "make one commit of all changes")
 	f.BoolVar(&rebase, "rebase", false, "repeat each commit on your branch, without a merge commit")
@@ -79,7 +82,17 @@ func newLand(s *settings) *cobra.Command {
 	f.StringVar(&params.Into, "into", "", "land on `BRANCH` (default: the one that was checked out when it began)")
 	f.StringVarP(&params.Message, "message", "m", "", "the message of the new commit (default: a plain one)")
 	cmd.MarkFlagsMutuallyExclusive("squash", "rebase", "patch")
-	return cmd
+	return func() protocol.LandMethod {
+		switch {
+		case squash:
+			return "squash"
+		case rebase:
+			return "rebase"
+		case patch:
+			return "patch"
+		}
+		return ""
+	}
 }
 
 func land(ctx context.Context, c *client.Client, session protocol.Session, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {

@@ -75,7 +75,8 @@ type promptOptions struct {
 	dirs             []string
 	yes, deny, last  bool
 	steer            bool  // a working agent gets the prompt at once, if it can
-	worktree         *bool // nil: as configured
+	worktree         *bool    // nil: as configured
+	agents           []string // for several attempts
 	fork             bool  // start another conversation from the session from
 	answer           decisionFlags
 	timeout          time.Duration
@@ -104,6 +105,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
 	f.StringVar(&o.title, "title", "", "call the conversation `TITLE`")
 	worktreeFlag(cmd, &o.worktree)
+	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
@@ -123,9 +125,12 @@ func newPromptCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
-	for _, name := range []string{"agent", "cwd", "title", "add-dir", "worktree"} { // flags of a new conversation
+	for _, name := range []string{"agent", "agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new conversation
 		cmd.MarkFlagsMutuallyExclusive("continue", name)
 		cmd.MarkFlagsMutuallyExclusive("last", name)
+	}
+	for _, name := range []string{"agent", "model", "option", "output-schema", "output-last-message"} { // of one agent
+		cmd.MarkFlagsMutuallyExclusive("agents", name)
 	}
 	return cmd
 }
@@ -137,6 +142,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 		o.from = "last"
 	case o.from == chosen && !canTalk(s):
 		return errors.New("--continue needs an id here: there is no terminal to choose a conversation on; `duet-rpc session list` lists them")
+	}
+	if len(args) == 0 && canTalk(s) && len(o.agents) > 0 {
+		return errors.New("--agents needs a prompt in the arguments: several agents cannot talk in one terminal")
 	}
 	if len(args) == 0 && canTalk(s) && !cmd.Flags().Changed("output-schema") && !cmd.Flags().Changed("output-last-message") && !cmd.Flags().Changed("gate") {
 		if err := o.with.Read(cmd, s, nil); err != nil {
@@ -166,6 +174,9 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	}
 	if o.dirs, err = fullDirectories(o.dirs); err != nil {
 		return err
+	}
+	if len(o.agents) > 0 {
+		return runAttempts(cmd, s, o, text)
 	}
 	return runPrompt(cmd, s, o, text)
 }

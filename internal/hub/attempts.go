@@ -181,13 +181,16 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 	if err != nil {
 		return c, err
 	}
+	if _, err := h.findWorktree(ctx, spec.Run); err != nil {
+		return c, err
+	}
 	others := slices.DeleteFunc(all, func(s domain.Session) bool { return s.Thread.ID == chosen.Thread.ID || h.lostWorktree(s.Thread) })
 	working, err := h.stillWorking(ctx, others)
 	if err != nil {
 		return c, err
 	}
 	if len(working) > 0 && !spec.Interrupt {
-		return c, domain.Errorf(domain.KindBadState, "%s still work: wait for their end, or have them interrupted", strings.Join(working, " and "))
+		return c, domain.Errorf(domain.KindBadState, "other attempts still work (%s): wait for their end, or have them interrupted", strings.Join(working, ", "))
 	}
 	if c.Landed, err = h.Land(ctx, spec.LandSpec); err != nil {
 		return c, err

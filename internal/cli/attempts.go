@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+const agentsUsage = "send the prompt to several agents, each in a worktree of its own: `NAME[=MODEL],...`"
+
+// attemptAgents reads the names and models of --agents.
+func attemptAgents(list []string, mode string) (agents []protocol.AttemptAgent, err error) {
+	for _, text := range list {
+		name, model, _ := strings.Cut(text, "=")
+		if name == "" {
+			return nil, fmt.Errorf("--agents: %q has no agent's name: write claude,codex or claude=MODEL,claude=OTHER", strings.Join(list, ","))
+		}
+		agents = append(agents, protocol.AttemptAgent{Agent: name, Model: model, PermissionMode: mode})
+	}
+	return agents, nil
+}
+
+// runAttempts runs one prompt with several agents to their end, and compares the results.
+func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
+	agents, err := attemptAgents(o.agents, o.set.mode)
+	if err != nil {
+		return err
+	}
+	if o.worktree != nil && !*o.worktree {
+		return errors.New("--agents needs a worktree for each agent: leave out --worktree=false")
+	}
+	if o.cwd, err = fullPath(o.cwd); err != nil {
+		return err
+	}
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
+	h, err := openAttended(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ctx, c := h.Context(), h.Client
+	params := map[string]any{"query": text, "agents": agents, "timeout_ms": o.timeout.Milliseconds()}
+	hubclient.AddSettings(params, map[string]string{"title": o.title, "working_dir": o.cwd}, nil)
+	o.with.Into(params)
+	if err := errors.Join(o.budget.Into(params), o.gates.Into(params)); err != nil {
+		return err
+	}
+	if len(o.dirs) > 0 {
+		params["additional_directories"] = o.dirs
+	}
+	launched, _, err := hubclient.Call[protocol.LaunchAttemptsResult](ctx, c, "session.launchAttempts", params)
+	if err != nil {
+		return turn.InWords(err)
+	}
+	var sessions []protocol.Session
+	for _, l := range launched.Sessions {
+		session, _, err := hubclient.SessionState(ctx, c, l.SessionID)
+		if err != nil {
+			return turn.InWords(err)
+		}
+		sessions = append(sessions, session)
+		view.Note(term.Line(session.TaskID + " · agent " + session.Agent + " · " + protocol.Value(session.Worktree).Branch))
+	}
+	options := attending(ctx, s, h.Interrupts)
+	options.Yes, options.Deny = o.yes, o.deny
+	sessions, interrupted, err := turn.AttendAll(ctx, c, view, sessions, options)
+	if err != nil {
+		return turn.InWords(err)
+	}
+	if err := showAttempts(ctx, cmd, s, c, sessions[0].ID, false); err != nil {
+		return turn.InWords(err)
+	}
+	switch {
+	case interrupted:
+		return exitStatus(term.Status)
+	case !slices.ContainsFunc(sessions, func(s protocol.Session) bool { return s.Status == hubclient.Completed }):
+		return exitStatus(1)
+	}
+	return nil
+}
+
+const attemptsHelp = `Compare the attempts of several agents at one prompt (duet-rpc prompt --agents): how each
+ended, its gates, what it changed since the common commit, its working time and cost.
+Without SESSION they are those of the last prompt that had several.
+`
+
+func newAttempts(s *settings) *cobra.Command {
+	var patch bool
+	cmd := &cobra.Command{
+		Use: "attempts [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short:   "Compare the attempts of several agents at one prompt",
+		Long:    attemptsHelp + hubStatusHelp,
+		Example: "  duet-rpc attempts\n  duet-rpc attempts task-0003 --patch",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				id, err := attemptOf(ctx, c, args)
+				if err != nil {
+					return err
+				}
+				return showAttempts(ctx, cmd, s, c, id, patch)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&patch, "patch", "p", false, "also show the changes of each")
+	return cmd
+}
+
+// attemptOf returns the session that the arguments name, by default the last one that is one of several
+// attempts.
+func attemptOf(ctx context.Context, c *client.Client, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": 200})
+	if err != nil {
+		return "", err
+	}
+	for _, s := range list.Sessions {
+		if s.Attempts != "" {
+			return s.ID, nil
+		}
+	}
+	return "", errors.New("no prompt had several agents: duet-rpc prompt --agents NAME,NAME TEXT")
+}
+
+// showAttempts prints a comparison.
+func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, id string, patch bool) error {
+	r, raw, err := hubclient.Call[protocol.AttemptsResult](ctx, c, "session.attempts", protocol.AttemptsParams{SessionID: id, Patch: patch})
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return term.Raw(cmd.OutOrStdout(), raw)
+	}
+	withGates := slices.ContainsFunc(r.Attempts, func(a protocol.Attempt) bool { return a.Gates != nil })
+	columns := []string{"TASK", "AGENT", "STATE", "FILES", "LINES", "TIME", "COST"}
+	if withGates {
+		columns = slices.Insert(columns, 3, "GATES")
+	}
+	t := term.NewTable(cmd.OutOrStdout(), columns...)
+	for _, a := range r.Attempts {
+		agent := a.Agent
+		if a.Model != "" {
+			agent += " (" + a.Model + ")"
+		}
+		files, lines := fmt.Sprint(len(a.Files)+a.More), fmt.Sprintf("+%d -%d", a.Added, a.Removed)
+		switch {
+		case a.Unknown != "":
+			files, lines = "?", a.Unknown
+		case a.Landed && len(a.Files) == 0:
+			lines = "no change"
+		case a.Landed:
+			lines += ", landed"
+		}
+		took := (time.Duration(a.Usage.TimeMS) * time.Millisecond).Round(time.Second).String()
+		cells := []string{a.TaskID, agent, a.State, files, lines, took, costText(a.Usage.CostUSD)}
+		if withGates {
+			cells = slices.Insert(cells, 3, gatesText(a.Gates))
+		}
+		t.Row(cells...)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if patch {
+		var text strings.Builder
+		for _, a := range r.Attempts {
+			fmt.Fprintf(&text, "\n%s · %s\n%s", a.TaskID, a.Agent, a.Patch)
+			if a.PatchCut {
+				fmt.Fprintf(&text, "(the rest is too long: git -C %s diff)\n", protocol.Value(a.Worktree).Dir)
+			}
+		}
+		return printText(cmd.OutOrStdout(), text.String())
+	}
+	for _, a := range r.Attempts {
+		if a.Unknown == "" && !a.Landed {
+			progress(cmd, s, "choose one with: duet-rpc choose %s; duet-rpc attempts --patch shows the changes", a.TaskID)
+			break
+		}
+	}
+	return nil
+}
+
+func gatesText(g *protocol.Gates) string {
+	switch {
+	case g == nil:
+		return ""
+	case len(g.Failing) > 0:
+		return g.State + ": " + strings.Join(g.Failing, ", ")
+	}
+	return g.State
+}
+
+func costText(usd float64) string {
+	if usd == 0 {
+		return ""
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+const chooseHelp = `Land the worktree of SESSION's conversation, as duet-rpc land does, and then discard the
+worktrees of the other attempts at the same prompt (duet-rpc prompt --agents). Their work
+is kept in git refs, which this prints. If landing fails, nothing is discarded.
+`
+
+func newChoose(s *settings) *cobra.Command {
+	params := protocol.ChooseAttemptParams{}
+	var method func() protocol.LandMethod
+	cmd := &cobra.Command{
+		Use: "choose SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Short:   "Land one of several attempts, and discard the others",
+		Long:    chooseHelp + hubStatusHelp,
+		Example: "  duet-rpc choose task-0003\n  duet-rpc choose task-0003 --squash --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params.Method = method()
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				session, _, err := hubclient.SessionState(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				if !hubclient.Ended(session.State) || session.AreChecked() {
+					return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.TaskID, session.TaskID)
+				}
+				params.SessionID = session.ID
+				r, raw, err := choose(ctx, cmd, s, c, params, session)
+				if err != nil {
+					return err
+				}
+				if s.JSON {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
+				showLanded(view, r.LandResult)
+				for _, d := range r.Discarded {
+					text := "discarded " + d.TaskID + " · " + d.Agent
+					switch {
+					case d.Error != "":
+						text = d.TaskID + " · " + d.Agent + " stays: " + d.Error
+					case d.Ref != "":
+						text += "; its work is kept: git branch NAME " + d.Ref
+					}
+					view.Note(term.Line(text))
+				}
+				return nil
+			})
+		},
+	}
+	method = landFlags(cmd, &params.LandParams)
+	cmd.Flags().BoolVarP(&params.Interrupt, "yes", "y", false, "interrupt the others that still work, without asking")
+	return cmd
+}
+
+// choose asks before it interrupts others.
+func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Session) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+	r, raw, err := hubclient.Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", params)
+	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
+		return r, raw, landError(err, session)
+	}
+	refused, _, _ := strings.Cut(turn.InWords(err).Error(), ": ")
+	if err := askYes(cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.TaskID); err != nil {
+		return r, raw, err
+	}
+	params.Interrupt = true
+	r, raw, err = hubclient.Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", params)
+	return r, raw, landError(err, session)
+}

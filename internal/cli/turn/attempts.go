@@ -1,0 +1,181 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// AttendAll waits until the work of several conversations has ended, and says when each ends. It asks
+// their agents' questions on the terminal, one at a time, as [Inbox] does. It returns the last session of
+// each conversation, in the same order. The first signal interrupts all of them, the second ends the
+// process. c must not reconnect to another hub.
+func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Session, o Options) (ended []protocol.Session, interrupted bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	a := newAsker(o, view, c)
+	a.isInbox, a.leave = true, func() {}
+	defer a.lines()
+	defer a.watch(ctx, &running)()
+	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions))}
+	a.interrupt = func(sig os.Signal) {
+		if a.interrupts {
+			a.lines()
+			a.EndNow()
+		}
+		a.interrupts = true
+		view.Note("interrupting all; press C-c again to end at once")
+		running.Go(func() {
+			for _, id := range all.working() {
+				if err := c.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil && ctx.Err() == nil {
+					view.Note(InWords(err).Error())
+				}
+			}
+		})
+	}
+	events := make(chan client.Event)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{
+		Types: []string{protocol.TypeApproval, protocol.TypeResolved, protocol.TypeStatus, protocol.TypeGatesEnded, protocol.TypeSecret},
+	}, func(e client.Event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return sessions, false, err
+	}
+	defer func() { cancel(); sub.Close() }()
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
+	if err != nil {
+		return sessions, false, err
+	}
+	for _, approval := range open {
+		if all.index(ctx, approval.SessionID) >= 0 {
+			a.ask(ctx, approval)
+		}
+	}
+	for i := range sessions { // it may have ended already
+		if err := all.update(ctx, i, sessions[i].ID); err != nil {
+			return sessions, false, err
+		}
+	}
+	for len(all.working()) > 0 {
+		a.promptAgain()
+		select {
+		case e := <-events:
+			a.hubHeard(view.Note)
+			d := hubclient.DataOf(e)
+			switch e.Type {
+			case protocol.TypeApproval:
+				if all.index(ctx, d.SessionID) < 0 {
+					continue
+				}
+				approval := hubclient.ApprovalOf(e)
+				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
+					approval = whole
+				}
+				a.ask(ctx, approval)
+			case protocol.TypeResolved:
+				if a.seen[d.ApprovalID] {
+					a.resolved(d)
+				}
+			case protocol.TypeSecret:
+				if i := all.index(ctx, d.SessionID); i >= 0 {
+					a.giveKey(ctx, d, &running)
+				}
+			default:
+				if i := all.index(ctx, d.SessionID); i >= 0 {
+					if err := all.update(ctx, i, d.SessionID); err != nil {
+						return all.sessions, a.interrupts, err
+					}
+				}
+			}
+		case line := <-a.typed:
+			if line.err != nil && a.isHungUp() {
+				return all.sessions, a.interrupts, ErrHungUp
+			}
+			a.answered(ctx, line)
+		case <-a.settle:
+		case <-a.continued:
+			a.next()
+		case silent := <-a.silence:
+			a.hubSilent(silent, view.Note)
+		case sig := <-a.Signals:
+			a.interrupt(sig)
+		case <-sub.Done():
+			return all.sessions, a.interrupts, errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		case <-ctx.Done():
+			return all.sessions, a.interrupts, context.Cause(ctx)
+		}
+	}
+	return all.sessions, a.interrupts, nil
+}
+
+// attempts are conversations that work at the same time.
+type attempts struct {
+	hub  *client.Client
+	view *View
+
+	mu       sync.Mutex // guards the fields below
+	sessions []protocol.Session
+	isOver   []bool
+}
+
+// index returns the place of the conversation of a session, or -1.
+func (w *attempts) index(ctx context.Context, session string) int {
+	s, _, err := hubclient.SessionState(ctx, w.hub, session)
+	if err != nil {
+		return -1 // it is deleted
+	}
+	for i, one := range w.sessions {
+		if one.ThreadID == s.ThreadID {
+			return i
+		}
+	}
+	return -1
+}
+
+// working returns the sessions whose work has not ended.
+func (w *attempts) working() (ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, s := range w.sessions {
+		if !w.isOver[i] {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// update reads the state of a session, and says so if the work of its conversation has ended.
+func (w *attempts) update(ctx context.Context, i int, session string) error {
+	s, _, err := hubclient.SessionState(ctx, w.hub, session)
+	if err == nil && s.GoesOnIn() != "" { // after its gates have failed
+		s, _, err = hubclient.SessionState(ctx, w.hub, s.GoesOnIn())
+	}
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	was := w.isOver[i]
+	w.sessions[i], w.isOver[i] = s, hubclient.Ended(s.State) && !s.AreChecked()
+	is := w.isOver[i]
+	w.mu.Unlock()
+	if is && !was {
+		text := s.TaskID + " · " + s.Agent + " · " + s.Status
+		if s.Error != "" {
+			text += ": " + s.Error
+		}
+		w.view.Note(term.Line(text))
+	}
+	return nil
+}
