@@ -74,10 +74,10 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
-	steer            bool  // a working agent gets the prompt at once, if it can
+	steer            bool     // a working agent gets the prompt at once, if it can
 	worktree         *bool    // nil: as configured
 	agents           []string // for several attempts
-	fork             bool  // start another conversation from the session from
+	fork             bool     // start another conversation from the session from
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
