@@ -72,6 +72,24 @@ An agent with modes of its own has one of them beside Duet's."
                 'face 'duet-running
                 'help-echo (string-join titles "\n"))))
 
+(defun duet-actions-worktree-words (session most)
+  "Return the branch of SESSION's worktree, or that it is gone; nil without one.
+The branch is cut to MOST columns."
+  (when-let ((worktree (duet-session-worktree session)))
+    (if (duet-session-lost-worktree-p session)
+        (propertize "worktree gone" 'face 'duet-dim)
+      (let ((branch (duet-visible-line (or (duet-get-string worktree :branch) "worktree"))))
+        (propertize (truncate-string-to-width branch most nil nil "…")
+                    'face 'duet-dim
+                    'help-echo (format "%s\nin %s" branch
+                                       (duet-visible-line (or (duet-get-string worktree :dir) ""))))))))
+
+(defun duet-actions-check-worktree (session)
+  "Signal a `user-error' if SESSION cannot go on, since its worktree is gone."
+  (when (duet-session-lost-worktree-p session)
+    (user-error "The worktree of this session is gone; fork it (%s) to go on in the project's directory"
+                (substitute-command-keys "\\<duet-transcript-mode-map>\\[duet-fork]"))))
+
 (defun duet-actions-interruptible-p (session)
   "Return non-nil if `duet-interrupt' has something to end in SESSION."
   (or (duet-session-active-run session)
@@ -108,6 +126,7 @@ buffer is made for it then.")
   "Write the next prompt of SESSION."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+  (duet-actions-check-worktree session)
   (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
     (duet-compose (duet-connection-here) session)))
 

@@ -131,13 +131,30 @@ On another machine that is the default."
               (file-exists-p (expand-file-name "project.json" (duet-project--state-directory parent))))
           (not (duet-project--reserved-p parent))))))
 
+(defvar duet-connections)
+
+(defun duet-project--of-worktree (directory)
+  "Return the project of the session in whose worktree DIRECTORY is, or nil.
+Only the sessions of projects that are open are known."
+  (cl-loop for root being the hash-keys of duet-connections using (hash-values connection)
+           when (cl-some (lambda (session)
+                           (when-let ((top (duet-session-worktree-directory session)))
+                             (string-prefix-p (file-name-as-directory (duet-remote-name top root))
+                                              directory)))
+                         (hash-table-values
+                          (duet-model-sessions (duet-connection-model connection))))
+           return root))
+
 (defun duet-project-root (directory)
   "Return the directory of the project that DIRECTORY is in.
 That is the nearest with a .duet.toml or a .git that count, or with sessions, as
-the server finds it, else DIRECTORY."
+the server finds it, else DIRECTORY.  In the worktree of a session it is the
+session's project."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
-        (expand-file-name (or (duet-project--marked directory) directory))
+        (expand-file-name (or (duet-project--of-worktree directory)
+                              (duet-project--marked directory)
+                              directory))
       (file-error
        (if-let ((host (file-remote-p directory)))
            (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
@@ -230,6 +247,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
        (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
                              (duet-get-string params :event :data :path))))
          (duet-model-announce model 'file nil path))
+       (when (equal (duet-get-string params :event :data :subtype) "worktree")
+         (duet-connection--worktree connection (duet-get-string params :event :data :session_id)))
        (when (member (duet-get-string params :event :type)
                      '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))
@@ -248,6 +267,13 @@ code is -1 where no server answers.  Return the request's id, or nil."
          (run (and session (duet-session-run session id))))
     (when (and id (or (null run) (null (duet-run-query run))))
       (duet-connection-ask connection id))))
+
+(defun duet-connection--worktree (connection id)
+  "Note that the worktree of the session that ID names was landed or discarded.
+Some client of CONNECTION's server did that."
+  (when-let ((session (and id (duet-connection-session connection id))))
+    (duet-model-announce (duet-connection-model connection) 'worktree session)
+    (duet-connection-ask connection id)))
 
 (defun duet-connection-ask (connection id)
   "Ask the server of CONNECTION for the session that ID names.
@@ -369,9 +395,11 @@ no project."
 
 (defun duet-connection-directory (connection &optional session)
   "Return where the agent of SESSION works, as Emacs can visit it.
-Without that it is the directory of the project of CONNECTION."
+Without that, or if its worktree is gone, it is the directory of the project of
+CONNECTION."
   (let ((root (duet-connection-root connection))
-        (cwd (and session (duet-session-cwd session))))
+        (cwd (and session (not (duet-session-lost-worktree-p session))
+                  (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
 
 (defun duet-connection-buffer (connection kind mode &optional observer)

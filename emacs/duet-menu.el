@@ -26,6 +26,7 @@
 (require 'duet-sessions)
 (require 'duet-terminal)
 (require 'duet-trust)
+(require 'duet-worktree)
 
 (declare-function duet-projects-narrow "duet-projects" ())
 
@@ -39,6 +40,11 @@
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
   (ignore-errors (duet-actions-session t)))
+
+(defun duet-menu--worktree ()
+  "Return non-nil if the menu's session has a worktree."
+  (when-let ((session (duet-menu--session)))
+    (duet-session-worktree-directory session)))
 
 (defun duet-menu--running ()
   "Return non-nil if something in the menu's session can be interrupted."
@@ -225,6 +231,7 @@ The header line names its key; a narrow menu has no room for it."
     (":" "Setup" duet-menu-customize)
     ("X" "Stop" duet-stop)]
    ["Duet"
+    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)
     ("y" "Trust" duet-trust)
     ("$" "Log" duet-log-show)
     ("q" "Close" transient-quit-one)]]
@@ -234,6 +241,21 @@ The header line names its key; a narrow menu has no room for it."
 
 ;;;###autoload
 (defalias 'duet-menu #'duet-dispatch)
+
+;;;###autoload (autoload 'duet-worktree "duet-menu" nil t)
+(transient-define-prefix duet-worktree ()
+  "Show what can be done with the worktree of the session."
+  [:description
+   duet-menu--heading
+   ["Worktree"
+    ("l" "Land on your branch (C-u: choose how)" duet-land)
+    ("k" "Discard" duet-discard-worktree)
+    ("d" "Visit the directory" duet-worktree-dired)
+    ("q" "Close" transient-quit-one)]]
+  (interactive)
+  (let ((session (duet-worktree-session)))
+    (setq duet-menu--heading (duet-menu--describe-session (duet-connection-here) session)))
+  (transient-setup 'duet-worktree))
 
 (provide 'duet-menu)
 ;;; duet-menu.el ends here
