@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-look)
+(require 'duet-remote)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run queued))
 (declare-function duet-sessions-toggle-archived "duet-sessions" ())
@@ -185,7 +186,7 @@ argument, UNDO: the files become as they were before the last time."
             'keep)
            ((null files) 'keep)
            (t (save-window-excursion
-                (duet-actions--show-rewind connection files)
+                (duet-actions--show-rewind (duet-connection-directory connection session) files)
                 (nth 2 (read-multiple-choice
                         (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
                         (append (and (> restored 0) '((?y "yes" restore)))
@@ -200,29 +201,29 @@ argument, UNDO: the files become as they were before the last time."
         "as before this turn"
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 
-(defun duet-actions--show-rewind (connection files)
-  "Show in another window what a rewind at CONNECTION does to FILES."
-  (let ((root (duet-connection-root connection)))
-    (with-current-buffer (get-buffer-create "*duet rewind*")
-      (let ((inhibit-read-only t))
-        (erase-buffer)
-        (dolist (file files)
-          (let ((left (duet-get file :left))
-                (change (duet-get-string file :change)))
-            (insert (format "%-24s %s%s\n"
-                            (cond ((equal left "edited") "stays, edited since")
-                                  ((equal left "other") "stays, others changed it")
-                                  (left "cannot be restored")
-                                  ((equal change "deleted") "is deleted")
-                                  (t "is restored"))
-                            (duet-visible-line
-                             (file-relative-name (duet-get-string file :path) root))
-                            (if left ""
-                              (format "  +%d -%d" (duet-get file :added)
-                                      (duet-get file :removed))))))))
-      (special-mode)
-      (goto-char (point-min))
-      (display-buffer (current-buffer)))))
+(defun duet-actions--show-rewind (directory files)
+  "Show in another window what a rewind of a session in DIRECTORY does to FILES."
+  (with-current-buffer (get-buffer-create "*duet rewind*")
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (dolist (file files)
+        (let ((left (duet-get file :left))
+              (change (duet-get-string file :change)))
+          (insert (format "%-24s %s%s\n"
+                          (cond ((equal left "edited") "stays, edited since")
+                                ((equal left "other") "stays, others changed it")
+                                (left "cannot be restored")
+                                ((equal change "deleted") "is deleted")
+                                (t "is restored"))
+                          (duet-visible-line
+                           (file-relative-name (duet-get-string file :path)
+                                               (duet-remote-local directory)))
+                          (if left ""
+                            (format "  +%d -%d" (duet-get file :added)
+                                    (duet-get file :removed))))))))
+    (special-mode)
+    (goto-char (point-min))
+    (display-buffer (current-buffer))))
 
 (defun duet-actions--rewind (connection run more words &optional done)
   "Restore files at CONNECTION to before RUN, with the parameters MORE.

@@ -176,6 +176,13 @@ A worktree is a directory outside of the project, on a branch of its own.
                          (when (buffer-live-p buffer)
                            (with-current-buffer buffer (force-mode-line-update)))))))
 
+(defun duet-compose--directory (connection session)
+  "Return where files are that a prompt for SESSION of CONNECTION mentions.
+SESSION is nil for a new one."
+  (if (and session (duet-session-worktree-directory session))
+      (duet-connection-directory connection session)
+    (duet-connection-root connection)))
+
 (defun duet-compose (connection &optional session run queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
 With RUN, the id of a run of SESSION, for a fork that begins after it.
@@ -205,7 +212,7 @@ One that was begun before is gone on with."
               duet-compose--run run
               duet-compose--queued (car queued)
               duet-compose--origin origin
-              default-directory (duet-connection-root connection))
+              default-directory (duet-compose--directory connection session))
         (duet-compose--list-files)
         (when queued
           (insert (cdr queued))
@@ -377,7 +384,7 @@ A budget goes with a prompt."
 (defun duet-compose--content (text)
   "Return the attachments of the prompt TEXT, as a parameter, or nil."
   (let ((content nil)
-        (default-directory (duet-connection-root duet-connection)))
+        (default-directory (duet-compose--directory duet-connection duet-session)))
     (dolist (function duet-compose-content-functions)
       (setq content (append content (funcall function text))))
     (and content (list :content (vconcat content)))))

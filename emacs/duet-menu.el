@@ -115,6 +115,7 @@ The beginning of DIRECTORY is left out first."
               (delq nil (list (duet-look-state-name (duet-session-state session))
                               (duet-session-agent session)
                               (duet-actions-session-mode session)
+                              (duet-actions-worktree-words session 30)
                               (when-let ((status (duet-connection-status connection)))
                                 (propertize status 'face 'duet-failed))))
               " · ")))
@@ -194,6 +195,7 @@ The header line names its key; a narrow menu has no room for it."
     ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
      :if-not-derived duet-transcript-mode)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
@@ -209,6 +211,7 @@ The header line names its key; a narrow menu has no room for it."
     ("w" "Questions" duet-approvals)
     ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("M-=" "All turns" duet-diff-all :inapt-if-not duet-menu--session)
+    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)
     ("/" "Search all" duet-search)]]
   [["Lists"
     ("l" duet-menu-sessions :description duet-menu--sessions-words)
@@ -222,7 +225,6 @@ The header line names its key; a narrow menu has no room for it."
     ("!" "Mistake" duet-ask-about-error)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("G" "Rewind" duet-rewind :inapt-if-not duet-menu--session)
-    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("C-c C-n" "Send now" duet-reply-send-now :if duet-menu--send-now-p)]
    ["Project"
     ("g" "Reload" duet-menu-restart)
@@ -231,7 +233,6 @@ The header line names its key; a narrow menu has no room for it."
     (":" "Setup" duet-menu-customize)
     ("X" "Stop" duet-stop)]
    ["Duet"
-    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)
     ("y" "Trust" duet-trust)
     ("$" "Log" duet-log-show)
     ("q" "Close" transient-quit-one)]]

@@ -77,6 +77,7 @@ CONNECTION is the session's; names are as Emacs can visit them."
     (let ((inhibit-read-only t))
       (erase-buffer)
       (funcall insert))
+    (set-buffer-modified-p nil)
     (goto-char (point-min))
     (display-buffer (current-buffer))))
 
@@ -123,6 +124,8 @@ for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
              (and message (not (string-empty-p message)) (list :message message)))
      :success-fn
      (lambda (result)
+       ;; What an earlier attempt has shown is not so any more.
+       (when (get-buffer "*duet land*") (quit-windows-on "*duet land*" t))
        ;; Buffers that visit these files follow.
        (dolist (file (duet-get-strings result :files))
          (duet-model-announce (duet-connection-model connection) 'file session

@@ -46,8 +46,8 @@ What is said is kept."
          (duet-test-listening ,@body)))))
 
 (defun duet-worktree-test-launch (connection query &rest more)
-  "Launch a session in a worktree for QUERY through CONNECTION; return it once it has ended.
-MORE are other parameters."
+  "Launch a session in a worktree for QUERY through CONNECTION; return it.
+Its turn has ended then.  MORE are other parameters."
   (let ((session (apply #'duet-test-launch connection query :worktree t :title "Fix it"
                         :permission_mode "acceptEdits" more)))
     (duet-test-wait-for-state session 'completed)
@@ -63,7 +63,7 @@ MORE are other parameters."
   "A prompt begins a session in a worktree where that is chosen, and not otherwise."
   (duet-worktree-test-with-project connection
     (duet-compose connection)
-    (should-not (string-match-p "worktree" (duet-compose--header)))
+    (should-not (string-match-p "in a worktree" (duet-compose--header)))
     (duet-test-press "C-c C-t" #'duet-compose-toggle-worktree)
     (should (string-match-p "in a worktree" (duet-compose--header)))
     (duet-test-press "C-c C-t" #'duet-compose-toggle-worktree)
@@ -292,6 +292,10 @@ MORE are other parameters."
       (duet-test-go "Turn 1: first")
       (call-interactively #'duet-diff-visit)
       (should (equal (buffer-file-name (window-buffer)) demo))
+      ;; A prompt mentions these files, too.
+      (duet-compose connection session)
+      (should (equal default-directory directory))
+      (should (equal (duet-attach--mentioned "Look at @demo.txt") (list (file-truename demo))))
       (with-current-buffer (duet-transcript-open connection session)
         (call-interactively #'duet-worktree-dired))
       (duet-test-look)
