@@ -135,21 +135,29 @@ On another machine that is the default."
 
 (defun duet-project--of-worktree (directory)
   "Return the project of the session in whose worktree DIRECTORY is, or nil.
-Only the sessions of projects that are open are known."
-  (cl-loop for root being the hash-keys of duet-connections using (hash-values connection)
-           when (cl-some (lambda (session)
-                           (when-let ((top (duet-session-worktree-directory session)))
-                             (string-prefix-p (file-name-as-directory (duet-remote-name top root))
-                                              directory)))
-                         (hash-table-values
-                          (duet-model-sessions (duet-connection-model connection))))
-           return root))
+The server keeps worktrees beside what it keeps of projects, by the same names."
+  (when (string-match "\\`\\(.*/\\)worktrees/\\([^/]+-[0-9a-f]\\{16\\}\\)/[^/]+/" directory)
+    (let* ((state (concat (match-string 1 directory) "projects/" (match-string 2 directory)))
+           (record (concat state "/project.json"))
+           (same (lambda (root)
+                   (and (duet-remote-same-p root directory)
+                        (file-equal-p (duet-project--state-directory root) state)))))
+      (when (file-readable-p record)
+        ;; One that is open may have a name with links.
+        (or (cl-find-if same (hash-table-keys duet-connections))
+            (when-let ((root (duet-get-string
+                              (with-temp-buffer
+                                (insert-file-contents record)
+                                (ignore-errors (json-parse-buffer :object-type 'plist)))
+                              :root)))
+              (setq root (file-name-as-directory (duet-remote-name root directory)))
+              (and (funcall same root) root)))))))
 
 (defun duet-project-root (directory)
   "Return the directory of the project that DIRECTORY is in.
 That is the nearest with a .duet.toml or a .git that count, or with sessions, as
 the server finds it, else DIRECTORY.  In the worktree of a session it is the
-session's project."
+project of the session."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
         (expand-file-name (or (duet-project--of-worktree directory)

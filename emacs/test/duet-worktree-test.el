@@ -27,8 +27,15 @@
 
 (defun duet-worktree-test-commit (root)
   "Commit all files of ROOT."
-  (duet-worktree-test-git root "add" "-A")
+  (duet-worktree-test-git root "add" "-A" ".")
   (duet-worktree-test-git root "commit" "-qm" "files"))
+
+(defun duet-worktree-test-init (top root)
+  "Make TOP a git repository, and commit all files of ROOT, which is in it."
+  (duet-worktree-test-git top "init" "-qb" "main")
+  (duet-worktree-test-git top "config" "user.name" "Ann")
+  (duet-worktree-test-git top "config" "user.email" "ann@example.org")
+  (duet-worktree-test-commit root))
 
 (defmacro duet-worktree-test-with-project (name &rest body)
   "Run BODY in a git repository, with NAME bound to its connection.
@@ -38,10 +45,7 @@ What is said is kept."
      (skip-unless (executable-find "git"))
      (duet-test-with-project ,name
        (let ((root (duet-connection-root ,name)))
-         (duet-worktree-test-git root "init" "-qb" "main")
-         (duet-worktree-test-git root "config" "user.name" "Ann")
-         (duet-worktree-test-git root "config" "user.email" "ann@example.org")
-         (duet-worktree-test-commit root))
+         (duet-worktree-test-init root root))
        (save-window-excursion
          (duet-test-listening ,@body)))))
 
@@ -286,6 +290,8 @@ Its turn has ended then.  MORE are other parameters."
       (should (equal buffer-file-name demo))
       (should (equal (duet-project-root default-directory) root))
       (should (eq (duet-connection-ensure default-directory) connection))
+      (let ((duet-connections (make-hash-table :test #'equal)))
+        (should (equal (duet-project-root default-directory) root)))
       (duet-diff session)
       (duet-test-wait-for-text (current-buffer) "Turn 1: first")
       (should (string-match-p "^.*\\_<demo\\.txt" (buffer-string)))
@@ -343,8 +349,24 @@ Its turn has ended then.  MORE are other parameters."
                                    "one\nTurn 1: first\n"))
         (duet-test-wait-for (duet-session-lost-worktree-p session))))))
 
-(ert-deftest duet-worktree-test-subdirectory ()
-  "A project may be below the top of its repository, on any machine."
+(ert-deftest duet-worktree-test-below-the-top ()
+  "The files that were landed are announced, also of a project inside of a repository."
+  (skip-unless (executable-find "git"))
+  (duet-test-with-project connection
+    (let* ((root (duet-connection-root connection))
+           (files '()))
+      (duet-worktree-test-init (file-name-directory (directory-file-name root)) root)
+      (let ((session (duet-worktree-test-launch connection "first")))
+        (duet-model-add-observer (lambda (_model kind _session path _extra)
+                                   (when (eq kind 'file) (push path files))))
+        (duet-test-listening
+          (duet-land session)
+          (duet-test-wait-for (duet-test-heard "\\`Landed on main: 1 commit, 1 file\\'")))
+        (should (equal files (list (expand-file-name "demo.txt" root))))
+        (should (file-exists-p (car files)))))))
+
+(ert-deftest duet-worktree-test-top ()
+  "The top of the repository is found by names alone, on any machine."
   (pcase-dolist (`(,root ,dir ,cwd ,top)
                  '(("/p/sub/" "/w/x" "/w/x/sub" "/p/")
                    ("/p/sub/" "/w/x" "/w/x" "/p/sub/")
