@@ -27,14 +27,14 @@
 
 (defun duet-worktree-test-commit (root)
   "Commit all files of ROOT."
-  (duet-worktree-test-git root "add" "-A" ".")
+  (duet-worktree-test-git root "add" "-A")
   (duet-worktree-test-git root "commit" "-qm" "files"))
 
-(defun duet-worktree-test-init (top root)
-  "Make TOP a git repository, and commit all files of ROOT, which is in it."
-  (duet-worktree-test-git top "init" "-qb" "main")
-  (duet-worktree-test-git top "config" "user.name" "Ann")
-  (duet-worktree-test-git top "config" "user.email" "ann@example.org")
+(defun duet-worktree-test-init (root)
+  "Make ROOT a git repository, and commit all files."
+  (duet-worktree-test-git root "init" "-qb" "main")
+  (duet-worktree-test-git root "config" "user.name" "Ann")
+  (duet-worktree-test-git root "config" "user.email" "ann@example.org")
   (duet-worktree-test-commit root))
 
 (defmacro duet-worktree-test-with-project (name &rest body)
@@ -44,8 +44,7 @@ What is said is kept."
   `(progn
      (skip-unless (executable-find "git"))
      (duet-test-with-project ,name
-       (let ((root (duet-connection-root ,name)))
-         (duet-worktree-test-init root root))
+       (duet-worktree-test-init (duet-connection-root ,name))
        (save-window-excursion
          (duet-test-listening ,@body)))))
 
@@ -352,18 +351,24 @@ Its turn has ended then.  MORE are other parameters."
 (ert-deftest duet-worktree-test-below-the-top ()
   "The files that were landed are announced, also of a project inside of a repository."
   (skip-unless (executable-find "git"))
-  (duet-test-with-project connection
-    (let* ((root (duet-connection-root connection))
+  (duet-test-with-project outer
+    (let* ((top (duet-connection-root outer))
+           (root (concat top "inside/"))
            (files '()))
-      (duet-worktree-test-init (file-name-directory (directory-file-name root)) root)
-      (let ((session (duet-worktree-test-launch connection "first")))
-        (duet-model-add-observer (lambda (_model kind _session path _extra)
-                                   (when (eq kind 'file) (push path files))))
-        (duet-test-listening
-          (duet-land session)
-          (duet-test-wait-for (duet-test-heard "\\`Landed on main: 1 commit, 1 file\\'")))
-        (should (equal files (list (expand-file-name "demo.txt" root))))
-        (should (file-exists-p (car files)))))))
+      (make-directory root)
+      (copy-file (concat top ".duet.toml") root)
+      (duet-worktree-test-init top)
+      (let ((connection (duet-connection-ensure root)))
+        (should (equal (duet-connection-root connection) root))
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+        (let ((session (duet-worktree-test-launch connection "first")))
+          (duet-model-add-observer (lambda (_model kind _session path _extra)
+                                     (when (eq kind 'file) (push path files))))
+          (duet-test-listening
+            (with-current-buffer (duet-sessions-buffer connection) (duet-land session))
+            (duet-test-wait-for (duet-test-heard "\\`Landed on main: 1 commit, 1 file\\'")))
+          (should (equal files (list (concat root "demo.txt"))))
+          (should (file-exists-p (car files))))))))
 
 (ert-deftest duet-worktree-test-top ()
   "The top of the repository is found by names alone, on any machine."
