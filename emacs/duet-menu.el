@@ -195,7 +195,6 @@ The header line names its key; a narrow menu has no room for it."
     ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
      :if-not-derived duet-transcript-mode)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
-    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
@@ -211,14 +210,13 @@ The header line names its key; a narrow menu has no room for it."
     ("w" "Questions" duet-approvals)
     ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("M-=" "All turns" duet-diff-all :inapt-if-not duet-menu--session)
-    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)
-    ("/" "Search all" duet-search)]]
+    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)]]
   [["Lists"
     ("l" duet-menu-sessions :description duet-menu--sessions-words)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
-    ("R" "Rules" duet-rules)
-    ("h" "Triggers" duet-triggers)]
+    ("h" "Triggers" duet-triggers)
+    ("/" "Search" duet-search)]
    ["From here"
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)
@@ -230,10 +228,12 @@ The header line names its key; a narrow menu has no room for it."
     ("g" "Reload" duet-menu-restart)
     ("b" "Build" duet-build)
     ("H" "Adopt" duet-adopt-session)
-    (":" "Setup" duet-menu-customize)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("X" "Stop" duet-stop)]
    ["Duet"
     ("y" "Trust" duet-trust)
+    ("R" "Rules" duet-rules)
+    (":" "Setup" duet-menu-customize)
     ("$" "Log" duet-log-show)
     ("q" "Close" transient-quit-one)]]
   (interactive)
