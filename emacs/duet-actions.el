@@ -75,15 +75,16 @@ An agent with modes of its own has one of them beside Duet's."
 
 (defun duet-actions-worktree-words (session most)
   "Return the branch of SESSION's worktree, or that it is gone; nil without one.
-The branch is cut to MOST columns."
+It takes MOST columns at most; few have no room for the name of a branch."
   (when-let ((worktree (duet-session-worktree session)))
-    (if (duet-session-lost-worktree-p session)
-        (propertize "worktree gone" 'face 'duet-dim)
-      (let ((branch (duet-visible-line (or (duet-get-string worktree :branch) "worktree"))))
-        (propertize (truncate-string-to-width branch most nil nil "…")
-                    'face 'duet-dim
-                    'help-echo (format "%s\nin %s" branch
-                                       (duet-visible-line (or (duet-get-string worktree :dir) ""))))))))
+    (let* ((branch (duet-visible-line (or (duet-get-string worktree :branch) "")))
+           (directory (duet-visible-line (or (duet-get-string worktree :dir) "")))
+           (narrow (< most 14)))
+      (if (duet-session-lost-worktree-p session)
+          (propertize (if narrow "gone" "worktree gone")
+                      'face 'duet-dim 'help-echo (format "The worktree of %s is gone" branch))
+        (propertize (if narrow "worktree" (truncate-string-to-width branch most nil nil "…"))
+                    'face 'duet-dim 'help-echo (format "%s\nin %s" branch directory))))))
 
 (defun duet-actions-check-worktree (session)
   "Signal a `user-error' if SESSION cannot go on, since its worktree is gone."

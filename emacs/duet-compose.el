@@ -559,25 +559,18 @@ That is a slash command, or sets the agent."
     (delete-char (- (length candidate)))
     (insert text)))
 
-(defun duet-compose--name ()
-  "Return a name for the current buffer in a prompt."
-  (if buffer-file-name
-      (file-relative-name buffer-file-name
-                          (duet-project-root default-directory))
-    (buffer-name)))
-
 (defun duet-compose-region-text ()
   "Return the region as a block of code that says where it is from."
   (let ((beg (region-beginning))
         (end (region-end)))
     (format "%s:%d-%d\n```\n%s\n```\n"
-            (duet-compose--name) (line-number-at-pos beg)
+            (duet-project-buffer-name) (line-number-at-pos beg)
             (line-number-at-pos (max beg (1- end)))
             (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
 
 (defun duet-compose-diagnostics-text ()
   "Return the diagnostics of Flymake in the buffer, a line for each."
-  (let ((name (duet-compose--name)))
+  (let ((name (duet-project-buffer-name)))
     (concat (mapconcat (lambda (diagnostic)
                          (format "%s:%d: %s" name
                                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))

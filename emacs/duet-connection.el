@@ -168,6 +168,14 @@ project of the session."
            (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
          (signal (car err) (cdr err)))))))
 
+(defun duet-project-buffer-name ()
+  "Return what to call the current buffer in a prompt.
+A file has its name in the project, or in the worktree of a session."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name
+                          (or (duet-project--marked default-directory) default-directory))
+    (buffer-name)))
+
 (defun duet-project-confirm (directory)
   "Ask whether to work in DIRECTORY if no project is around it; return nil.
 If the user does not want to that is a `user-error'."

@@ -288,6 +288,7 @@ Its turn has ended then.  MORE are other parameters."
       (duet-test-look)
       (should (equal buffer-file-name demo))
       (should (equal (duet-project-root default-directory) root))
+      (should (equal (duet-project-buffer-name) "demo.txt"))
       (should (eq (duet-connection-ensure default-directory) connection))
       (let ((duet-connections (make-hash-table :test #'equal)))
         (should (equal (duet-project-root default-directory) root)))
@@ -328,6 +329,23 @@ Its turn has ended then.  MORE are other parameters."
       (should-not (duet-menu--worktree))
       (duet-test-should-say "works in the project.s directory"
         (duet-test-press "%" #'duet-worktree)))))
+
+(ert-deftest duet-worktree-test-narrow ()
+  "A list shows as much of a branch as it has room for, beside the session's name."
+  (with-temp-buffer
+    (let* ((worktree (list :branch "duet/fix-the-parser-of-rows" :dir "/w/x"))
+           (session (make-duet-session :id "t" :title "Fix the parser of rows"
+                                       :model (duet-model-create) :worktree worktree))
+           (shown (lambda (room)
+                    (setq tabulated-list-format (vector (list "Session" room t)))
+                    (substring-no-properties (aref (cadr (duet-sessions-entry session)) 2)))))
+      (should (equal (funcall shown 80)
+                     "Fix the parser of rows  duet/fix-the-parser-of-rows"))
+      (should (equal (funcall shown 40) "Fix the parser of…  duet/fix-the-parser…"))
+      (should (equal (funcall shown 20) "Fix the p…  worktree"))
+      (setf (duet-session-worktree session) (append worktree '(:gone t)))
+      (should (equal (funcall shown 40) "Fix the parser of rows  worktree gone"))
+      (should (equal (funcall shown 20) "Fix the parse…  gone")))))
 
 (ert-deftest duet-worktree-test-elsewhere ()
   "What another client does with a worktree is seen."
