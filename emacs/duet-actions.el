@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-look)
+(require 'duet-remote)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run queued))
 (declare-function duet-sessions-toggle-archived "duet-sessions" ())
@@ -72,6 +73,25 @@ An agent with modes of its own has one of them beside Duet's."
                 'face 'duet-running
                 'help-echo (string-join titles "\n"))))
 
+(defun duet-actions-worktree-words (session most)
+  "Return the branch of SESSION's worktree, or that it is gone; nil without one.
+It takes MOST columns at most; few have no room for the name of a branch."
+  (when-let ((worktree (duet-session-worktree session)))
+    (let* ((branch (duet-visible-line (or (duet-get-string worktree :branch) "")))
+           (directory (duet-visible-line (or (duet-get-string worktree :dir) "")))
+           (narrow (< most 14)))
+      (if (duet-session-lost-worktree-p session)
+          (propertize (if narrow "gone" "worktree gone")
+                      'face 'duet-dim 'help-echo (format "The worktree of %s is gone" branch))
+        (propertize (if narrow "worktree" (truncate-string-to-width branch most nil nil "…"))
+                    'face 'duet-dim 'help-echo (format "%s\nin %s" branch directory))))))
+
+(defun duet-actions-check-worktree (session)
+  "Signal a `user-error' if SESSION cannot go on, since its worktree is gone."
+  (when (duet-session-lost-worktree-p session)
+    (user-error "The worktree of this session is gone; fork it (%s) to go on in the project's directory"
+                (substitute-command-keys "\\<duet-transcript-mode-map>\\[duet-fork]"))))
+
 (defun duet-actions-interruptible-p (session)
   "Return non-nil if `duet-interrupt' has something to end in SESSION."
   (or (duet-session-active-run session)
@@ -108,6 +128,7 @@ buffer is made for it then.")
   "Write the next prompt of SESSION."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+  (duet-actions-check-worktree session)
   (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
     (duet-compose (duet-connection-here) session)))
 
@@ -166,7 +187,7 @@ argument, UNDO: the files become as they were before the last time."
             'keep)
            ((null files) 'keep)
            (t (save-window-excursion
-                (duet-actions--show-rewind connection files)
+                (duet-actions--show-rewind (duet-connection-directory connection session) files)
                 (nth 2 (read-multiple-choice
                         (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
                         (append (and (> restored 0) '((?y "yes" restore)))
@@ -181,29 +202,29 @@ argument, UNDO: the files become as they were before the last time."
         "as before this turn"
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 
-(defun duet-actions--show-rewind (connection files)
-  "Show in another window what a rewind at CONNECTION does to FILES."
-  (let ((root (duet-connection-root connection)))
-    (with-current-buffer (get-buffer-create "*duet rewind*")
-      (let ((inhibit-read-only t))
-        (erase-buffer)
-        (dolist (file files)
-          (let ((left (duet-get file :left))
-                (change (duet-get-string file :change)))
-            (insert (format "%-24s %s%s\n"
-                            (cond ((equal left "edited") "stays, edited since")
-                                  ((equal left "other") "stays, others changed it")
-                                  (left "cannot be restored")
-                                  ((equal change "deleted") "is deleted")
-                                  (t "is restored"))
-                            (duet-visible-line
-                             (file-relative-name (duet-get-string file :path) root))
-                            (if left ""
-                              (format "  +%d -%d" (duet-get file :added)
-                                      (duet-get file :removed))))))))
-      (special-mode)
-      (goto-char (point-min))
-      (display-buffer (current-buffer)))))
+(defun duet-actions--show-rewind (directory files)
+  "Show in another window what a rewind of a session in DIRECTORY does to FILES."
+  (with-current-buffer (get-buffer-create "*duet rewind*")
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (dolist (file files)
+        (let ((left (duet-get file :left))
+              (change (duet-get-string file :change)))
+          (insert (format "%-24s %s%s\n"
+                          (cond ((equal left "edited") "stays, edited since")
+                                ((equal left "other") "stays, others changed it")
+                                (left "cannot be restored")
+                                ((equal change "deleted") "is deleted")
+                                (t "is restored"))
+                          (duet-visible-line
+                           (file-relative-name (duet-get-string file :path)
+                                               (duet-remote-local directory)))
+                          (if left ""
+                            (format "  +%d -%d" (duet-get file :added)
+                                    (duet-get file :removed))))))))
+    (special-mode)
+    (goto-char (point-min))
+    (display-buffer (current-buffer))))
 
 (defun duet-actions--rewind (connection run more words &optional done)
   "Restore files at CONNECTION to before RUN, with the parameters MORE.

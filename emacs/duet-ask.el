@@ -70,7 +70,7 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
   (let* ((text (string-trim-right (buffer-substring-no-properties beg end) "\n+"))
          (fence (duet-ask--fence text)))
     (format "%s:%d-%d\n%s%s\n%s\n%s\n"
-            (duet-ask--name)
+            (duet-project-buffer-name)
             (line-number-at-pos beg t)
             (line-number-at-pos (max beg (1- end)) t)
             fence (duet-ask--language) text fence)))
@@ -87,12 +87,6 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
   (if (derived-mode-p 'prog-mode)
       (replace-regexp-in-string "\\(-ts\\)?-mode\\'" "" (symbol-name major-mode))
     ""))
-
-(defun duet-ask--name ()
-  "Return what to call the current buffer in a prompt."
-  (if buffer-file-name
-      (file-relative-name buffer-file-name (duet-project-root default-directory))
-    (buffer-name)))
 
 (defun duet-ask--diagnostics ()
   "Return what Flymake says at point, or else on its line."
@@ -120,7 +114,7 @@ argument, CONTINUE, to the last."
          (text (concat
                 (mapconcat
                  (lambda (diagnostic)
-                   (format "%s:%d: %s\n" (duet-ask--name)
+                   (format "%s:%d: %s\n" (duet-project-buffer-name)
                            (line-number-at-pos (flymake-diagnostic-beg diagnostic) t)
                            (flymake-diagnostic-text diagnostic)))
                  diagnostics "")

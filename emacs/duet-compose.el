@@ -59,6 +59,8 @@ content blocks, as the protocol spells them.")
   "The id of the run to continue from, or nil for the session's last.")
 (defvar-local duet-compose--queued nil
   "The id of the run whose queued prompt is edited, or nil for a new prompt.")
+(defvar-local duet-compose--worktree nil
+  "Whether the new session is to work in a git worktree.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
@@ -71,6 +73,7 @@ content blocks, as the protocol spells them.")
     (define-key map (kbd "C-c C-c") #'duet-compose-send)
     (define-key map (kbd "C-c C-n") #'duet-compose-send-now)
     (define-key map (kbd "C-c C-k") #'duet-compose-cancel)
+    (define-key map (kbd "C-c C-t") #'duet-compose-toggle-worktree)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)
     (define-key map (kbd "M-r") #'duet-compose-search)
@@ -111,7 +114,10 @@ content blocks, as the protocol spells them.")
                                                                    'duet-compose-mode-map)))
                                 ", " (duet-header-key #'duet-compose-cancel "cancel"
                                                       'duet-compose-mode-map)))
-                (cons 3 ", @ adds context")))
+                (cons 3 ", @ adds context")
+                (unless duet-session
+                  (cons 4 (concat ", " (duet-header-key #'duet-compose-toggle-worktree "worktree"
+                                                        'duet-compose-mode-map))))))
          ;; Before that is shortened what adds context is left out.
          (room (- (min 100 (duet-header-room)) 3 (string-width what)
                   (string-width recipient)
@@ -140,11 +146,26 @@ content blocks, as the protocol spells them.")
       (list (or (duet-get-string more :agent)
                 (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
             (duet-get-string more :model)
-            (duet-actions-mode-words (duet-get-string more :permission_mode))))))
+            (duet-actions-mode-words (duet-get-string more :permission_mode))
+            (and (duet-get more :worktree) "in a worktree")))))
 
 (defun duet-compose--parameters ()
-  "Return the parameters of a launch by `duet-compose-parameters-functions'."
-  (apply #'append (mapcar #'funcall duet-compose-parameters-functions)))
+  "Return the parameters of a launch.
+They are those of `duet-compose-parameters-functions', and the worktree."
+  (append (and duet-compose--worktree (list :worktree t))
+          (apply #'append (mapcar #'funcall duet-compose-parameters-functions))))
+
+(defun duet-compose-toggle-worktree ()
+  "Have the new session work in a git worktree, or in the project's directory.
+A worktree is a directory outside of the project, on a branch of its own.
+`duet-land' brings the result to your branch."
+  (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (when duet-session
+    (user-error "Only a new session can get a worktree"))
+  (setq duet-compose--worktree (not duet-compose--worktree))
+  (force-mode-line-update)
+  (message (if duet-compose--worktree "The agent works in a git worktree of its own"
+             "The agent works in the project's directory")))
 
 (defun duet-compose--learn-agents ()
   "Have the header line name the agent, once that is known."
@@ -154,6 +175,13 @@ content blocks, as the protocol spells them.")
                        (lambda ()
                          (when (buffer-live-p buffer)
                            (with-current-buffer buffer (force-mode-line-update)))))))
+
+(defun duet-compose--directory (connection session)
+  "Return where files are that a prompt for SESSION of CONNECTION mentions.
+SESSION is nil for a new one."
+  (if (and session (duet-session-worktree-directory session))
+      (duet-connection-directory connection session)
+    (duet-connection-root connection)))
 
 (defun duet-compose (connection &optional session run queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
@@ -184,7 +212,7 @@ One that was begun before is gone on with."
               duet-compose--run run
               duet-compose--queued (car queued)
               duet-compose--origin origin
-              default-directory (duet-connection-root connection))
+              default-directory (duet-compose--directory connection session))
         (duet-compose--list-files)
         (when queued
           (insert (cdr queued))
@@ -286,6 +314,7 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
       (user-error "Nothing to send"))
     (when duet-compose--sending
       (user-error "Already sending"))
+    (when (and session (null run)) (duet-actions-check-worktree session))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
       (when (and (string-empty-p text)
                  (or (null session) (plist-member settings :budget)))
@@ -348,14 +377,14 @@ A budget goes with a prompt."
   "Return SETTINGS as parameters of a new session or a fork."
   (cl-loop for (setting . parameter)
            in '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
-                (:options . :options) (:budget . :budget))
+                (:options . :options) (:budget . :budget) (:worktree . :worktree))
            when (plist-member settings setting)
            append (list parameter (plist-get settings setting))))
 
 (defun duet-compose--content (text)
   "Return the attachments of the prompt TEXT, as a parameter, or nil."
   (let ((content nil)
-        (default-directory (duet-connection-root duet-connection)))
+        (default-directory (duet-compose--directory duet-connection duet-session)))
     (dolist (function duet-compose-content-functions)
       (setq content (append content (funcall function text))))
     (and content (list :content (vconcat content)))))
@@ -530,25 +559,18 @@ That is a slash command, or sets the agent."
     (delete-char (- (length candidate)))
     (insert text)))
 
-(defun duet-compose--name ()
-  "Return a name for the current buffer in a prompt."
-  (if buffer-file-name
-      (file-relative-name buffer-file-name
-                          (duet-project-root default-directory))
-    (buffer-name)))
-
 (defun duet-compose-region-text ()
   "Return the region as a block of code that says where it is from."
   (let ((beg (region-beginning))
         (end (region-end)))
     (format "%s:%d-%d\n```\n%s\n```\n"
-            (duet-compose--name) (line-number-at-pos beg)
+            (duet-project-buffer-name) (line-number-at-pos beg)
             (line-number-at-pos (max beg (1- end)))
             (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
 
 (defun duet-compose-diagnostics-text ()
   "Return the diagnostics of Flymake in the buffer, a line for each."
-  (let ((name (duet-compose--name)))
+  (let ((name (duet-project-buffer-name)))
     (concat (mapconcat (lambda (diagnostic)
                          (format "%s:%d: %s" name
                                  (line-number-at-pos (flymake-diagnostic-beg diagnostic))

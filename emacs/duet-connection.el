@@ -131,17 +131,50 @@ On another machine that is the default."
               (file-exists-p (expand-file-name "project.json" (duet-project--state-directory parent))))
           (not (duet-project--reserved-p parent))))))
 
+(defvar duet-connections)
+
+(defun duet-project--of-worktree (directory)
+  "Return the project of the session in whose worktree DIRECTORY is, or nil.
+The server keeps worktrees beside what it keeps of projects, by the same names."
+  (when (string-match "\\`\\(.*/\\)worktrees/\\([^/]+-[0-9a-f]\\{16\\}\\)/[^/]+/" directory)
+    (let* ((state (concat (match-string 1 directory) "projects/" (match-string 2 directory)))
+           (record (concat state "/project.json"))
+           (same (lambda (root)
+                   (and (duet-remote-same-p root directory)
+                        (file-equal-p (duet-project--state-directory root) state)))))
+      (when (file-readable-p record)
+        ;; One that is open may have a name with links.
+        (or (cl-find-if same (hash-table-keys duet-connections))
+            (when-let ((root (duet-get-string
+                              (with-temp-buffer
+                                (insert-file-contents record)
+                                (ignore-errors (json-parse-buffer :object-type 'plist)))
+                              :root)))
+              (setq root (file-name-as-directory (duet-remote-name root directory)))
+              (and (funcall same root) root)))))))
+
 (defun duet-project-root (directory)
   "Return the directory of the project that DIRECTORY is in.
 That is the nearest with a .duet.toml or a .git that count, or with sessions, as
-the server finds it, else DIRECTORY."
+the server finds it, else DIRECTORY.  In the worktree of a session it is the
+project of the session."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
-        (expand-file-name (or (duet-project--marked directory) directory))
+        (expand-file-name (or (duet-project--of-worktree directory)
+                              (duet-project--marked directory)
+                              directory))
       (file-error
        (if-let ((host (file-remote-p directory)))
            (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
          (signal (car err) (cdr err)))))))
+
+(defun duet-project-buffer-name ()
+  "Return what to call the current buffer in a prompt.
+A file has its name in the project, or in the worktree of a session."
+  (if buffer-file-name
+      (file-relative-name buffer-file-name
+                          (or (duet-project--marked default-directory) default-directory))
+    (buffer-name)))
 
 (defun duet-project-confirm (directory)
   "Ask whether to work in DIRECTORY if no project is around it; return nil.
@@ -230,6 +263,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
        (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
                              (duet-get-string params :event :data :path))))
          (duet-model-announce model 'file nil path))
+       (when (equal (duet-get-string params :event :data :subtype) "worktree")
+         (duet-connection--worktree connection (duet-get-string params :event :data :session_id)))
        (when (member (duet-get-string params :event :type)
                      '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))
@@ -248,6 +283,13 @@ code is -1 where no server answers.  Return the request's id, or nil."
          (run (and session (duet-session-run session id))))
     (when (and id (or (null run) (null (duet-run-query run))))
       (duet-connection-ask connection id))))
+
+(defun duet-connection--worktree (connection id)
+  "Note that the worktree of the session that ID names was landed or discarded.
+Some client of CONNECTION's server did that."
+  (when-let ((session (and id (duet-connection-session connection id))))
+    (duet-model-announce (duet-connection-model connection) 'worktree session)
+    (duet-connection-ask connection id)))
 
 (defun duet-connection-ask (connection id)
   "Ask the server of CONNECTION for the session that ID names.
@@ -369,9 +411,11 @@ no project."
 
 (defun duet-connection-directory (connection &optional session)
   "Return where the agent of SESSION works, as Emacs can visit it.
-Without that it is the directory of the project of CONNECTION."
+Without that, or if its worktree is gone, it is the directory of the project of
+CONNECTION."
   (let ((root (duet-connection-root connection))
-        (cwd (and session (duet-session-cwd session))))
+        (cwd (and session (not (duet-session-lost-worktree-p session))
+                  (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
 
 (defun duet-connection-buffer (connection kind mode &optional observer)

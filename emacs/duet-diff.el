@@ -21,9 +21,11 @@
 (require 'duet-header)
 (require 'duet-model)
 (require 'duet-render)
+(require 'duet-worktree)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-worktree "duet-menu" ())
 (declare-function duet-transcript-message-at-point "duet-transcript" ())
 (defvar duet-session)
 
@@ -51,6 +53,7 @@
     (define-key map (kbd "M-n") #'duet-diff-next-file)
     (define-key map (kbd "M-p") #'duet-diff-previous-file)
     (define-key map "=" #'duet-diff-all)
+    (define-key map "%" #'duet-worktree)
     (define-key map "[" #'duet-diff-earlier-turn)
     (define-key map "]" #'duet-diff-later-turn)
     (define-key map "g" #'duet-diff-refresh)
@@ -355,7 +358,7 @@ What was reverted is put into its file again."
   (when (mouse-event-p last-input-event)
     (mouse-set-point last-input-event))
   (pcase-let* ((`(,file . ,item) (duet-diff--here))
-               (path (duet-diff-file-path file))
+               (path (duet-worktree-file duet-connection duet-session (duet-diff-file-path file)))
                (line (and (duet-hunk-p item)
                           (duet-diff--line-at-point file item))))
     (unless (file-exists-p path)

@@ -593,7 +593,8 @@ for, by the clock of MODEL; an event since then is newer."
           (duet-run-be-silent run (duet-get-string object :silent_since)
                               (duet-get-string object :silent_note)
                               (duet-get-string object :silent_tool)))
-        (setf (duet-session-cwd session) (duet-get-string object :working_dir))
+        (setf (duet-session-cwd session) (duet-get-string object :working_dir)
+              (duet-session-worktree session) (duet-get object :worktree))
         (unless old
           (setf (duet-session-title session) (duet-get-string object :title)
                 (duet-session-archived session) (duet-get object :archived)

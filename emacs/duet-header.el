@@ -19,6 +19,8 @@
 (require 'duet-render)
 (require 'duet-actions)
 
+(declare-function duet-worktree-dired "duet-worktree" (session))
+
 (defvar duet-header-functions nil
   "Functions that add something to the header line of a transcript.
 Each is called with the `duet-session' and returns a string or nil.")
@@ -94,6 +96,17 @@ The text behind it, such as the number of waiting questions, stays visible."
         (put command 'duet-header-click map)
         map)))
 
+(defun duet-header-worktree (session)
+  "Return the branch of SESSION's worktree, or that it is gone; nil without one.
+A click on the branch visits the directory."
+  (when-let ((words (duet-actions-worktree-words session 40)))
+    (if (duet-session-lost-worktree-p session) words
+      (propertize words
+                  'local-map (duet-header-click #'duet-worktree-dired)
+                  'mouse-face 'highlight
+                  'help-echo (concat (get-text-property 0 'help-echo words)
+                                     "\nmouse-1: visit the directory")))))
+
 (defun duet-header (session connection)
   "Return the header line of the transcript of SESSION of CONNECTION.
 It shows the state of the session; it is empty if SESSION is nil."
@@ -112,6 +125,7 @@ It shows the state of the session; it is empty if SESSION is nil."
               (3 . ,(duet-session-agent session))
               (5 . ,(duet-actions-session-llm session))
               (4 . ,(duet-actions-session-mode session))
+              (3 . ,(duet-header-worktree session))
               (1 . ,(duet-gates-header session))
               (6 . ,(when-let ((used (plist-get usage :context_used))
                                (size (plist-get usage :context_size)))

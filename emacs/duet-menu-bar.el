@@ -23,6 +23,7 @@
 (require 'duet-sessions)
 (require 'duet-reply)
 (require 'duet-transcript)
+(require 'duet-worktree)
 
 (declare-function duet-agents "duet-agents" ())
 (declare-function duet-choose-agent "duet-agents" ())
@@ -46,6 +47,11 @@
   (when-let ((session (duet-actions-session t)))
     (duet-actions-interruptible-p session)))
 
+(defun duet-menu-bar--worktree-p ()
+  "Return non-nil if the session here has a worktree."
+  (when-let ((session (duet-actions-session t)))
+    (duet-session-worktree-directory session)))
+
 (defconst duet-menu-bar--session
   '(["Continue" duet-continue :enable (duet-menu-bar--session-p)
      :help "Write the next prompt of this session"]
@@ -60,6 +66,12 @@
      :help "Show what all turns together have changed"]
     ["Write to a File…" duet-export-session :enable (duet-menu-bar--session-p)
      :help "Write the session to a file, as Markdown or JSON"]
+    ["Land the Worktree" duet-land :enable (duet-menu-bar--worktree-p)
+     :help "Bring the changes in the session's worktree to your branch"]
+    ["Discard the Worktree…" duet-discard-worktree :enable (duet-menu-bar--worktree-p)
+     :help "Delete the session's worktree and its branch"]
+    ["Visit the Worktree" duet-worktree-dired :enable (duet-menu-bar--worktree-p)
+     :help "Visit the directory of the session's worktree"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]
@@ -189,6 +201,9 @@
     ["Send" duet-compose-send]
     ["Send Now" duet-compose-send-now :enable (duet-compose--busy-p)
      :help "Give it to the agent while it works"]
+    ["In a Worktree" duet-compose-toggle-worktree :enable (null duet-session)
+     :style toggle :selected duet-compose--worktree
+     :help "Have the new session work in a git worktree of its own"]
     ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
     ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
     ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]

@@ -26,6 +26,7 @@
 (require 'duet-sessions)
 (require 'duet-terminal)
 (require 'duet-trust)
+(require 'duet-worktree)
 
 (declare-function duet-projects-narrow "duet-projects" ())
 
@@ -39,6 +40,11 @@
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
   (ignore-errors (duet-actions-session t)))
+
+(defun duet-menu--worktree ()
+  "Return non-nil if the menu's session has a worktree."
+  (when-let ((session (duet-menu--session)))
+    (duet-session-worktree-directory session)))
 
 (defun duet-menu--running ()
   "Return non-nil if something in the menu's session can be interrupted."
@@ -109,6 +115,7 @@ The beginning of DIRECTORY is left out first."
               (delq nil (list (duet-look-state-name (duet-session-state session))
                               (duet-session-agent session)
                               (duet-actions-session-mode session)
+                              (duet-actions-worktree-words session 30)
                               (when-let ((status (duet-connection-status connection)))
                                 (propertize status 'face 'duet-failed))))
               " · ")))
@@ -203,29 +210,30 @@ The header line names its key; a narrow menu has no room for it."
     ("w" "Questions" duet-approvals)
     ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
     ("M-=" "All turns" duet-diff-all :inapt-if-not duet-menu--session)
-    ("/" "Search all" duet-search)]]
+    ("%" "Worktree" duet-worktree :inapt-if-not duet-menu--worktree)]]
   [["Lists"
     ("l" duet-menu-sessions :description duet-menu--sessions-words)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
-    ("R" "Rules" duet-rules)
-    ("h" "Triggers" duet-triggers)]
+    ("h" "Triggers" duet-triggers)
+    ("/" "Search" duet-search)]
    ["From here"
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)
     ("!" "Mistake" duet-ask-about-error)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("G" "Rewind" duet-rewind :inapt-if-not duet-menu--session)
-    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("C-c C-n" "Send now" duet-reply-send-now :if duet-menu--send-now-p)]
    ["Project"
     ("g" "Reload" duet-menu-restart)
     ("b" "Build" duet-build)
     ("H" "Adopt" duet-adopt-session)
-    (":" "Setup" duet-menu-customize)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("X" "Stop" duet-stop)]
    ["Duet"
     ("y" "Trust" duet-trust)
+    ("R" "Rules" duet-rules)
+    (":" "Setup" duet-menu-customize)
     ("$" "Log" duet-log-show)
     ("q" "Close" transient-quit-one)]]
   (interactive)
@@ -234,6 +242,21 @@ The header line names its key; a narrow menu has no room for it."
 
 ;;;###autoload
 (defalias 'duet-menu #'duet-dispatch)
+
+;;;###autoload (autoload 'duet-worktree "duet-menu" nil t)
+(transient-define-prefix duet-worktree ()
+  "Show what can be done with the worktree of the session."
+  [:description
+   duet-menu--heading
+   ["Worktree"
+    ("l" "Land on your branch (C-u: choose how)" duet-land)
+    ("k" "Discard" duet-discard-worktree)
+    ("d" "Visit the directory" duet-worktree-dired)
+    ("q" "Close" transient-quit-one)]]
+  (interactive)
+  (let ((session (duet-worktree-session)))
+    (setq duet-menu--heading (duet-menu--describe-session (duet-connection-here) session)))
+  (transient-setup 'duet-worktree))
 
 (provide 'duet-menu)
 ;;; duet-menu.el ends here

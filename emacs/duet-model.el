@@ -35,6 +35,7 @@
 ;;   build-progress       what a build that Emacs began does, from the notification
 ;;   build-diagnostic     what it has found, from the notification
 ;;   gate                 data of the event: what came of a gate of SESSION
+;;   worktree             nil              SESSION's worktree was landed or discarded
 ;;   trigger              data of the event
 ;;   lagged               data of the event
 ;;   unknown-run          the id of a run that no session is known to have
@@ -272,6 +273,7 @@ joins pieces, so that the first after a page was loaded may begin in it."
   (summary nil :documentation "The beginning of its first prompt.")
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
+  (worktree nil :documentation "Its git worktree, an object of :branch, :dir and :gone, or nil.")
   (mode nil :documentation "The permission mode in force.")
   (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
   (llm nil :documentation "The model that the agent works with, or is to, or nil.")
@@ -397,6 +399,15 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
   "Return the run of SESSION that an agent works on, or nil."
   (cl-find-if (lambda (run) (memq (duet-run-state run) duet-run-active-states))
               (duet-session-runs session)))
+
+(defun duet-session-lost-worktree-p (session)
+  "Return non-nil if SESSION had a worktree that is gone."
+  (and (duet-get (duet-session-worktree session) :gone) t))
+
+(defun duet-session-worktree-directory (session)
+  "Return the top of SESSION's worktree as its server calls it; nil if it has none."
+  (unless (duet-session-lost-worktree-p session)
+    (duet-get-string (duet-session-worktree session) :dir)))
 
 (defun duet-session-silence (session)
   "Return the silence of SESSION's agent, or nil.

@@ -29,6 +29,8 @@
 (require 'duet-remote)
 (require 'duet-sessions)
 
+(declare-function duet-worktree "duet-menu" ())
+
 (defconst duet-projects--limit 300
   "How many sessions the program is asked for at most.")
 
@@ -48,6 +50,7 @@
     (define-key map "r" #'duet-continue)
     (define-key map "f" #'duet-fork)
     (define-key map "G" #'duet-rewind)
+    (define-key map "%" #'duet-worktree)
     (define-key map "/" #'duet-search-or-say)
     (define-key map "z" #'duet-archive)
     (define-key map "T" #'duet-rename)

@@ -68,12 +68,25 @@ A value of `revert-buffer-insert-file-contents-function'."
 ;;; Changes of agents
 
 (defun duet-revert--observe (model kind _session path _extra)
-  "Note a change of MODEL: of KIND `file', that PATH was written."
-  (when (and (eq kind 'file) duet-revert-buffers (stringp path)
-             (file-name-absolute-p path) (not (file-remote-p path)))
+  "Note a change of MODEL: of KIND `file', that PATH was written.
+Of KIND `worktree', files of the project may have changed."
+  (cond
+   ((not duet-revert-buffers))
+   ((and (eq kind 'file) (stringp path)
+         (file-name-absolute-p path) (not (file-remote-p path)))
     (cl-pushnew (duet-remote-name path (and model (duet-model-root model)))
                 duet-revert--paths :test #'equal)
-    (duet-revert--soon)))
+    (duet-revert--soon))
+   ((and (eq kind 'worktree) (not (file-remote-p (duet-model-root model))))
+    (duet-revert--project (duet-model-root model)))))
+
+(defun duet-revert--project (root)
+  "Have the buffers that visit files below ROOT follow, soon."
+  (dolist (buffer (buffer-list))
+    (let ((file (buffer-file-name buffer)))
+      (when (and file (string-prefix-p root file))
+        (cl-pushnew file duet-revert--paths :test #'equal))))
+  (duet-revert--soon))
 
 (defun duet-revert--soon ()
   "Have the buffers follow, soon."

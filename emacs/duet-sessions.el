@@ -25,6 +25,7 @@
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-projects "duet-projects" ())
 (declare-function duet-diff-all "duet-diff" (session))
+(declare-function duet-worktree "duet-menu" ())
 
 ;;; The list
 
@@ -57,6 +58,7 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
     (define-key map "r" #'duet-continue)
     (define-key map "f" #'duet-fork)
     (define-key map "G" #'duet-rewind)
+    (define-key map "%" #'duet-worktree)
     (define-key map "/" #'duet-search-or-say)
     (define-key map "z" #'duet-archive)
     (define-key map "Z" #'duet-sessions-toggle-archived)
@@ -260,12 +262,20 @@ It leaves room for a name in the column of names."
                             (max 8 (- (duet-sessions--room) (string-width words) 2))
                             nil nil "…"))
 
+(defun duet-sessions--remarks (session)
+  "Return what is seen beside the name of SESSION, or nil.
+That is background work, and the worktree."
+  (when-let ((remarks (delq nil (list (duet-sessions--background session)
+                                      (duet-actions-worktree-words
+                                       session (max 10 (min 40 (/ (duet-sessions--room) 2))))))))
+    (string-join remarks "  ")))
+
 (defun duet-sessions-entry (session)
   "Return the line of SESSION."
   (let* ((state (duet-session-state session))
          (queued (duet-session-queued session))
          (waiting (length (duet-session-approvals session)))
-         (background (duet-sessions--background session))
+         (remarks (duet-sessions--remarks session))
          (err (and (memq state '(failed timed_out)) (duet-session-error session))))
     (list session
           (vector (duet-look-state state)
@@ -274,14 +284,14 @@ It leaves room for a name in the column of names."
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))
-                  (concat (propertize (if background (duet-sessions--beside background session)
+                  (concat (propertize (if remarks (duet-sessions--beside remarks session)
                                         (duet-session-name session))
                                       'mouse-face 'highlight
                                       'help-echo "mouse-1, RET: show this session")
+                          (if remarks (concat "  " remarks) "")
                           (if err (propertize (concat "  " (duet-visible-line (car (split-string err "\n"))))
                                               'face 'duet-failed)
-                            "")
-                          (if background (concat "  " background) ""))
+                            ""))
                   (duet-visible-line (or (duet-session-agent session) ""))
                   (duet-sessions--age (duet-session-changed session))))))
 
@@ -485,35 +495,51 @@ That is the session at point, or in a list those that are marked."
 
 (defun duet-marks--delete-question (sessions)
   "Return the question whether to delete SESSIONS."
-  (format "Delete %s for good, with all that was said and done there?  Files stay.  "
+  (format "Delete %s for good, with all that was said and done there?  Files stay%s.  "
           (if (cdr sessions)
               (format "%d sessions (%s)" (length sessions)
                       (truncate-string-to-width
                        (mapconcat #'duet-session-name sessions ", ") 200 nil nil "…"))
-            (format "\"%s\"" (duet-session-name (car sessions))))))
+            (format "\"%s\"" (duet-session-name (car sessions))))
+          (if (cl-some #'duet-session-worktree-directory sessions)
+              ", but worktrees are deleted, too"
+            "")))
 
 (defun duet-marks--delete-send (connection sessions)
   "Have the server of CONNECTION delete SESSIONS, and report the result."
   (let ((left (length sessions))
-        (deleted 0) (kept 0) (refused '()))
+        (key (duet-look-key #'duet-worktree 'duet-sessions-mode-map))
+        (deleted 0) (kept 0) (stays '()) (refused '()))
     (dolist (session sessions)
       (cl-flet ((done ()
                   (when (zerop (cl-decf left))
-                    (message "%s" (duet-marks--delete-outcome deleted kept (nreverse refused))))))
+                    (message "%s" (duet-marks--delete-outcome deleted kept stays
+                                                              (nreverse refused))))))
         (duet-connection-request
          connection 'session.delete (list :session_id (duet-session-leaf-id session))
          :success-fn (lambda (result)
                        (unless (eql (duet-get-number result :deleted) 0)
                          (cl-incf deleted))
+                       (when-let ((directory (duet-get-string result :worktree)))
+                         (push directory stays))
                        (cl-incf kept (or (duet-get-number result :kept) 0))
                        (duet-marks--delete-close connection session)
                        (done))
          :error-fn (lambda (err)
-                     (push (duet-connection-error-text err) refused)
+                     (push (duet-marks--delete-refusal session err key) refused)
                      (done)))))))
 
-(defun duet-marks--delete-outcome (deleted kept refused)
-  "Return the report on DELETED sessions, KEPT turns and reasons, REFUSED."
+(defun duet-marks--delete-refusal (session err key)
+  "Return why SESSION was not deleted, from ERR, and what to do.
+KEY is that of `duet-worktree'."
+  (if (equal (duet-get-string (plist-get err :data) :kind) "would_lose_work")
+      (format "%s has work in its worktree that is not landed; land or discard it first (%s)"
+              (duet-session-name session) key)
+    (duet-connection-error-text err)))
+
+(defun duet-marks--delete-outcome (deleted kept stays refused)
+  "Return the report on DELETED sessions, KEPT turns and reasons, REFUSED.
+STAYS are worktrees that were not deleted."
   (string-join
    (delq nil
          (list (cond ((> deleted 0) (format "%d deleted" deleted))
@@ -521,6 +547,8 @@ That is the session at point, or in a list those that are marked."
                (unless (zerop kept)
                  (format "%d turn%s kept in the archive, since other sessions were forked from there"
                          kept (if (= kept 1) " is" "s are")))
+               (when stays
+                 (concat "a worktree stays: " (mapconcat #'duet-visible-line stays ", ")))
                (when refused
                  (format "%s not deleted: %s"
                          (if (zerop deleted) "Was" (format "%d" (length refused)))

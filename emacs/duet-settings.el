@@ -370,8 +370,8 @@ Return what a `completion-at-point' function does."
 ;;; Directives
 
 ;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
-;; `/mode NAME', `/agent NAME' in a new session, and `/OPTION VALUE' with an option
-;; of the agent's own.  They set the agent, which does not get them; a
+;; `/mode NAME', `/agent NAME' and `/worktree' in a new session, and `/OPTION VALUE' with an
+;; option of the agent's own.  They set the agent, which does not get them; a
 ;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
 ;; from there on may use.  Where the agent has a slash command of
 ;; that name, it is the agent's.
@@ -384,7 +384,8 @@ Return what a `completion-at-point' function does."
   "Return the words that set the agent of SESSION, or of a new one if nil.
 AGENT is the name of that of a new one, nil for the one that was described.
 Each is (WORD CATEGORY ABOUT CHOICES), CHOICES being what can follow
-it, as `duet-settings-choices' returns them, or nil if that is not known."
+it, as `duet-settings-choices' returns them, or nil if that is not known.
+Nothing follows a word without a CATEGORY."
   (let* ((described (and (or (null agent)
                              (equal agent (duet-get-string duet-settings-described :agent)))
                          duet-settings-described))
@@ -405,7 +406,8 @@ it, as `duet-settings-choices' returns them, or nil if that is not known."
              (list (list "agent" 'duet-agent "the agent that is asked"
                          (and (featurep 'duet-agents)
                               (mapcar (lambda (name) (list name name ""))
-                                      (duet-agents-usable duet-connection))))))
+                                      (duet-agents-usable duet-connection))))
+                   (list "worktree" nil "the agent works in a git worktree of its own" nil)))
            (mapcar (lambda (option)
                      (list (duet-get-string option :id) 'duet-option-value
                            (or (duet-get-string option :name) "an option of the agent")
@@ -429,8 +431,11 @@ there is none."
                                         text place))
                 (< place (length text))
                 (setq word (assoc (match-string 1 text) words)))
-      (push (cons word (match-string 2 text)) found)
-      (setq place (match-end 0)))
+      (if (cadr word)
+          (progn (push (cons word (match-string 2 text)) found)
+                 (setq place (match-end 0)))
+        (push (list word) found)
+        (setq place (string-match-p "[^ \t\n]\\|\\'" text (match-end 1)))))
     (cons (nreverse found) place)))
 
 (defun duet-directive--value (word value)
@@ -438,6 +443,7 @@ there is none."
   (pcase-let ((`(,name ,_ ,_ ,choices) word))
     (cond
      ((equal name "budget") (duet-budget-parse (or value "")))
+     ((null (cadr word)) t)
      ((null value)
       (user-error "/%s takes one of: %s" name (duet-directive--list choices)))
      ((or (null choices) (cl-find value choices :key #'cadr :test #'equal)) value)
@@ -453,7 +459,8 @@ there is none."
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
 REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
-:model, :options and :budget, or nil.  A value that cannot be is a `user-error'."
+:model, :options, :budget and :worktree, or nil.  A value that cannot be is a
+`user-error'."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
                       session (and (null session) (duet-directive-agent text)))))
@@ -462,7 +469,7 @@ REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
     (pcase-dolist (`(,word . ,value) (car scan))
       (setq value (duet-directive--value word value))
       (pcase (car word)
-        ((and name (or "agent" "mode" "model" "budget"))
+        ((and name (or "agent" "mode" "model" "budget" (guard (null (cadr word)))))
          (setq settings (plist-put settings (intern (concat ":" name)) value)))
         (name (setq options (plist-put options (intern (concat ":" name)) value)))))
     (when options (setq settings (plist-put settings :options options)))
@@ -495,7 +502,7 @@ buffer shows."
     (cond
      ;; Something else is before it.
      ((< (cdr scan) (length before)) nil)
-     ((and last (null (cdr last)) (not (eq (char-after beg) ?/)))
+     ((and last (cadar last) (null (cdr last)) (not (eq (char-after beg) ?/)))
       (if (equal (caar last) "budget") (duet-budget-complete beg end)
         (duet-directive--complete-value beg end (car last))))
      ((eq (char-after beg) ?/)

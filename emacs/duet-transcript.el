@@ -31,6 +31,7 @@
 (require 'duet-section)
 (require 'duet-settings)
 (require 'duet-visible)
+(require 'duet-worktree)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
@@ -43,6 +44,7 @@
 (declare-function duet-approvals-catch "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
+(declare-function duet-worktree "duet-menu" ())
 (defvar show-paren-data-function)
 
 ;;; The mode
@@ -80,6 +82,7 @@
     (define-key map "I" #'duet-login)
     (define-key map "f" #'duet-fork)
     (define-key map "G" #'duet-rewind)
+    (define-key map "%" #'duet-worktree)
     (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
     (define-key map "T" #'duet-rename)
@@ -276,6 +279,8 @@ The window is selected unless the minibuffer is in use."
 (defun duet-transcript--session-changed ()
   "Bring up to date what depends on the session's state."
   (force-mode-line-update)
+  ;; A new session's worktree is not known when its transcript is made.
+  (setq default-directory (duet-connection-directory duet-connection duet-session))
   (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
     ;; A name that was made unique by a number stays.
     (unless (string-prefix-p name (buffer-name))
@@ -603,7 +608,7 @@ What people and agents have said is prose, and has no heading."
   "Visit FILE, at LINE and COLUMN if they are non-nil.
 It is shown in another window; if the transcript is not in the selected one,
 it is shown there."
-  (let ((file (duet-remote-name file)))
+  (let ((file (duet-worktree-file duet-connection duet-session (duet-remote-name file))))
     (unless (file-exists-p file)
       (user-error "File %s no longer exists" (duet-remote-abbreviate file)))
     (if (eq (window-buffer) (current-buffer))

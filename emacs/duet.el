@@ -34,6 +34,7 @@
 ;;   duet-projects.el       the list of the sessions of all projects
 ;;   duet-adopt.el          sessions from an agent's own program
 ;;   duet-actions.el        commands on a session
+;;   duet-worktree.el       sessions in git worktrees: land, discard
 ;;   duet-search.el         search in all conversations
 ;;   duet-export.el         sessions in files
 ;;   duet-bookmark.el       bookmarks of lists and transcripts
@@ -111,6 +112,7 @@
 (require 'duet-sessions)
 (require 'duet-transcript)
 (require 'duet-trust)
+(require 'duet-worktree)
 
 ;; These take other packages of Emacs with them, so they come when they are
 ;; needed, also where no package was installed and `load-path' has their folder.

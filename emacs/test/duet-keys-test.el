@@ -75,6 +75,7 @@
     ("D" "Delete the session for good (asks)" duet-delete)
     ("=" "Show what the turn has changed; there, what all turns have" duet-diff duet-diff-all)
     ("M-=" "Show what all turns have changed" duet-diff-all)
+    ("%" "Land, discard or visit the worktree of the session" duet-worktree)
     ("E" "Compare with Ediff" duet-diff-ediff)
     ("/" "Search all conversations" duet-search duet-search-or-say)
     ("j" "Go to the next question that waits" duet-approval-next)

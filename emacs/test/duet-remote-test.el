@@ -19,6 +19,7 @@
 (require 'duet-remote)
 (require 'duet-secrets)
 (require 'duet-terminal)
+(require 'duet-worktree-test)
 
 (defmacro duet-remote-test-with-method (&rest body)
   "Run BODY where the method mock of TRAMP starts a shell on this machine."
@@ -367,6 +368,33 @@
           (cl-letf (((symbol-function 'yes-or-no-p) #'always))
             (duet-test-press "D" #'duet-delete))
           (duet-test-wait-for (duet-test-heard "\\`1 deleted\\'")))))))
+
+
+;;; Worktrees
+
+(ert-deftest duet-remote-test-worktree ()
+  "What a session changes in a worktree there is landed there, and buffers follow."
+  (skip-unless (executable-find "git"))
+  (duet-remote-test-with-project connection
+    (let* ((here (duet-remote-local root))
+           (demo (concat (duet-connection-root connection) "demo.txt")))
+      (duet-model-add-observer #'duet-revert--observe)
+      (write-region "one\n" nil (concat here "demo.txt") nil 'quiet)
+      (duet-worktree-test-init here)
+      (let* ((session (duet-worktree-test-launch connection "first"))
+             (directory (duet-worktree--directory connection session))
+             (visiting (find-file-noselect demo)))
+        (should (string-prefix-p "/mock:" directory))
+        (should (equal (duet-worktree-test-text (concat directory "demo.txt"))
+                       "one\nTurn 1: first\n"))
+        (with-current-buffer (duet-sessions-buffer connection)
+          (duet-land session)
+          (duet-test-wait-for (equal (with-current-buffer visiting (buffer-string))
+                                     "one\nTurn 1: first\n"))
+          (duet-discard-worktree session))
+        (duet-test-wait-for (duet-session-lost-worktree-p session))
+        (should (equal (duet-worktree-file connection session (concat directory "demo.txt"))
+                       demo))))))
 
 (provide 'duet-remote-test)
 ;;; duet-remote-test.el ends here

@@ -142,3 +142,46 @@ def compares_with_ediff(home, emacs):
 def shown(terminal):
     """Returns what the screen shows, but for the echo area."""
     return terminal.screen().splitlines()[:-1]
+
+
+@scenario
+def lands_a_worktree(home, emacs):
+    """A session works in a worktree; its work is landed, and what is not landed is kept where it is discarded."""
+    for command in (("init", "-qb", "main"), ("config", "user.name", "Ann"), ("config", "user.email", "ann@example.org"),
+                    ("add", "-A"), ("commit", "-qm", "files")):
+        home.run("git", *command)
+    terminal = start(home, emacs, columns=100, lines=40)
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-t worktree")
+    terminal.press("C-c", "C-t")
+    terminal.see(r"New session · demo, in a worktree")
+    terminal.type("fix it")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.see(r"· duet/fix-it ·")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed .*duet/fix-it")
+    expect(home.read("demo.txt") is None, "the project was changed", terminal)
+    terminal.press("%")
+    terminal.see(r"k +Discard")
+    terminal.press("l")
+    terminal.see(r"^Landed on main: 1 commit, 1 file$")
+    terminal.see(r"^■ Landed duet/fix-it on main")
+    expect(home.read("demo.txt") == "Turn 1: fix it\n", "it was not landed", terminal)
+    ask(terminal, "fix more", key="r")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    home.write("demo.txt", "mine\n")
+    terminal.press("%", "l")
+    terminal.see(r"^Nothing was landed: these files of yours are not committed")
+    terminal.see(r"^Nothing was landed: 1 file of yours would be overwritten$")
+    terminal.press("%", "k")
+    terminal.see(r"^Changed file that is not committed:\n  demo\.txt$")
+    terminal.see(r"^Discard the worktree with this work\?")
+    terminal.press("y")
+    terminal.see(r"its work is kept, git branch NAME refs/duet/discarded/fix-it")
+    terminal.see(r"^ ● completed .*worktree gone")
+    expect(home.read("demo.txt") == "mine\n", "a file of the user was changed", terminal)
+    expect("Turn 2: fix more" in home.run("git", "show", "refs/duet/discarded/fix-it:demo.txt"), "the work was not kept",
+           terminal)
