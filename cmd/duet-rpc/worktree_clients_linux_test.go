@@ -325,3 +325,27 @@ func TestAttempts(t *testing.T) {
 	slow.sees("interrupting all")
 	assert.Equal(t, 130, slow.status())
 }
+
+func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents("")
+	git := gitIn(t, s.root)
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--worktree", "hello")
+	require.NoError(t, err, problem)
+	elsewhere := filepath.Join(s.home, "elsewhere")
+	require.NoError(t, os.Rename(s.root, elsewhere))
+	_, problem, err = s.commandIn(elsewhere, "prompt", "--yes", "-c", "again")
+	require.NoError(t, err, problem)
+	out, problem, err := s.commandIn(elsewhere, "land")
+	require.NoError(t, err, problem)
+	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
+	assert.FileExists(t, filepath.Join(elsewhere, "demo.txt"))
+	_, problem, err = s.commandIn(elsewhere, "discard")
+	require.NoError(t, err, problem)
+	assert.Equal(t, "main", strings.TrimSpace(gitIn(t, elsewhere)("branch", "--format=%(refname:short)")))
+}

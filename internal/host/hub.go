@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,8 +182,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	return nil, sqlite.Locked(p.Database(), err)
 }
 
-// openStore opens the project's database. In the database of a project that was moved it
-// replaces the paths by those of the new root.
+// openStore opens the project's database. For a project that was moved it renames the directory of
+// its worktrees, whose links package worktree repairs, and replaces the paths in the database.
 func openStore(p project.Project, r project.Record, log *logging.Log) func(context.Context, store.Options) (store.Store, error) {
 	return func(ctx context.Context, opts store.Options) (store.Store, error) {
 		s, err := sqlite.Open(ctx, p.Database(), opts)
@@ -194,7 +195,15 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 		}
 		from := string(r.MovedFrom)
 		log.Info("the project was moved here", "from", from)
-		err = s.Write(ctx, func(t store.Tx) error { return t.MoveDirectories(from, p.Root) })
+		worktrees, oldWorktrees := project.WorktreesDir(p.StateDir), r.OldWorktreesDir()
+		if err = os.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
+			err = nil
+		}
+		if err == nil {
+			err = s.Write(ctx, func(t store.Tx) error {
+				return errors.Join(t.MoveDirectories(from, p.Root), t.MoveDirectories(oldWorktrees, worktrees))
+			})
+		}
 		if err == nil {
 			err = p.PathsMoved()
 		}

@@ -176,6 +176,11 @@ func WorktreesDir(stateDir string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(stateDir)), "worktrees", filepath.Base(stateDir))
 }
 
+// OldWorktreesDir returns the directory that the git worktrees of a moved project had, by MovedFrom.
+func (r Record) OldWorktreesDir() string {
+	return WorktreesDir(states{filepath.Dir(r.StateDir), machineID()}.named(string(r.MovedFrom)))
+}
+
 // ofWorktree returns the root of the project that has a worktree around a directory, or "".
 func (s states) ofWorktree(dir string) string {
 	below, err := filepath.Rel(filepath.Join(filepath.Dir(s.dir), "worktrees"), dir)

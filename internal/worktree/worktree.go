@@ -149,7 +149,36 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, h.Close()
+	return r, errors.Join(h.repair(), h.Close())
+}
+
+// repair links the worktrees again after the repository or opts.Parent was moved.
+func (h *held) repair() error {
+	all, _, err := h.registrations()
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		top := filepath.Join(h.parent, g.Name)
+		link := filepath.Join(top, ".git")
+		text, err := git.ReadSmall(link)
+		of, isLink := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
+		if g.Name == "" || err != nil || !isLink || filepath.Base(of) != filepath.Base(g.dir) || g.Top == top && !g.gone {
+			continue
+		}
+		if _, err := os.Lstat(of); !errors.Is(err, fs.ErrNotExist) && !sameFile(of, g.dir) {
+			continue // it is that of another repository
+		}
+		if _, err := os.Lstat(g.Top); err == nil && g.Top != top {
+			continue // it was not moved
+		}
+		g.Top, g.Dir = top, filepath.Join(top, h.below)
+		err = errors.Join(git.ReplaceFile(link, "gitdir: "+g.dir+"\n"), git.ReplaceFile(filepath.Join(g.dir, "gitdir"), link+"\n"), g.save())
+		if err != nil {
+			return fmt.Errorf("linking the worktree %s again: %w", top, err)
+		}
+	}
+	return nil
 }
 
 func isBare(dir string) bool {

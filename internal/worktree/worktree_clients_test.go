@@ -657,3 +657,59 @@ func TestCleanup(t *testing.T) {
 	assert.Equal(t, "work\n", w.git("show", done.Ref+":new"))
 	assert.NoDirExists(t, wt.Top)
 }
+
+// A worktree works on when its repository and the directory of the worktrees were moved.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	for name, move := range map[string]func(w *world){
+		"repository": func(w *world) { w.opts.Dir = filepath.Join(w.home, "elsewhere") },
+		"both": func(w *world) {
+			w.opts.Dir, w.opts.Parent = filepath.Join(w.home, "elsewhere"), filepath.Join(w.home, "trees")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"})
+			wt := w.create("x", nil)
+			w.commit(wt.Top, map[string]string{"a": "2\n"})
+			write(t, wt.Top, map[string]string{"new": "n\n"})
+			from := w.opts
+			move(w)
+			require.NoError(t, os.Rename(from.Dir, w.opts.Dir))
+			if from.Parent != w.opts.Parent {
+				require.NoError(t, os.Rename(from.Parent, w.opts.Parent))
+			}
+			w.dir = w.opts.Dir
+			w.open()
+			list, err := w.List(t.Context())
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			assert.Equal(t, filepath.Join(w.opts.Parent, "x"), list[0].Top)
+			assert.Equal(t, "?? new\n", gitIn(t, list[0].Top, "status", "--porcelain"))
+			w.land(list[0], worktree.Merge)
+			assert.Equal(t, map[string]string{"a": "2\n", "new": "n\n"}, files(t, w.dir))
+			_, err = w.Discard(t.Context(), list[0], worktree.DiscardOptions{})
+			require.NoError(t, err)
+			assert.NoDirExists(t, list[0].Top)
+			w.healthy()
+		})
+	}
+}
+
+// The worktrees of a repository are not those of its copy.
+func TestCopiedRepository(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", map[string]string{"a": "2\n"})
+	elsewhere := filepath.Join(w.home, "copy")
+	require.NoError(t, os.CopyFS(elsewhere, os.DirFS(w.dir)))
+	original := w.opts
+	w.opts.Dir = elsewhere
+	w.opts.Parent = filepath.Join(w.home, "other")
+	list, err := w.open().List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	w.opts = original
+	w.open().land(wt, worktree.Merge)
+	assert.Equal(t, "2\n", files(t, w.dir)["a"])
+}
