@@ -289,6 +289,10 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	for _, f := range r.Files {
 		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
 	}
+	for _, n := range r.NotRecorded {
+		result.NotRecorded = append(result.NotRecorded, protocol.NotRecorded{Path: n.Path, Reason: string(n.Reason)})
+	}
+	result.MoreNotRecorded = r.MoreNotRecorded
 	for encodedSize(result.Files) > room(ctx)/2 {
 		result.Files = result.Files[:len(result.Files)/2]
 		result.More = len(r.Files) - len(result.Files)

@@ -30,6 +30,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -66,11 +67,12 @@ type Store struct {
 	maxNewBytes    int64
 
 	repo           git.Repository
-	top            string // of what is recorded
-	dir            string // the git directory of the store
-	own            bool   // the objects and refs are in dir
-	prefix         string // of the refs
-	excludes       string // the user's file of ignore patterns
+	top            string      // of what is recorded
+	dir            string      // the git directory of the store
+	own            bool        // the objects and refs are in dir
+	trackedOnly    atomic.Bool // there were too many files; it stays so, since two checkpoints are compared
+	prefix         string      // of the refs
+	excludes       string      // the user's file of ignore patterns
 	env, lockedEnv []string
 }
 
@@ -108,6 +110,7 @@ const (
 	Nested     Reason = "nested-repository" // a repository in the tree, or a submodule
 	Unreadable Reason = "unreadable"        // no permission to read it
 	Reserved   Reason = "reserved"          // git reserves the name, for example .GIT
+	Untracked  Reason = "untracked"         // all files that the user's git does not track; Path is ""
 )
 
 // ErrUnknown reports a checkpoint or blob that the store does not have.

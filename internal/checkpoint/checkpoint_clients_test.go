@@ -374,9 +374,10 @@ func TestListsAtMost200SkippedFiles(t *testing.T) {
 
 func TestTooManyFiles(t *testing.T) {
 	t.Parallel()
-	w := newRepository(t, map[string]string{"a": "1", "b": "1"})
+	w := newWorld(t)
+	w.write(map[string]string{"a": "1", "b": "1", "c": "1"})
 	w.opts.MaxFiles = 3
-	w.write(map[string]string{"c": "1"})
+	w.open()
 	w.take()
 	w.write(map[string]string{"d": "1"})
 	_, err := w.Take(t.Context(), "")
@@ -387,6 +388,32 @@ func TestTooManyFiles(t *testing.T) {
 	w.take()
 }
 
+// With too many files, those that git tracks are recorded, however many.
+func TestTrackedFilesAlone(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1", "b": "1", "c": "1"})
+	w.opts.MaxFiles = 2
+	w.write(map[string]string{"new": "n"})
+	first := w.take()
+	assert.Equal(t, []checkpoint.Skipped{{Reason: checkpoint.Untracked}}, first.Skipped)
+	assert.Equal(t, map[string]string{"a": "1", "b": "1", "c": "1"}, w.recorded(first))
+	w.write(map[string]string{"a": "2", "b": "", "newer": "n"})
+	second := w.take()
+	assert.Equal(t, map[string]string{"a": "2", "c": "1"}, w.recorded(second))
+	w.git("add", "newer")
+	w.write(map[string]string{"a": "3", "newer": "m"})
+	third := w.take()
+	assert.Equal(t, map[string]string{"a": "3", "c": "1", "newer": "m"}, w.recorded(third))
+	before := w.git("status", "--porcelain")
+	fourth := w.take()
+	assert.Equal(t, third, fourth)
+	assert.Equal(t, before, w.git("status", "--porcelain"))
+	restored, err := w.Restore(t.Context(), third.ID, first.ID, checkpoint.RestoreOptions{})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"a", "b"}, restored.Written)
+	assert.FileExists(t, filepath.Join(w.dir, "new"), "it is not recorded, and stays")
+}
+
 func TestTooMuchNewContent(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1", "tracked": strings.Repeat("x", 200)})
@@ -394,11 +421,18 @@ func TestTooMuchNewContent(t *testing.T) {
 	w.write(map[string]string{"new": strings.Repeat("x", 99)})
 	w.take() // git has the tracked file
 	w.write(map[string]string{"new": strings.Repeat("y", 50), "newer": strings.Repeat("x", 51)})
-	_, err := w.Take(t.Context(), "")
+	c := w.take()
+	assert.Equal(t, []checkpoint.Skipped{{Reason: checkpoint.Untracked}}, c.Skipped)
+	assert.Equal(t, map[string]string{"a": "1", "tracked": strings.Repeat("x", 200), "new": strings.Repeat("y", 50)}, w.recorded(c), "what was recorded before still is")
+
+	w = newWorld(t)
+	w.opts.MaxNewBytes = 100
+	w.write(map[string]string{"new": strings.Repeat("x", 101)})
+	_, err := w.open().Take(t.Context(), "")
 	var large *checkpoint.TooLargeError
 	require.ErrorAs(t, err, &large)
 	assert.Equal(t, int64(100), large.Limit)
-	w.write(map[string]string{"newer": "x"})
+	w.write(map[string]string{"new": "x"})
 	w.take()
 }
 

@@ -19,9 +19,12 @@ import (
 )
 
 // Take records the files. If the newest checkpoint has the same files and message, Take returns
-// that one. A directory with too many files is a [TooManyFilesError]. The first call reads each
-// file; later calls look at each file's time and size and read what has changed. Files that change
-// meanwhile are recorded as before or after the change.
+// that one. The first call reads each file; later calls look at each file's time and size and read
+// what has changed. Files that change meanwhile are recorded as before or after the change.
+//
+// If there are too many files, or too much new content, Take records those that the user's git
+// tracks, and Skipped says so ([Untracked]). Elsewhere that is a [TooManyFilesError] or a
+// [TooLargeError].
 //
 // Give ctx a deadline: counting the files of a huge directory takes long, too.
 func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
@@ -31,7 +34,20 @@ func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
 	}
 	defer unlock()
 	s.removeTemporaries()
-	var c Checkpoint
+	c, err := s.tryTake(ctx, message)
+	_, many := errors.AsType[*TooManyFilesError](err)
+	_, large := errors.AsType[*TooLargeError](err)
+	if !many && !large || s.own || s.trackedOnly.Load() {
+		return c, err
+	}
+	if _, noIndex := os.Stat(filepath.Join(s.repo.Dir, "index")); noIndex != nil {
+		return c, err
+	}
+	s.trackedOnly.Store(true)
+	return s.tryTake(ctx, message)
+}
+
+func (s *Store) tryTake(ctx context.Context, message string) (c Checkpoint, err error) {
 	for attempt := range attempts {
 		// A file may have vanished or changed its kind meanwhile. The last attempt starts with
 		// an empty index, in case the old one is damaged.
@@ -54,23 +70,32 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	if !useIndex {
 		base, index = Checkpoint{}, ""
 	}
+	seen := s.usersIndex()
+	noted, _ := os.ReadFile(filepath.Join(s.dir, "seen"))
+	isSeen := string(noted) == string(base.ID)+seen
+	from := index
+	if s.trackedOnly.Load() && (index == "" || !isSeen) {
+		base, from, isSeen = Checkpoint{}, filepath.Join(s.repo.Dir, "index"), true
+	}
 	work := filepath.Join(s.dir, "work-"+rand.Text())
 	defer os.Remove(work)
 	defer os.Remove(work + ".lock")
-	if index != "" {
-		if err := git.CopyIndex(index, work); err != nil {
+	if from != "" {
+		if err := git.CopyIndex(from, work); err != nil {
 			return Checkpoint{}, err
 		}
 	}
 	if err := errors.Join(s.setHead(base.tree), s.writeExcludes()); err != nil {
 		return Checkpoint{}, err
 	}
-	seen := s.usersIndex()
 	p := &pick{store: s, entries: indexEntries(work)}
+	if s.trackedOnly.Load() {
+		p.skip("", Untracked)
+	}
 	if err := p.changed(ctx, work); err != nil {
 		return Checkpoint{}, err
 	}
-	if noted, _ := os.ReadFile(filepath.Join(s.dir, "seen")); string(noted) != string(base.ID)+seen {
+	if !isSeen && !s.trackedOnly.Load() {
 		if err := p.usersFiles(ctx); err != nil {
 			return Checkpoint{}, err
 		}
@@ -125,8 +150,13 @@ type pick struct {
 // cached times in the index up to date.
 func (p *pick) changed(ctx context.Context, index string) error {
 	stderr := &git.Capped{Left: 256 << 10}
+	trackedOnly := p.store.trackedOnly.Load()
+	args := []string{"status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"}
+	if trackedOnly {
+		args = append(args, "--untracked-files=no")
+	}
 	_, err := git.Run(ctx, p.store.program, p.store.top, p.store.lockedEnv, git.Command{
-		Args:   []string{"status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all"},
+		Args:   args,
 		Env:    []string{"GIT_INDEX_FILE=" + index},
 		Stderr: stderr,
 		Record: func(record []byte) error {
@@ -141,7 +171,7 @@ func (p *pick) changed(ctx context.Context, index string) error {
 			if isNew {
 				p.entries++
 			}
-			if p.entries > p.store.maxFiles {
+			if p.entries > p.store.maxFiles && !trackedOnly {
 				return &TooManyFilesError{Limit: p.store.maxFiles}
 			}
 			p.add(path, isNew)

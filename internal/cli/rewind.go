@@ -124,6 +124,36 @@ func showRewind(view *turn.View, session protocol.Session, r protocol.RewindResu
 	if r.More > 0 {
 		view.Note("and " + term.Count(r.More, "more file"))
 	}
+	shown := r.NotRecorded[:min(len(r.NotRecorded), shownNotRecorded)]
+	for _, file := range shown {
+		name := file.Path
+		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
+			name = rel
+		}
+		if file.Reason == "untracked" {
+			name = "all files that git does not track"
+		}
+		view.Note("not recorded, and so stays: " + term.Line(name) + notRecordedBecause(file.Reason))
+	}
+	if more := len(r.NotRecorded) - len(shown) + r.MoreNotRecorded; more > 0 {
+		view.Note("and " + term.Count(more, "more file") + " that are not recorded")
+	}
+}
+
+const shownNotRecorded = 5 // files
+
+func notRecordedBecause(reason string) string {
+	switch reason {
+	case "too-large":
+		return " (over 10 MB)"
+	case "nested-repository":
+		return " (a repository of its own)"
+	case "unreadable":
+		return " (it cannot be read)"
+	case "untracked":
+		return " (there are too many)"
+	}
+	return ""
 }
 
 func rewindWords(file protocol.RewindFile) string {

@@ -285,15 +285,16 @@ func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s continues here; until now the agent was %s.", run.Agent, before))
 }
 
-// Rewound notes after a run that files were restored to their state before an earlier run, or that
-// this was undone.
-func (w *Writer) Rewound(t store.Tx, run domain.Run, text string) error {
-	return w.say(t, run, "rewound", text)
-}
+// The subtypes of [Writer.Note].
+const (
+	NoteRewound    = "rewound"    // files were restored to their state before an earlier run, or this was undone
+	NoteWorktree   = "worktree"   // what was done with the worktree of the conversation
+	NoteCheckpoint = "checkpoint" // files are not recorded
+)
 
-// Worktree notes after a run what was done with the worktree of its conversation.
-func (w *Writer) Worktree(t store.Tx, run domain.Run, text string) error {
-	return w.say(t, run, "worktree", text)
+// Note adds a note about the files of a conversation.
+func (w *Writer) Note(t store.Tx, run domain.Run, subtype, text string) error {
+	return w.say(t, run, subtype, text)
 }
 
 // ForkedLater notes that a run's agent forked its own session after that had already continued.

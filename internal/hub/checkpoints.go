@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,10 +45,11 @@ const (
 // shell command does. Its methods may be called from any goroutine.
 type checkpoints struct {
 	hub    *Hub
-	mu     sync.Mutex // guards stores, failed and slow
+	mu     sync.Mutex // guards the maps
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
 	slow   map[string]bool      // directories whose last checkpoint took over a second
+	told   map[string]bool      // directories of which a conversation says that they are too large
 	// patience and slowPatience are the constants, except in tests.
 	patience, slowPatience time.Duration
 	noGit                  atomic.Bool // git is not installed, and the log says so
@@ -64,7 +67,7 @@ type checkpointed struct {
 
 // begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
 // nil if checkpoints are off.
-func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpointed {
+func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *checkpointed {
 	if c.hub.opts.Checkpoints == nil {
 		return nil
 	}
@@ -79,10 +82,11 @@ func (c *checkpoints) begin(ctx context.Context, dir, message string) *checkpoin
 		defer cancel()
 		var isNew bool
 		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
-			t.before, t.err = t.store.Take(ctx, message)
+			t.before, t.err = t.store.Take(ctx, beforeRun+run.UUID)
 		}
 		close(t.done)
 		c.note(dir, time.Since(began), t.err)
+		c.sayWhatIsMissing(run, t)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
@@ -121,6 +125,33 @@ func (c *checkpoints) note(dir string, took time.Duration, err error) {
 	_, large := errors.AsType[*checkpoint.TooLargeError](err)
 	if many || large || errors.Is(err, context.DeadlineExceeded) {
 		c.failed[dir] = time.Now()
+	}
+}
+
+// sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded because
+// there are too many.
+func (c *checkpoints) sayWhatIsMissing(run domain.Run, t *checkpointed) {
+	text := ""
+	_, many := errors.AsType[*checkpoint.TooManyFilesError](t.err)
+	_, large := errors.AsType[*checkpoint.TooLargeError](t.err)
+	switch {
+	case many || large:
+		text = fmt.Sprintf("Files are not recorded before turns, so they cannot be rewound, and what commands change is not known: %v.", t.err)
+	case slices.ContainsFunc(t.before.Skipped, func(s checkpoint.Skipped) bool { return s.Reason == checkpoint.Untracked }):
+		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to .gitignore."
+	default:
+		return
+	}
+	c.mu.Lock()
+	told := c.told[t.dir]
+	c.told[t.dir] = true
+	c.mu.Unlock()
+	if told {
+		return
+	}
+	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error { return c.hub.conversation.Note(tx, run, conversation.NoteCheckpoint, text) })
+	if err != nil && c.hub.ctx.Err() == nil {
+		c.hub.log.Warn("a note about checkpoints was not stored", "err", err)
 	}
 }
 

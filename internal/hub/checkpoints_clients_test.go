@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
@@ -266,6 +267,9 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 		await(t, h, launch(t, h, "p"))
 		assert.True(t, h.checkpoints.isTooLarge(dir))
 	}
+	notes := checkpointNotes(t, h)
+	require.Len(t, notes, 1, "it is said once")
+	assert.Contains(t, notes[0], "Files are not recorded before turns")
 	require.NoError(t, os.Remove(filepath.Join(dir, "large")))
 	h.checkpoints.mu.Lock()
 	h.checkpoints.failed[dir] = h.checkpoints.failed[dir].Add(-tryAgain)
@@ -275,4 +279,51 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID})
 	require.NoError(t, err)
 	assert.True(t, r.Checkpoint)
+}
+
+// In a repository with too many files, those that git tracks are recorded, and the user is informed.
+func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"init", "-q"}, {"add", "tracked"}} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "tracked"), nil, 0o600))
+		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
+	state, most := t.TempDir(), 1
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: state, MaxFiles: most, MaxFileSize: 100}, true
+		}
+	})
+	rewound := func() Rewound {
+		run := launch(t, h, "p")
+		await(t, h, run)
+		r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID, Preview: true})
+		require.NoError(t, err)
+		require.True(t, r.Checkpoint)
+		return r
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), nil, 0o600))
+	assert.Equal(t, []checkpoint.Skipped{{Reason: checkpoint.Untracked}}, rewound().NotRecorded)
+	rewound()
+	notes := checkpointNotes(t, h)
+	require.Len(t, notes, 1)
+	assert.Contains(t, notes[0], "Only the files that git tracks are recorded")
+
+	most = 10
+	h.checkpoints.forget(t.Context(), dir)
+	assert.Equal(t, []checkpoint.Skipped{{Path: filepath.Join(dir, "large"), Reason: checkpoint.TooLarge}}, rewound().NotRecorded)
+}
+
+func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
+	events, err := h.store.Events(t.Context(), 0, 1000)
+	require.NoError(t, err)
+	for _, e := range events {
+		if m, is := e.Payload.(domain.MessageAdded); is && m.Subtype == conversation.NoteCheckpoint {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
 }

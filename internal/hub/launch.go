@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -106,7 +107,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			return err
 		}
 		if without != "" {
-			if err := h.conversation.Worktree(t, run, noWorktree(without)); err != nil {
+			if err := h.conversation.Note(t, run, conversation.NoteWorktree, noWorktree(without)); err != nil {
 				return err
 			}
 		}

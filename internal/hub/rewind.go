@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -28,6 +29,11 @@ type Rewound struct {
 	Run        domain.Session // the named run
 	Checkpoint bool           // false: no checkpoint before the run is kept, so no file was changed
 	Files      []RewoundFile  // by path
+	// NotRecorded are files that the checkpoint does not have, with absolute paths, and that stay as they
+	// are. Those that git does not track have no path if there are too many. There are more if
+	// MoreNotRecorded is not 0.
+	NotRecorded     []checkpoint.Skipped
+	MoreNotRecorded int
 }
 
 // Why [Hub.Rewind] leaves a file as it is.
@@ -63,7 +69,13 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	if !found {
 		return w.Rewound, nil
 	}
-	w.Checkpoint = true
+	w.Checkpoint, w.MoreNotRecorded = true, before.MoreSkipped
+	for _, s := range before.Skipped {
+		if s.Path != "" {
+			s.Path = filepath.Join(w.store.Top(), filepath.FromSlash(s.Path))
+		}
+		w.NotRecorded = append(w.NotRecorded, s)
+	}
 	if spec.All && !spec.Preview { // else the files of other conversations stay
 		others, err := h.Beside(ctx, w.Run)
 		if err != nil {
@@ -365,6 +377,6 @@ func (w *rewinding) note(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
-		return w.hub.conversation.Rewound(t, last, text)
+		return w.hub.conversation.Note(t, last, conversation.NoteRewound, text)
 	})
 }

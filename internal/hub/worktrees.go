@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/query"
@@ -430,7 +431,7 @@ func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, time
 
 // sayInWorktree tells the readers of a conversation about its worktree, before a run.
 func (h *Hub) sayInWorktree(run domain.Run, text string) {
-	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Worktree(t, run, text) })
+	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Note(t, run, conversation.NoteWorktree, text) })
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("a note about a worktree was not stored", "text", text, "err", err)
 	}
@@ -567,7 +568,7 @@ func (h *Hub) noteWorktree(ctx context.Context, thread int64, text string) error
 		if err != nil {
 			return err
 		}
-		return h.conversation.Worktree(t, last, text)
+		return h.conversation.Note(t, last, conversation.NoteWorktree, text)
 	})
 }
 

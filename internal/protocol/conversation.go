@@ -176,14 +176,22 @@ func (p RewindParams) Check() error {
 }
 
 type RewindResult struct {
-	Checkpoint bool         `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration."`
-	Files      []RewindFile `json:"files" doc:"The files that differ from those before the session, by path."`
-	More       int          `json:"more" doc:"How many more files there are, which do not fit into the result."`
-	ForkFrom   string       `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`
-	Prompt     string       `json:"prompt" doc:"The prompt of the session."`
+	Checkpoint      bool          `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration."`
+	Files           []RewindFile  `json:"files" doc:"The files that differ from those before the session, by path."`
+	More            int           `json:"more" doc:"How many more files there are, which do not fit into the result."`
+	NotRecorded     []NotRecorded `json:"not_recorded,omitempty" doc:"Files that are not recorded, and so stay as they are."`
+	MoreNotRecorded int           `json:"more_not_recorded,omitempty" doc:"How many more of them there are."`
+	ForkFrom        string        `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`
+	Prompt          string        `json:"prompt" doc:"The prompt of the session."`
 }
 
 func (r *RewindResult) Texts() []*string { return []*string{&r.Prompt} }
+
+// NotRecorded is a file that checkpoints do not have.
+type NotRecorded struct {
+	Path   string `json:"path" doc:"Empty for untracked."`
+	Reason string `json:"reason" doc:"too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), or untracked (all files that git does not track, because there are too many)."`
+}
 
 // A RewindFile is a file that session.rewind restores or leaves.
 type RewindFile struct {

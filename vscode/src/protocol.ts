@@ -1626,6 +1626,13 @@ export type NavigationParams = {
   session_id?: string;
 };
 
+export type NotRecorded = {
+  /** Empty for untracked. */
+  path: string;
+  /** too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), or untracked (all files that git does not track, because there are too many). */
+  reason: string;
+};
+
 export type OpenRPCDocument = {
   openrpc: string;
   info: OpenRPCInfo;
@@ -1866,6 +1873,10 @@ export type RewindResult = {
   files: Array<RewindFile>;
   /** How many more files there are, which do not fit into the result. */
   more: number;
+  /** Files that are not recorded, and so stay as they are. */
+  not_recorded?: Array<NotRecorded>;
+  /** How many more of them there are. */
+  more_not_recorded?: number;
   /** The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session. */
   fork_from?: string;
   /** The prompt of the session. */
