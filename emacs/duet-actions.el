@@ -187,7 +187,7 @@ argument, UNDO: the files become as they were before the last time."
             'keep)
            ((null files) 'keep)
            (t (save-window-excursion
-                (duet-actions--show-rewind (duet-connection-directory connection session) files)
+                (duet-actions--show-rewind (duet-connection-directory connection session) preview)
                 (nth 2 (read-multiple-choice
                         (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
                         (append (and (> restored 0) '((?y "yes" restore)))
@@ -202,26 +202,37 @@ argument, UNDO: the files become as they were before the last time."
         "as before this turn"
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 
-(defun duet-actions--show-rewind (directory files)
-  "Show in another window what a rewind of a session in DIRECTORY does to FILES."
+(defun duet-actions--show-rewind (directory preview)
+  "Show in another window what the rewind in PREVIEW does.
+DIRECTORY is that of the session."
   (with-current-buffer (get-buffer-create "*duet rewind*")
-    (let ((inhibit-read-only t))
+    (let* ((inhibit-read-only t)
+           (not-recorded (append (duet-get preview :not_recorded) nil))
+           (more (- (+ (length not-recorded) (or (duet-get preview :more_not_recorded) 0)) 5))
+           (insert-file
+            (lambda (words path end)
+              (insert (format "%-24s %s%s\n" words
+                              (duet-visible-line
+                               (file-relative-name path (duet-remote-local directory)))
+                              end)))))
       (erase-buffer)
-      (dolist (file files)
-        (let ((left (duet-get file :left))
-              (change (duet-get-string file :change)))
-          (insert (format "%-24s %s%s\n"
-                          (cond ((equal left "edited") "stays, edited since")
-                                ((equal left "other") "stays, others changed it")
-                                (left "cannot be restored")
-                                ((equal change "deleted") "is deleted")
-                                (t "is restored"))
-                          (duet-visible-line
-                           (file-relative-name (duet-get-string file :path)
-                                               (duet-remote-local directory)))
-                          (if left ""
-                            (format "  +%d -%d" (duet-get file :added)
-                                    (duet-get file :removed))))))))
+      (dolist (file (append (duet-get preview :files) nil))
+        (let ((left (duet-get file :left)))
+          (funcall insert-file
+                   (cond ((equal left "edited") "stays, edited since")
+                         ((equal left "other") "stays, others changed it")
+                         (left "cannot be restored")
+                         ((equal (duet-get-string file :change) "deleted") "is deleted")
+                         (t "is restored"))
+                   (duet-get-string file :path)
+                   (if left ""
+                     (format "  +%d -%d" (duet-get file :added) (duet-get file :removed))))))
+      (dolist (file (seq-take not-recorded 5))
+        (if (equal (duet-get file :reason) "untracked")
+            (insert "All files that git does not track stay: there are too many\n")
+          (funcall insert-file "stays, not recorded" (duet-get-string file :path) "")))
+      (when (> more 0)
+        (insert (format "%d more stay, not recorded\n" more))))
     (special-mode)
     (goto-char (point-min))
     (display-buffer (current-buffer))))

@@ -96,13 +96,16 @@ function files(n: number): string {
 }
 
 /** rewindDetail lists the files that a rewind restores and leaves. */
-function rewindDetail({ checkpoint, files, more }: Rewound, folder: string): string {
+function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], more_not_recorded: moreMissing = 0 }: Rewound, folder: string): string {
   if (!checkpoint) return "The files before it are not recorded, or no longer, so they stay as they are. Checkpoints need git, and can be disabled in your configuration.";
   const lines = files.map(({ path, change, left, added, removed }) => {
     const what = left === "edited" ? "stays, edited since" : left ? "stays, others changed it" : change === "deleted" ? "is deleted" : "is restored";
     return `${relative(folder, path)}: ${what}${left ? "" : ` (+${added} -${removed})`}`;
   });
-  return listed(lines, more) || "No file has changed since.";
+  const notRecorded = missing.map(({ path, reason }) => reason === "untracked"
+    ? "All files that git does not track stay: there are too many to record."
+    : `${relative(folder, path)}: stays, not recorded`);
+  return [listed(lines, more) || "No file has changed since.", listed(notRecorded, moreMissing)].filter(Boolean).join("\n");
 }
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses. */

@@ -67,6 +67,7 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
 test("the files of a conversation go back to before a prompt, and that is undone", async (t) => {
   const { of, connection, until, project } = await opened(t, "[checkpoints]\nenabled = true\n");
   const demo = join(project.folder, "demo.txt");
+  writeFileSync(join(project.folder, "large"), "x".repeat(11 << 20));
   const { session_id, thread_id } = await connection.request("launchSession", { query: "write it", agent: "demo", permission_mode: "acceptEdits" });
   await until("the end", () => of.model.session(session_id)?.status === "completed");
   const session = of.model.session(session_id)!;
@@ -77,6 +78,7 @@ test("the files of a conversation go back to before a prompt, and that is undone
   answers.push(label, undefined);
   await rewind({ project: of, session }, panels);
   assert.deepEqual([shown.at(-1)!.text, shown.at(-1)!.labels], ['Duet: go back to before "write it"?', ["Restore 1 file", "Keep the Files"]]);
+  assert.match(shown.at(-1)!.detail ?? "", /^demo.txt: is deleted \(\+0 -1\)\nlarge: stays, not recorded$/);
   assert.ok(existsSync(demo) && begun.length === 0, "nothing happens without a button");
 
   answers.push(label, "Restore 1 file", "Undo");
