@@ -228,7 +228,7 @@ func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol
 	hunksLeft := most / 4
 	for _, f := range files {
 		one := &protocol.Snapshot{
-			SessionID: s.SessionID, FilePath: f.Path, Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
+			SessionID: s.SessionID, FilePath: f.Path, Renamed: f.RenamedFrom, Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
 			Diff: f.Diff, Hunks: hunksOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
 		if f.Binary {

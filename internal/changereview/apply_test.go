@@ -206,3 +206,35 @@ func FuzzRevertAndReopen(f *testing.F) {
 		}
 	})
 }
+
+func TestRenames(t *testing.T) {
+	file := func(path string, before, after *string) File {
+		return fileOf("/p", domain.Change{Path: path, Before: before, After: after}, nil)
+	}
+	text := func(s string) *string { return &s }
+	old := numbered(1, 10)
+	edited := strings.Replace(old, "line 4\n", "four\n", 1)
+	for name, c := range map[string]struct {
+		files []File
+		want  map[string]string
+	}{
+		"moved":       {[]File{file("/p/a", &old, nil), file("/p/b", nil, &old)}, map[string]string{"/p/b": "/p/a"}},
+		"and edited":  {[]File{file("/p/b", nil, &edited), file("/p/a", &old, nil)}, map[string]string{"/p/b": "/p/a"}},
+		"rewritten":   {[]File{file("/p/a", &old, nil), file("/p/b", nil, text(numbered(6, 20)))}, nil},
+		"copied":      {[]File{file("/p/b", nil, &old), file("/p/c", &old, &edited)}, nil},
+		"the closest": {[]File{file("/p/a", &old, nil), file("/p/b", nil, &edited), file("/p/c", nil, &old)}, map[string]string{"/p/c": "/p/a"}},
+		"empty":       {[]File{file("/p/a", text(""), nil), file("/p/b", nil, text(""))}, nil},
+	} {
+		findRenames(c.files)
+		var found map[string]string
+		for _, f := range c.files {
+			if f.RenamedFrom != "" {
+				if found == nil {
+					found = make(map[string]string)
+				}
+				found[f.Path] = f.RenamedFrom
+			}
+		}
+		assert.Equal(t, c.want, found, name)
+	}
+}

@@ -17,7 +17,10 @@ type File struct {
 	Diff  string // unified diff; "" if binary
 	Hunks []Hunk // none for a binary file, or an empty one that was created or deleted
 	State string // state of the whole file: that of its hunks if they agree, else open
-	whole part   // the decision if there are no hunks
+	// RenamedFrom is the path of a file that the run has deleted and whose text this new one has, in
+	// whole or for the most part; "": none.
+	RenamedFrom string
+	whole       part   // the decision if there are no hunks
 }
 
 // Hunk is one change of a file.
@@ -55,6 +58,47 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 		f.State = common(f.Hunks)
 	}
 	return f
+}
+
+const (
+	mostRenames = 50       // new, and deleted, files that are compared with each other
+	mostRenamed = 64 << 10 // bytes of a compared text
+)
+
+// findRenames sets RenamedFrom. A rename stays two changes, so that each side can be undone.
+func findRenames(files []File) {
+	var deleted, created []int
+	for i, f := range files {
+		switch {
+		case f.Binary:
+		case f.After == nil && f.Before != nil && *f.Before != "":
+			deleted = append(deleted, i)
+		case f.Before == nil && f.After != nil && *f.After != "":
+			created = append(created, i)
+		}
+	}
+	if len(deleted) > mostRenames || len(created) > mostRenames {
+		return
+	}
+	taken := make(map[int]bool)
+	pair := func(isSame func(old, new string) bool) {
+		for _, c := range created {
+			for _, d := range deleted {
+				if files[c].RenamedFrom == "" && !taken[d] && isSame(*files[d].Before, *files[c].After) {
+					files[c].RenamedFrom, taken[d] = files[d].Path, true
+				}
+			}
+		}
+	}
+	pair(func(old, new string) bool { return old == new })
+	pair(func(old, new string) bool {
+		if max(len(old), len(new)) > mostRenamed {
+			return false
+		}
+		_, removed := diff.Count(diff.Unified("", "", &old, &new))
+		kept := len(lines(old)) - removed
+		return 2*kept >= max(len(lines(old)), len(lines(new)))
+	})
 }
 
 // common returns the state of hunks if they agree.

@@ -60,6 +60,7 @@ func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain
 	for _, c := range changes {
 		files = append(files, fileOf(s.Thread.CWD, c, byPart))
 	}
+	findRenames(files)
 	return files, nil
 }
 

@@ -111,18 +111,24 @@ func (f changes) print(out, side io.Writer, session protocol.Session) error {
 		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
 			name = rel
 		}
-		t.Row(name, changeWords(file), file.State)
+		t.Row(name, changeWords(file, session.WorkingDir), file.State)
 	}
 	return t.Flush()
 }
 
-// changeWords says how a file was changed, such as "new +3".
-func changeWords(file protocol.Snapshot) string {
+// changeWords says how a file was changed, such as "new +3". dir is the session's directory.
+func changeWords(file protocol.Snapshot, dir string) string {
 	if file.Binary {
 		return "binary"
 	}
 	var words []string
 	switch {
+	case file.Renamed != "":
+		old := file.Renamed
+		if rel, err := filepath.Rel(dir, old); err == nil && filepath.IsLocal(rel) {
+			old = rel
+		}
+		words = append(words, "renamed from "+old)
 	case file.Before == nil:
 		words = append(words, "new")
 	case file.After == nil:

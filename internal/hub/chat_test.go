@@ -60,32 +60,6 @@ func TestNoIdOfACallersNamesTheChat(t *testing.T) {
 	assert.Equal(t, chat.Thread.ID, again.Thread.ID)
 }
 
-func TestADatabaseKeepsTheChatThatAnEarlierVersionHad(t *testing.T) {
-	ctx := context.Background()
-	play := func(context.Context, *turn) catalog.ExecutePromptResult { return completed }
-	for name, source := range map[string]string{"a chat": domain.SourceChat, "a caller's thread": domain.SourceExecute} {
-		t.Run(name, func(t *testing.T) {
-			path := database(t)
-			h := openHub(t, path, play)
-			old, err := h.Launch(ctx, LaunchSpec{Prompt: "old", Source: source, ThreadAlias: "chat_thread"})
-			require.NoError(t, err)
-			await(t, h, old)
-			require.NoError(t, h.Close())
-			h = openHub(t, path, play)
-			caller := await(t, h, launchIn(t, h, "chat_thread", "a caller's"))
-			chat, err := h.Chat(ctx, "new", 0)
-			require.NoError(t, err)
-			if source == domain.SourceChat {
-				assert.Equal(t, old.Thread.ID, chat.Thread.ID)
-				assert.NotEqual(t, old.Thread.ID, caller.Thread.ID)
-			} else {
-				assert.NotEqual(t, old.Thread.ID, chat.Thread.ID)
-				assert.Equal(t, old.Thread.ID, caller.Thread.ID)
-			}
-		})
-	}
-}
-
 // named is a set of agents; the first is the default.
 type named struct{ names *atomic.Pointer[[]string] }
 

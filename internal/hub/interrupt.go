@@ -167,7 +167,7 @@ func (h *Hub) recover(ctx context.Context) error {
 			return err
 		}
 		h.mayStart = true // starts runs that were queued then
-		return h.keepChat(t)
+		return nil
 	})
 	if err == nil && h.opts.KillAgents != nil {
 		h.opts.KillAgents(left)

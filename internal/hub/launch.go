@@ -292,27 +292,3 @@ func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thr
 func (h *Hub) setChat(t store.Tx, thread int64) error {
 	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
 }
-
-// keepChat finds the chat of older databases, which stored it under an alias that any caller could
-// use. A thread that a caller made and that has no chat messages is the caller's.
-func (h *Hub) keepChat(t store.Tx) error {
-	known, err := t.Meta(h.ctx, chatThread)
-	if err != nil || known != "" {
-		return err
-	}
-	thread, err := t.FindThread(h.ctx, chatThread)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	chatted, err := t.Sessions(h.ctx, domain.RunFilter{Thread: thread, Source: domain.SourceChat, Limit: 1})
-	if err != nil || len(chatted) == 0 {
-		return err
-	}
-	if err := t.DropAlias(chatThread); err != nil {
-		return err
-	}
-	return h.setChat(t, thread)
-}

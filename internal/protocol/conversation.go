@@ -104,6 +104,7 @@ type Snapshot struct {
 	SessionID string    `json:"session_id"`
 	ToolID    string    `json:"tool_id" doc:"Always empty: a snapshot covers the whole session, not one tool call."`
 	FilePath  string    `json:"file_path"`
+	Renamed   string    `json:"renamed_from,omitempty" doc:"The path of a file that the session has deleted and whose text this new one has, in whole or for the most part. It has a snapshot of its own."`
 	Content   string    `json:"content" doc:"The file before the session. Empty if it did not exist."`
 	Before    *string   `json:"before" doc:"The file before the session. null if it did not exist, or is binary."`
 	After     *string   `json:"after" doc:"The file after the session. null if it no longer exists, or is binary."`

@@ -52,7 +52,6 @@ type Tx interface {
 	MoveDirectories(from, to string) error
 	// SetAlias makes an id name a run, or a thread where run is 0.
 	SetAlias(alias string, run, thread int64) error
-	DropAlias(alias string) error
 	// IsTaken reports whether an id names something.
 	IsTaken(alias string) (bool, error)
 	// DeleteRuns deletes the runs of a thread that come after the run after, or all with the

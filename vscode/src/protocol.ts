@@ -2262,6 +2262,8 @@ export type Snapshot = {
   /** Always empty: a snapshot covers the whole session, not one tool call. */
   tool_id: string;
   file_path: string;
+  /** The path of a file that the session has deleted and whose text this new one has, in whole or for the most part. It has a snapshot of its own. */
+  renamed_from?: string;
   /** The file before the session. Empty if it did not exist. */
   content: string;
   /** The file before the session. null if it did not exist, or is binary. */

@@ -247,11 +247,6 @@ func (t *Tx) SetAlias(alias string, run, thread int64) error {
 	return err
 }
 
-func (t *Tx) DropAlias(alias string) error {
-	_, err := t.exec("DELETE FROM aliases WHERE alias = ?", alias)
-	return err
-}
-
 func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
 	text, err := encode(content)
 	if err != nil {
