@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// This file lands, discards and removes the worktrees of conversations.
+
+// LandSpec says how the worktree of a conversation is landed.
+type LandSpec struct {
+	Run     string // any id of the conversation
+	Into    string // the branch; "": the one that was checked out when the worktree was made
+	Method  worktree.Method
+	Message string // of the commit; "": a plain one
+}
+
+// Land brings the changes in the worktree of a conversation to a branch. It changes nothing if it fails.
+//
+// The error is a *domain.Error: KindBadState while a conversation works in the worktree or another
+// git operation is in progress, KindNoWorktree, KindConflict and KindOverlap with the paths in
+// Paths, or KindWorktree.
+func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) {
+	w, err := h.findWorktree(ctx, spec.Run)
+	if err != nil {
+		return worktree.Landed{}, err
+	}
+	if cmp.Or(spec.Into, w.Into) == "" && spec.Method != worktree.Patch {
+		return worktree.Landed{}, domain.Invalid("into", "the branch to land on, since none was checked out when the worktree was made", "none")
+	}
+	landed, err := w.of.Land(ctx, w.Worktree, worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
+	if err != nil {
+		return landed, worktreeError(err)
+	}
+	if len(landed.Files)+len(landed.Commits) == 0 {
+		return landed, nil
+	}
+	text := fmt.Sprintf("Landed %s on %s: %s, %s.", w.Branch, landed.Into, counted(len(landed.Commits), "commit"), counted(len(landed.Files), "file"))
+	if spec.Method == worktree.Patch {
+		text = fmt.Sprintf("Landed %s without a commit: %s changed in %s.", w.Branch, counted(len(landed.Files), "file"), h.opts.Root)
+	}
+	return landed, h.noteWorktree(ctx, w.run.Thread.ID, text)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// noteWorktree says in the conversation what was done with its worktree.
+func (h *Hub) noteWorktree(ctx context.Context, thread int64, text string) error {
+	return h.write(ctx, func(t store.Tx) error {
+		last, err := t.LastRun(ctx, thread)
+		if err != nil {
+			return err
+		}
+		return h.conversation.Note(t, last, conversation.NoteWorktree, text)
+	})
+}
+
+// A DiscardedWorktree is the result of [Hub.DiscardWorktree].
+type DiscardedWorktree struct {
+	worktree.Discarded
+	CleanupError string // of the configured command; ""
+}
+
+// DiscardWorktree deletes the worktree of a conversation, and its branch. Without force, the error is
+// a *domain.Error of KindLosses with a *[worktree.LossError] if work would be lost. With force that
+// work is kept in a ref first.
+func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (DiscardedWorktree, error) {
+	w, err := h.findWorktree(ctx, id)
+	if err != nil {
+		return DiscardedWorktree{}, err
+	}
+	done, err := h.discard(ctx, w, force)
+	if err != nil {
+		return done, worktreeError(err)
+	}
+	text := fmt.Sprintf("The worktree of %s was discarded.", w.Branch)
+	if done.CleanupError != "" {
+		text += " Its cleanup failed: " + done.CleanupError
+	}
+	if done.Ref != "" {
+		text += fmt.Sprintf(" Its work is kept: git branch NAME %s brings it back.", done.Ref)
+	}
+	return done, h.noteWorktree(ctx, w.run.Thread.ID, text)
+}
+
+// discard deletes a worktree, with the checkpoints of its directories.
+func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done DiscardedWorktree, err error) {
+	if !force {
+		losses, err := w.of.Losses(ctx, w.Worktree)
+		if err != nil {
+			return done, err
+		}
+		if losses.Any() {
+			return done, &worktree.LossError{Losses: losses}
+		}
+	}
+	top, _ := h.Worktree(w.run.Thread.CWD)
+	threads, err := h.threadsIn(ctx, top)
+	if err != nil {
+		return done, err
+	}
+	for _, thread := range append(threads, w.run.Thread) { // the conversation may be deleted already
+		h.checkpoints.forget(ctx, thread.CWD)
+	}
+	opts := worktree.DiscardOptions{Force: force}
+	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
+	if _, err := os.Stat(w.Dir); err == nil && configured.Cleanup != nil {
+		opts.Cleanup = func(ctx context.Context) {
+			if err := h.runInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
+				done.CleanupError = err.Error()
+				h.log.Warn("the cleanup of a worktree failed", "dir", w.Top, "err", err)
+			}
+		}
+	}
+	done.Discarded, err = w.of.Discard(ctx, w.Worktree, opts)
+	if err == nil {
+		h.prepared.forget(top)
+	}
+	return done, err
+}
+
+// A removedWorktree is the worktree of a conversation that is deleted.
+type removedWorktree struct {
+	top string // "": there is none
+	worktreeOf
+}
+
+// worktreeToRemove returns the worktree that is deleted with a conversation. Its error is of
+// KindLosses if work would be lost. A worktree that another conversation uses, or that git cannot
+// open, has no name; it stays.
+func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktree, err error) {
+	n, err := h.store.FindThread(ctx, id)
+	if err != nil || h.opts.Worktrees == nil {
+		return r, nil // removalConversation reports an unknown id
+	}
+	thread, err := h.store.Thread(ctx, n)
+	if err != nil {
+		return r, stored(err)
+	}
+	top, found := h.Worktree(thread.CWD)
+	if !found || h.lostWorktree(thread) {
+		return r, nil
+	}
+	r.top = top
+	threads, err := h.threadsIn(ctx, top)
+	if err != nil || slices.ContainsFunc(threads, func(other domain.Thread) bool { return other.ID != thread.ID }) {
+		return r, err
+	}
+	var losses worktree.Losses
+	if r.worktreeOf, err = h.findWorktree(ctx, id); err == nil {
+		losses, err = r.of.Losses(ctx, r.Worktree)
+	}
+	task := domain.TaskName(r.run.Task)
+	var known *domain.Error
+	switch {
+	case errors.As(err, &known) && known.Kind == domain.KindBadState:
+		return r, err
+	case err != nil:
+		h.log.Warn("the worktree of a deleted conversation stays", "dir", top, "err", err)
+		r.Name = ""
+	case losses.Any():
+		return r, &domain.Error{Kind: domain.KindLosses, Err: &worktree.LossError{Losses: losses}, Message: fmt.Sprintf(
+			"%s has work that is not landed: run `duet-rpc land %s` or `duet-rpc discard %s` first", r.Branch, task, task)}
+	}
+	return r, nil
+}
+
+// removeWorktree deletes the worktree of a deleted conversation unless work would be lost, and reports
+// whether it is gone.
+func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
+	if r.Name == "" {
+		return false
+	}
+	_, err := h.discard(context.WithoutCancel(ctx), r.worktreeOf, false)
+	if err != nil {
+		h.log.Warn("the worktree of a deleted conversation stays", "dir", r.top, "err", err)
+	}
+	return err == nil
+}
+
+// threadsIn returns the conversations that work in a worktree: a fork shares it.
+func (h *Hub) threadsIn(ctx context.Context, top string) (list []domain.Thread, err error) {
+	err = h.everyLeaf(ctx, func(s domain.Session) {
+		if other, _ := h.Worktree(s.Thread.CWD); other == top {
+			list = append(list, s.Thread)
+		}
+	})
+	return list, err
+}
+
+// everyLeaf calls a function with the last run of each conversation.
+func (h *Hub) everyLeaf(ctx context.Context, call func(domain.Session)) error {
+	for f := (domain.RunFilter{Leaves: true}); ; {
+		sessions, err := h.store.Sessions(ctx, f)
+		if err != nil || len(sessions) == 0 {
+			return stored(err)
+		}
+		for _, s := range sessions {
+			call(s)
+		}
+		f.Before = sessions[len(sessions)-1].Run.ID
+	}
+}
+
+// A worktreeOf is a worktree and one of its conversations.
+type worktreeOf struct {
+	worktree.Worktree
+	of  Worktrees
+	run domain.Session
+}
+
+// findWorktree returns the worktree of the conversation with a run. No conversation may work in it.
+func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err error) {
+	run, err := query.Find(ctx, h.store, id)
+	if err == nil {
+		w.run, err = h.query.ByRun(ctx, run.ID)
+	}
+	if err != nil {
+		return w, stored(err)
+	}
+	top, found := h.Worktree(w.run.Thread.CWD)
+	if !found {
+		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s", domain.TaskName(run.Task), w.run.Thread.CWD)
+	}
+	if err := h.checkIdle(ctx, top); err != nil {
+		return w, err
+	}
+	w.of, w.Worktree, err = h.openWorktree(ctx, top, !clientenv.IsRestricted(ctx))
+	return w, err
+}
+
+// checkIdle returns an error if a conversation works in a worktree, or waits to.
+func (h *Hub) checkIdle(ctx context.Context, top string) error {
+	runs, err := h.store.RunsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	if err != nil {
+		return stored(err)
+	}
+	for _, run := range runs {
+		thread, err := h.store.Thread(ctx, run.Thread)
+		if err != nil {
+			return stored(err)
+		}
+		if other, _ := h.Worktree(thread.CWD); other == top {
+			return domain.Errorf(domain.KindBadState, "%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(run.Task), run.State.Words())
+		}
+	}
+	return nil
+}
