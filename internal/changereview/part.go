@@ -20,7 +20,7 @@ type File struct {
 	// RenamedFrom is the path of a file that the run has deleted and whose text this new one has, in
 	// whole or for the most part; "": none.
 	RenamedFrom string
-	whole       part   // the decision if there are no hunks
+	whole       part // the decision if there are no hunks
 }
 
 // Hunk is one change of a file.
