@@ -38,7 +38,7 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
 	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Continuing a session also restores it."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
-	handle(reg, d, f, "session.delete", s.delete,
+	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
 		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
 	handle(reg, d, f, "session.land", land, server.LongRunning(),
 		server.Doc("Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))

@@ -2946,6 +2946,7 @@ export type Result<M extends Method> = Methods[M]["result"];
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "editor.call",
+  "session.delete",
   "session.land",
   "session.discard",
   "session.launchAttempts",
