@@ -197,7 +197,8 @@ A buffer that visits FILE follows."
 
 (cl-defstruct (duet-diff-file (:copier nil))
   "A file that a turn has changed."
-  path before after binary cut hunks state)
+  path before after binary cut hunks state
+  (renamed nil :documentation "The path of the deleted file whose text it has, or nil."))
 
 (defvar-local duet-diff--run nil
   "The id of the run whose changes the buffer shows.")
@@ -239,6 +240,8 @@ A buffer that visits FILE follows."
          (binary (and (duet-get object :binary) t))
          (file (make-duet-diff-file
                 :path (duet-remote-name path) :binary binary
+                :renamed (when-let ((old (duet-get-string object :renamed_from)))
+                           (duet-remote-name old))
                 :before (funcall text :before) :after (funcall text :after)
                 :cut (or (duet-diff--cut-p diff)
                          (duet-diff--cut-p (funcall text :before))
@@ -335,6 +338,11 @@ Some agents do not report their changes."
 (defun duet-diff--words (file)
   "Return the heading of FILE."
   (concat (pcase (duet-diff--kind file)
+            ((and 'new (guard (duet-diff-file-renamed file)))
+             (concat "renamed from "
+                     (duet-visible-line
+                      (file-relative-name (duet-diff-file-renamed file)
+                                          (file-name-directory (duet-diff-file-path file))))))
             ('new (if (duet-diff-file-hunks file) "new file" "new file, empty"))
             ('deleted (if (duet-diff-file-hunks file) "deleted" "deleted; it was empty"))
             ('modified "modified")

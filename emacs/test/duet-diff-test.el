@@ -60,6 +60,16 @@
             (should (duet-hunk-swap hunk (+ (duet-hunk-line hunk) shift) t))))
         (should (equal (buffer-string) after))))))
 
+(ert-deftest duet-diff-test-renamed ()
+  "A heading names the file whose text a new one has."
+  (with-temp-buffer
+    (pcase-dolist (`(,old ,words) '((nil "new file, empty") ("/p/a/old" "renamed from old")
+                                    ("/p/b/old\u202e" "renamed from ../b/old⟨U+202E⟩")))
+      (should (equal (duet-diff--words
+                      (duet-diff--file (list :file_path "/p/a/new" :after "x\n" :before :null
+                                             :diff "" :renamed_from old)))
+                     words)))))
+
 (ert-deftest duet-diff-test-hunk-moved ()
   "A hunk that has moved is found; one that stands twice, or not at all, is not."
   (let* ((before "x\na\nb\n")
