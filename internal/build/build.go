@@ -211,24 +211,13 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	}
 	b.tell(domain.BuildProgressed{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text()})
 	listener.Started(ctx, id, t)
-	ran, err := b.opts.Run(ctx, usercommand.Command{
+	command := usercommand.Command{
 		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.Take,
-	})
-	reader.Flush(ctx)
-	result.Result = ran
-	var reason string
-	var start *usercommand.StartError
-	switch {
-	case errors.As(err, &start):
-		reason, err = start.Error(), nil
-	case err != nil:
-	case ran.TimedOut:
-		reason = fmt.Sprintf("it took longer than %s", t.Timeout)
-	case ran.Signal != "":
-		reason = "ended by " + ran.Signal
-	case ran.ExitCode != 0:
-		reason = fmt.Sprintf("exit status %d", ran.ExitCode)
 	}
+	var err error
+	result.Result, err = b.opts.Run(ctx, command)
+	reader.Flush(ctx)
+	reason, err := command.Failure(result.Result, err)
 	end := result.event(err, reason)
 	b.tell(end)
 	listener.Ended(ctx, id, t, end.Stage)

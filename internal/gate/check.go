@@ -156,26 +156,16 @@ func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed fun
 		Text:   printed,
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}
-	ran, err := e.opts.Run(ctx, usercommand.Command{
+	command := usercommand.Command{
 		Argv: c.Command, Shell: c.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take, Keep: keptOutput,
-	})
+	}
+	ran, err := e.opts.Run(ctx, command)
 	reader.Flush(ctx)
 	r.Duration = ran.Duration
-	var start *usercommand.StartError
-	switch {
-	case errors.As(err, &start):
-		r.Reason = start.Error()
-		return r, nil
-	case err != nil:
+	if r.Reason, err = command.Failure(ran, err); err != nil {
 		return r, err
-	case ran.TimedOut:
-		r.Reason = fmt.Sprintf("it took longer than %s", c.Timeout)
-	case ran.Signal != "":
-		r.Reason = "ended by " + ran.Signal
-	case ran.ExitCode != 0:
-		r.Reason = fmt.Sprintf("exit status %d", ran.ExitCode)
 	}
-	if r.Passed = ran.Succeeded(); !r.Passed {
+	if r.Passed = r.Reason == ""; !r.Passed {
 		r.Output = excerpt(ran.Output.Text())
 	}
 	return r, nil

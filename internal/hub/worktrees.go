@@ -361,26 +361,15 @@ const shownOutput = 2 << 10
 // runInWorktree runs a configured command. A failure of the command is a *commandError.
 func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, timeout time.Duration) error {
 	env := map[string]string{"DUET_PROJECT": h.opts.Root, "DUET_WORKTREE": dir}
-	ran, err := h.commands.Run(ctx, usercommand.Command{
+	command := usercommand.Command{
 		Argv: argv, Directory: dir, Env: clientenv.From(ctx).ForCommand(h.opts.Getenv, env), Timeout: timeout, Keep: shownOutput,
-	})
-	failed := &commandError{command: commandText(argv), output: strings.TrimSpace(ran.Output.Text())}
-	var start *usercommand.StartError
-	switch {
-	case errors.As(err, &start):
-		failed.reason = start.Error()
-	case err != nil:
-		return err
-	case ran.TimedOut:
-		failed.reason = fmt.Sprintf("it took longer than %s", timeout)
-	case ran.Signal != "":
-		failed.reason = "ended by " + ran.Signal
-	case ran.ExitCode != 0:
-		failed.reason = fmt.Sprintf("exit status %d", ran.ExitCode)
-	default:
-		return nil
 	}
-	return failed
+	ran, err := h.commands.Run(ctx, command)
+	reason, err := command.Failure(ran, err)
+	if err != nil || reason == "" {
+		return err
+	}
+	return &commandError{command: commandText(argv), reason: reason, output: strings.TrimSpace(ran.Output.Text())}
 }
 
 // sayInWorktree tells the readers of a conversation about its worktree, before a run.

@@ -96,8 +96,24 @@ type Result struct {
 	Output   Excerpt
 }
 
-// Succeeded reports whether the command ended with status 0.
-func (r Result) Succeeded() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
+// Failure says why a command did not succeed, or returns "". An error that is no [StartError] is
+// returned unchanged.
+func (c Command) Failure(r Result, err error) (reason string, _ error) {
+	var start *StartError
+	switch {
+	case errors.As(err, &start):
+		return start.Error(), nil
+	case err != nil:
+		return "", err
+	case r.TimedOut:
+		return fmt.Sprintf("it took longer than %s", c.Timeout), nil
+	case r.Signal != "":
+		return "ended by " + r.Signal, nil
+	case r.ExitCode != 0:
+		return fmt.Sprintf("exit status %d", r.ExitCode), nil
+	}
+	return "", nil
+}
 
 // StartError means that a command could not be started.
 type StartError struct {

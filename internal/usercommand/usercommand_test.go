@@ -162,7 +162,9 @@ func TestACommandIsRunToItsEnd(t *testing.T) {
 			assert.Equal(t, c.out, r.Output.Text())
 			assert.Equal(t, c.code, r.ExitCode)
 			assert.Equal(t, c.signal, r.Signal)
-			assert.Equal(t, c.code == 0, r.Succeeded())
+			reason, err := c.c.Failure(r, err)
+			require.NoError(t, err)
+			assert.Equal(t, c.code == 0, reason == "", reason)
 			assert.Positive(t, r.Duration)
 			assert.Zero(t, b.kept(), "what has ended is not looked for any more")
 		})
@@ -207,18 +209,20 @@ func TestNothingOfACommandIsLeftWhenItIsCancelled(t *testing.T) {
 	}})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Contains(t, r.Output.Text(), "ready", "what it has printed is there")
-	assert.False(t, r.Succeeded())
 	require.Len(t, b.noted, 1)
 	assert.Empty(t, marked(b.noted[0]), "when Run returns, not some time later")
 }
 
 func TestACommandThatTakesTooLongIsEnded(t *testing.T) {
 	b := newBench(t)
-	r, err := b.Run(t.Context(), usercommand.Command{Argv: []string{"sleep", "60"}, Directory: t.TempDir(), Timeout: 50 * time.Millisecond})
+	c := usercommand.Command{Argv: []string{"sleep", "60"}, Directory: t.TempDir(), Timeout: 50 * time.Millisecond}
+	r, err := b.Run(t.Context(), c)
 	require.NoError(t, err)
 	assert.True(t, r.TimedOut)
 	assert.Equal(t, "SIGINT", r.Signal)
-	assert.False(t, r.Succeeded())
+	reason, err := c.Failure(r, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "it took longer than 50ms", reason)
 }
 
 func TestWhatACommandLeavesInTheBackgroundEndsWithIt(t *testing.T) {
