@@ -24,6 +24,8 @@
 
 (declare-function duet-connection-request "duet-connection")
 (declare-function duet-connection-root "duet-connection")
+(declare-function duet-connection-state "duet-connection")
+(defvar duet-connections)
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
 (declare-function flymake-diagnostic-beg "flymake" (diag))
 (declare-function flymake-diagnostic-buffer "flymake" (diag))
@@ -64,6 +66,7 @@ duet-rpc turns these tools off for all editors."
 
 (defun duet-editor-offer (connection)
   "Offer the tools of Emacs to the agents of CONNECTION."
+  (add-hook 'after-save-hook #'duet-editor--saved)
   (when duet-editor-tools
     (duet-connection-request
      connection 'editor.offer
@@ -74,6 +77,20 @@ duet-rpc turns these tools off for all editors."
                                  duet-editor--methods)))
      :error-fn (lambda (err) (duet-log "The tools of Emacs were not taken: %s"
                                        (plist-get err :message))))))
+
+(defun duet-editor--saved ()
+  "Tell the servers that the user has saved the file of the buffer.
+It is then not a change of a command that an agent runs."
+  (when buffer-file-name
+    (maphash
+     (lambda (root connection)
+       (when (and (eq (duet-connection-state connection) 'ready)
+                  (duet-remote-same-p root buffer-file-name))
+         (duet-connection-request
+          connection 'editor.saved
+          (list :paths (vector (duet-remote-local (file-truename buffer-file-name))))
+          :error-fn #'ignore)))
+     duet-connections)))
 
 (defun duet-editor-answer (connection method params)
   "Return the result of the request METHOD with PARAMS of CONNECTION's server."

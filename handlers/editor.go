@@ -23,6 +23,8 @@ func registerEditor(reg *server.Registry, d Domain) *editors {
 	e := new(editors)
 	handle(reg, d, sessionFamily, "editor.offer", e.offer,
 		server.Doc("Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt."))
+	handle(reg, d, sessionFamily, "editor.saved", saved,
+		server.Doc("Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again."))
 	handle(reg, d, sessionFamily, "editor.call", e.call, server.LongRunning(),
 		server.Doc("Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
 	return e
@@ -62,6 +64,11 @@ func (e *editors) offer(ctx context.Context, _ *hub.Hub, p protocol.EditorOfferP
 		e.offers = append(e.offers, &editorOffer{conn: conn})
 	}
 	e.offers[at].name, e.offers[at].tools = cmp.Or(p.Client, "the editor"), p.Tools
+	return protocol.Success{Success: true}, nil
+}
+
+func saved(_ context.Context, h *hub.Hub, p protocol.EditorSavedParams) (protocol.Success, error) {
+	h.Saved(p.Paths)
 	return protocol.Success{Success: true}, nil
 }
 

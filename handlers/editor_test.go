@@ -37,6 +37,8 @@ func TestAnEditorAnswersForItsConversation(t *testing.T) {
 	assert.Equal(t, "not_offered", agent.wait(call("")).Error.Data["kind"])
 
 	editor.ask("editor.offer", `{"client":"Emacs","tools":["selection"]}`)
+	assert.JSONEq(t, `{"success":true}`, string(editor.ask("editor.saved", `{"paths":["/elsewhere/file"]}`)))
+	assert.Equal(t, "paths", editor.fail("editor.saved", `{"paths":["`+strings.Repeat(`/a","`, 100)+`/a"]}`).Data["param"])
 	pending := call(`,"arguments":{"a":1}`)
 	id, params := editor.asked("editor.selection")
 	assert.JSONEq(t, `{"a":1}`, params)

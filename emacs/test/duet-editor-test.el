@@ -48,6 +48,22 @@
          (should (string-match-p "\"text\": *\"(car)\"" text))
          (should (string-match-p "\"line\": *2" text)))))))
 
+(ert-deftest duet-editor-test-saved ()
+  "The server learns which files the user saves, and of which project."
+  (duet-editor-test-with-files
+   (let ((request (symbol-function 'duet-connection-request))
+         (sent nil))
+     (cl-letf (((symbol-function 'duet-connection-request)
+                (lambda (connection method params &rest more)
+                  (when (eq method 'editor.saved)
+                    (push (append (plist-get params :paths) nil) sent))
+                  (apply request connection method params more))))
+       (insert " ")
+       (save-buffer)
+       (should (equal sent (list (list (file-truename buffer-file-name)))))
+       (with-temp-buffer (run-hooks 'after-save-hook))
+       (should (length= sent 1))))))
+
 (ert-deftest duet-editor-test-places ()
   "Definitions, references and symbols are found, and no buffer stays open."
   (duet-editor-test-with-files

@@ -49,6 +49,7 @@ type checkpoints struct {
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
 	slow   map[string]bool      // directories whose last checkpoint took over a second
+	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
 	told   map[string]bool      // directories of which a conversation says that they are too large
 	// patience and slowPatience are the constants, except in tests.
 	patience, slowPatience time.Duration
@@ -126,6 +127,40 @@ func (c *checkpoints) note(dir string, took time.Duration, err error) {
 	if many || large || errors.Is(err, context.DeadlineExceeded) {
 		c.failed[dir] = time.Now()
 	}
+}
+
+// mostSaved is how many saved files are remembered.
+const mostSaved = 1000
+
+// Saved notes that the user has saved files. They are not changes of a command that runs meanwhile.
+func (h *Hub) Saved(paths []string) {
+	c, now := h.checkpoints, time.Now()
+	for _, path := range paths {
+		path, err := filepath.EvalSymlinks(path)
+		if err != nil || !filepath.IsAbs(path) || !isBelow(h.rootOf(path), path) {
+			continue
+		}
+		c.mu.Lock()
+		if len(c.saved) >= mostSaved {
+			clear(c.saved)
+		}
+		c.saved[path] = now
+		c.mu.Unlock()
+	}
+}
+
+// isSaved reports whether the last change of a file is that of the user.
+func (c *checkpoints) isSaved(path string) bool {
+	c.mu.Lock()
+	at, is := c.saved[path]
+	c.mu.Unlock()
+	info, err := os.Lstat(path)
+	return is && err == nil && !changeTime(info).After(at)
+}
+
+func isBelow(root, path string) bool {
+	below, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(below)
 }
 
 // sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded because
@@ -273,7 +308,7 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	add := func(path, oldBlob, newBlob string, binary bool, size int64) error {
 		full := filepath.Join(t.store.Top(), filepath.FromSlash(path))
 		rel, err := filepath.Rel(root, full)
-		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || len(list) == maxCommandChanges {
+		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || c.isSaved(full) || len(list) == maxCommandChanges {
 			return nil
 		}
 		var change conversation.FileChange

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,8 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			write("edited.txt", "one\n")
 			write("gone.txt", "one\n")
 			write(".gitignore", "*.log\n")
-			h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			var h *Hub
+			h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 				if x.p.Prompt != "run" {
 					write("changed.txt", "without a command\n")
 					return completed
@@ -51,6 +53,16 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 				write("edited.txt", "two\n")
 				write("new.bin", "\x00")
 				write("ignored.log", "two\n")
+				write("users.txt", "mine\n")
+				write("both.txt", "mine\n")
+				h.Saved([]string{filepath.Join(dir, "users.txt"), filepath.Join(dir, "both.txt"), "/etc/passwd", "both.txt"})
+				saved := time.Now()
+				for { // file systems count time in ticks
+					write("both.txt", "the command's\n")
+					if info, err := os.Lstat(filepath.Join(dir, "both.txt")); err == nil && changeTime(info).After(saved) {
+						break
+					}
+				}
 				require.NoError(t, os.Remove(filepath.Join(dir, "gone.txt")))
 				edited, before := "reported\n", "one\n"
 				x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(dir, "edited.txt"), Before: &before, After: &edited})
@@ -65,7 +77,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			require.Equal(t, domain.Completed, await(t, h, run).State)
 			changes, err := h.store.Changes(context.Background(), run.Run.ID)
 			require.NoError(t, err)
-			one, two, reported := "one\n", "two\n", "reported\n"
+			one, two, reported, commands := "one\n", "two\n", "reported\n", "the command's\n"
 			type change struct {
 				before, after *string
 				binary        bool
@@ -76,6 +88,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			}
 			assert.Equal(t, map[string]change{
 				"changed.txt": {before: &one, after: &two}, "gone.txt": {before: &one}, "new.bin": {binary: true}, "edited.txt": {before: &one, after: &reported},
+				"both.txt": {after: &commands}, // and not users.txt, which the user has saved
 			}, got)
 
 			second := launch(t, h, "say")

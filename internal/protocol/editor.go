@@ -24,6 +24,17 @@ const (
 // EditorTools are the tools that an editor may offer.
 var EditorTools = []string{EditorDiagnostics, EditorDefinition, EditorReferences, EditorSymbols, EditorBuffers, EditorSelection, EditorOpen}
 
+type EditorSavedParams struct {
+	Paths []string `json:"paths" doc:"Absolute paths of at most 100 files. Others than those of the project and its worktrees are ignored."`
+}
+
+func (p EditorSavedParams) Check() error {
+	if len(p.Paths) > 100 {
+		return server.InvalidParam(server.ParamError{Param: "paths", Expected: "at most 100 paths", Received: "more"})
+	}
+	return nil
+}
+
 type EditorOfferParams struct {
 	Client string   `json:"client,omitempty" doc:"The editor's name for people, such as VS Code. At most 100 bytes."`
 	Tools  []string `json:"tools" doc:"Names of tools that this connection answers: diagnostics, definition, references, symbols, buffers, selection, open. Empty: none any more."`

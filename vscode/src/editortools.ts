@@ -6,6 +6,7 @@ import type { EditorToolset } from "./hub/connection";
 import { realPath } from "./hub/root";
 import { isInside } from "./panel/files";
 import type { ActiveEditor } from "./panel/files";
+import type { Project } from "./projects";
 
 /** How many places, symbols, and characters of unsaved text a tool returns. */
 const [mostPlaces, mostSymbols, mostText] = [200, 500, 60_000];
@@ -229,4 +230,11 @@ async function open({ folders, editor }: Place, params: Params): Promise<unknown
   const shown = await vscode.window.showTextDocument(document, { viewColumn, preserveFocus: true, preview: true });
   shown.revealRange(document.lineAt(line - 1).range, vscode.TextEditorRevealType.InCenter);
   return { path: uri.fsPath, line };
+}
+
+/** Tells the hubs that the user has saved a file: it is then not a change of a command that an agent runs. */
+export function saved(projects: readonly Project[], path: string): void {
+  for (const { connection } of projects) {
+    if (connection.state.is === "ready") void connection.request("editor.saved", { paths: [path] }).catch(() => undefined);
+  }
 }

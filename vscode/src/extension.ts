@@ -7,6 +7,7 @@ import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
+import { saved } from "./editortools";
 import { notifications, statusBar } from "./notifications";
 import { Drafts } from "./panel/drafts";
 import { ActiveEditor } from "./panel/files";
@@ -61,6 +62,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const [builds, problems, terminals] = [new BuildCommand(), new Problems(all), new Terminals(note)];
   const [keys, previews, others] = [new Keys(all, context, note), new Previews(all, context, note), new OtherProjectsTree(all)];
   context.subscriptions.push(
+    vscode.workspace.onDidSaveTextDocument(({ uri }) => uri.scheme === "file" && saved(all.all, uri.fsPath)),
     log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
     previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of) }),

@@ -1079,6 +1079,11 @@ export type EditorOfferParams = {
   tools: Array<string>;
 };
 
+export type EditorSavedParams = {
+  /** Absolute paths of at most 100 files. Others than those of the project and its worktrees are ignored. */
+  paths: Array<string>;
+};
+
 export type Encoding = "utf-8" | "base64";
 
 export type ExecuteParams = {
@@ -2782,6 +2787,8 @@ export interface Methods {
   "automation.test": { params: AutomationTestParams; result: AutomationTestResult };
   /** Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt. */
   "editor.offer": { params: EditorOfferParams; result: Success };
+  /** Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again. */
+  "editor.saved": { params: EditorSavedParams; result: Success };
   /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
   "editor.call": { params: EditorCallParams; result: EditorCallResult };
   /** Starts a session: an agent runs a prompt in a new conversation. */

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import type { TestContext } from "node:test";
 import { deleteConversation, rename, revokeRules, rewind, ruleWords, search } from "../../src/conversations";
+import { saved } from "../../src/editortools";
 import { choicesOf } from "../../src/hub/questions";
 import { nameOf } from "../../src/hub/groups";
 import type { Beginning } from "../../src/panel/newsession";
@@ -127,4 +128,17 @@ test("the menu of a session has entries for its conversation, and each has a com
     assert.ok(declared.has(command), `${command} is declared`);
     assert.ok(source.includes(`"${command.slice("duet.".length)}"`), `${command} is registered`);
   }
+});
+
+test("a hub learns which files the user saves", async (t) => {
+  const { of, connection, project } = await opened(t);
+  const answered: unknown[] = [];
+  const request = connection.request.bind(connection);
+  connection.request = (...[method, params]: Parameters<typeof request>) => {
+    const answer = request(method, params);
+    answered.push(answer.then((result) => [method, params, result]));
+    return answer;
+  };
+  saved([of], join(project.folder, "demo.txt"));
+  assert.deepEqual(await Promise.all(answered), [["editor.saved", { paths: [join(project.folder, "demo.txt")] }, { success: true }]]);
 });
