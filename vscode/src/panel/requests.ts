@@ -72,7 +72,8 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (!beginning) throw begun();
       const choices = checked(given);
       if (choices.agents) {
-        const agents = await pickAgents(project, beginning.chosen.agents ?? []);
+        const { agent = "", agents: before = [agent] } = (await newSession())!.chosen;
+        const agents = await pickAgents(project, before);
         if (agents) beginnings.choose(beginning, agents.length === 1 ? { agent: agents[0]! } : { agents });
         return (await newSession())!;
       }
