@@ -41,9 +41,10 @@ export function gatesWords({ gates }: Pick<Attempt, "gates">): string {
 }
 
 /** How much an attempt has changed. */
-export function changeWords({ unknown, files, more = 0, added, removed, landed }: Pick<Attempt, "unknown" | "files" | "more" | "added" | "removed" | "landed">): string {
+export function changeWords(attempt: Pick<Attempt, "status" | "gates" | "unknown" | "files" | "more" | "added" | "removed" | "landed">): string {
+  const { unknown, files, more = 0, added, removed, landed } = attempt;
   if (unknown) return unknown;
   const count = files.length + more;
-  if (count === 0) return "nothing to land";
+  if (count === 0) return isWorking(attempt) ? "no change yet" : "nothing to land";
   return `${count} file${count === 1 ? "" : "s"}, +${added} -${removed}${landed ? ", landed" : ""}`;
 }

@@ -218,6 +218,8 @@ test("several agents get one prompt: their attempts are compared, and one is lan
   await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
   await picture("attempts-conversation");
   await row(/one of several attempts/).click({ button: "right" });
+  await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).waitFor();
+  await picture("attempts-menu");
   await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).click();
   await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
   await writer.getByRole("button", { name: "Choose…" }).click();

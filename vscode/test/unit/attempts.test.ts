@@ -86,7 +86,8 @@ test("an attempt says what it has changed, and whether its gates passed", () => 
   const attempt = { agent: "claude", model: "opus", status: "completed", files: [{ path: "a", added: 1, removed: 2 }], more: 2, added: 10, removed: 4, landed: true, gates: { state: "failed", failing: ["lint", "test"] } } as unknown as Attempt;
   assert.deepEqual([agentWords(attempt), changeWords(attempt), gatesWords(attempt), isWorking(attempt), isChoosable(attempt)], ["claude (opus)", "3 files, +10 -4, landed", "gates failed: lint, test", false, false]);
   const checked = { ...attempt, files: [], more: 0, gates: { state: "checking", failing: [] as string[] }, worktree: { branch: "b", dir: "/d" } } as unknown as Attempt;
-  assert.deepEqual([changeWords(checked), gatesWords(checked), isWorking(checked), isChoosable(checked)], ["nothing to land", "gates checking", true, false]);
+  assert.deepEqual([changeWords(checked), gatesWords(checked), isWorking(checked), isChoosable(checked)], ["no change yet", "gates checking", true, false]);
+  assert.equal(changeWords({ ...attempt, files: [], more: 0 }), "nothing to land");
   assert.equal(changeWords({ ...attempt, unknown: "its worktree is gone" }), "its worktree is gone");
 });
 
