@@ -153,7 +153,7 @@ export class ComparedAttempts {
     if (!attempt || !worktree) throw new Error("this attempt was deleted");
     const file = join(worktree.dir, path);
     const change = madeByPatch(await textOf(file), attempt.patch ?? "", path);
-    if (change) await this.parts.documents.openDiff(file, worktree.dir, change);
+    if (change) await this.parts.documents.openDiff(file, worktree.dir, change, short(agentWords(attempt), 40));
     else await this.parts.changes.open(await this.conversation(attempt), file);
   }
 

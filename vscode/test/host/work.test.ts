@@ -181,8 +181,8 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
   assert.equal(mine(), "one\ntwo\n");
 });
 
-test("several agents get one prompt: their attempts are compared, and one is landed", async (t) => {
-  const { page, project, row, notification, panel, openViews, command, pick, picture } = await openWindow((end) => t.after(end), {
+test("several agents get one prompt: their attempts are compared, also after a reload, and one is landed", async (t) => {
+  const { page, project, row, notification, panel, openViews, command, pick, picture, reload } = await openWindow((end) => t.after(end), {
     agent: "writer",
     prepare: (project) => {
       addWriterAgent(project);
@@ -210,7 +210,7 @@ test("several agents get one prompt: their attempts are compared, and one is lan
   await picture("attempts");
   await writer.getByRole("button", { name: "docs/cart.txt" }).click();
   await page.locator(".editor-instance .modified .view-line").filter({ hasText: "two" }).waitFor();
-  await page.locator(".tab.active").filter({ hasText: /what was changed/ }).waitFor();
+  await page.locator(".tab.active").filter({ hasText: "docs/cart.txt (writer)" }).waitFor();
   await picture("attempts-diff");
 
   await page.locator(".tab").filter({ hasText: /^Attempts: / }).click();
@@ -222,6 +222,7 @@ test("several agents get one prompt: their attempts are compared, and one is lan
   await picture("attempts-menu");
   await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).click();
   await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
+  await reload("duet.attempts");
   await writer.getByRole("button", { name: "Choose…" }).click();
   await pick("Squash");
   const asked = page.locator(".monaco-dialog-box").filter({ hasText: "still works" });

@@ -36,7 +36,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   const opened: unknown[] = [];
   const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, sessions[1]!.session_id, {
     panels: { open: ({ session }) => (opened.push(session.thread_id), Promise.resolve({ insert: () => {}, focus: () => {} } as never)) },
-    documents: { openDiff: (path: string, folder: string, change: Change) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change])) },
+    documents: { openDiff: (path: string, folder: string, change: Change, about?: string) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change, about])) },
     changes: { open: () => Promise.resolve(void opened.push("changes")) },
   }, (comparison) => drawn.push(comparison));
   const { load, openConversation, openFile, choose } = compared.methods;
@@ -46,7 +46,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   await openConversation({ thread: demo });
   await openFile({ thread: writer, path: "cart.txt" });
   await openFile({ thread: writer, path: "new.txt" });
-  assert.deepEqual(opened, [demo, ["cart.txt", { before: "one\n", after: "one\ntwo\n", is: "made" }], ["new.txt", { before: "", after: "new\n", is: "made" }]]);
+  assert.deepEqual(opened, [demo, ["cart.txt", { before: "one\n", after: "one\ntwo\n", is: "made" }, "writer"], ["new.txt", { before: "", after: "new\n", is: "made" }, "writer"]]);
   await assert.rejects(openConversation({ thread: "another" }), /was deleted/);
 
   await connection.request("continueSession", { session_id: writer, query: "wait" });
