@@ -8,6 +8,7 @@ import { agentWords, isChoosable, isWorking } from "./hub/attempts";
 import type { Attempt, Comparison, ComparisonMethods } from "./hub/attempts";
 import { madeByPatch } from "./hub/changes";
 import { short } from "./hub/groups";
+import type { Session } from "./hub/model";
 import { confirm, inform } from "./messages";
 import { messageHtml, pageHtml } from "./panel/html";
 import type { Panels } from "./panel/panel";
@@ -78,9 +79,10 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     webview.options = { enableScripts: true, localResourceRoots: [dist] };
     const transport = webviewTransport(webview);
     const [page, fromPage] = [new JSONRPCClient(transport), new JSONRPCServer(transport, { onError })];
-    const comparison = new ComparedAttempts(project, session.id, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
+    const own = (): Session[] => project.model.sessions.filter(({ attempts }) => attempts === key);
+    const comparison = new ComparedAttempts(project, () => own()[0]?.id ?? session.id, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
     for (const [name, method] of Object.entries(comparison.methods)) fromPage.method(name, async (params) => ((await method((params ?? {}) as never)), null));
-    const states = (): string => JSON.stringify(project.model.sessions.filter(({ attempts }) => attempts === key).map(({ id, state, gates, worktree }) => [id, state, gates?.state, worktree?.gone]).sort());
+    const states = (): string => JSON.stringify(own().map(({ id, state, gates, worktree }) => [id, state, gates?.state, worktree?.gone]).sort());
     let shown = states();
     const stop = projects.onChange(() => {
       if (project.connection.state.is !== "ready" || shown === states()) return;
@@ -108,8 +110,8 @@ export class ComparedAttempts {
 
   constructor(
     private readonly project: Project,
-    /** A session of one of the attempts. */
-    private readonly session: string,
+    /** Returns a session of one of the attempts that are there. */
+    private readonly session: () => string,
     private readonly parts: Pick<ComparisonParts, "panels" | "changes" | "documents">,
     private readonly show: (comparison: Comparison) => void,
   ) {}
@@ -128,7 +130,7 @@ export class ComparedAttempts {
     this.refreshing ??= (async () => {
       while (this.again) {
         this.again = false;
-        this.known = await this.project.connection.request("session.attempts", { session_id: this.session });
+        this.known = await this.project.connection.request("session.attempts", { session_id: this.session() });
         this.show({ ...this.known, notes: this.notes });
       }
     })().finally(() => (this.refreshing = undefined));
@@ -148,7 +150,7 @@ export class ComparedAttempts {
 
   /** openFile shows how an attempt has changed a file since the common commit, else the change that its conversation has recorded. */
   private async openFile({ thread_id, worktree }: Attempt, path: string): Promise<void> {
-    const { attempts } = await this.project.connection.request("session.attempts", { session_id: this.session, patch: true });
+    const { attempts } = await this.project.connection.request("session.attempts", { session_id: this.session(), patch: true });
     const attempt = attempts.find((one) => one.thread_id === thread_id);
     if (!attempt || !worktree) throw new Error("this attempt was deleted");
     const file = join(worktree.dir, path);

@@ -181,12 +181,13 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
 /** The most agents at one prompt, as in the hub. */
 const mostAgents = 10;
 
-/** pickAgents asks which of the available agents get the prompt. undefined: the user has chosen none, or too many. */
+/** pickAgents asks which of the available agents get the prompt. undefined: the user has chosen none. */
 async function pickAgents({ connection }: Project, chosen: readonly string[]): Promise<string[] | undefined> {
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
   const items = available.map(({ name, title, version }) => ({ label: title || name, ...(version && { description: version }), picked: chosen.includes(name), name }));
   const picked = await vscode.window.showQuickPick(items, { title: "Which agents get the prompt? Each works in a git worktree of its own.", canPickMany: true, ignoreFocusOut: true });
-  return picked && picked.length > 0 && picked.length <= mostAgents ? picked.map(({ name }) => name) : undefined;
+  if (picked && picked.length > mostAgents) throw new RPCError(ErrorCode.InvalidParams, `a prompt can have at most ${mostAgents} agents`);
+  return picked && picked.length > 0 ? picked.map(({ name }) => name) : undefined;
 }
 
 /** pathOf returns the path of a dropped URI. In a remote window the explorer gives vscode-remote URIs. */

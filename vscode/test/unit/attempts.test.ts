@@ -34,7 +34,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
 
   const drawn: Comparison[] = [];
   const opened: unknown[] = [];
-  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, sessions[1]!.session_id, {
+  const compared = new ComparedAttempts({ name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, () => sessions[1]!.session_id, {
     panels: { open: ({ session }) => (opened.push(session.thread_id), Promise.resolve({ insert: () => {}, focus: () => {} } as never)) },
     documents: { openDiff: (path: string, folder: string, change: Change, about?: string) => Promise.resolve(void opened.push([path.slice(folder.length + 1), change, about])) },
     changes: { open: () => Promise.resolve(void opened.push("changes")) },
