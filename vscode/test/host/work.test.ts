@@ -182,7 +182,7 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
 });
 
 test("several agents get one prompt: their attempts are compared, also after a reload, and one is landed", async (t) => {
-  const { page, project, row, notification, panel, openViews, command, pick, picture, reload } = await openWindow((end) => t.after(end), {
+  const { page, project, row, notification, panel, openViews, command, pick, picture, reload, call } = await openWindow((end) => t.after(end), {
     agent: "writer",
     prepare: (project) => {
       addWriterAgent(project);
@@ -223,6 +223,10 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).click();
   await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
   await reload("duet.attempts");
+  await writer.getByText("I wrote").waitFor();
+  // The page follows what another client has an attempt do.
+  await call("continueSession", { session_id: "task-0001", query: "again" });
+  await writer.getByText("I was sent text").waitFor();
   await writer.getByRole("button", { name: "Choose…" }).click();
   await pick("Squash");
   const asked = page.locator(".monaco-dialog-box").filter({ hasText: "still works" });
