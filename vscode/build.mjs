@@ -11,9 +11,9 @@ function files(folder, end) {
 
 rmSync("dist", { recursive: true, force: true });
 const extension = await build({ ...shared, entryPoints: ["src/extension.ts"], outdir: "dist", format: "cjs", platform: "node", external: ["vscode"], metafile: true });
-// The page of a session panel, which has nothing but its element, this script and this sheet.
+// The pages of a session panel and of a comparison, which have nothing but their element, their script and this sheet.
 const page = { ...shared, platform: "browser", target: "es2022", outdir: "dist" };
-const panel = await build({ ...page, metafile: true, format: "iife", entryPoints: { panel: "src/webview/main.ts" } });
+const panel = await build({ ...page, metafile: true, format: "iife", entryPoints: { panel: "src/webview/main.ts", attempts: "src/webview/attempts.ts" } });
 await build({ ...page, entryPoints: { panel: "src/webview/panel.css" } });
 await build({ ...page, format: "iife", entryPoints: ["src/preview/page.ts", "src/preview/capture.ts", "src/preview/page.css"], outdir: "dist/preview" });
 writeFileSync("dist/panel.licenses.txt", licences(extension, panel));

@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { setUpAgent } from "./agents";
 import { answer } from "./answer";
+import type { Comparisons } from "./attempts";
 import type { BuildCommand, Problems } from "./builds";
 import type { Changes } from "./changes";
 import { forkChoices, deleteConversation, rename, revokeRules, rewind, search } from "./conversations";
@@ -32,6 +33,7 @@ export interface CommandContext {
   terminals: Terminals;
   keys: Keys;
   previews: Previews;
+  comparisons: Comparisons;
   others: OtherProjectsTree;
   log: vscode.LogOutputChannel;
   attempt: (action: () => Promise<void>) => void;
@@ -39,7 +41,7 @@ export interface CommandContext {
 
 /** Registers all commands, except those of the diff editor (changes.ts) and of rows (views.ts). */
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { projects, documents, panels, changes, builds, problems, terminals, keys, previews, others, log } = context;
+  const { projects, documents, panels, changes, builds, problems, terminals, keys, previews, comparisons, others, log } = context;
   const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void> | void): vscode.Disposable =>
     vscode.commands.registerCommand(`duet.${name}`, (...args: A) => {
       projects.start();
@@ -72,6 +74,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("land", ({ session }) => hasWorktree(session) && !isAlive(session), (of) => land(of, panels), noWorktree),
     ofSession("discardWorktree", ({ session }) => hasWorktree(session) && !isAlive(session), discardWorktree, noWorktree),
     ofSession("openWorktree", ({ session }) => hasWorktree(session), openWorktree, noWorktree),
+    ofSession("compareAttempts", ({ session }) => Boolean(session.attempts), (of) => comparisons.show(of), "no prompt had several agents: choose Several Agents… in a new session"),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),

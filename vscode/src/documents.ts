@@ -49,15 +49,15 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
   }
 
-  /** Shows a file before and after a change of a conversation in the diff editor. */
-  async openDiff(path: string, folder: string, { before, after, is }: Change): Promise<void> {
+  /** Shows a file before and after a change of a conversation in the diff editor. about stands behind the path in the title. */
+  async openDiff(path: string, folder: string, { before, after, is }: Change, about = changeWords[is]): Promise<void> {
     const id = String(this.sides.size);
     const side = (kind: string, text: string): vscode.Uri => {
       const uri = vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: JSON.stringify({ kind, id, at: Date.now() }) });
       this.sides.set(uri.toString(), text);
       return uri;
     };
-    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${shownPath(path, folder)} (${changeWords[is]})`);
+    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${shownPath(path, folder)} (${about})`);
   }
 
   dispose(): void {

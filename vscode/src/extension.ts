@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { usableAgents } from "./agents";
+import { Comparisons } from "./attempts";
 import { fail } from "./messages";
 import { BuildCommand, Problems, Tasks } from "./builds";
 import { Changes } from "./changes";
@@ -46,8 +47,9 @@ export function activate(context: vscode.ExtensionContext): void {
   const beginnings = new Beginnings(context.workspaceState);
   const panels: Panels = new Panels(all, {
     window, projects: all, beginnings, editor, extension: context.extensionUri, onError: note,
-    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, onError: note }),
+    handlers: (panel) => handlersOf(panel, { drafts: kept, projects: all, beginnings, move: (of, project) => panels.move(of, project), documents, changes, compare: (of) => comparisons.show(of), onError: note }),
   });
+  const comparisons = new Comparisons({ projects: all, panels, changes, documents, extension: context.extensionUri, onError: note });
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
     for (const reason of all.reasons) {
@@ -64,9 +66,9 @@ export function activate(context: vscode.ExtensionContext): void {
   context.subscriptions.push(
     vscode.workspace.onDidSaveTextDocument(({ uri }) => uri.scheme === "file" && saved(all.all, uri.fsPath)),
     log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
-    previews, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
+    previews, comparisons, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
     notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of) }),
-    ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, others, log, attempt }),
+    ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, comparisons, others, log, attempt }),
   );
 }
 

@@ -108,12 +108,12 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const item = new vscode.TreeItem(nameOf(session));
     item.id = session.thread_id;
     const where = whereWords({ project, session });
-    item.description = [describe(session, Date.now()), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    item.description = [describe(session, Date.now()), ...(session.attempts ? ["one of several attempts"] : []), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     const background = backgroundOf(session);
-    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.error_message ? [session.error_message] : [])].join("\n");
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${where ? `, ${where}` : ""}` };
+    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : []), ...(session.attempts ? ["attempts"] : [])].join(" ");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
     item.command = { command: openCommand(session.thread_id), title: "Open Conversation" };
     return item;
   }

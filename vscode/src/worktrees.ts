@@ -31,28 +31,34 @@ const methods: Array<{ label: string; detail: string; method: NonNullable<Params
   { label: "Patch", detail: "Changes your files, without a commit", method: "patch" },
 ];
 
+/** Asks how to land changes. */
+export async function pickMethod(title: string): Promise<Params<"session.land">["method"]> {
+  return (await vscode.window.showQuickPick(methods, { title, matchOnDetail: true }))?.method;
+}
+
 /** Brings the changes in a conversation's worktree to the branch that was checked out when it began, in a way that the user chooses. */
 export async function land(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
-  const chosen = await vscode.window.showQuickPick(methods, { title: `How to land the changes of "${nameOf(session)}"?`, matchOnDetail: true });
-  if (!chosen) return;
+  const method = await pickMethod(`How to land the changes of "${nameOf(session)}"?`);
+  if (!method) return;
   let done: Result<"session.land">;
   try {
-    done = await project.connection.request("session.land", { session_id: session.id, method: chosen.method });
+    done = await project.connection.request("session.land", { session_id: session.id, method });
   } catch (error) {
     return showRefusal(error, of, panels);
   }
   void inform(landedWords(done));
 }
 
-function landedWords({ branch, commits, files, more = 0, nested = [] }: Result<"session.land">): string {
+/** What was landed, as a sentence. */
+export function landedWords({ branch, commits, files, more = 0, nested = [] }: Result<"session.land">): string {
   const where = branch === "" ? "landed without a commit: " : `landed on ${branch}: ${counted(commits.length, "commit")}, `;
   const what = files.length + commits.length === 0 ? "there is nothing new to land" : `${where}${counted(files.length + more, "file")}`;
   return [what, ...nested.map((path) => `not landed, a repository of its own: ${path}`)].join("; ");
 }
 
-/** Says which files kept changes from being landed, and what to do. */
-async function showRefusal(error: unknown, of: ProjectSession, panels: Panels): Promise<void> {
+/** Says which files kept changes from being landed, and what to do. Throws any other error. */
+export async function showRefusal(error: unknown, of: ProjectSession, panels: Pick<Panels, "open">): Promise<void> {
   const { kind, paths = [], more }: Refusal = dataOf(error) ?? {};
   if (kind === "overlap") {
     await confirm("nothing was landed: these files of yours are not committed and would be overwritten", `${listed(paths, more)}\n\nCommit or stash them first.`);

@@ -1,5 +1,5 @@
 // Stands for the module vscode in unit tests: a test gives the user's answers, and reads what was shown.
-import { stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -111,7 +111,7 @@ export const ViewColumn = { Active: -1, Beside: -2 };
 
 export const workspace = {
   isTrusted: true,
-  fs: { stat: ({ fsPath }: { fsPath: string }) => stat(fsPath) },
+  fs: { stat: ({ fsPath }: { fsPath: string }) => stat(fsPath), readFile: ({ fsPath }: { fsPath: string }) => readFile(fsPath) },
   getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
   getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
   onDidChangeConfiguration: event("onDidChangeConfiguration"),

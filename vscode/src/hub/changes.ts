@@ -92,6 +92,13 @@ export function wholeOfPatch(text: string, patch: string): Change | undefined {
   return before === false ? undefined : { before, after: text, is: "made" };
 }
 
+/** The change of one file that a unified diff of several files has made. path: as in the diff. undefined: the diff does not have the file, or does not fit it. */
+export function madeByPatch(text: string, patch: string, path: string): Change | undefined {
+  const file = parsePatch(patch).find(({ oldFileName, newFileName }) => newFileName === `b/${path}` || (newFileName === "/dev/null" && oldFileName === `a/${path}`));
+  const before = file && applyPatch(text, reversePatch(file));
+  return before === undefined || before === false ? undefined : { before, after: text, is: "made" };
+}
+
 /** How many hunks of a file are decided, for a message. Empty: none. */
 export function progressOf(hunks: readonly Hunk[]): string {
   const count = (state: string): number => hunks.filter((hunk) => hunk.state === state).length;

@@ -56,7 +56,7 @@ export class Beginnings {
   choose(beginning: Beginning, choices: Partial<Choices>): void {
     if (choices.agent) void this.state.update(agentKey, choices.agent);
     const { chosen, fork } = beginning;
-    const before: Choices = choices.agent === undefined ? chosen : choices.agent === fork?.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }) };
+    const before: Choices = choices.agent === undefined && choices.agents === undefined ? chosen : fork && choices.agent === fork.chosen.agent ? fork.chosen : { folder: chosen.folder, ...(chosen.worktree && { worktree: chosen.worktree }) };
     this.keep({ ...beginning, chosen: { ...before, ...choices, ...(choices.options && { options: { ...before.options, ...choices.options } }) } });
   }
 
@@ -74,11 +74,15 @@ export class Beginnings {
 }
 
 /** What a page shows of a beginning. Requests the agents and their settings, if the hub is ready. */
-export async function newSessionOf({ about = "", chosen: { worktree, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
+export async function newSessionOf({ about = "", chosen: { worktree, agents: several, ...chosen }, fork }: Beginning, { connection }: Project, projects: Projects, lastAgent: string): Promise<NewSession> {
   const folder = vscode.Uri.file(chosen.folder);
   const worktrees = !fork && repositoryOf(realPath(chosen.folder)) !== undefined;
-  const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }) } };
-  if (!fork) about = `Your first prompt starts a session in ${vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder}${place.chosen.worktree === "yes" ? ", in a git worktree of its own" : ""}. ${about}`;
+  const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }), ...(worktrees && several && { agents: several }) } };
+  const where = vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder;
+  if (!fork) {
+    const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in a git worktree of its own, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in a git worktree of its own" : ""}`;
+    about = `Your first prompt starts ${what}. ${about}`;
+  }
   const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));
   const folders = all.length > 1 ? all : [];
   if (connection.state.is !== "ready") return { about, folders, agents: [], ...place };
@@ -89,7 +93,9 @@ export async function newSessionOf({ about = "", chosen: { worktree, ...chosen }
   const agents = available.map(({ name, title, version }) => ({ name, title: title || name, description: version ?? "" }));
   if (agent !== "" && !agents.some(({ name }) => name === agent)) agents.push({ name: agent, title: agent, description: "" });
   // Without its settings, the agent can still get a prompt, or say why not.
-  const description = agent === "" ? undefined : await connection.request("agent.describe", { agent }).catch(() => undefined);
+  const described = agent === "" ? undefined : await connection.request("agent.describe", { agent: place.chosen.agents?.[0] ?? agent }).catch(() => undefined);
+  // Several agents have Duet's own modes in common.
+  const description = described && place.chosen.agents ? { agent, modes: described.modes.filter(({ by }) => by === "duet") } : described;
   return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
 }
 
@@ -103,4 +109,12 @@ export async function launch({ thread, fork, gates, turns }: Beginning, { folder
   };
   if (fork) return connection.request("continueSession", { ...params, session_id: fork.session, fork: true });
   return connection.request("launchSession", { ...params, working_dir: folder, ...(worktree && { worktree: worktree === "yes" }), ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }) });
+}
+
+/** Sends the first prompt to several agents, all of them or none. Each starts a conversation of its own. */
+export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"session.launchAttempts">> {
+  return connection.request("session.launchAttempts", {
+    ...prompt, working_dir: folder, agents: agents.map((agent) => ({ agent, ...(mode && { permission_mode: mode }) })),
+    ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
+  });
 }

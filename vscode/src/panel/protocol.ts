@@ -83,6 +83,8 @@ export interface Choices {
   /** Whether the agent works in a git worktree of its own: "yes", "no", or empty as configured. */
   worktree?: string;
   agent?: string;
+  /** Several agents, in place of one: each gets the prompt, in a git worktree of its own. In panel.choose, an empty list asks the user which. */
+  agents?: string[];
   mode?: string;
   model?: string;
   options?: Record<string, string>;
@@ -108,7 +110,7 @@ export interface PanelMethods {
   "panel.start": { params: Record<string, never>; result: PanelStart };
   /** Stores choices for a new session. Other choices of it may change with them. */
   "panel.choose": { params: Partial<Choices>; result: NewSession };
-  /** Starts the conversation of a panel without one. Then the page begins again with panel.start. beside: task ids of sessions that work in the same directory. */
+  /** Starts the conversation of a panel without one. Then the page begins again with panel.start, or ends if it has started several. beside: task ids of sessions that work in the same directory. */
   "panel.launch": { params: { query: string; content?: PromptContent[] }; result: { beside: string[] } };
   /** Stores the draft. The side bar may get the last one of a page whose conversation it no longer shows: thread says whose it is. */
   "panel.keepDraft": { params: Draft & { thread: string }; result: null };
@@ -137,7 +139,7 @@ export interface PanelMethods {
 }
 
 /** The commands of the extension that a page may run. */
-export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
+export const panelCommands = ["duet.setUpAgent", "duet.fork", "duet.rewind", "duet.land", "duet.discardWorktree", "duet.openWorktree", "duet.compareAttempts", "duet.showChanges", "duet.archive", "duet.openText", "duet.restart", "duet.showLog"] as const;
 
 export type PanelCommand = (typeof panelCommands)[number];
 

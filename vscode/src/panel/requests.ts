@@ -9,13 +9,13 @@ import { wholeQuestions } from "../hub/model";
 import type { Session } from "../hub/model";
 import { choicesOf } from "../hub/questions";
 import { showUntrusted } from "../projects";
-import type { Project, Projects } from "../projects";
+import type { Project, Projects, ProjectSession } from "../projects";
 import { ErrorCode, RPCError } from "../rpc/messages";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
 import type { Drafts } from "./drafts";
 import { findFiles, isInside, selected } from "./files";
-import { launch, newSessionOf } from "./newsession";
+import { launch, launchAttempts, newSessionOf } from "./newsession";
 import type { Beginnings } from "./newsession";
 import type { Panel } from "./panel";
 import { panelCommands } from "./protocol";
@@ -30,6 +30,8 @@ export interface RequestParts {
   move: (panel: Panel, project: Project) => void;
   documents: Documents;
   changes: Changes;
+  /** Shows the attempts at one prompt, one of which is given. */
+  compare: (of: ProjectSession) => Promise<void>;
   onError: (error: unknown) => void;
 }
 
@@ -40,7 +42,7 @@ const longestHistory = 100;
 const longestPrompt = 20_000;
 
 /** Creates the methods for the page of a panel. */
-export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, onError }: RequestParts): PanelHandlers {
+export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, compare, onError }: RequestParts): PanelHandlers {
   const { project, thread } = panel;
   const { connection } = project;
   /** The last session, if there is one and it can be asked for. */
@@ -69,6 +71,12 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       const { beginning } = panel;
       if (!beginning) throw begun();
       const choices = checked(given);
+      if (choices.agents) {
+        const { agent = "", agents: before = [agent] } = (await newSession())!.chosen;
+        const agents = await pickAgents(project, before);
+        if (agents) beginnings.choose(beginning, agents.length === 1 ? { agent: agents[0]! } : { agents });
+        return (await newSession())!;
+      }
       const chosen = choices.folder === undefined ? project : projects.at(choices.folder);
       if (!chosen?.folders.some(({ uri }) => uri.fsPath === (choices.folder ?? uri.fsPath))) throw wrong("folder", "a folder of this workspace");
       // Another project has agents of its own.
@@ -82,9 +90,22 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
       await connection.start(); // the agent is known once duet-rpc is ready
       const { chosen } = (await newSession())!;
+      const prompt = { query: text(query, "query"), ...(content && { content }) };
+      if (chosen.agents) {
+        const { sessions } = await launchAttempts(beginning, chosen, chosen.agents, project, prompt).catch((error: unknown) => {
+          void showUntrusted(project, error).catch(onError);
+          throw error;
+        });
+        beginnings.forget(thread);
+        drafts.keep(thread, { text: "", content: [] });
+        // The sessions are there, also if they cannot be shown.
+        await connection.request("getSessionState", { session_id: sessions[0]!.session_id }).then(({ session }) => compare({ project, session })).catch(onError);
+        panel.view.dispose(); // it has no conversation
+        return { beside: [] };
+      }
       let beside: string[] | undefined;
       try {
-        ({ beside } = await launch(beginning, chosen, project, { query: text(query, "query"), ...(content && { content }) }));
+        ({ beside } = await launch(beginning, chosen, project, prompt));
       } catch (error) {
         void showUntrusted(project, error).catch(onError);
         // The hub may have started the session and died before it answered.
@@ -157,6 +178,18 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
   };
 }
 
+/** The most agents at one prompt, as in the hub. */
+const mostAgents = 10;
+
+/** pickAgents asks which of the available agents get the prompt. undefined: the user has chosen none. */
+async function pickAgents({ connection }: Project, chosen: readonly string[]): Promise<string[] | undefined> {
+  const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
+  const items = available.map(({ name, title, version }) => ({ label: title || name, ...(version && { description: version }), picked: chosen.includes(name), name }));
+  const picked = await vscode.window.showQuickPick(items, { title: "Which agents get the prompt? Each works in a git worktree of its own.", canPickMany: true, ignoreFocusOut: true });
+  if (picked && picked.length > mostAgents) throw new RPCError(ErrorCode.InvalidParams, `a prompt can have at most ${mostAgents} agents`);
+  return picked && picked.length > 0 ? picked.map(({ name }) => name) : undefined;
+}
+
 /** pathOf returns the path of a dropped URI. In a remote window the explorer gives vscode-remote URIs. */
 function pathOf(address: string): string {
   const uri = vscode.Uri.parse(address, true);
@@ -185,10 +218,10 @@ function begun(): RPCError {
   return new RPCError(ErrorCode.InvalidParams, "this session has started already");
 }
 
-function checked({ options, ...others }: Partial<Choices>): Partial<Choices> {
+function checked({ options, agents, ...others }: Partial<Choices>): Partial<Choices> {
   for (const [name, value] of Object.entries({ ...others, ...options })) text(value, name);
   if (!["yes", "no", "", undefined].includes(others.worktree)) throw wrong("worktree", "yes, no or empty");
-  return { ...others, ...(options && { options }) };
+  return { ...others, ...(options && { options }), ...(agents && { agents: texts(agents, "agents") }) };
 }
 
 function draftOf(given: Draft): Draft {

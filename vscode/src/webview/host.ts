@@ -15,6 +15,7 @@ const timeouts: Partial<Record<PanelMethod | PassedMethod, number>> = {
   "panel.answer": 0,
   "panel.openLink": 0,
   "panel.command": 0,
+  "panel.choose": 0,
   "session.set": 0,
 };
 const timeout = 60_000;

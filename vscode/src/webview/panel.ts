@@ -364,6 +364,7 @@ export class Panel implements Actions {
     if (this.start.newSession) {
       this.start.newSession = await this.host.request("panel.choose", setting.change(value));
       this.drawHead();
+      setTimeout(() => this.drawHead(), 0); // with this setting, whose box is no longer busy
       return "";
     }
     const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });

@@ -31,6 +31,8 @@ export interface Session {
   questions: number;
   /** The git worktree of the conversation. undefined: it has none. */
   worktree: SessionState["worktree"];
+  /** The conversation is one of several attempts at its prompt. */
+  isAttempt: boolean;
   /** The state of the gates, as text. Empty: there are none. */
   gates: string;
   tokens: number;
@@ -60,6 +62,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     worktree: known?.worktree,
+    isAttempt: Boolean(known?.attempts),
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
     contextUsed: number("context_used", known?.effective_context_tokens),
@@ -84,7 +87,12 @@ export function stateWords(session: Session, now: number): { id: string; text: s
 function ownStateWords(session: Session, now: number): { id: string; text: string } {
   if (session.questions > 0) return { id: "waiting", text: session.questions === 1 ? "waits for your answer" : `waits for ${session.questions} answers` };
   if (session.silent !== undefined) return { id: "silent", text: `silent for ${duration(now - Date.parse(session.silent))}` };
-  switch (session.state) {
+  return runWords(session.state);
+}
+
+/** The text of a run's state, and its id for the style sheet. */
+export function runWords(state: string): { id: string; text: string } {
+  switch (state) {
     case "queued":
       return { id: "queued", text: "queued" };
     case "starting":
@@ -97,14 +105,14 @@ function ownStateWords(session: Session, now: number): { id: string; text: strin
       return { id: "working", text: "is being interrupted" };
     case "failed":
     case "timed_out":
-      return { id: "failed", text: session.state === "failed" ? "failed" : "took too long" };
+      return { id: "failed", text: state === "failed" ? "failed" : "took too long" };
     case "interrupted":
     case "cancelled":
       return { id: "failed", text: "interrupted" };
     case "completed":
       return { id: "done", text: "done" };
     default:
-      return { id: "idle", text: session.state.replace("_", " ") };
+      return { id: "idle", text: state.replace("_", " ") };
   }
 }
 
@@ -143,6 +151,7 @@ export class Head {
   private readonly context = make("progress", { class: "context", is: { "aria-label": "Context used", max: "100" } });
   private readonly branch = make("span", { class: "branch" });
   private readonly ofWorktree: HTMLButtonElement[];
+  private readonly compare: HTMLButtonElement;
   private readonly worktree: HTMLElement;
   private readonly interrupt: HTMLButtonElement;
   private readonly ofConversation: HTMLElement[];
@@ -160,7 +169,8 @@ export class Head {
       button({ class: "text-button", label: "Discard…", tip: "Delete the worktree and its branch", press: () => actions.command("duet.discardWorktree") }),
       button({ class: "text-button", label: "Open in New Window", tip: "Open the worktree in a new window", press: () => actions.command("duet.openWorktree") }),
     ];
-    this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree);
+    this.compare = button({ class: "text-button", label: "Compare Attempts", tip: "Compare the attempts at this prompt, and choose one", press: () => actions.command("duet.compareAttempts") });
+    this.worktree = make("div", { class: "head-line facts", is: { role: "group", "aria-label": "Worktree" } }, make("span", {}, icon("branch"), " ", this.branch), ...this.ofWorktree, this.compare);
     const [changes, fork, rewind, facts] = this.ofConversation;
     this.element = make(
       "header",
@@ -201,7 +211,8 @@ export class Head {
     this.context.title = contextSize > 0 ? `Context: ${thousands(contextUsed)} of ${thousands(contextSize)} tokens (${share} %)` : "";
   }
 
-  private updateWorktree({ worktree, working }: Session): void {
+  private updateWorktree({ worktree, working, isAttempt }: Session): void {
+    this.compare.hidden = !isAttempt;
     this.worktree.hidden = worktree === undefined;
     if (!worktree) return;
     setText(this.branch, worktree.gone ? worktreeWords(worktree) : worktree.branch);

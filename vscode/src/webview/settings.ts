@@ -56,6 +56,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * the user has not chosen are the agent's defaults.
  */
 export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
+  const several = chosen.agents?.map((name) => agents.find((agent) => agent.name === name)?.title ?? name).join(" + ");
   const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};
@@ -64,11 +65,18 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
   };
   return [
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
-    ...setting("agent", "Agent", agents.map(({ name, title, description }) => ({ id: name, name: title, description }))),
-    ...setting("worktree", "Place of work", worktrees ? places : []),
+    ...setting("agent", "Agent", [
+      ...agents.map(({ name, title, description }) => ({ id: name, name: title, description })),
+      ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in a git worktree of its own" }]),
+      ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
+    ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
+    ...setting("worktree", "Place of work", worktrees && several === undefined ? places : []),
     ...settingsOf(own, { model: { available: model?.available ?? [] }, options: (options ?? []).map((option) => ({ ...option, current: "" })) }),
   ];
 }
+
+/** Values of the agent's select box that no agent has as its name. */
+const [severalChosen, askSeveral] = [" several", " ask"];
 
 /** The places of work: whether the agent gets a git worktree. */
 const places = [

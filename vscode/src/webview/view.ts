@@ -38,7 +38,7 @@ export interface Actions {
   openPatch(path: string, patch: string): void;
   openChanges(path?: string): void;
   openLink(url: string): void;
-  command(command: "duet.setUpAgent" | "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.rewind" | "duet.land" | "duet.discardWorktree" | "duet.openWorktree" | "duet.showChanges"): void;
+  command(command: "duet.setUpAgent" | "duet.restart" | "duet.showLog" | "duet.openText" | "duet.fork" | "duet.rewind" | "duet.land" | "duet.discardWorktree" | "duet.openWorktree" | "duet.compareAttempts" | "duet.showChanges"): void;
   answer(question: OpenQuestion, choice: Choice): Promise<Answered>;
   /** The note in the place of an ended question. undefined: none, because it was answered here. */
   endOf(id: string, outcome: Outcome | undefined): string | undefined;

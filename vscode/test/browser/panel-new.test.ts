@@ -105,6 +105,30 @@ test("a new session can get a worktree: off at first, and only where there is a 
   assert.deepEqual(problemsOf(inRepository), []);
 });
 
+test("several agents can be chosen in a repository, and work in worktrees only", async () => {
+  const page = await pages.open({ prepare: newSession, height: 500 });
+  const agent = page.getByRole("combobox", { name: "Agent" });
+  await agent.waitFor();
+  const offered = (): Promise<string[]> => agent.locator("option").allTextContents();
+  assert.deepEqual(await offered(), ["Claude Code", "Demonstration"], "without a repository");
+  await page.evaluate(() => {
+    const { newSession } = window.host.start;
+    newSession!.worktrees = true;
+    window.host.answers["panel.choose"] = ({ agents, agent }) => ({ ...newSession, chosen: { ...newSession!.chosen, ...(agents ? { agents: ["claude", "demo"] } : { agent }) } });
+    window.host.notify("panel.connection", { is: "ready" });
+  });
+  await page.getByRole("combobox", { name: "Place of work" }).waitFor();
+  assert.deepEqual(await offered(), ["Claude Code", "Demonstration", "Several Agents…"]);
+  await agent.selectOption("Several Agents…");
+  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Agent']")!.selectedOptions[0]!.text === "Claude Code + Demonstration");
+  assert.deepEqual([await offered(), await page.getByRole("combobox", { name: "Place of work" }).count()], [["Claude Code", "Demonstration", "Claude Code + Demonstration", "Several Agents…"], 0]);
+  await page.screenshot({ path: `${pictures}new-attempts.png` });
+  await agent.selectOption("Demonstration");
+  await page.getByRole("combobox", { name: "Place of work" }).waitFor();
+  assert.deepEqual([(await selects(page))[1], await callsOf(page, "panel.choose")], ["Agent: Demonstration", [{ agents: [] }, { agent: "demo" }]]);
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("a session that cannot start says why, and its prompt stays in the box, also after a reload", async () => {
   const page = await pages.open({
     prepare: (host) => {

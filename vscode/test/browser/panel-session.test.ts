@@ -76,6 +76,7 @@ for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
       window.host.event("agent_session", {});
     });
     await worktree.getByText("duet/accept-comments", { exact: true }).waitFor();
+    assert.equal(await worktree.getByRole("button", { name: "Compare Attempts" }).count(), 0, "it is no attempt");
     const land = worktree.getByRole("button", { name: "Land…" });
     assert.deepEqual([await land.isDisabled(), await worktree.getByRole("button", { name: "Discard…" }).isDisabled()], [true, true], "while the agent works");
     await worktree.getByRole("button", { name: "Open in New Window" }).click();
@@ -94,6 +95,12 @@ for (const [theme, width] of [["dark", 720], ["high-contrast", 300]] as const) {
     });
     await worktree.getByText("The worktree of duet/accept-comments is gone: a fork continues in the project's folder").waitFor();
     assert.equal(await worktree.getByRole("button").count(), 0);
+    await page.evaluate(() => {
+      window.host.session = { ...window.host.session, attempts: "a1" };
+      window.host.event("agent_session", {});
+    });
+    await worktree.getByRole("button", { name: "Compare Attempts" }).click();
+    await page.waitForFunction(() => window.host.calls.some(({ params }) => params["command"] === "duet.compareAttempts"));
     await page.screenshot({ path: `${pictures}worktree-gone-${theme}.png` });
     assert.deepEqual(problemsOf(page), []);
   });

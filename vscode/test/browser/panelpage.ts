@@ -14,12 +14,12 @@ declare const window: { host: FakeHost; prepare?: (host: FakeHost) => void };
 
 export interface PanelPages {
   /** Opens a page; prepare runs inside of it, before the panel asks for anything. */
-  open(options?: { prepare?: (host: FakeHost, given: never) => void; given?: unknown; theme?: Theme; width?: number; height?: number; reducedMotion?: boolean }): Promise<Page>;
+  open(options?: { prepare?: (host: FakeHost, given: never) => void; given?: unknown; theme?: Theme; width?: number; height?: number; reducedMotion?: boolean; script?: "/panel.js" | "/attempts.js" }): Promise<Page>;
   close(): Promise<void>;
 }
 
 export async function startPages(): Promise<PanelPages> {
-  const files: Record<string, [string, string]> = { "/panel.js": ["../../dist/panel.js", "text/javascript"], "/panel.css": ["../../dist/panel.css", "text/css"], "/panelhost.js": ["../browser/pages/panelhost.js", "text/javascript"] };
+  const files: Record<string, [string, string]> = { "/panel.js": ["../../dist/panel.js", "text/javascript"], "/attempts.js": ["../../dist/attempts.js", "text/javascript"], "/panel.css": ["../../dist/panel.css", "text/css"], "/panelhost.js": ["../browser/pages/panelhost.js", "text/javascript"] };
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
     const file = files[url.pathname];
@@ -29,7 +29,7 @@ export async function startPages(): Promise<PanelPages> {
       response.setHeader("content-type", "text/css").end(themeStyle(url.searchParams.get("theme") as Theme));
     } else {
       const theme = url.searchParams.get("theme") ?? "dark";
-      const page = pageHtml({ source: "'self'", script: "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", thread: "thread" }) });
+      const page = pageHtml({ source: "'self'", script: url.searchParams.get("script") ?? "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", thread: "thread" }) });
       // VS Code gives a page the colours of its theme, before the sheet of the panel; the host is there before its script.
       response.setHeader("content-type", "text/html").end(
         page.replace("<link", `<link rel="stylesheet" href="/theme.css?theme=${theme}"><link`).replace("<body>", `<body class="vscode-${theme}">`).replace("<script", '<script nonce="n1" src="/panelhost.js"></script><script'),
@@ -40,7 +40,7 @@ export async function startPages(): Promise<PanelPages> {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const browser: Browser = await startChromium();
   return {
-    open: async ({ prepare, given, theme = "dark", width = 720, height = 900, reducedMotion = false } = {}) => {
+    open: async ({ prepare, given, theme = "dark", width = 720, height = 900, reducedMotion = false, script = "/panel.js" } = {}) => {
       const context = await browser.newContext({ viewport: { width, height }, reducedMotion: reducedMotion ? "reduce" : "no-preference", permissions: ["clipboard-read", "clipboard-write"] });
       const page = await context.newPage();
       page.setDefaultTimeout(20_000);
@@ -49,7 +49,7 @@ export async function startPages(): Promise<PanelPages> {
       page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
       pageProblems.set(page, problems);
       if (prepare) await page.addInitScript(`window.prepare = (host) => (${prepare.toString()})(host, ${JSON.stringify(given ?? null)});`);
-      await page.goto(`${origin}/?theme=${theme}`);
+      await page.goto(`${origin}/?theme=${theme}&script=${script}`);
       return page;
     },
     close: async () => {

@@ -180,3 +180,61 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
   await picture("worktree-gone");
   assert.equal(mine(), "one\ntwo\n");
 });
+
+test("several agents get one prompt: their attempts are compared, also after a reload, and one is landed", async (t) => {
+  const { page, project, row, notification, panel, openViews, command, pick, picture, reload, call } = await openWindow((end) => t.after(end), {
+    agent: "writer",
+    prepare: (project) => {
+      addWriterAgent(project);
+      mkdirSync(join(project.folder, "docs"));
+      writeFileSync(join(project.folder, "docs", "cart.txt"), "one\n");
+      addRepository(project.folder);
+    },
+  });
+  await openViews();
+  await command("Duet: New Session");
+  await panel.getByRole("combobox", { name: "Agent" }).selectOption("Several Agents…");
+  const list = page.locator(".quick-input-widget").filter({ hasText: "Which agents get the prompt?" });
+  await list.locator(".monaco-list-row").filter({ hasText: "Demonstration" }).click();
+  await picture("attempts-agents");
+  await list.getByRole("button", { name: "OK" }).click();
+  await panel.getByText(/^Your first prompt starts 2 sessions in project, each in a git worktree of its own/).waitFor();
+  await picture("attempts-new");
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  await prompt.fill(`Fill the cart ${JSON.stringify({ "docs/cart.txt": "one\ntwo\n" })}`);
+  await prompt.press("Enter");
+  await page.locator(".tab.active").filter({ hasText: /^Attempts: Fill the cart/ }).waitFor();
+  assert.equal(await page.locator(".tab").filter({ hasText: "New session" }).count(), 0, "the panel without a conversation is closed");
+  const writer = panel.getByRole("region", { name: /^writer, / });
+  await writer.getByText("done · 1 file, +1 -0").waitFor();
+  await picture("attempts");
+  await writer.getByRole("button", { name: "docs/cart.txt" }).click();
+  await page.locator(".editor-instance .modified .view-line").filter({ hasText: "two" }).waitFor();
+  await page.locator(".tab.active").filter({ hasText: "docs/cart.txt (writer)" }).waitFor();
+  await picture("attempts-diff");
+
+  await page.locator(".tab").filter({ hasText: /^Attempts: / }).click();
+  await writer.getByRole("button", { name: "Open Conversation" }).click();
+  await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
+  await picture("attempts-conversation");
+  await row(/one of several attempts/).click({ button: "right" });
+  await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).waitFor();
+  await picture("attempts-menu");
+  await page.locator(".monaco-menu .action-label", { hasText: "Compare Attempts" }).click();
+  await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
+  await reload("duet.attempts");
+  await writer.getByText("I wrote").waitFor();
+  // The page follows what another client has an attempt do.
+  await call("continueSession", { session_id: "task-0001", query: "again" });
+  await writer.getByText("I was sent text").waitFor();
+  await writer.getByRole("button", { name: "Choose…" }).click();
+  await pick("Squash");
+  const asked = page.locator(".monaco-dialog-box").filter({ hasText: "still works" });
+  await asked.waitFor();
+  await picture("attempts-interrupt");
+  await asked.getByRole("button", { name: "Interrupt and Discard" }).click();
+  await notification("landed on main: 1 commit, 1 file").waitFor();
+  await panel.getByText(/^demo \(task-\d+\) is discarded/).waitFor();
+  await picture("attempts-chosen");
+  assert.equal(readFileSync(join(project.folder, "docs", "cart.txt"), "utf8"), "one\ntwo\n");
+});

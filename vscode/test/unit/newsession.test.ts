@@ -13,18 +13,18 @@ import type { PanelParts } from "../../src/panel/panel";
 import { handlersOf } from "../../src/panel/requests";
 import type { RequestParts } from "../../src/panel/requests";
 import type { NewSession, PanelStart } from "../../src/panel/protocol";
-import type { Project, Projects } from "../../src/projects";
+import type { Project, Projects, ProjectSession } from "../../src/projects";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { JSONRPCMessage, RPCTransport } from "../../src/rpc/index";
-import { executed, openFolders, settings, Uri, window } from "../fakevscode";
-import { addRepository, newProject, removeProject, startHub } from "../hub";
+import { answers, executed, openFolders, settings, shown, Uri, window } from "../fakevscode";
+import { addRepository, git, newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
 interface Window {
   hub: TestHub;
   beginnings: Beginnings;
   /** Opens a panel, and returns the requests of its page. The page stands for one of a later window if there is no beginning. */
-  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
+  open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 
 async function opened(t: test.TestContext, config = ""): Promise<Window> {
@@ -60,8 +60,10 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
       onDidReceiveMessage: (listener: (message: unknown) => void) => (toHost.add(listener), { dispose: () => toHost.delete(listener) }),
     };
     const moved: Project[] = [];
-    const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), onError } as unknown as RequestParts;
-    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
+    const compared: ProjectSession[] = [];
+    let closed = false;
+    const parts = { drafts, projects, beginnings, move: (_: Panel, to: Project) => moved.push(to), compare: (of: ProjectSession) => Promise.resolve(void compared.push(of)), onError } as unknown as RequestParts;
+    const panel = new Panel({ webview, onDidChangeViewState: nothing, onDidDispose: nothing, dispose: () => (closed = true) } as unknown as WebviewPanel, own, { folder: project.folder, thread, session: thread, title: "A title" }, {
       window: "window", projects, extension: Uri.file("/extension"), beginnings, editor: { onChange: () => () => {}, get current() { return window.activeTextEditor; } }, handlers: (of: Panel) => handlersOf(of, parts), onError,
     } as unknown as PanelParts);
     t.after(() => panel.dispose());
@@ -70,7 +72,7 @@ async function opened(t: test.TestContext, config = ""): Promise<Window> {
     const notified: string[] = [];
     const server = new JSONRPCServer(transport);
     for (const method of ["event", "panel.connection"]) server.onNotify(method, () => void notified.push(method));
-    return { thread, notified, moved, request: (method, params = {}) => client.request(method, params) };
+    return { thread, notified, moved, compared, closed: () => closed, request: (method, params = {}) => client.request(method, params) };
   };
   return { hub, beginnings, open };
 }
@@ -141,6 +143,36 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   for (const path of ["guide.md", join(worktree!.dir, "top.txt")]) await page.request("panel.openFile", { path });
   assert.deepEqual(executed.map(([command, uri]) => [command, (uri as { fsPath: string }).fsPath]), [["vscode.open", join(working_dir, "guide.md")], ["vscode.open", join(worktree!.dir, "top.txt")]]);
   await assert.rejects(page.request("panel.openFile", { path: join(worktree!.dir, "..", "other", "a.txt") }), /is not in this workspace/);
+});
+
+test("the first prompt is sent to several agents, which the user chooses, in a repository; a refused one starts nothing", async (t) => {
+  const { hub, beginnings, open } = await opened(t, `[agents.other]\ndriver = "acp"\ncommand = [${JSON.stringify(process.execPath)}, "--eval", ""]\n`);
+  answers.length = shown.length = 0;
+  const { folder } = hub.project;
+  const page = open({ title: "New session", chosen: { folder, agent: "demo" }, gates: ["true"], turns: 3 });
+  git(folder, "init", "--quiet", "--initial-branch=main");
+  const titles = (await page.request<PanelStart>("panel.start")).newSession!.agents.map(({ title }) => title);
+  const choose = (...labels: string[]): Promise<NewSession> => (answers.push(labels), page.request<NewSession>("panel.choose", { agents: [] }));
+  answers.push(undefined);
+  assert.equal((await page.request<NewSession>("panel.choose", { agents: [] })).chosen.agents, undefined, "cancelled");
+  assert.deepEqual(shown.at(-1)!.labels, titles);
+  assert.equal((await choose(titles[1]!)).chosen.agents, undefined, "one agent");
+  const { chosen, about, description } = await choose(...titles);
+  assert.deepEqual([[...chosen.agents!].sort(), about, description!.modes.every(({ by }) => by === "duet")], [["demo", "other"], "Your first prompt starts 2 sessions in " + folder + ", each in a git worktree of its own, whose results you compare. ", true]);
+  assert.ok(description!.modes.some(({ id }) => id === "acceptEdits"));
+  await page.request("panel.choose", { mode: "acceptEdits" });
+  await assert.rejects(page.request("panel.launch", { query: "quiet" }), /commit/);
+  assert.deepEqual([page.compared, page.closed(), beginnings.of(page.thread)?.chosen.agents?.length], [[], false, 2], "no session has started");
+  addRepository(folder);
+  await page.request("panel.keepDraft", { text: "quiet", content: [], thread: page.thread });
+  await page.request("panel.launch", { query: "quiet" });
+  const [compared] = page.compared;
+  const { attempts } = await hub.connection.request("session.attempts", { session_id: compared!.session.id });
+  assert.deepEqual(attempts.map(({ agent, gates }) => [agent, gates?.gates, gates?.max_iterations]).sort(), [["demo", ["true"], 3], ["other", ["true"], 3]]);
+  const { session } = await hub.connection.request("getSessionState", { session_id: attempts[1]!.session_id });
+  assert.deepEqual([session.permission_mode, session.attempts, page.closed(), beginnings.of(page.thread)], ["acceptEdits", compared!.session.attempts, true, undefined]);
+  const back = open({ title: "New session", chosen: { folder, agents: ["demo", "other"] } });
+  assert.equal((await back.request<NewSession>("panel.choose", { agent: "other" })).chosen.agents, undefined, "one agent again");
 });
 
 test("the configuration says whether a new session gets a worktree, unless the user has chosen", async (t) => {
