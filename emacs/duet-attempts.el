@@ -93,8 +93,8 @@ That is the session of the buffer or at point; without one, the project's last."
            (or (cl-find-if #'duet-session-attempts
                            (duet-model-session-list
                             (duet-connection-model (duet-connection-here))))
-               (user-error "No prompt had several agents; %s in a new prompt names them"
-                           (duet-look-key 'duet-compose-agents 'duet-compose-mode-map))))
+               (user-error "%s" (substitute-command-keys
+                                 "No prompt had several agents; \\<duet-compose-mode-map>\\[duet-compose-agents] in a new prompt names them"))))
           ((duet-session-attempts (setq session (duet-actions-session))) session)
           (t (user-error "This session is not one of several attempts")))))
 

@@ -297,10 +297,15 @@
             (:thread_id "t2" :task_id "task-2" :agent "codex" :state "failed" :error "It broke"
              :usage (:time_ms 0 :cost_usd 0) :unknown "the worktree was discarded" :files [])))
     (duet-attempts--print)
-    (should (equal (buffer-string)
-                   (concat
-                    "  ● completed task-1 claude (opus) failed: make test 3     +3 -4, landed 1m 01s $0.12 \n"
-                    "")))))
+    (should (equal (split-string (duet-test-text (current-buffer)) "\n" t)
+                   '(" ●  completed task-1 claude (opus) failed: make test 3     +3 -4, landed 1m 01s $0.12"
+                     "     a.png  binary"
+                     "     and 2 more"
+                     " ✗  failed    task-2 codex                      ?                   0s     "
+                     "     the worktree was discarded"
+                     "     It broke"
+                     " Fix it"
+                     " TAB files, = changes, RET session, a chooses")))))
 
 (provide 'duet-attempts-test)
 ;;; duet-attempts-test.el ends here
