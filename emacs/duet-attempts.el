@@ -126,8 +126,7 @@ The window is selected unless the minibuffer is in use."
                     (equal duet-attempts--run (duet-session-leaf-id session))
                     (memq session (duet-attempts--sessions))))))
        (buffer-list))
-      (with-current-buffer (generate-new-buffer
-                            (format "*duet attempts: %s*" (duet-session-name session)))
+      (with-current-buffer (generate-new-buffer "*duet attempts*")
         (duet-attempts-mode)
         (setq duet-connection connection
               default-directory (duet-connection-root connection)
@@ -173,12 +172,19 @@ The window is selected unless the minibuffer is in use."
                   (let ((first (null duet-attempts--all)))
                     (setq duet-attempts--query (or (duet-get-string result :query) "")
                           duet-attempts--all (duet-get-objects result :attempts))
-                    ;; The sessions are not known before the first answer.
-                    (when first (setq duet-attempts--seen (duet-attempts--states)))
                     (unless duet-attempts--group
                       (setq duet-attempts--group
                             (cl-some #'duet-session-attempts (duet-attempts--sessions))))
-                    (duet-attempts--print))))))
+                    (duet-attempts--print)
+                    ;; Before the first answer the sessions are not known, so no
+                    ;; change of theirs was seen.
+                    (when first
+                      (rename-buffer (format "*duet attempts: %s*"
+                                             (truncate-string-to-width
+                                              (duet-visible-line duet-attempts--query)
+                                              60 nil nil "…"))
+                                     t)
+                      (duet-attempts--ask)))))))
 
 
 ;;;; What it shows

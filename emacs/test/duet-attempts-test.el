@@ -224,7 +224,7 @@
   "Others that still work are interrupted after a yes."
   (duet-worktree-test-with-project connection
     (let (asked)
-      (duet-attempts-test-launch connection "hang")
+      (duet-attempts-test-launch connection "quiet stream:1000000@20")
       (let ((first (car (duet-attempts--sessions)))
             (session (cadr (duet-attempts--sessions))))
         (duet-test-wait-for-state first 'running)
