@@ -98,6 +98,7 @@ That is the session of the buffer or at point; without one, the project's last."
           ((duet-session-attempts (setq session (duet-actions-session))) session)
           (t (user-error "This session is not one of several attempts")))))
 
+;;;###autoload
 (defun duet-attempts (session)
   "Compare SESSION with the other attempts at its prompt.
 Without a session here, those are the last ones of the project."

@@ -267,6 +267,7 @@ It leaves room for a name in the column of names."
 That is background work, that it is one of several attempts, and the worktree."
   (when-let ((remarks (delq nil (list (duet-sessions--background session)
                                       (and (duet-session-attempts session)
+                                           (>= (duet-sessions--room) 40)
                                            (propertize "attempt" 'face 'duet-dim 'help-echo
                                                        "One of several agents at this prompt"))
                                       (duet-actions-worktree-words

@@ -82,10 +82,14 @@
       (should (duet-session-attempts (car sessions)))
       (should (equal (duet-session-attempts (car sessions)) (duet-session-attempts (cadr sessions))))
       (should (string-match-p "^  ? ?quiet one" (duet-test-text (current-buffer))))
-      ;; The list shows that they are.
-      (switch-to-buffer (duet-sessions-buffer connection))
-      (duet-sessions--print)
-      (should (string-match-p "quiet one.*attempt" (buffer-string)))
+      ;; A list with enough room shows that they are.
+      (with-temp-buffer
+        (pcase-dolist (`(,room . ,shown) '((60 . t) (39 . nil)))
+          (setq tabulated-list-format (vector (list "Session" room t)))
+          (should (eq (and (string-match-p "quiet one  attempt  duet/"
+                                           (aref (cadr (duet-sessions-entry (car sessions))) 2))
+                           t)
+                      shown))))
       ;; The next prompt goes to one agent.
       (duet-compose connection (car sessions))
       (duet-test-should-say "Only a new session" (call-interactively #'duet-compose-agents)))))
@@ -100,6 +104,13 @@
     (duet-test-should-say "two agents or more" (duet-directive-take "/agents" nil))
     (let ((session (make-duet-session :id "t" :model (duet-model-create))))
       (should (equal (duet-directive-take "/agents a,b fix" session) '("/agents a,b fix"))))
+    ;; What is of one agent is for none of several.
+    (should (equal (duet-compose--attempts
+                    '((:agent "a") (:agent "b" :model "m"))
+                    '(:worktree t :agent "c" :model "n" :budget (:turns 1) :permission_mode "plan"))
+                   '(:agents [(:agent "a" :permission_mode "plan")
+                              (:agent "b" :model "m" :permission_mode "plan")]
+                     :budget (:turns 1))))
     (puthash "/p/" '((:name "ann" :available t :trusted t) (:name "bob" :available t :trusted t))
              duet-agents--known)
     (unwind-protect
