@@ -385,6 +385,26 @@ The window is selected unless the minibuffer is in use."
                                     (cons thread duet-attempts--unfolded)))
     (duet-attempts--print)))
 
+(defvar duet-attempts-patch-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map (make-composed-keymap special-mode-map diff-mode-map))
+    (define-key map (kbd "RET") #'diff-goto-source)
+    (define-key map "n" #'diff-hunk-next)
+    (define-key map "p" #'diff-hunk-prev)
+    (define-key map (kbd "M-n") #'diff-file-next)
+    (define-key map (kbd "M-p") #'diff-file-prev)
+    map)
+  "Keymap of `duet-attempts-patch-mode'.")
+
+(define-derived-mode duet-attempts-patch-mode diff-mode "Duet-Patch"
+  "Major mode that shows what an attempt has changed.
+
+\\{duet-attempts-patch-mode-map}"
+  (setq buffer-read-only t
+        buffer-undo-list t)
+  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  (setq-local minor-mode-overriding-map-alist nil))
+
 (defun duet-attempts-patch ()
   "Show what the attempt at point has changed, as a diff."
   (interactive (duet-only-in 'duet-attempts-mode) duet-attempts-mode)
@@ -417,10 +437,8 @@ The window is selected unless the minibuffer is in use."
             (insert (propertize (format "The rest is too long: git -C %s diff\n"
                                         (duet-visible-line (or directory "")))
                                 'face 'duet-dim))))
-        (diff-mode)
-        (setq buffer-read-only t
-              buffer-undo-list t
-              duet-connection connection
+        (duet-attempts-patch-mode)
+        (setq duet-connection connection
               default-directory
               (if (and directory (not (duet-get attempt :worktree :gone)))
                   (file-name-as-directory
