@@ -102,7 +102,8 @@ It takes MOST columns at most; few have no room for the name of a branch."
   "Interrupt SESSION; it can be continued.
 If no turn runs, end what its agent does in the background."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
+               duet-attempts-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
         (more (and (duet-session-active-run session)
@@ -127,7 +128,8 @@ buffer is made for it then.")
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
   (interactive (list (duet-actions-session))
-               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
+               duet-attempts-mode)
   (duet-actions-check-worktree session)
   (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
     (duet-compose (duet-connection-here) session)))

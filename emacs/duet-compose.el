@@ -28,6 +28,7 @@
 (require 'duet-visible)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
+(declare-function duet-attempts-show-launched "duet-attempts" (connection session))
 (declare-function duet-queue-save "duet-queue" ())
 (declare-function duet-agents-learn "duet-agents" (connection function))
 (declare-function flymake-diagnostics "flymake" (&optional beg end))
@@ -61,6 +62,8 @@ content blocks, as the protocol spells them.")
   "The id of the run whose queued prompt is edited, or nil for a new prompt.")
 (defvar-local duet-compose--worktree nil
   "Whether the new session is to work in a git worktree.")
+(defvar-local duet-compose--agents nil
+  "The agents that get the prompt of a new session if they are several: objects.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
@@ -74,6 +77,7 @@ content blocks, as the protocol spells them.")
     (define-key map (kbd "C-c C-n") #'duet-compose-send-now)
     (define-key map (kbd "C-c C-k") #'duet-compose-cancel)
     (define-key map (kbd "C-c C-t") #'duet-compose-toggle-worktree)
+    (define-key map (kbd "C-c C-s") #'duet-compose-agents)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)
     (define-key map (kbd "M-r") #'duet-compose-search)
@@ -117,6 +121,9 @@ content blocks, as the protocol spells them.")
                 (cons 3 ", @ adds context")
                 (unless duet-session
                   (cons 4 (concat ", " (duet-header-key #'duet-compose-toggle-worktree "worktree"
+                                                        'duet-compose-mode-map))))
+                (unless duet-session
+                  (cons 5 (concat ", " (duet-header-key #'duet-compose-agents "several agents"
                                                         'duet-compose-mode-map))))))
          ;; Before that is shortened what adds context is left out.
          (room (- (min 100 (duet-header-room)) 3 (string-width what)
@@ -143,11 +150,14 @@ content blocks, as the protocol spells them.")
       (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
             (duet-actions-session-mode duet-session))
     (let ((more (duet-compose--parameters)))
-      (list (or (duet-get-string more :agent)
-                (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
-            (duet-get-string more :model)
-            (duet-actions-mode-words (duet-get-string more :permission_mode))
-            (and (duet-get more :worktree) "in a worktree")))))
+      (append
+       (if duet-compose--agents
+           (list (concat (string-join (duet-compose--agent-names) ", ") ": several attempts"))
+         (list (or (duet-get-string more :agent)
+                   (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
+               (duet-get-string more :model)))
+       (list (duet-actions-mode-words (duet-get-string more :permission_mode))
+             (and (null duet-compose--agents) (duet-get more :worktree) "in a worktree"))))))
 
 (defun duet-compose--parameters ()
   "Return the parameters of a launch.
@@ -166,6 +176,31 @@ A worktree is a directory outside of the project, on a branch of its own.
   (force-mode-line-update)
   (message (if duet-compose--worktree "The agent works in a git worktree of its own"
              "The agent works in the project's directory")))
+
+(defun duet-compose--agent-names ()
+  "Return the agents that get the prompt if they are several, each as it is typed."
+  (mapcar (lambda (agent)
+            (let ((model (plist-get agent :model)))
+              (concat (plist-get agent :agent) (and model (concat "=" model)))))
+          duet-compose--agents))
+
+(defun duet-compose-agents (names)
+  "Have several agents get the prompt, each in a git worktree of its own.
+NAMES are agents, or NAME=MODEL; nil for one agent after all.
+`duet-attempts' compares what they do."
+  (interactive
+   (progn
+     (duet-only-in 'duet-compose-mode)
+     (when duet-session (user-error "Only a new session can have several agents"))
+     (list (completing-read-multiple
+            "Agents, or AGENT=MODEL, with commas (empty: one agent): "
+            (mapcar #'cadr (duet-directive-agent-choices)) nil nil
+            (string-join (duet-compose--agent-names) ","))))
+   duet-compose-mode)
+  (setq duet-compose--agents
+        (and names (duet-directive-parse-agents names (duet-directive-agent-choices))))
+  (force-mode-line-update)
+  (message (if names "Each agent works in a git worktree of its own" "One agent gets the prompt")))
 
 (defun duet-compose--learn-agents ()
   "Have the header line name the agent, once that is known."
@@ -316,6 +351,12 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
       (user-error "Already sending"))
     (when (and session (null run)) (duet-actions-check-worktree session))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
+      (when (and (null session) (or duet-compose--agents (plist-get settings :agents)))
+        (when-let ((word (cl-find-if (lambda (word) (plist-member settings word))
+                                     '(:agent :model :options))))
+          (user-error "Several agents get the prompt, so /%s cannot be set; name a model as AGENT=MODEL"
+                      (if (eq word :options) (substring (symbol-name (car (plist-get settings word))) 1)
+                        (substring (symbol-name word) 1)))))
       (when (and (string-empty-p text)
                  (or (null session) (plist-member settings :budget)))
         (user-error "Nothing to send but settings"))
@@ -392,17 +433,30 @@ A budget goes with a prompt."
 (defun duet-compose--launch (connection text settings content done fail)
   "Have CONNECTION begin a session with the prompt TEXT; call DONE or FAIL then.
 SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
-  (let ((more (copy-sequence (duet-compose--parameters))))
+  (let ((more (copy-sequence (duet-compose--parameters)))
+        (agents (or (plist-get settings :agents) duet-compose--agents)))
     (cl-loop for (parameter value) on (duet-compose--chosen settings) by #'cddr
              do (setq more (plist-put more parameter value)))
+    (when agents (setq more (duet-compose--attempts agents more)))
     (duet-connection-request
-     connection 'launchSession
+     connection (if agents 'session.launchAttempts 'launchSession)
      (append (list :query text) more content
              ;; Else it would be called after its last prompt one day.
              (unless (plist-member more :title)
                (list :title (duet-compose--title text))))
      :success-fn done
      :error-fn fail)))
+
+(defun duet-compose--attempts (agents parameters)
+  "Return PARAMETERS of a launch as those of session.launchAttempts for AGENTS.
+The permission mode is that of each; the other settings are of one agent alone."
+  (let ((mode (duet-get-string parameters :permission_mode)))
+    (append (list :agents (vconcat (mapcar (lambda (agent)
+                                             (append agent (and mode (list :permission_mode mode))))
+                                           agents)))
+            (cl-loop for (parameter value) on parameters by #'cddr
+                     unless (memq parameter '(:agent :model :options :permission_mode :worktree))
+                     append (list parameter value)))))
 
 (defun duet-compose--continue (connection session run text content done fail now)
   "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
@@ -441,23 +495,25 @@ With NOW an agent that works gets the prompt in the middle of its turn."
 THREAD is the session's id, or nil for a new one.  RESULT is nil if the
 prompt only set the agent."
   (let* ((model (duet-connection-model connection))
-         (id (duet-get-string result :session_id))
-         (new (duet-get-string result :thread_id))
+         (attempts (duet-get-objects result :sessions))
+         (new (duet-get-string (or (car attempts) result) :thread_id))
          (origin (and (buffer-live-p buffer)
                       (buffer-local-value 'duet-compose--origin buffer))))
     (duet-compose--close buffer)
     (when-let ((beside (and result (duet-get-strings result :beside))))
       (message "%s work%s in this directory, too: the same files may be changed"
                (string-join beside ", ") (if (cdr beside) "" "s")))
-    (when result
-      (duet-events-sent model id new (duet-get-string result :agent)))
+    (dolist (sent (or attempts (and result (list result))))
+      (duet-events-sent model (duet-get-string sent :session_id) (duet-get-string sent :thread_id)
+                        (duet-get-string sent :agent)))
     (let ((session (and result (duet-model-session model new))))
       (when session
         ;; In the list point goes to the new session.
         (when (and (null thread) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
-        (duet-transcript-show connection session t)))))
+        (if attempts (duet-attempts-show-launched connection session)
+          (duet-transcript-show connection session t))))))
 
 (defun duet-compose-cancel ()
   "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."

@@ -594,7 +594,8 @@ for, by the clock of MODEL; an event since then is newer."
                               (duet-get-string object :silent_note)
                               (duet-get-string object :silent_tool)))
         (setf (duet-session-cwd session) (duet-get-string object :working_dir)
-              (duet-session-worktree session) (duet-get object :worktree))
+              (duet-session-worktree session) (duet-get object :worktree)
+              (duet-session-attempts session) (duet-get-string object :attempts))
         (unless old
           (setf (duet-session-title session) (duet-get-string object :title)
                 (duet-session-archived session) (duet-get object :archived)

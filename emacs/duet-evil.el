@@ -22,7 +22,8 @@
   '(duet-sessions-mode duet-projects-mode duet-transcript-mode duet-approvals-mode
     duet-approval-view-mode duet-diff-mode duet-search-mode duet-terminals-mode duet-terminal-ended-mode
     duet-agents-mode duet-rules-mode duet-trust-mode duet-transcript-whole-mode
-    duet-build-mode duet-triggers-mode duet-triggers-log-mode duet-preview-mode)
+    duet-build-mode duet-triggers-mode duet-triggers-log-mode duet-preview-mode duet-attempts-mode
+    duet-attempts-patch-mode)
   "Modes of buffers that are read.")
 
 (defconst duet-evil--written '(duet-compose-mode duet-approval-edit-mode)

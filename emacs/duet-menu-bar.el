@@ -52,6 +52,11 @@
   (when-let ((session (duet-actions-session t)))
     (duet-session-worktree-directory session)))
 
+(defun duet-menu-bar--attempts-p ()
+  "Return non-nil if the session here is one of several attempts."
+  (when-let ((session (duet-actions-session t)))
+    (duet-session-attempts session)))
+
 (defconst duet-menu-bar--session
   '(["Continue" duet-continue :enable (duet-menu-bar--session-p)
      :help "Write the next prompt of this session"]
@@ -70,6 +75,8 @@
      :help "Bring the changes in the session's worktree to your branch"]
     ["Discard the Worktree…" duet-discard-worktree :enable (duet-menu-bar--worktree-p)
      :help "Delete the session's worktree and its branch"]
+    ["Compare the Attempts" duet-attempts :enable (duet-menu-bar--attempts-p)
+     :help "Compare what several agents did with the same prompt"]
     ["Visit the Worktree" duet-worktree-dired :enable (duet-menu-bar--worktree-p)
      :help "Visit the directory of the session's worktree"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
@@ -204,6 +211,8 @@
     ["In a Worktree" duet-compose-toggle-worktree :enable (null duet-session)
      :style toggle :selected duet-compose--worktree
      :help "Have the new session work in a git worktree of its own"]
+    ["Several Agents…" duet-compose-agents :enable (null duet-session)
+     :help "Have several agents get the prompt, each in a git worktree of its own"]
     ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
     ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
     ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]

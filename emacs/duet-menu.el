@@ -18,6 +18,7 @@
 (require 'duet-actions)
 (require 'duet-agents)
 (require 'duet-ask)
+(require 'duet-attempts)
 (require 'duet-connection)
 (require 'duet-export)
 (require 'duet-look)
@@ -45,6 +46,11 @@
   "Return non-nil if the menu's session has a worktree."
   (when-let ((session (duet-menu--session)))
     (duet-session-worktree-directory session)))
+
+(defun duet-menu--attempts ()
+  "Return non-nil if the menu's session is one of several attempts."
+  (when-let ((session (duet-menu--session)))
+    (duet-session-attempts session)))
 
 (defun duet-menu--running ()
   "Return non-nil if something in the menu's session can be interrupted."
@@ -252,6 +258,8 @@ The header line names its key; a narrow menu has no room for it."
     ("l" "Land on your branch (C-u: choose how)" duet-land)
     ("k" "Discard" duet-discard-worktree)
     ("d" "Visit the directory" duet-worktree-dired)
+    ("a" "Compare the attempts" duet-attempts :if duet-menu--attempts)
+    ("c" "Choose this attempt (C-u: choose how)" duet-attempts-choose :if duet-menu--attempts)
     ("q" "Close" transient-quit-one)]]
   (interactive)
   (let ((session (duet-worktree-session)))

@@ -274,6 +274,7 @@ joins pieces, so that the first after a page was loaded may begin in it."
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
   (worktree nil :documentation "Its git worktree, an object of :branch, :dir and :gone, or nil.")
+  (attempts nil :documentation "The id that all attempts at its first prompt share, or nil.")
   (mode nil :documentation "The permission mode in force.")
   (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
   (llm nil :documentation "The model that the agent works with, or is to, or nil.")

@@ -264,8 +264,12 @@ It leaves room for a name in the column of names."
 
 (defun duet-sessions--remarks (session)
   "Return what is seen beside the name of SESSION, or nil.
-That is background work, and the worktree."
+That is background work, that it is one of several attempts, and the worktree."
   (when-let ((remarks (delq nil (list (duet-sessions--background session)
+                                      (and (duet-session-attempts session)
+                                           (>= (duet-sessions--room) 40)
+                                           (propertize "attempt" 'face 'duet-dim 'help-echo
+                                                       "One of several agents at this prompt"))
                                       (duet-actions-worktree-words
                                        session (max 10 (min 40 (/ (duet-sessions--room) 2))))))))
     (string-join remarks "  ")))

@@ -370,8 +370,8 @@ Return what a `completion-at-point' function does."
 ;;; Directives
 
 ;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
-;; `/mode NAME', `/agent NAME' and `/worktree' in a new session, and `/OPTION VALUE' with an
-;; option of the agent's own.  They set the agent, which does not get them; a
+;; `/mode NAME', `/agent NAME', `/agents NAME,NAME' and `/worktree' in a new session, and
+;; `/OPTION VALUE' with an option of the agent's own.  They set the agent, which does not get them; a
 ;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
 ;; from there on may use.  Where the agent has a slash command of
 ;; that name, it is the agent's.
@@ -404,9 +404,9 @@ Nothing follows a word without a CATEGORY."
                  (list "budget" 'duet-budget "what a turn may use" nil))
            (unless session
              (list (list "agent" 'duet-agent "the agent that is asked"
-                         (and (featurep 'duet-agents)
-                              (mapcar (lambda (name) (list name name ""))
-                                      (duet-agents-usable duet-connection))))
+                         (duet-directive-agent-choices))
+                   (list "agents" 'duet-agent "several agents, each in a git worktree of its own"
+                         (duet-directive-agent-choices))
                    (list "worktree" nil "the agent works in a git worktree of its own" nil)))
            (mapcar (lambda (option)
                      (list (duet-get-string option :id) 'duet-option-value
@@ -443,6 +443,7 @@ there is none."
   (pcase-let ((`(,name ,_ ,_ ,choices) word))
     (cond
      ((equal name "budget") (duet-budget-parse (or value "")))
+     ((equal name "agents") (duet-directive-parse-agents (split-string (or value "") ",") choices))
      ((null (cadr word)) t)
      ((null value)
       (user-error "/%s takes one of: %s" name (duet-directive--list choices)))
@@ -451,6 +452,27 @@ there is none."
      (t (user-error "/%s %s is unknown; known are: %s" name
                     (duet-visible-line value) (duet-directive--list choices))))))
 
+(defun duet-directive-agent-choices ()
+  "Return the agents that can be asked, as `duet-settings-choices' does."
+  (and (featurep 'duet-agents)
+       (mapcar (lambda (name) (list name name "")) (duet-agents-usable duet-connection))))
+
+(defun duet-directive-parse-agents (names choices)
+  "Return the agents that NAMES are, as objects.
+NAMES are strings such as \"claude\" or \"codex=MODEL\".  CHOICES
+are the agents that can be asked, or nil if that is not known."
+  (unless (cdr names)
+    (user-error "Name two agents or more, such as claude,codex or claude=MODEL,claude=OTHER"))
+  (mapcar (lambda (text)
+            (pcase-let* ((`(,name . ,model) (split-string (string-trim text) "="))
+                         (model (string-join model "=")))
+              (unless (or (null choices) (cl-find name choices :key #'cadr :test #'equal))
+                (user-error "The agent %s is unknown; known are: %s"
+                            (duet-visible-line name) (duet-directive--list choices)))
+              (append (list :agent name)
+                      (and (not (string-empty-p model)) (list :model model)))))
+          names))
+
 (defun duet-directive--list (choices)
   "Return CHOICES in words."
   (if choices (mapconcat (lambda (choice) (duet-visible-line (cadr choice))) choices ", ")
@@ -458,9 +480,9 @@ there is none."
 
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
-REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
-:model, :options, :budget and :worktree, or nil.  A value that cannot be is a
-`user-error'."
+REST is the prompt for the agent.  SETTINGS is a property list of :agent,
+:agents, :mode, :model, :options, :budget and :worktree, or nil.  A value that
+cannot be is a `user-error'."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
                       session (and (null session) (duet-directive-agent text)))))
@@ -469,7 +491,7 @@ REST is the prompt for the agent.  SETTINGS is a property list of :agent, :mode,
     (pcase-dolist (`(,word . ,value) (car scan))
       (setq value (duet-directive--value word value))
       (pcase (car word)
-        ((and name (or "agent" "mode" "model" "budget" (guard (null (cadr word)))))
+        ((and name (or "agent" "agents" "mode" "model" "budget" (guard (null (cadr word)))))
          (setq settings (plist-put settings (intern (concat ":" name)) value)))
         (name (setq options (plist-put options (intern (concat ":" name)) value)))))
     (when options (setq settings (plist-put settings :options options)))
@@ -503,8 +525,12 @@ buffer shows."
      ;; Something else is before it.
      ((< (cdr scan) (length before)) nil)
      ((and last (cadar last) (null (cdr last)) (not (eq (char-after beg) ?/)))
-      (if (equal (caar last) "budget") (duet-budget-complete beg end)
-        (duet-directive--complete-value beg end (car last))))
+      (pcase (caar last)
+        ("budget" (duet-budget-complete beg end))
+        ;; Behind a name there may be a comma and another one.
+        ("agents" (duet-directive--complete-value
+                   (save-excursion (skip-chars-backward "^,\n" beg) (point)) end (car last) #'ignore))
+        (_ (duet-directive--complete-value beg end (car last)))))
      ((eq (char-after beg) ?/)
       (duet-directive--complete-word beg end words
                                      (unless (car scan) (duet-settings-commands session)))))))
@@ -530,8 +556,9 @@ buffer shows."
           :annotation-function (lambda (candidate) (cadr (assoc candidate candidates)))
           :exit-function #'duet-directive--completed)))
 
-(defun duet-directive--complete-value (beg end word)
-  "Complete from BEG to END the value of WORD."
+(defun duet-directive--complete-value (beg end word &optional done)
+  "Complete from BEG to END the value of WORD.
+The function DONE goes on behind it, `duet-directive--completed' if nil."
   (pcase-let* ((`(,_ ,category ,_ ,choices) word)
                (candidates (mapcar (lambda (choice)
                                      (list (cadr choice)
@@ -540,7 +567,7 @@ buffer shows."
     (list beg end (duet-settings-table candidates category)
           :exclusive 'no
           :annotation-function (lambda (candidate) (cadr (assoc candidate candidates)))
-          :exit-function #'duet-directive--completed)))
+          :exit-function (or done #'duet-directive--completed))))
 
 (defun duet-directive--about (choice)
   "Return the annotation of CHOICE, one of `duet-settings-choices'."

@@ -60,7 +60,8 @@ CONNECTION is the session's; names are as Emacs can visit them."
 (defun duet-worktree-dired (session)
   "Visit the directory of the worktree of SESSION."
   (interactive (list (duet-worktree-session))
-               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
+               duet-attempts-mode)
   (dired-other-window (duet-worktree--directory (duet-connection-here) session)))
 
 
@@ -113,15 +114,28 @@ METHOD is merge, squash, rebase or patch, nil for merge; a prefix argument asks
 for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
   (interactive (cons (duet-worktree-session)
                      (and current-prefix-arg (duet-worktree--read-method)))
-               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
-  (let* ((connection (duet-connection-here))
-         (top (duet-worktree--directory connection session)))
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
+               duet-attempts-mode)
+  (duet-worktree--land
+   (duet-connection-here) session 'session.land
+   (duet-worktree--land-parameters session method message)
+   (lambda (result) (message "%s" (duet-worktree--landed-words result)))))
+
+(defun duet-worktree--land-parameters (session method message)
+  "Return the parameters that land SESSION with METHOD and MESSAGE.
+See `duet-land'."
+  (append (list :session_id (duet-session-leaf-id session))
+          (and method (list :method method))
+          (and message (not (string-empty-p message)) (list :message message))))
+
+(defun duet-worktree--land (connection session method parameters done &optional refused)
+  "Land the worktree of SESSION of CONNECTION: request METHOD with PARAMETERS.
+DONE is called with the result.  An error is shown, unless the function REFUSED
+returns non-nil for it."
+  (let ((top (duet-worktree--directory connection session)))
     (save-some-buffers nil (lambda () (string-prefix-p top (or buffer-file-name ""))))
     (duet-connection-request
-     connection 'session.land
-     (append (list :session_id (duet-session-leaf-id session))
-             (and method (list :method method))
-             (and message (not (string-empty-p message)) (list :message message)))
+     connection method parameters
      :success-fn
      (lambda (result)
        ;; What an earlier attempt has shown is not so any more.
@@ -131,8 +145,10 @@ for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
          (duet-model-announce (duet-connection-model connection) 'file session
                               (duet-remote-local
                                (concat (duet-worktree--top connection session) file))))
-       (message "%s" (duet-worktree--landed-words result)))
-     :error-fn (lambda (err) (duet-worktree--not-landed connection session err)))))
+       (funcall done result))
+     :error-fn (lambda (err)
+                 (unless (and refused (funcall refused err))
+                   (duet-worktree--not-landed connection session err))))))
 
 (defun duet-worktree--landed-words (result)
   "Return what was landed, from RESULT of session.land."
@@ -203,7 +219,8 @@ for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
 If work is not landed you are shown it and asked.  It is kept in a git ref then.
 The session stays; a fork continues it in the project's directory."
   (interactive (list (duet-worktree-session))
-               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
+               duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
+               duet-attempts-mode)
   (duet-worktree--discard (duet-connection-here) session nil))
 
 (defun duet-worktree--discard (connection session force)

@@ -76,6 +76,7 @@
 ;; The work:
 ;;   duet-diff.el           changes of a turn, to accept or revert
 ;;   duet-diff-view.el      the buffer of a diff, with its hunks
+;;   duet-attempts.el       attempts of several agents at one prompt
 ;;   duet-revert.el         buffers that follow their files
 ;;   duet-build.el          builds, their output and their mistakes
 ;;   duet-build-flymake.el  mistakes of builds in Flymake
@@ -93,6 +94,7 @@
 (require 'cl-lib)
 (require 'duet-approvals)
 (require 'duet-attach)
+(require 'duet-attempts)
 (require 'duet-bookmark)
 (require 'duet-build-flymake)
 (require 'duet-compose)

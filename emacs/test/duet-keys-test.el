@@ -20,8 +20,9 @@
      duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
      duet-agents-choose duet-projects-open duet-build-visit
-     duet-triggers-log duet-triggers-open duet-preview-visit)
-    ("TAB" "Fold or unfold what point is on" duet-section-toggle duet-diff-toggle)
+     duet-triggers-log duet-triggers-open duet-preview-visit duet-attempts-visit)
+    ("TAB" "Fold or unfold what point is on"
+     duet-section-toggle duet-diff-toggle duet-attempts-toggle)
     ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
     ("n" "Go to the next line, section, change or place"
      duet-section-next duet-diff-next duet-search-next duet-build-next
@@ -39,8 +40,8 @@
      duet-transcript-earlier duet-search-more)
     ("C-o" "Show it, and stay here"
      duet-search-display duet-build-display duet-triggers-display duet-preview-open)
-    ("a" "Say yes: approve the question, accept the change"
-     duet-approval-approve duet-diff-accept)
+    ("a" "Say yes: approve the question, accept the change, choose the attempt (asks)"
+     duet-approval-approve duet-diff-accept duet-attempts-choose)
     ("A" "Accept all changes of the file" duet-diff-accept-file)
     ("d" "Say no: deny, or decline" duet-approval-deny)
     ("t" "Say no, and tell the agent why" duet-approval-deny-and-tell)
@@ -73,7 +74,8 @@
     ("T" "Give the session another title" duet-rename)
     ("W" "Write the session to a file" duet-export-session)
     ("D" "Delete the session for good (asks)" duet-delete)
-    ("=" "Show what the turn has changed; there, what all turns have" duet-diff duet-diff-all)
+    ("=" "Show what the turn has changed; there, what all turns have"
+     duet-diff duet-diff-all duet-attempts-patch)
     ("M-=" "Show what all turns have changed" duet-diff-all)
     ("%" "Land, discard or visit the worktree of the session" duet-worktree)
     ("E" "Compare with Ediff" duet-diff-ediff)
@@ -88,7 +90,7 @@
      duet-build-again duet-preview-reload duet-triggers-refresh duet-triggers-log-refresh
      duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh duet-projects-refresh
      duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
-     duet-terminal-attach-again duet-trust duet-menu-restart)
+     duet-terminal-attach-again duet-trust duet-menu-restart duet-attempts-refresh)
     ("I" "Sign in" duet-login)
     ("O" "Sign out" duet-logout)
     ("Y" "Copy the block of code at point" duet-markup-copy-code)
@@ -124,7 +126,7 @@
     (duet-transcript-mode-map . "transcript")
     (duet-approval-map . "question") (duet-approval-view-mode-map . "question")
     (duet-approvals-inline-map . "question") (duet-approvals-mode-map . "questions")
-    (duet-diff-mode-map . "changes") (duet-search-mode-map . "search")
+    (duet-diff-mode-map . "changes") (duet-attempts-mode-map . "attempts") (duet-search-mode-map . "search")
     (duet-terminals-mode-map . "terminals") (duet-terminal-ended-mode-map . "terminals")
     (duet-agents-mode-map . "agents") (duet-rules-mode-map . "rules")
     (duet-triggers-mode-map . "triggers") (duet-triggers-log-mode-map . "triggers")

@@ -145,6 +145,44 @@ def shown(terminal):
 
 
 @scenario
+def chooses_an_attempt(home, emacs):
+    """Two agents get a prompt; one attempt is landed, and a ref keeps the work of the other."""
+    for command in (("init", "-qb", "main"), ("config", "user.name", "Ann"), ("config", "user.email", "ann@example.org"),
+                    ("add", "-A"), ("commit", "-qm", "files")):
+        home.run("git", *command)
+    terminal = start(home, emacs, columns=120, lines=40)
+    terminal.press("c")
+    terminal.see(r"New session.*C-c C-s several agents")
+    terminal.press("C-c", "C-s")
+    terminal.see(r"^Agents, or AGENT=MODEL")
+    terminal.type("demo,demo")
+    terminal.press("Enter")
+    terminal.see(r"New session · demo, demo: several attempts")
+    terminal.type("fix it")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"waits for you +task-0001 +demo(.*\n)+.*waits for you +task-0002 +demo")
+    for _ in range(2):
+        terminal.press("j")
+        terminal.see(r"^ . waits for you · demo · duet/fix-it-demo")
+        terminal.press("a")
+        terminal.see(r"^ ● completed · demo · duet/fix-it-demo")
+    terminal.press("%")
+    terminal.see(r"a +Compare the attempts")
+    terminal.press("a")
+    terminal.see(r"completed +task-0001 +demo +1 +\+1 -0(.*\n)+.*completed +task-0002 +demo +1 +\+1 -0")
+    terminal.press("=")
+    terminal.see(r"^\+Turn 1: fix it$")
+    terminal.press("q", "a")
+    terminal.see(r"^Land demo \(task-0001\), and discard demo \(task-0002\)\?")
+    terminal.press("y")
+    terminal.see(r"^Landed on main: 1 commit, 1 file; discarded 1 other attempt$")
+    terminal.see(r"git branch NAME refs/duet/discarded/fix-it-demo-2 brings its work back")
+    expect(home.read("demo.txt") == "Turn 1: fix it\n", "it was not landed", terminal)
+    expect("Turn 1: fix it" in home.run("git", "show", "refs/duet/discarded/fix-it-demo-2:demo.txt"),
+           "the work was not kept", terminal)
+
+
+@scenario
 def lands_a_worktree(home, emacs):
     """A session works in a worktree; its work is landed, and what is not landed is kept where it is discarded."""
     for command in (("init", "-qb", "main"), ("config", "user.name", "Ann"), ("config", "user.email", "ann@example.org"),
