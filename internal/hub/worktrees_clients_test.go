@@ -212,7 +212,7 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(w.top, ".git")))
 	refused("run git init and make a commit")
 	w.git("init", "-q")
-	refused("has no commit yet: make one")
+	refused("has no commit yet: make one first")
 	_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: new(true), CWD: w.top})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "outside of the project")
 }

@@ -138,7 +138,7 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %s has no commit yet: make one", ErrNoCommit, repo.Top)
+		return nil, fmt.Errorf("%w: %s has no commit yet: make one first", ErrNoCommit, repo.Top)
 	}
 	if r.below != "." {
 		if _, err := users.run(ctx, "check-ignore", "--quiet", "--", dir); err == nil {
