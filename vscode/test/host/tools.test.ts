@@ -56,11 +56,14 @@ test("a terminal of the hub is typed into, and its end closes it", async (t) => 
   await openViews();
   await command("Duet: New Terminal");
   const terminal = page.locator(".terminal-wrapper.active");
-  await terminal.click();
-  await page.keyboard.type("echo sum-$((40+2))\n");
-  await terminal.locator(".xterm-accessibility-tree, .xterm-rows").filter({ hasText: "sum-42" }).first().waitFor();
+  const rows = terminal.locator(".xterm-accessibility-tree, .xterm-rows");
+  // VS Code moves the focus while it sets up the terminal. Keys that come before the shell are in the unit test.
+  await rows.filter({ hasText: /[#$]/ }).first().waitFor();
+  const keys = terminal.locator(".xterm-helper-textarea");
+  await keys.pressSequentially("echo sum-$((40+2))\n");
+  await rows.filter({ hasText: "sum-42" }).first().waitFor();
   await picture("terminal");
-  await page.keyboard.type("exit\n");
+  await keys.pressSequentially("exit\n");
   await terminal.waitFor({ state: "detached" });
 });
 
