@@ -131,7 +131,7 @@ func writeRows(b *strings.Builder, s *schema.Schema, prefix string) {
 			}
 		}
 		if p.Schema.Enum != nil {
-			about = strings.TrimSpace(about + " One of " + strings.Join(p.Schema.Enum, ", ") + ".")
+			about = strings.TrimSpace(about + " One of " + strings.TrimPrefix(strings.Join(p.Schema.Enum, ", "), ", ") + ".")
 		}
 		fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", prefix, p.Name, kind, about)
 		writeRows(b, p.Schema, prefix+p.Name+".")
