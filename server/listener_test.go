@@ -3,9 +3,10 @@ package server_test
 import (
 	"context"
 	"net"
-	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,56 +16,82 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
+// A pipeListener accepts connections in memory, whose time synctest controls.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (l *pipeListener) dial(t *testing.T) net.Conn {
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
+	l.conns <- theirs
+	return ours
+}
+
 func TestServeListener(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	reg, g := gated()
-	srv := server.New(reg, server.Options{Grace: 50 * time.Millisecond})
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error)
-	go func() { served <- srv.ServeListener(ctx, l) }()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipeListener()
+		reg, g := gated()
+		srv := server.New(reg, server.Options{Grace: time.Minute})
+		ctx, cancel := context.WithCancel(context.Background())
+		served := make(chan error)
+		go func() { served <- srv.ServeListener(ctx, l) }()
 
-	dial := func() net.Conn {
-		conn, err := net.Dial("unix", path)
-		require.NoError(t, err)
-		t.Cleanup(func() { conn.Close() })
-		return conn
-	}
-	request := []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":[true]}`)
-	for name, x := range map[string]struct {
-		framing frame.Framing
-		before  string
-	}{
-		"lines":                    {frame.NDJSON, ""},
-		"lines after white space":  {frame.NDJSON, "\n \r\n"},
-		"frames":                   {frame.LSP, ""},
-		"frames after blank lines": {frame.LSP, "\r\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn := dial()
+		request := []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":[true]}`)
+		for name, x := range map[string]struct {
+			framing frame.Framing
+			before  string
+		}{
+			"lines":                    {frame.NDJSON, ""},
+			"lines after white space":  {frame.NDJSON, "\n \r\n"},
+			"frames":                   {frame.LSP, ""},
+			"frames after blank lines": {frame.LSP, "\r\n"},
+		} {
+			conn := l.dial(t)
 			_, err := conn.Write(frame.Append([]byte(x.before), x.framing, request))
-			require.NoError(t, err)
+			require.NoError(t, err, name)
 			var m frame.Message
-			require.NoError(t, frame.NewReader(conn, x.framing, frame.Limits{}).Next(&m))
-			assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[true]}`, string(m.Body))
-		})
-	}
-	dial().Close() // sends nothing and leaves
+			require.NoError(t, frame.NewReader(conn, x.framing, frame.Limits{}).Next(&m), name)
+			assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[true]}`, string(m.Body), name)
+		}
+		l.dial(t).Close() // sends nothing and leaves
 
-	// At the end every connection ends, also an idle one that never sent anything.
-	silent, busy := dial(), dial()
-	_, err = busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)))
-	require.NoError(t, err)
-	<-g.entered
-	cancel()
-	var m frame.Message
-	require.NoError(t, frame.NewReader(busy, frame.NDJSON, frame.Limits{}).Next(&m))
-	assert.Contains(t, string(m.Body), "-32800")
-	require.NoError(t, <-served)
-	_, err = silent.Read(make([]byte, 1))
-	assert.Error(t, err)
-	assert.Zero(t, srv.ConnCount())
+		// At the end every connection ends, also an idle one that never sent anything.
+		silent, busy := l.dial(t), l.dial(t)
+		_, err := busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)))
+		require.NoError(t, err)
+		<-g.entered
+		cancel()
+		var m frame.Message
+		require.NoError(t, frame.NewReader(busy, frame.NDJSON, frame.Limits{}).Next(&m))
+		assert.Contains(t, string(m.Body), "-32800")
+		require.NoError(t, <-served)
+		_, err = silent.Read(make([]byte, 1))
+		assert.Error(t, err)
+		assert.Zero(t, srv.ConnCount())
+	})
 }
 
 // Released is called after many connections have ended, so that memory can return to the system.
