@@ -22,18 +22,7 @@ func TestWorktreesInTheShell(t *testing.T) {
 	s := newSite(t)
 	s.agents("\n[checkpoints]\nenabled = true\n")
 	git := gitIn(t, s.root)
-	run := func(args ...string) string {
-		t.Helper()
-		out, problem, err := s.commandIn(s.root, args...)
-		require.NoError(t, err, problem)
-		return out + problem
-	}
-	refused := func(want string, args ...string) {
-		t.Helper()
-		_, problem, err := s.commandIn(s.root, args...)
-		require.Error(t, err)
-		assert.Contains(t, problem, want)
-	}
+	run, refused := shellOf(t, s)
 	refused("is in no git repository: run git init and make a commit", "prompt", "--yes", "--worktree", "hello")
 	git("init", "-q", "-b", "main")
 	git("config", "user.name", "User")
@@ -141,12 +130,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	git := gitIn(t, s.root)
-	run := func(args ...string) string {
-		t.Helper()
-		out, problem, err := s.commandIn(s.root, args...)
-		require.NoError(t, err, problem)
-		return out + problem
-	}
+	run, _ := shellOf(t, s)
 	write := func(name, text string) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o600))
@@ -245,6 +229,22 @@ func worktreeOf(t *testing.T, said string, s *site, task string) string {
 	return shown.Session.Worktree.Dir
 }
 
+// shellOf returns functions that run a command in the project, and that expect it to be refused.
+func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused func(want string, args ...string)) {
+	run = func(args ...string) string {
+		t.Helper()
+		out, problem, err := s.commandIn(s.root, args...)
+		require.NoError(t, err, problem)
+		return out + problem
+	}
+	return run, func(want string, args ...string) {
+		t.Helper()
+		_, problem, err := s.commandIn(s.root, args...)
+		require.Error(t, err)
+		assert.Contains(t, problem, want)
+	}
+}
+
 // gitIn returns a function that runs git in a directory.
 func gitIn(t *testing.T, dir string) func(args ...string) string {
 	return func(args ...string) string {
@@ -266,18 +266,7 @@ func TestAttempts(t *testing.T) {
 	s.agents("[agents.other]\ntitle = \"Other\"\ndriver = \"acp\"\ncommand = [\"" + agent + "\", \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\" }\n" +
 		"[[gates]]\nname = \"demo\"\ncommand = [\"test\", \"-e\", \"demo.txt\"]\n")
 	git := gitIn(t, s.root)
-	run := func(args ...string) string {
-		t.Helper()
-		out, problem, err := s.commandIn(s.root, args...)
-		require.NoError(t, err, problem)
-		return out + problem
-	}
-	refused := func(want string, args ...string) {
-		t.Helper()
-		_, problem, err := s.commandIn(s.root, args...)
-		require.Error(t, err)
-		assert.Contains(t, problem, want)
-	}
+	run, refused := shellOf(t, s)
 	refused("run git init and make a commit", "prompt", "--yes", "--agents", "scripted,other", "hello")
 	git("init", "-q", "-b", "main")
 	git("config", "user.name", "User")
@@ -324,6 +313,11 @@ func TestAttempts(t *testing.T) {
 	require.NoError(t, slow.cmd.Process.Signal(os.Interrupt))
 	slow.sees("interrupting all")
 	assert.Equal(t, 130, slow.status())
+	leaves := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
+	leaves.sees("[q]uit")
+	leaves.keys("q")
+	leaves.sees("the attempts go on: duet-rpc approvals answers")
+	assert.Equal(t, 1, leaves.status())
 }
 
 func TestMovedProjectKeepsItsWorktrees(t *testing.T) {

@@ -64,7 +64,7 @@
     (should (string-match-p "New session · demo, demo=swift: several attempts"
                             (duet-compose--header)))
     (duet-test-should-say "two agents or more" (duet-compose-agents '("demo")))
-    (duet-test-should-say "agent nobody is unknown" (duet-compose-agents '("demo" "nobody")))
+    (duet-test-should-say "agent other is unknown" (duet-compose-agents '("demo" "other")))
     (insert "/model x fix")
     (duet-test-should-say "so /model cannot be set" (call-interactively #'duet-compose-send))
     (should-not duet-compose--sending)

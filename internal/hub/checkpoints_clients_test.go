@@ -100,7 +100,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 	}
 }
 
-// A conversation's files go back to before a turn, and that is undone. What others have written stays
+// A conversation's files go back to before a turn, and that is undone. Files that others have changed stay
 // unless all files are to go back.
 func TestRewind(t *testing.T) {
 	dir := t.TempDir()

@@ -173,10 +173,8 @@ func (h *held) repair() error {
 			continue // it was not moved
 		}
 		g.Top, g.Dir = top, filepath.Join(top, h.below)
-		err = errors.Join(git.ReplaceFile(link, "gitdir: "+g.dir+"\n"), git.ReplaceFile(filepath.Join(g.dir, "gitdir"), link+"\n"), g.save())
-		if err != nil {
-			return fmt.Errorf("linking the worktree %s again: %w", top, err)
-		}
+		// One that cannot be written is still gone, and hinders no other.
+		_ = errors.Join(git.ReplaceFile(link, "gitdir: "+g.dir+"\n"), git.ReplaceFile(filepath.Join(g.dir, "gitdir"), link+"\n"), g.save())
 	}
 	return nil
 }

@@ -15,16 +15,19 @@ import (
 // AttendAll waits until the work of several conversations has ended, and says when each ends. It asks
 // their agents' questions on the terminal, one at a time, as [Inbox] does. It returns the last session of
 // each conversation, in the same order. The first signal interrupts all of them, the second ends the
-// process. c must not reconnect to another hub.
+// process. If the user leaves the questions, the error says how to go on. c must not reconnect to another
+// hub.
 func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Session, o Options) (ended []protocol.Session, interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	a := newAsker(o, view, c)
-	a.isInbox, a.leave = true, func() {}
+	left := false
+	a.isInbox, a.leave = true, func() { left = true }
 	defer a.lines()
 	defer a.watch(ctx, &running)()
+	refused := make(chan error)
 	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions))}
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
@@ -35,8 +38,14 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		view.Note("interrupting all; press C-c again to end at once")
 		running.Go(func() {
 			for _, id := range all.working() {
-				if err := c.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil && ctx.Err() == nil {
-					view.Note(InWords(err).Error())
+				err := c.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil)
+				if err == nil {
+					continue
+				}
+				select {
+				case refused <- err:
+				case <-ctx.Done():
+					return
 				}
 			}
 		})
@@ -69,6 +78,9 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		}
 	}
 	for len(all.working()) > 0 {
+		if left {
+			return all.sessions, a.interrupts, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts compares them")
+		}
 		a.promptAgain()
 		select {
 		case e := <-events:
@@ -111,6 +123,8 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 			a.hubSilent(silent, view.Note)
 		case sig := <-a.Signals:
 			a.interrupt(sig)
+		case err := <-refused:
+			view.Note(InWords(err).Error())
 		case <-sub.Done():
 			return all.sessions, a.interrupts, errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
