@@ -208,6 +208,13 @@ func hunksOf(f changereview.File) []protocol.Hunk {
 	return list
 }
 
+func modeOf(f changereview.File) *protocol.FileMode {
+	if f.Mode == nil {
+		return nil
+	}
+	return &protocol.FileMode{ID: f.Mode.ID, Old: fmt.Sprintf("%o", f.Mode.Old), New: fmt.Sprintf("%o", f.Mode.New), State: f.Mode.State}
+}
+
 func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SnapshotsResult, error) {
 	s, err := h.Query().Session(ctx, p.SessionID)
 	if err != nil {
@@ -229,7 +236,7 @@ func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol
 	for _, f := range files {
 		one := &protocol.Snapshot{
 			SessionID: s.SessionID, FilePath: f.Path, Renamed: f.RenamedFrom, Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
-			Diff: f.Diff, Hunks: hunksOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
+			Diff: f.Diff, Hunks: hunksOf(f), Mode: modeOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
 		if f.Binary {
 			one.Diff = "Binary file " + f.Path + " differs\n"
@@ -270,7 +277,7 @@ func decideChange(ctx context.Context, h *hub.Hub, p protocol.DecideChangeParams
 	if err != nil {
 		return protocol.DecideChangeResult{}, err
 	}
-	r := protocol.DecideChangeResult{Path: f.Path, State: f.State, Hunks: hunksOf(f)}
+	r := protocol.DecideChangeResult{Path: f.Path, State: f.State, Hunks: hunksOf(f), Mode: modeOf(f)}
 	if encodedSize(r.Hunks) > room(ctx)/2 {
 		r.Hunks = []protocol.Hunk{}
 	}

@@ -55,7 +55,7 @@
     (let ((session (duet-test-launch connection "slow background")))
       (duet-test-wait-for-text
        buffer "● +completed +slow background +\\(?:works \\)?in \\(?:the \\)?background: 1")
-      (should (equal (duet-session-background-titles session) '("sleep 5")))
+      (should (equal (duet-session-background-titles session) '("sleep 60")))
       (duet-sessions-test-go-to buffer "slow background")
       (should (duet-menu--running))
       (should (duet-menu-bar--busy-p))
@@ -66,7 +66,7 @@
       (duet-test-press "i" #'duet-interrupt)
       (duet-test-wait-for-text
        (current-buffer)
-       "^■ The agent has ended, and with it what it did in the background: sleep 5$")
+       "^■ The agent has ended, and with it what it did in the background: sleep 60$")
       (duet-test-wait-for-text buffer "● +completed +slow background +demo")
       (should-not (duet-menu--running))
       (should-not (string-match-p "background: 1 task" (duet-header session connection)))

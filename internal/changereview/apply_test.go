@@ -17,19 +17,15 @@ func changed(before, after *string) File {
 	return fileOf("/", domain.Change{Path: "/a", Before: before, After: after}, nil)
 }
 
-// with returns the file with one hunk, or with -1 each hunk, in a state.
+// with returns the file with one hunk, or with -1 each part, in a state.
 func (f File) with(hunk int, state string) File {
-	f.Hunks = slices.Clone(f.Hunks)
-	for i := range f.Hunks {
+	f = f.clone()
+	for i, part := range f.states() {
 		if hunk < 0 || hunk == i {
-			f.Hunks[i].State = state
+			*part = state
 		}
 	}
-	if len(f.Hunks) > 0 {
-		f.State = common(f.Hunks)
-	} else {
-		f.State = state
-	}
+	f.agree()
 	return f
 }
 

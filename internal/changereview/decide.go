@@ -15,7 +15,7 @@ import (
 // Decision is a person's decision on a change.
 type Decision struct {
 	Path     string // as in the change, or relative to the session's directory
-	Hunk     string // hunk id; "": the whole file
+	Hunk     string // id of a hunk or of a Mode; "": the whole file
 	Decision string // Accept, Revert or Reopen
 }
 
@@ -50,7 +50,7 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 		return to, nil
 	}
 	undo := func() {}
-	if from.writes(to) {
+	if from.writes(to) || from.setsMode(to) {
 		if undo, err = r.write(s, from, &to); err != nil {
 			return File{}, err
 		}
@@ -68,13 +68,9 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 // Restored stores that the changes of a run in a file are no longer, or again, in the file on the disk.
 // decision is Revert or Reopen. It writes no file.
 func (r *Review) Restored(ctx context.Context, s domain.Session, from File, decision string) error {
-	to := from
-	to.Hunks = slices.Clone(from.Hunks)
-	if len(to.Hunks) == 0 {
-		to.State = after(from.State, decision)
-	}
-	for i := range to.Hunks {
-		to.Hunks[i].State = after(from.Hunks[i].State, decision)
+	to := from.clone()
+	for _, state := range to.states() {
+		*state = after(*state, decision)
 	}
 	changed := from.changed(to)
 	if len(changed) == 0 {
@@ -98,28 +94,27 @@ func (r *Review) store(ctx context.Context, s domain.Session, changed []domain.C
 
 // decided returns the file with a decision applied.
 func (f File) decided(d Decision) (File, error) {
-	to := f
-	to.Hunks = slices.Clone(f.Hunks)
-	if d.Hunk == "" {
-		if len(to.Hunks) == 0 {
-			to.State = after(f.State, d.Decision)
-		}
-		for i := range to.Hunks {
-			to.Hunks[i].State = after(to.Hunks[i].State, d.Decision)
-		}
-	} else {
+	to := f.clone()
+	chosen := to.states()
+	if d.Hunk != "" {
 		i := slices.IndexFunc(f.Hunks, func(h Hunk) bool { return h.ID == d.Hunk })
-		if i < 0 {
+		switch {
+		case i >= 0:
+			chosen = []*string{&to.Hunks[i].State}
+		case f.Mode != nil && f.Mode.ID == d.Hunk:
+			chosen = []*string{&to.Mode.State}
+		default:
 			return to, domain.Errorf(domain.KindChangeNotFound, "%s no longer has the change %s; read the changes again with getSessionSnapshots", f.Path, d.Hunk)
 		}
-		if to.Hunks[i].State = after(f.Hunks[i].State, d.Decision); d.Decision == Accept && to.Hunks[i].State == domain.ChangeReverted {
+		if d.Decision == Accept && *chosen[0] == domain.ChangeReverted {
 			return to, domain.Errorf(domain.KindBadState, "this change of %s is reverted: reopen it to have it in the file again", f.Path)
 		}
 	}
-	if len(to.Hunks) > 0 {
-		to.State = common(to.Hunks)
+	for _, state := range chosen {
+		*state = after(*state, d.Decision)
 	}
-	if f.Binary && (f.State == domain.ChangeReverted) != (to.State == domain.ChangeReverted) {
+	to.agree()
+	if f.Binary && (f.whole.state == domain.ChangeReverted) != (to.whole.state == domain.ChangeReverted) {
 		return to, domain.Errorf(domain.KindNotKept, "%s is no text, or too long: what was in it before is not kept, so it cannot be reverted here", f.Path)
 	}
 	return to, nil
@@ -141,8 +136,11 @@ func after(state, decision string) string {
 
 // changed returns the parts whose states differ in to.
 func (f File) changed(to File) (list []domain.ChangeDecision) {
-	if len(f.Hunks) == 0 && f.State != to.State {
-		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.whole.id, State: to.State, Mode: to.whole.mode})
+	if f.whole.state != to.whole.state {
+		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.whole.id, State: to.whole.state, Mode: to.whole.mode})
+	}
+	if f.Mode != nil && f.Mode.State != to.Mode.State {
+		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.Mode.ID, State: to.Mode.State})
 	}
 	for i, h := range f.Hunks {
 		if now := to.Hunks[i]; h.State != now.State {
@@ -152,10 +150,15 @@ func (f File) changed(to File) (list []domain.ChangeDecision) {
 	return list
 }
 
-// writes reports whether to requires a change on disk.
+// setsMode reports whether the executable bit differs in to.
+func (f File) setsMode(to File) bool {
+	return f.Mode != nil && (f.Mode.State == domain.ChangeReverted) != (to.Mode.State == domain.ChangeReverted)
+}
+
+// writes reports whether the text differs in to.
 func (f File) writes(to File) bool {
-	if len(f.Hunks) == 0 {
-		return (f.State == domain.ChangeReverted) != (to.State == domain.ChangeReverted)
+	if (f.whole.state == domain.ChangeReverted) != (to.whole.state == domain.ChangeReverted) {
+		return true
 	}
 	for i, h := range f.Hunks {
 		if (h.State == domain.ChangeReverted) != (to.Hunks[i].State == domain.ChangeReverted) {
@@ -177,7 +180,13 @@ func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err 
 	if now.Exists {
 		text = &now.Text
 	}
-	result, trouble := apply(text, from, *to)
+	result, trouble := text, noTrouble
+	if from.writes(*to) {
+		result, trouble = apply(text, from, *to)
+	}
+	if from.setsMode(*to) && text == nil {
+		trouble = elsewhere
+	}
 	switch {
 	case trouble == ambiguous:
 		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed since, and has these lines several times: nothing was done, since it is not clear which of them are meant; change them by hand", from.Path)
@@ -187,20 +196,37 @@ func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err 
 		return nil, domain.Errorf(domain.KindChangedSince, "%s is not as the session has left it: nothing was done, so that nothing of it is lost; change it by hand", from.Path)
 	case trouble != noTrouble:
 		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed here since: nothing was done; change it by hand, or undo what was changed and try again", from.Path)
-	case same(text, result):
-		return func() {}, nil
 	}
 	if result == nil {
 		to.keepMode(uint32(now.Mode))
 	}
-	if err := w.Replace(from.Path, now, result, fs.FileMode(from.mode())); err != nil {
-		return nil, refused(from.Path, err)
-	}
-	return func() {
-		if is, err := w.ReadExact(from.Path); err == nil && is.Exists == (result != nil) && (result == nil || is.Text == *result) {
-			_ = w.Replace(from.Path, is, text, now.Mode) // the caller gets the first error
+	undo = func() {}
+	if !same(text, result) {
+		if err := w.Replace(from.Path, now, result, fs.FileMode(from.mode())); err != nil {
+			return nil, refused(from.Path, err)
 		}
-	}, nil
+		undo = func() {
+			if is, err := w.ReadExact(from.Path); err == nil && is.Exists == (result != nil) && (result == nil || is.Text == *result) {
+				_ = w.Replace(from.Path, is, text, now.Mode) // the caller gets the first error
+			}
+		}
+	}
+	if from.setsMode(*to) {
+		mode := from.Mode.New
+		if to.Mode.State == domain.ChangeReverted {
+			mode = from.Mode.Old
+		}
+		if err := w.SetExecutable(from.Path, mode&0o100 != 0); err != nil {
+			undo()
+			return nil, refused(from.Path, err)
+		}
+		undoText := undo
+		undo = func() {
+			_ = w.SetExecutable(from.Path, now.Mode&0o100 != 0)
+			undoText()
+		}
+	}
+	return undo, nil
 }
 
 // mode returns the mode of the file that a full revert deleted, or 0.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,11 +17,12 @@ type File struct {
 	domain.Change
 	Diff  string // unified diff; "" if binary
 	Hunks []Hunk // none for a binary file, or an empty one that was created or deleted
-	State string // state of the whole file: that of its hunks if they agree, else open
+	Mode  *Mode  // nil if the executable bit is as before
+	State string // state of the whole file: that of its parts if they agree, else open
 	// RenamedFrom is the path of a file that the run has deleted and whose text this new one has, in
 	// whole or for the most part; "": none.
 	RenamedFrom string
-	whole       part // the decision if there are no hunks
+	whole       whole // the decision if there are no hunks
 }
 
 // Hunk is one change of a file.
@@ -31,10 +33,53 @@ type Hunk struct {
 	mode  uint32 // mode of a file that reverting this deleted
 }
 
-// part is a change without hunks.
-type part struct {
-	id   string
-	mode uint32
+// Mode is a change of a file's executable bit.
+type Mode struct {
+	ID       string
+	Old, New uint32 // as git has them: 0o100644 or 0o100755
+	State    string
+}
+
+// whole is a change without hunks.
+type whole struct {
+	id    string
+	state string
+	mode  uint32 // as in Hunk
+}
+
+// states returns the states of the parts of the change.
+func (f *File) states() (list []*string) {
+	for i := range f.Hunks {
+		list = append(list, &f.Hunks[i].State)
+	}
+	if f.Mode != nil {
+		list = append(list, &f.Mode.State)
+	}
+	if len(list) == 0 || f.Binary {
+		list = append(list, &f.whole.state)
+	}
+	return list
+}
+
+// clone returns a copy whose states can be set.
+func (f File) clone() File {
+	f.Hunks = slices.Clone(f.Hunks)
+	if f.Mode != nil {
+		mode := *f.Mode
+		f.Mode = &mode
+	}
+	return f
+}
+
+// agree sets the state of the whole file.
+func (f *File) agree() {
+	states := f.states()
+	f.State = *states[0]
+	for _, state := range states {
+		if *state != f.State {
+			f.State = domain.ChangeOpen
+		}
+	}
 }
 
 // fileOf returns a change with the decisions on its parts. root is the directory of its session.
@@ -43,7 +88,7 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 	if rel, err := filepath.Rel(root, c.Path); err == nil && filepath.IsLocal(rel) {
 		name = rel // survives moving the project
 	}
-	f := File{Change: c, whole: part{id: idOf(filepath.ToSlash(name))}}
+	f := File{Change: c, whole: whole{id: idOf(filepath.ToSlash(name))}}
 	if !c.Binary {
 		f.Diff = diff.Unified(root, c.Path, c.Before, c.After)
 		for _, h := range diff.Hunks(f.Diff) {
@@ -52,11 +97,13 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 			f.Hunks = append(f.Hunks, Hunk{ID: id, Hunk: h, State: stateOf(decided[id]), mode: decided[id].Mode})
 		}
 	}
-	f.whole.mode = decided[f.whole.id].Mode
-	f.State = stateOf(decided[f.whole.id])
-	if len(f.Hunks) > 0 {
-		f.State = common(f.Hunks)
+	if c.OldMode != c.NewMode {
+		id := idOf(filepath.ToSlash(name), "mode")
+		f.Mode = &Mode{ID: id, Old: c.OldMode, New: c.NewMode, State: stateOf(decided[id])}
+		f.Diff = diff.Mode(root, c.Path, c.OldMode, c.NewMode) + f.Diff
 	}
+	f.whole.state, f.whole.mode = stateOf(decided[f.whole.id]), decided[f.whole.id].Mode
+	f.agree()
 	return f
 }
 
@@ -99,16 +146,6 @@ func findRenames(files []File) {
 		kept := len(lines(old)) - removed
 		return 2*kept >= max(len(lines(old)), len(lines(new)))
 	})
-}
-
-// common returns the state of hunks if they agree.
-func common(hunks []Hunk) string {
-	for _, h := range hunks {
-		if h.State != hunks[0].State {
-			return domain.ChangeOpen
-		}
-	}
-	return hunks[0].State
 }
 
 func stateOf(d domain.ChangeDecision) string {

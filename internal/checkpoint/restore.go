@@ -59,6 +59,11 @@ type Change struct {
 	AddedLines, DeletedLines int
 }
 
+// ChangesMode reports whether the executable bit of a file differs.
+func (c Change) ChangesMode() bool {
+	return c.OldMode != c.NewMode && (c.OldMode == modeFile || c.OldMode == modeExecutable) && (c.NewMode == modeFile || c.NewMode == modeExecutable)
+}
+
 // Changes returns the files that differ between two checkpoints, ordered by path. It finds
 // renamed files if there are at most 1000 candidates.
 func (s *Store) Changes(ctx context.Context, from, to ID) ([]Change, error) {

@@ -118,11 +118,10 @@ func (f changes) print(out, side io.Writer, session protocol.Session) error {
 
 // changeWords says how a file was changed, such as "new +3". dir is the session's directory.
 func changeWords(file protocol.Snapshot, dir string) string {
-	if file.Binary {
-		return "binary"
-	}
 	var words []string
 	switch {
+	case file.Binary:
+		words = append(words, "binary")
 	case file.Renamed != "":
 		old := file.Renamed
 		if rel, err := filepath.Rel(dir, old); err == nil && filepath.IsLocal(rel) {
@@ -133,6 +132,9 @@ func changeWords(file protocol.Snapshot, dir string) string {
 		words = append(words, "new")
 	case file.After == nil:
 		words = append(words, "deleted")
+	}
+	if file.Mode != nil {
+		words = append(words, "mode "+file.Mode.Old+" → "+file.Mode.New)
 	}
 	added, removed := 0, 0
 	for _, h := range file.Hunks {
@@ -173,22 +175,16 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 	}
 	open := 0
 	for _, file := range files.Snapshots {
-		for i, text := range hunksOf(file) {
-			params := map[string]any{"session_id": id, "path": file.FilePath}
-			if i < len(file.Hunks) {
-				if file.Hunks[i].State != "open" {
-					continue
-				}
-				params["hunk"] = file.Hunks[i].ID
-			} else if file.State != "open" {
+		for _, part := range partsOf(file) {
+			if part.state != "open" {
 				continue
 			}
-			open++
-			if file.Binary {
-				view.Note(file.FilePath + " is binary")
-			} else {
-				view.ShowDiff(text)
+			params := map[string]any{"session_id": id, "path": file.FilePath}
+			if part.id != "" {
+				params["hunk"] = part.id
 			}
+			open++
+			view.ShowDiff(part.text)
 			decision, err := decide(ctx, ask)
 			if decision == "" || err != nil {
 				return err
@@ -228,15 +224,26 @@ func decide(ctx context.Context, ask func(context.Context) (string, error)) (str
 	}
 }
 
-// hunksOf splits the diff of a file into its hunks, each below the names of the file. A file
-// without hunks is one.
-func hunksOf(file protocol.Snapshot) (list []string) {
-	names, rest, found := strings.Cut(file.Diff, "\n@@ ")
-	if !found || len(file.Hunks) == 0 {
-		return []string{file.Diff}
+// A part of a change is decided about at once. Its id is "" for a whole file.
+type part struct{ id, text, state string }
+
+// partsOf splits the change of a file into its hunks, each below the names of the file, and the
+// change of its mode. A file without hunks is one part.
+func partsOf(file protocol.Snapshot) (list []part) {
+	mode, text := "", file.Diff
+	if at := strings.Index("\n"+text, "\n--- "); file.Mode != nil && at >= 0 {
+		mode, text = text[:at], text[at:]
 	}
-	for hunk := range strings.SplitSeq(rest, "\n@@ ") {
-		list = append(list, names+"\n@@ "+strings.TrimSuffix(hunk, "\n")+"\n")
+	names, rest, found := strings.Cut(text, "\n@@ ")
+	hunks := strings.Split(rest, "\n@@ ")
+	if !found || len(hunks) > len(file.Hunks) { // the hunks did not fit into the answer
+		return []part{{"", file.Diff, file.State}}
+	}
+	if mode != "" {
+		list = append(list, part{file.Mode.ID, mode, file.Mode.State})
+	}
+	for i, hunk := range hunks {
+		list = append(list, part{file.Hunks[i].ID, names + "\n@@ " + strings.TrimSuffix(hunk, "\n") + "\n", file.Hunks[i].State})
 	}
 	return list
 }

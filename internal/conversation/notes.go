@@ -54,11 +54,14 @@ type FileChange struct {
 	catalog.FileChange
 	Diff           string
 	Added, Removed int // lines
+	// OldMode and NewMode are as in [domain.Change].
+	OldMode, NewMode uint32
 }
 
 // File stores and announces a file that a run has changed.
 func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
-	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now()}
+	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now(),
+		OldMode: c.OldMode, NewMode: c.NewMode}
 	if err := t.PutChange(change); err != nil {
 		return err
 	}
@@ -70,7 +73,11 @@ func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 	if _, err := announce(t, run, changed); err != nil {
 		return err
 	}
-	return w.note(t, run, domain.ItemFile, c.Path, c.Path, domain.FileNote{Path: c.Path, Added: c.Added, Removed: c.Removed, Binary: c.Binary})
+	note := domain.FileNote{Path: c.Path, Added: c.Added, Removed: c.Removed, Binary: c.Binary}
+	if c.NewMode != 0 {
+		note.Mode = fmt.Sprintf("%o", c.NewMode)
+	}
+	return w.note(t, run, domain.ItemFile, c.Path, c.Path, note)
 }
 
 // note stores the note of the last announced event in a run's conversation: a new note at its end,

@@ -404,7 +404,7 @@ const (
 	// backgroundTime is the duration of the task of "background", slowBackgroundTime that of
 	// "slow background".
 	backgroundTime     = 300 * time.Millisecond
-	slowBackgroundTime = 5 * time.Second
+	slowBackgroundTime = time.Minute
 	// goalTurns is the number of turns of "goal".
 	goalTurns = 20
 )

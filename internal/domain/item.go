@@ -116,6 +116,7 @@ type FileNote struct {
 	Added   int    `json:"added"` // lines
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
+	Mode    string `json:"mode,omitempty"` // 100755 or 100644 if the executable bit was changed
 }
 
 // ApprovalNote is an answered question (ItemApproval).

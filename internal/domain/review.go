@@ -42,6 +42,10 @@ type Change struct {
 	Binary  bool      `db:"binary"`
 	Seq     int64     `db:"seq"`
 	Updated time.Time `db:"updated"`
+	// OldMode and NewMode are 0o100644 and 0o100755, or the reverse, if the executable bit was
+	// changed; else 0.
+	OldMode uint32 `db:"old_mode"`
+	NewMode uint32 `db:"new_mode"`
 }
 
 // A Diff is a change of a file or a part of it, as an agent announces it.

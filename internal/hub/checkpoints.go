@@ -298,22 +298,36 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[string]bool, len(reported))
+	known := make(map[string]domain.Change, len(reported))
 	for _, change := range reported {
-		known[change.Path] = true
+		known[change.Path] = change
 	}
 	root := h.rootOf(t.dir)
 	var list []conversation.FileChange
 	kept := 0
-	add := func(path, oldBlob, newBlob string, binary bool, size int64) error {
-		full := filepath.Join(t.store.Top(), filepath.FromSlash(path))
+	add := func(f checkpoint.Change, oldBlob, newBlob string) error {
+		full := filepath.Join(t.store.Top(), filepath.FromSlash(f.Path))
 		rel, err := filepath.Rel(root, full)
-		if err != nil || !filepath.IsLocal(rel) || known[full] || !commands.include(full) || c.isSaved(full) || len(list) == maxCommandChanges {
+		if err != nil || !filepath.IsLocal(rel) || !commands.include(full) || c.isSaved(full) || len(list) == maxCommandChanges {
 			return nil
 		}
 		var change conversation.FileChange
-		change.Path, change.Binary = full, binary || size > maxChangedFile || kept > maxChangedFiles
-		if !change.Binary {
+		if f.ChangesMode() {
+			change.OldMode, change.NewMode = f.OldMode, f.NewMode
+		}
+		known, isKnown := known[full]
+		size := max(f.OldSize, f.NewSize)
+		switch {
+		case isKnown && change.NewMode == 0:
+			return nil
+		case isKnown:
+			change.Before, change.After, change.Binary = known.Before, known.After, known.Binary
+		default:
+			change.Binary = f.Binary || size > maxChangedFile || kept > maxChangedFiles
+			kept += int(size)
+		}
+		change.Path = full
+		if !isKnown && !change.Binary {
 			if change.Before, err = c.text(ctx, t.store, oldBlob); err != nil {
 				return err
 			}
@@ -322,26 +336,25 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 			}
 			if change.Before == nil && oldBlob != "" || change.After == nil && newBlob != "" {
 				change.Before, change.After, change.Binary = nil, nil, true
-			} else {
-				change.Diff = diff.Unified(root, full, change.Before, change.After)
-				change.Added, change.Removed = diff.Count(change.Diff)
 			}
 		}
-		kept += int(size)
+		if !change.Binary {
+			change.Diff = diff.Unified(root, full, change.Before, change.After)
+			change.Added, change.Removed = diff.Count(change.Diff)
+		}
+		change.Diff = diff.Mode(root, full, change.OldMode, change.NewMode) + change.Diff
 		list = append(list, change)
 		return nil
 	}
 	for _, f := range changed {
-		switch f.Kind {
-		case checkpoint.ModeChanged:
-			continue
-		case checkpoint.Renamed: // a change has one path
-			err = add(f.OldPath, f.OldBlob, "", f.Binary, f.OldSize)
-			if err == nil {
-				err = add(f.Path, "", f.NewBlob, f.Binary, f.NewSize)
+		if f.Kind == checkpoint.Renamed { // a change has one path
+			old := f
+			old.Path, old.NewMode, f.OldMode = f.OldPath, 0, 0
+			if err = add(old, f.OldBlob, ""); err == nil {
+				err = add(f, "", f.NewBlob)
 			}
-		default:
-			err = add(f.Path, f.OldBlob, f.NewBlob, f.Binary, max(f.OldSize, f.NewSize))
+		} else {
+			err = add(f, f.OldBlob, f.NewBlob)
 		}
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -339,4 +341,87 @@ func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// The executable bit is a part of a change with a decision of its own.
+func TestExecutableBitThatACommandChanges(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o640)) }
+	modes := func() (list []string) {
+		for _, name := range []string{"binary", "edited", "alone", "text"} {
+			info, err := os.Stat(path(name))
+			require.NoError(t, err)
+			list = append(list, fmt.Sprintf("%s %o", name, info.Mode().Perm()))
+		}
+		return list
+	}
+	for _, name := range []string{"alone", "text", "edited"} {
+		write(name, "one\n")
+	}
+	write("binary", "\x00")
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+		write("text", "two\n")
+		before, after := "one\n", "three\n"
+		write("edited", after)
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: path("edited"), Before: &before, After: &after})
+		for _, name := range []string{"alone", "text", "edited", "binary"} {
+			assert.NoError(t, os.Chmod(path(name), 0o750))
+		}
+		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+		return completed
+	}, func(o *Options) {
+		o.Root = dir
+		state := t.TempDir()
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	run := launch(t, h, "run")
+	require.Equal(t, domain.Completed, await(t, h, run).State)
+	found := func() (list []string) {
+		files, err := h.Review().Files(context.Background(), run)
+		require.NoError(t, err)
+		for _, f := range files {
+			text := filepath.Base(f.Path) + " " + f.State
+			for _, hunk := range f.Hunks {
+				text += ", " + hunk.State
+			}
+			list = append(list, fmt.Sprintf("%s, mode %o %o %s", text, f.Mode.Old, f.Mode.New, f.Mode.State))
+		}
+		return list
+	}
+	assert.Equal(t, []string{
+		"alone open, mode 100644 100755 open", "binary open, mode 100644 100755 open",
+		"edited open, open, mode 100644 100755 open", "text open, open, mode 100644 100755 open",
+	}, found())
+	files, err := h.Review().Files(context.Background(), run)
+	require.NoError(t, err)
+	assert.Equal(t, "diff --git a/alone b/alone\nold mode 100644\nnew mode 100755\n", files[0].Diff)
+	assert.Contains(t, files[3].Diff, "new mode 100755\n--- a/text\n+++ b/text\n")
+
+	decide := func(name, part, decision string) error {
+		_, err := h.Review().Decide(context.Background(), run, changereview.Decision{Path: name, Hunk: part, Decision: decision})
+		return err
+	}
+	require.NoError(t, decide("alone", "", changereview.Revert))
+	require.NoError(t, decide("text", "", changereview.Revert))
+	require.NoError(t, decide("edited", files[2].Mode.ID, changereview.Revert))
+	require.ErrorContains(t, decide("binary", "", changereview.Revert), "is no text")
+	require.NoError(t, decide("binary", files[1].Mode.ID, changereview.Revert))
+	assert.Equal(t, []string{
+		"alone reverted, mode 100644 100755 reverted", "binary open, mode 100644 100755 reverted",
+		"edited open, open, mode 100644 100755 reverted", "text reverted, reverted, mode 100644 100755 reverted",
+	}, found())
+	assert.Equal(t, []string{"binary 640", "edited 640", "alone 640", "text 640"}, modes())
+	text, err := os.ReadFile(path("text"))
+	require.NoError(t, err)
+	assert.Equal(t, "one\n", string(text))
+
+	require.ErrorContains(t, decide("edited", files[2].Mode.ID, changereview.Accept), "reopen it")
+	for _, name := range []string{"alone", "text", "edited"} {
+		require.NoError(t, decide(name, "", changereview.Reopen))
+	}
+	assert.Equal(t, []string{"binary 640", "edited 750", "alone 750", "text 750"}, modes())
+	require.NoError(t, os.Remove(path("alone")))
+	require.ErrorContains(t, decide("alone", "", changereview.Revert), "no longer exists")
 }

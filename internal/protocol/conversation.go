@@ -111,6 +111,7 @@ type Snapshot struct {
 	Binary    bool      `json:"binary"`
 	Diff      string    `json:"diff" doc:"The change as a unified diff."`
 	Hunks     []Hunk    `json:"hunks" doc:"The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result."`
+	Mode      *FileMode `json:"mode,omitempty" doc:"The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none."`
 	State     string    `json:"state" doc:"The decision about the whole file: open, accepted or reverted. open also if its hunks differ."`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -127,6 +128,14 @@ type Hunk struct {
 	State    string `json:"state" doc:"open, accepted or reverted."`
 }
 
+// FileMode is a change of a file's executable bit.
+type FileMode struct {
+	ID    string `json:"id" doc:"For session.decideChange, as that of a hunk."`
+	Old   string `json:"old" doc:"The mode before the session, as git has it: 100644 or 100755."`
+	New   string `json:"new"`
+	State string `json:"state" doc:"open, accepted or reverted."`
+}
+
 func (s *Snapshot) Texts() []*string {
 	list := []*string{&s.Content, &s.Diff}
 	for _, text := range []*string{s.Before, s.After} {
@@ -140,7 +149,7 @@ func (s *Snapshot) Texts() []*string {
 type DecideChangeParams struct {
 	SessionID string         `json:"session_id" doc:"The session that made the change, by any id of the run."`
 	Path      string         `json:"path" doc:"A file_path from getSessionSnapshots. A relative path is relative to the session's directory."`
-	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk. Absent: the whole file, all or nothing."`
+	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing."`
 	Decision  ChangeDecision `json:"decision" doc:"accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again."`
 }
 
@@ -157,9 +166,10 @@ func (ChangeDecision) Accepted() []string {
 }
 
 type DecideChangeResult struct {
-	Path  string `json:"path"`
-	State string `json:"state" doc:"The state of the whole file, as in getSessionSnapshots."`
-	Hunks []Hunk `json:"hunks" doc:"All hunks of the file, in their current state."`
+	Path  string    `json:"path"`
+	State string    `json:"state" doc:"The state of the whole file, as in getSessionSnapshots."`
+	Hunks []Hunk    `json:"hunks" doc:"All hunks of the file, in their current state."`
+	Mode  *FileMode `json:"mode,omitempty" doc:"As in getSessionSnapshots."`
 }
 
 type RewindParams struct {

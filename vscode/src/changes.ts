@@ -1,7 +1,7 @@
 // The changes of sessions in VS Code's diff editor, where the user accepts and reverts each hunk.
 import * as vscode from "vscode";
-import { decisionsFor, extents, hunkAt, progressOf, stateWords } from "./hub/changes";
-import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
+import { decisionsFor, extents, hunkAt, partsOf, progressOf, stateWords } from "./hub/changes";
+import type { Decision, Part, Side, Snapshot } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { inform } from "./messages";
@@ -101,10 +101,12 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const last = document.lineCount - 1;
     const lens = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
       new vscode.CodeLens(new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0), { title, command, arguments: [document.uri, ...args] });
-    return (snapshot ? extents(snapshot, "after") : []).flatMap(({ hunk, extent: { line } }) => {
-      const words = stateWords(hunk);
-      return decisionsFor(hunk).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, hunk.id));
-    });
+    if (!snapshot) return [];
+    const parts: Array<{ part: Part; line: number; words: string }> = extents(snapshot, "after").map(({ hunk, extent }) => ({ part: hunk, line: extent.line, words: stateWords(hunk) }));
+    const { mode } = snapshot;
+    if (mode) parts.unshift({ part: mode, line: 0, words: `Mode ${mode.old} → ${mode.new}${stateWords(mode) === "" ? "" : `: ${stateWords(mode)}`}` });
+    return parts.flatMap(({ part, line, words }) =>
+      decisionsFor(part).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, part.id)));
   }
 
   dispose(): void {
@@ -181,23 +183,23 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const place = this.placeHere(uri);
     const snapshot = await this.snapshot(place);
     const editor = vscode.window.activeTextEditor;
-    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : snapshot.hunks.find((hunk) => hunk.id === id));
-    if (!hunk && snapshot && id === undefined) throw new Error("there is no change at the cursor: move the cursor into a change");
-    if (!hunk) throw new Error("this change no longer exists");
-    if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is already ${hunk.state}`);
-    await this.decide(place, decision, hunk);
+    const part = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : partsOf(snapshot).find((part) => part.id === id));
+    if (!part && snapshot && id === undefined) throw new Error("there is no change at the cursor: move the cursor into a change");
+    if (!part) throw new Error("this change no longer exists");
+    if (!decisionsFor(part).includes(decision)) throw new Error(`this change is already ${part.state}`);
+    await this.decide(place, decision, part);
   }
 
   private async decideFile(decision: Decision, uri?: vscode.Uri): Promise<void> {
     await this.decide(this.placeHere(uri), decision);
   }
 
-  private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
+  private async decide({ folder, session, file }: Place, decision: Decision, part?: Part): Promise<void> {
     const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is no longer open`);
-    const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
+    const decided = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(part ? { hunk: part.id } : {}) });
     this.refresh(project, session);
-    const progress = progressOf(hunks);
+    const progress = progressOf(partsOf(decided));
     vscode.window.setStatusBarMessage(`Duet: ${shownPath(file, project.model.session(session)?.working_dir ?? folder)}: ${progress === "" ? "undecided" : progress}`, 5_000);
   }
 

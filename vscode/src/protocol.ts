@@ -922,7 +922,7 @@ export type DecideChangeParams = {
   session_id: string;
   /** A file_path from getSessionSnapshots. A relative path is relative to the session's directory. */
   path: string;
-  /** The id of one hunk. Absent: the whole file, all or nothing. */
+  /** The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing. */
   hunk?: string;
   /** accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again. */
   decision: ChangeDecision;
@@ -934,6 +934,8 @@ export type DecideChangeResult = {
   state: string;
   /** All hunks of the file, in their current state. */
   hunks: Array<Hunk>;
+  /** As in getSessionSnapshots. */
+  mode?: FileMode;
 };
 
 export type DecisionParams = {
@@ -1156,6 +1158,16 @@ export type FileChange = {
   removed: number;
   /** Its lines are not counted. */
   binary?: boolean;
+};
+
+export type FileMode = {
+  /** For session.decideChange, as that of a hunk. */
+  id: string;
+  /** The mode before the session, as git has it: 100644 or 100755. */
+  old: string;
+  new: string;
+  /** open, accepted or reverted. */
+  state: string;
 };
 
 export type FunctionCallRequest = {
@@ -2280,6 +2292,8 @@ export type Snapshot = {
   diff: string;
   /** The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result. */
   hunks: Array<Hunk>;
+  /** The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none. */
+  mode?: FileMode;
   /** The decision about the whole file: open, accepted or reverted. open also if its hunks differ. */
   state: string;
   created_at: string;

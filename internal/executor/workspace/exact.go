@@ -89,6 +89,24 @@ func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMod
 	return err
 }
 
+// SetExecutable sets or clears the executable bits of a file, for those who may read it.
+func (w *Workspace) SetExecutable(path string, on bool) error {
+	root, name, err := w.locate(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	info, err := root.Stat(name)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm() &^ 0o111
+	if on {
+		mode |= mode & 0o444 >> 2
+	}
+	return root.Chmod(name, mode)
+}
+
 // writable checks that a file may be written, because replacing a file needs no permission on the
 // file itself.
 func writable(root *os.Root, name string, info fs.FileInfo) error {

@@ -29,7 +29,7 @@ func Check(ctx context.Context, path string) error {
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
-	if version < format {
+	if version == 0 {
 		return nil // empty
 	}
 	if err := checkRows(ctx, db); err != nil {

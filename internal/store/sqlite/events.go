@@ -177,7 +177,8 @@ func (q queries) Changes(ctx context.Context, run int64) ([]domain.Change, error
 }
 
 func (t *Tx) PutChange(c domain.Change) error {
-	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated")
+	_, err := insert(t, "changes", &c, " ON CONFLICT DO UPDATE SET after = excluded.after, binary = binary OR excluded.binary, seq = excluded.seq, updated = excluded.updated, "+
+		"old_mode = CASE old_mode WHEN 0 THEN excluded.old_mode ELSE old_mode END, new_mode = CASE excluded.new_mode WHEN 0 THEN new_mode ELSE excluded.new_mode END")
 	return err
 }
 

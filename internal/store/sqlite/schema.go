@@ -11,9 +11,21 @@ import (
 )
 
 // format is the number of the schema, which SQLite stores in user_version. A change of schema.sql
-// raises it; databases with another number are then refused. Those below 100 are older than the
-// first release.
-const format = 100
+// raises it, and newColumns says how a database gets from the one before to it. Databases below
+// oldest are refused: they are older than the first release.
+const (
+	oldest = 100
+	format = 101
+)
+
+// newColumns are the columns that a format has added, in order.
+var newColumns = []struct {
+	format        int
+	table, column string
+}{
+	{101, "changes", "old_mode INTEGER NOT NULL DEFAULT 0"},
+	{101, "changes", "new_mode INTEGER NOT NULL DEFAULT 0"},
+}
 
 // schema is the SQL of a new database. Each database is compared with it before use. Each object
 // has a heading, "-- TYPE NAME TABLE", and its SQL. SQLite itself creates the objects with the
@@ -45,9 +57,42 @@ func createSchema(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
+// upgradeSchema brings a database of an older format to format, all or nothing. conn must be the
+// only writing connection.
+func upgradeSchema(ctx context.Context, conn *sql.Conn, version int) error {
+	var statements strings.Builder
+	for _, n := range newColumns {
+		if n.format > version {
+			fmt.Fprintf(&statements, "ALTER TABLE %s ADD COLUMN %s;", n.table, n.column)
+		}
+	}
+	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE;"+statements.String()+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", format))
+	if err != nil {
+		_, _ = conn.ExecContext(ctx, "ROLLBACK")
+		return fmt.Errorf("adding columns to the tables: %w", err)
+	}
+	return nil
+}
+
 // schemaObjects returns the objects of schema.sql. It parses them once, since an opening needs
 // them several times.
 var schemaObjects = sync.OnceValue(func() []Object { return normal(parseSchema(schema)) })
+
+// objectsOf returns the objects of a database of a format.
+func objectsOf(version int) []Object {
+	if version == 0 {
+		return nil
+	}
+	list := slices.Clone(schemaObjects())
+	for _, n := range newColumns {
+		for i := range list {
+			if n.format > version && list[i].Type == "table" && list[i].Name == n.table {
+				list[i].sql = strings.Replace(list[i].sql, ", "+n.column, "", 1)
+			}
+		}
+	}
+	return list
+}
 
 // parseSchema returns the objects of a text in the form of schema.sql.
 func parseSchema(text string) (list []Object) {
@@ -117,10 +162,7 @@ func checkSchema(ctx context.Context, db querier, version int) error {
 	if err != nil {
 		return err
 	}
-	var wanted []Object
-	if version != 0 {
-		wanted = schemaObjects()
-	}
+	wanted := objectsOf(version)
 	var differs AlteredError
 	for _, o := range normal(found) {
 		if !slices.Contains(wanted, o) {

@@ -157,7 +157,7 @@ CREATE TABLE rules (
 -- table changes changes
 CREATE TABLE changes (
 	run INTEGER NOT NULL, path TEXT NOT NULL,
-	before TEXT, after TEXT, binary INTEGER NOT NULL, seq INTEGER NOT NULL, updated INTEGER NOT NULL,
+	before TEXT, after TEXT, binary INTEGER NOT NULL, seq INTEGER NOT NULL, updated INTEGER NOT NULL, old_mode INTEGER NOT NULL DEFAULT 0, new_mode INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (run, path)
 ) WITHOUT ROWID;
 

@@ -149,3 +149,24 @@ func TestChangedFilesMoveWithTheirProject(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"/b/q/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"}, paths)
 }
+
+// A database of each format since the first release is upgraded, and keeps its rows.
+func TestUpgrade(t *testing.T) {
+	path, _ := database(t)
+	execute(t, path, "INSERT INTO changes (run, path, binary, seq, updated) VALUES (1, '/p', 0, 1, 1)")
+	for i := len(newColumns) - 1; i >= 0; i-- {
+		name, _, _ := strings.Cut(newColumns[i].column, " ")
+		execute(t, path, "ALTER TABLE "+newColumns[i].table+" DROP COLUMN "+name)
+	}
+	execute(t, path, fmt.Sprintf("PRAGMA user_version = %d", oldest))
+	require.NoError(t, Check(ctx, path))
+	s, err := Open(ctx, path, store.Options{})
+	require.NoError(t, err)
+	changes, err := s.Changes(ctx, 1)
+	require.NoError(t, err)
+	require.Len(t, changes, 1)
+	assert.Zero(t, changes[0].NewMode)
+	require.NoError(t, s.Close())
+	assert.Equal(t, format, userVersion(t, path))
+	require.NoError(t, Check(ctx, path), "the schema is that of a new database")
+}

@@ -86,7 +86,8 @@ func Opener(path string) func(context.Context, store.Options) (store.Store, erro
 	}
 }
 
-// prepare sets database-wide settings, and creates the tables of an empty database.
+// prepare sets database-wide settings, creates the tables of an empty database, and upgrades one of
+// an older format.
 func (s *Store) prepare(ctx context.Context) error {
 	fail := func(err error) error { return &OpenError{s.path, reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
@@ -109,10 +110,14 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return fail(err)
 	}
-	if version == 0 {
-		if err := createSchema(ctx, conn); err != nil {
-			return fail(err)
-		}
+	switch {
+	case version == 0:
+		err = createSchema(ctx, conn)
+	case version < format:
+		err = upgradeSchema(ctx, conn, version)
+	}
+	if err != nil {
+		return fail(err)
 	}
 	if err := os.Chmod(s.path, 0o600); err != nil {
 		return fail(err)
@@ -189,7 +194,7 @@ func checkVersion(path string, version int) error {
 	switch {
 	case version > format:
 		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, format)}
-	case version != 0 && version < format:
+	case version != 0 && version < oldest:
 		return &OpenError{path, "older", fmt.Errorf("its format is %d, this program knows %d", version, format)}
 	}
 	return nil

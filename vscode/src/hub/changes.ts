@@ -7,17 +7,25 @@ export type { Snapshot } from "../protocol";
 /** A hunk. Lines count from 1. If a side has no lines, its start is the line before. */
 export type Hunk = Snapshot["hunks"][number];
 
+/** A part of a change with a decision of its own: a hunk, or the change of the mode. */
+export type Part = Pick<Hunk, "id" | "state">;
+
+/** The parts of the change of a file. */
+export function partsOf({ hunks, mode }: Pick<Snapshot, "hunks" | "mode">): Part[] {
+  return mode ? [mode, ...hunks] : hunks;
+}
+
 export type Decision = ChangeDecision;
 
 export type Side = "before" | "after";
 
 /** The decisions that a hunk allows. */
-export function decisionsFor({ state }: Pick<Hunk, "state">): Decision[] {
+export function decisionsFor({ state }: Pick<Part, "state">): Decision[] {
   return state === "open" ? ["accept", "revert"] : ["reopen"];
 }
 
 /** The label of a hunk's decision. Empty: it is open. */
-export function stateWords({ state }: Pick<Hunk, "state">): string {
+export function stateWords({ state }: Pick<Part, "state">): string {
   return state === "accepted" ? "Accepted" : state === "reverted" ? "Reverted" : "";
 }
 
@@ -99,12 +107,12 @@ export function madeByPatch(text: string, patch: string, path: string): Change |
   return before === undefined || before === false ? undefined : { before, after: text, is: "made" };
 }
 
-/** How many hunks of a file are decided, for a message. Empty: none. */
-export function progressOf(hunks: readonly Hunk[]): string {
-  const count = (state: string): number => hunks.filter((hunk) => hunk.state === state).length;
+/** How many parts of a change are decided, for a message. Empty: none. */
+export function progressOf(parts: readonly Part[]): string {
+  const count = (state: string): number => parts.filter((part) => part.state === state).length;
   const [accepted, reverted] = [count("accepted"), count("reverted")];
-  if (hunks.length === 0 || accepted + reverted === 0) return "";
-  if (accepted === hunks.length) return "accepted";
-  if (reverted === hunks.length) return "reverted";
+  if (parts.length === 0 || accepted + reverted === 0) return "";
+  if (accepted === parts.length) return "accepted";
+  if (reverted === parts.length) return "reverted";
   return [...(accepted > 0 ? [`${accepted} accepted`] : []), ...(reverted > 0 ? [`${reverted} reverted`] : []), ...(count("open") > 0 ? [`${count("open")} open`] : [])].join(", ");
 }

@@ -1,7 +1,7 @@
 // Hunks of a change, as an editor for diffs shows them.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { decisionsFor, extents, hunkAt, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
+import { decisionsFor, extents, hunkAt, partsOf, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
 import type { Hunk } from "../../src/hub/changes";
 
 const hunk = (id: string, old: [number, number], now: [number, number], state = "open"): Hunk => ({ id, old_start: old[0], old_lines: old[1], new_start: now[0], new_lines: now[1], added: 0, removed: 0, state });
@@ -40,6 +40,8 @@ test("the cursor means the hunk in which it is, and no other one", () => {
 test("what was decided can be taken back alone, and is told in words", () => {
   assert.deepEqual([decisionsFor({ state: "open" }), decisionsFor({ state: "reverted" })], [["accept", "revert"], ["reopen"]]);
   const states = (...all: string[]): string => progressOf(all.map((state, i) => hunk(String(i), [1, 1], [1, 1], state)));
+  const mode = { id: "mode", old: "100644", new: "100755", state: "accepted" };
+  assert.equal(progressOf(partsOf({ hunks: [hunk("first", [1, 1], [1, 1])], mode })), "1 accepted, 1 open");
   assert.deepEqual([states("open"), states("accepted", "accepted"), states("open", "accepted", "reverted")], ["", "accepted", "1 accepted, 1 reverted, 1 open"]);
 });
 

@@ -97,13 +97,13 @@ test("work in the background is listed and shown in the panel, and ends when it 
   const listed = (): Session | undefined => model.conversationOf({ thread_id });
   await until("work in the background", () => listed()?.status === "completed" && backgroundOf(listed()!).length === 1);
   await until("its event", () => followed.runs.state(session_id) === "completed" && sessionOf(undefined, followed).background.length === 1);
-  assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 5"], true, ["sleep 5"]]);
+  assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 60"], true, ["sleep 60"]]);
   assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "done; works in the background: 1 task");
   const call = (): unknown => followed.entries.find(({ kind }) => kind === "tool")?.tool?.status;
   assert.equal(call(), "in_progress");
   await connection.request("interruptSession", { session_id });
   await until("its end", () => !isInterruptible(listed()!) && sessionOf(undefined, followed).background.length === 0);
-  await until("its note", () => followed.entries.some(({ text }) => text === "The agent has ended, and with it what it did in the background: sleep 5"));
+  await until("its note", () => followed.entries.some(({ text }) => text === "The agent has ended, and with it what it did in the background: sleep 60"));
   assert.deepEqual([listed()?.status, call()], ["completed", "failed"]);
 });
 

@@ -82,9 +82,9 @@ def goes_on_by_itself(home, emacs):
     ask(terminal, "slow background", key="r")
     terminal.see(r"^ ● completed · works in the background: 1 task · demo")
     terminal.see(r"^ ● +completed +quiet background  in background: 1 +demo")
-    terminal.see(r"^ *◐ sleep 5")
+    terminal.see(r"^ *◐ sleep 60")
     terminal.press("i")
-    terminal.see(r"^■ The agent has ended, and with it what it did in the background: sleep 5$")
+    terminal.see(r"^■ The agent has ended, and with it what it did in the background: sleep 60$")
     terminal.see(r"^ ● completed · demo")
     terminal.see(r"^ ● +completed +quiet background +demo")
     # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
