@@ -773,3 +773,41 @@ func TestRemoveAllDeletesTheRefsOfEachStore(t *testing.T) {
 	assert.NoDirExists(t, parent)
 	assert.NoError(t, checkpoint.RemoveAll(t.Context(), parent))
 }
+
+// What others do while the files are recorded is not in the checkpoint before it.
+func TestTakeBeforeOthersBegin(t *testing.T) {
+	for name, prepare := range map[string]func(*world){
+		"repository": func(w *world) { w.git("init", "-q") },
+		"no git":     func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			prepare(w)
+			w.write(map[string]string{"same": "1", "edited": "1", "gone": "1", "dir/a": "1", "dir/b": "1", "file": "1", "users": "1", "users-dir/gone": "1", "script": "1", "link": "-> same"})
+			w.open()
+			first := checkpoint.NewStart()
+			_, err := w.TakeBefore(w.Context(), "first", first)
+			require.NoError(t, err)
+			select {
+			case <-first.Allowed():
+			default:
+				t.Error("nobody else may begin")
+			}
+
+			w.write(map[string]string{"users": "2", "users-dir/gone": "", "users-dir/new": "1"})
+			before := files(t, w.dir)
+			start := checkpoint.NewStart()
+			start.Begin()
+			w.write(map[string]string{"edited": "2", "gone": "", "dir": "", "file": "", "new": "1", "link": "-> edited"})
+			w.write(map[string]string{"dir": "now a file", "file/below": "1"})
+			require.NoError(t, os.Chmod(filepath.Join(w.dir, "script"), 0o755))
+			c, err := w.TakeBefore(w.Context(), "before", start)
+			require.NoError(t, err)
+			require.Equal(t, before, w.recorded(c))
+			now, err := w.Take(w.Context(), "after")
+			require.NoError(t, err)
+			require.Equal(t, files(t, w.dir), w.recorded(now))
+		})
+	}
+}

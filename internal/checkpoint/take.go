@@ -28,13 +28,24 @@ import (
 //
 // Give ctx a deadline: counting the files of a huge directory takes long, too.
 func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
+	return s.TakeBefore(ctx, message, NewStart())
+}
+
+// TakeBefore is Take while others begin to change files: what they change after start.Begin is
+// recorded as the newest checkpoint has it. Then the user's change of the same file since that
+// checkpoint, or the deletion of a file beside a new one, is not recorded either.
+func (s *Store) TakeBefore(ctx context.Context, message string, start *Start) (Checkpoint, error) {
+	defer start.allow()
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return Checkpoint{}, err
 	}
 	defer unlock()
+	if len(named(s.dir, "index-")) > 0 {
+		start.allow()
+	}
 	s.removeTemporaries()
-	c, err := s.tryTake(ctx, message)
+	c, err := s.tryTake(ctx, message, start)
 	_, many := errors.AsType[*TooManyFilesError](err)
 	_, large := errors.AsType[*TooLargeError](err)
 	if !many && !large || s.own || s.trackedOnly.Load() {
@@ -44,14 +55,14 @@ func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
 		return c, err
 	}
 	s.trackedOnly.Store(true)
-	return s.tryTake(ctx, message)
+	return s.tryTake(ctx, message, start)
 }
 
-func (s *Store) tryTake(ctx context.Context, message string) (c Checkpoint, err error) {
+func (s *Store) tryTake(ctx context.Context, message string, start *Start) (c Checkpoint, err error) {
 	for attempt := range attempts {
 		// A file may have vanished or changed its kind meanwhile. The last attempt starts with
 		// an empty index, in case the old one is damaged.
-		c, err = s.take(ctx, message, attempt < attempts-1)
+		c, err = s.take(ctx, message, attempt < attempts-1, start)
 		var failed *git.Error
 		if !errors.As(err, &failed) {
 			return c, err
@@ -60,7 +71,7 @@ func (s *Store) tryTake(ctx context.Context, message string) (c Checkpoint, err 
 	return c, err
 }
 
-func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkpoint, error) {
+func (s *Store) take(ctx context.Context, message string, useIndex bool, start *Start) (Checkpoint, error) {
 	list, last, err := s.list(ctx)
 	if err != nil {
 		return Checkpoint{}, err
@@ -102,7 +113,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool) (Checkp
 	}
 
 	c := Checkpoint{Number: last + 1, Time: time.Now().Truncate(time.Second), Message: message, Skipped: p.skipped, MoreSkipped: p.moreSkipped}
-	if c.tree, err = s.write(ctx, work, p, base.tree); err != nil {
+	if c.tree, err = s.write(ctx, work, p, base, start, from); err != nil {
 		return Checkpoint{}, err
 	}
 	if len(list) > 0 && list[len(list)-1].tree == c.tree && list[len(list)-1].Message == message {
@@ -276,9 +287,10 @@ func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, 
 	return err
 }
 
-// write brings the index up to date and writes its tree. before is the tree of the index as it
-// was, or "".
-func (s *Store) write(ctx context.Context, index string, p *pick, before string) (tree string, err error) {
+// write brings the index up to date and writes its tree. from is the index as it was, of the
+// checkpoint base, which may be the zero one.
+func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoint, start *Start, from string) (tree string, err error) {
+	before := base.tree
 	update := func(paths []byte, more []string, args ...string) {
 		if len(paths) == 0 || err != nil {
 			return
@@ -306,6 +318,11 @@ func (s *Store) write(ctx context.Context, index string, p *pick, before string)
 	update(many, onePack, "--add", "--remove", "--replace")
 	if err != nil || before != "" {
 		return before, err
+	}
+	if base.ID != "" {
+		if err := s.takeBack(ctx, start, index, from, base, slices.Concat(p.drop.Bytes(), p.update.Bytes())); err != nil {
+			return "", err
+		}
 	}
 	out, err := s.git(ctx, git.Command{Args: []string{"write-tree"}, Env: []string{"GIT_INDEX_FILE=" + index}})
 	return strings.TrimSpace(string(out)), err

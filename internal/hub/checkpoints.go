@@ -22,11 +22,13 @@ import (
 )
 
 const (
-	// checkpointPatience is how long a prompt waits for the checkpoint before it, and slowPatience how
-	// long where the last one took over a second. The agent gets the prompt then, and the checkpoint
-	// may have some of the agent's first changes.
-	checkpointPatience = 2 * time.Second
-	slowPatience       = 300 * time.Millisecond
+	// firstPatience is how long a prompt waits for the first checkpoint of a directory. The agent gets
+	// the prompt then, and the checkpoint may have some of the agent's first changes.
+	firstPatience = 2 * time.Second
+	// patience is how long a prompt waits for a later checkpoint, counted from the start of both. The
+	// times of the files tell the agent's changes from earlier ones then, unless both are in one
+	// directory.
+	patience = 50 * time.Millisecond
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
 	checkpointTimeout = 30 * time.Second
 	// commandChangesTimeout is how long the end of a run waits for the changes of its commands.
@@ -48,11 +50,10 @@ type checkpoints struct {
 	mu     sync.Mutex // guards the maps
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
-	slow   map[string]bool      // directories whose last checkpoint took over a second
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
 	told   map[string]bool      // directories of which a conversation says that they are too large
-	// patience and slowPatience are the constants, except in tests.
-	patience, slowPatience time.Duration
+	// firstPatience and patience are the constants, except in tests.
+	firstPatience, patience time.Duration
 	noGit                  atomic.Bool // git is not installed, and the log says so
 }
 
@@ -61,9 +62,11 @@ type checkpointed struct {
 	dir    string // the working directory
 	store  *checkpoint.Store
 	before checkpoint.Checkpoint
-	done   chan struct{} // closed when before is taken or err is set
+	start  *checkpoint.Start // of the agent
+	done   chan struct{}     // closed when before is taken or err is set
 	err    error
-	wait   time.Duration // how long the prompt waits for it
+	// first and soon end the wait of the prompt.
+	first, soon <-chan time.Time
 }
 
 // begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
@@ -76,17 +79,20 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	if !on || c.isTooLarge(dir) {
 		return nil
 	}
-	t := &checkpointed{dir: dir, done: make(chan struct{}), wait: c.waitIn(dir)}
-	began := time.Now()
+	t := &checkpointed{dir: dir, start: checkpoint.NewStart(), done: make(chan struct{})}
+	t.first, t.soon = time.After(c.firstPatience), time.After(c.patience)
+	if run.Source == domain.SourceAgent {
+		t.start.BeginAt(run.Created)
+	}
 	c.hub.active.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
 		var isNew bool
 		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
-			t.before, t.err = t.store.Take(ctx, beforeRun+run.UUID)
+			t.before, t.err = t.store.TakeBefore(ctx, beforeRun+run.UUID, t.start)
 		}
 		close(t.done)
-		c.note(dir, time.Since(began), t.err)
+		c.note(dir, t.err)
 		c.sayWhatIsMissing(run, t)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
@@ -107,21 +113,10 @@ func (c *checkpoints) isTooLarge(dir string) bool {
 	return time.Since(c.failed[dir]) < tryAgain
 }
 
-// waitIn returns how long a prompt waits for a checkpoint of a directory.
-func (c *checkpoints) waitIn(dir string) time.Duration {
+// note remembers whether a directory is too large.
+func (c *checkpoints) note(dir string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.slow[dir] {
-		return c.slowPatience
-	}
-	return c.patience
-}
-
-// note remembers how long a checkpoint of a directory took, and whether the directory is too large.
-func (c *checkpoints) note(dir string, took time.Duration, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slow[dir] = took > time.Second
 	_, many := errors.AsType[*checkpoint.TooManyFilesError](err)
 	_, large := errors.AsType[*checkpoint.TooLargeError](err)
 	if many || large || errors.Is(err, context.DeadlineExceeded) {
@@ -154,8 +149,8 @@ func (c *checkpoints) isSaved(path string) bool {
 	c.mu.Lock()
 	at, is := c.saved[path]
 	c.mu.Unlock()
-	info, err := os.Lstat(path)
-	return is && err == nil && !changeTime(info).After(at)
+	changed, err := checkpoint.ChangeTime(path)
+	return is && err == nil && !changed.After(at)
 }
 
 func isBelow(root, path string) bool {
@@ -206,18 +201,23 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 	return opened, true, nil
 }
 
-// await waits for the checkpoint, but not long.
+// await waits until the agent may begin, but not long.
 func (t *checkpointed) await(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	timer := time.NewTimer(t.wait)
-	defer timer.Stop()
 	select {
 	case <-t.done:
-	case <-timer.C:
+	case <-t.first:
 	case <-ctx.Done():
+	case <-t.start.Allowed():
+		select {
+		case <-t.done:
+		case <-t.soon:
+		case <-ctx.Done():
+		}
 	}
+	t.start.Begin()
 }
 
 // The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths.
@@ -448,15 +448,14 @@ const spanMargin = time.Second
 // include reports whether a file was changed during a command. A change at another time is one of
 // the user or of another program. The directory tells the time of a deleted file.
 func (s spans) include(path string) bool {
-	info, err := os.Lstat(path)
+	at, err := checkpoint.ChangeTime(path)
 	for err != nil && filepath.Dir(path) != path {
 		path = filepath.Dir(path)
-		info, err = os.Lstat(path)
+		at, err = checkpoint.ChangeTime(path)
 	}
 	if err != nil {
 		return false
 	}
-	at := changeTime(info)
 	for _, span := range s {
 		if !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
 			return true

@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // These tests run git.
@@ -61,7 +62,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 				saved := time.Now()
 				for { // file systems count time in ticks
 					write("both.txt", "the command's\n")
-					if info, err := os.Lstat(filepath.Join(dir, "both.txt")); err == nil && changeTime(info).After(saved) {
+					if at, err := checkpoint.ChangeTime(filepath.Join(dir, "both.txt")); err == nil && at.After(saved) {
 						break
 					}
 				}
@@ -424,4 +425,58 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 	assert.Equal(t, []string{"binary 640", "edited 750", "alone 750", "text 750"}, modes())
 	require.NoError(t, os.Remove(path("alone")))
 	require.ErrorContains(t, decide("alone", "", changereview.Revert), "no longer exists")
+}
+
+// An agent has its prompt while the files before it are still being recorded, and what it changes
+// meanwhile is its change.
+func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	users, file, hold := filepath.Join(dir, "users"), filepath.Join(dir, "file"), filepath.Join(state, "hold")
+	write := func(path, text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	real, err := exec.LookPath("git")
+	require.NoError(t, err)
+	git := filepath.Join(state, "git")
+	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+real+"' \"$@\"\n")
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
+		write(file, x.p.Prompt+"\n")
+		write(filepath.Join(dir, x.p.Prompt), "new\n")
+		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
+		assert.NoError(t, os.RemoveAll(hold)) // the checkpoint goes on
+		return completed
+	}, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
+		}
+	})
+	h.checkpoints.mu.Lock()
+	h.checkpoints.patience = 0
+	h.checkpoints.mu.Unlock()
+	write(file, "zero\n")
+	write(users, "zero\n")
+	require.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
+	write(users, "one\n")
+	write(hold, "")
+	second := launch(t, h, "two")
+	require.Equal(t, domain.Completed, await(t, h, second).State)
+	changes, err := h.store.Changes(t.Context(), second.Run.ID)
+	require.NoError(t, err)
+	var got []string
+	for _, c := range changes {
+		text := filepath.Base(c.Path) + ":"
+		if c.Before != nil {
+			text += " from " + strings.TrimSpace(*c.Before)
+		}
+		got = append(got, text+" to "+strings.TrimSpace(*c.After))
+	}
+	assert.Equal(t, []string{"file: from one to two", "two: to new"}, got)
+	_, err = h.Rewind(t.Context(), RewindSpec{Run: second.UUID, All: true})
+	require.NoError(t, err)
+	for path, want := range map[string]string{file: "one\n", users: "one\n"} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "two"))
 }

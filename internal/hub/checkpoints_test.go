@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -16,9 +17,8 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	info, err := os.Lstat(path)
+	at, err := checkpoint.ChangeTime(path)
 	require.NoError(t, err)
-	at := changeTime(info)
 	call := func(kind, status string, from, to time.Duration) domain.Item {
 		return domain.Item{Kind: domain.ItemTool, ToolKind: kind, Status: status, Created: at.Add(from), Updated: at.Add(to)}
 	}

@@ -196,7 +196,7 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	h, err := Open(context.Background(), opts)
 	require.NoError(t, err)
 	h.checkpoints.mu.Lock()
-	h.checkpoints.patience, h.checkpoints.slowPatience = time.Minute, time.Minute // a busy machine is slow
+	h.checkpoints.firstPatience, h.checkpoints.patience = time.Minute, time.Minute // a busy machine is slow
 	h.checkpoints.mu.Unlock()
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	return h

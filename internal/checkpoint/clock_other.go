@@ -1,0 +1,7 @@
+//go:build !linux
+
+package checkpoint
+
+import "time"
+
+func fileClock() time.Time { return time.Now() }
