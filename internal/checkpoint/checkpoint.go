@@ -9,8 +9,8 @@
 // [Options.State].
 //
 // Nothing of the project configures git. Each git process runs with a git directory of the
-// store, which has its own configuration, attributes, index and HEAD. Thus no hook, filter,
-// fsmonitor or pager of the project runs. The user's index, HEAD, branches, stash, reflogs and
+// store, which has its own configuration, attributes, index and HEAD. Thus no hook, filter or
+// pager of the project runs, and its fsmonitor only if the user trusts it. The user's index, HEAD, branches, stash, reflogs and
 // configuration are never written.
 //
 // The process may be killed at any moment. Take writes the ref last, so a killed Take leaves
@@ -28,6 +28,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -55,6 +56,9 @@ type Options struct {
 	// MaxNewBytes is the largest size of all files together that one call of Take records and
 	// that the user's git does not track; 0 means 2 GB.
 	MaxNewBytes int64
+	// Trusted, if set, reports whether the user trusts the repository. Take then has the program
+	// that core.fsmonitor in its configuration names list the changed files. Take calls it each time.
+	Trusted func() bool `json:"-"`
 }
 
 // A Store takes, keeps and restores the checkpoints of a directory. It may be used by several
@@ -65,6 +69,7 @@ type Store struct {
 	maxFileSize    int64
 	maxFiles       int
 	maxNewBytes    int64
+	trusted        func() bool
 
 	repo           git.Repository
 	top            string      // of what is recorded
@@ -146,7 +151,7 @@ const (
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s := &Store{
 		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize), maxFiles: cmp.Or(opts.MaxFiles, defaultMaxFiles),
-		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes),
+		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes), trusted: opts.Trusted,
 	}
 	var err error
 	if s.program == "" {
@@ -369,6 +374,50 @@ func (s *Store) Prune(ctx context.Context, keep func(Checkpoint) bool) (int, err
 		}
 	}
 	return deleted, s.collect(ctx, deleted > 0)
+}
+
+// PruneTo deletes the oldest checkpoints until the others take at most a number of bytes on the
+// disk, apart from the newest one and the user's last commit. It keeps the newest in any case. As
+// Prune, it returns how many it has deleted.
+func (s *Store) PruneTo(ctx context.Context, most int64) (int, error) {
+	list, err := s.List(ctx)
+	if err != nil || len(list) < 2 {
+		return 0, err
+	}
+	// The more of the newest are kept, the more bytes they take.
+	kept := 1 + sort.Search(len(list)-1, func(n int) bool {
+		var size int64
+		if err == nil {
+			size, err = s.size(ctx, list[len(list)-2-n:])
+		}
+		return size > most
+	})
+	if err != nil || kept == len(list) {
+		return 0, err
+	}
+	oldest := list[len(list)-kept].Number
+	return s.Prune(ctx, func(c Checkpoint) bool { return c.Number >= oldest })
+}
+
+// size returns how many bytes of objects the checkpoints have that neither the last of them nor the
+// user's last commit has.
+func (s *Store) size(ctx context.Context, list []Checkpoint) (int64, error) {
+	var revisions strings.Builder
+	for _, c := range list {
+		revisions.WriteString(c.tree + "\n")
+	}
+	revisions.WriteString("^" + list[len(list)-1].tree + "\n")
+	if head, err := git.ReadSmall(filepath.Join(s.repo.Dir, "HEAD")); err == nil && !s.own {
+		revision := strings.TrimPrefix(strings.TrimSpace(head), "ref: ") + "^{tree}"
+		if tree, err := s.git(ctx, git.Command{Args: []string{"rev-parse", "--verify", "--quiet", revision}}); err == nil {
+			revisions.WriteString("^" + string(tree))
+		}
+	}
+	out, err := s.git(ctx, git.Command{Args: []string{"rev-list", "--objects", "--disk-usage", "--stdin"}, Stdin: strings.NewReader(revisions.String())})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
 // collect drops objects without a ref from a repository of the store, and packs the others.

@@ -4,6 +4,7 @@ package checkpoint_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -810,4 +811,77 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			require.Equal(t, files(t, w.dir), w.recorded(now))
 		})
 	}
+}
+
+// The program of core.fsmonitor lists what has changed, and only in a repository that the user trusts.
+func TestFSMonitorOfATrustedRepository(t *testing.T) {
+	w := newRepository(t, map[string]string{"listed": "1", "other": "1"})
+	ran, monitor := filepath.Join(w.home, "ran"), filepath.Join(w.home, `a "monitor"`)
+	testkit.Program(t, monitor, "#!/bin/sh\ntouch '"+ran+"'\nprintf 'ours\\0'\ncase $2 in ours) printf 'listed\\0';; *) printf '/\\0';; esac\n")
+	w.git("config", "core.fsmonitor", `"`+strings.ReplaceAll(monitor, `"`, `\"`)+`"`)
+	isTrusted := false
+	w.opts.Trusted = func() bool { return isTrusted }
+	w.take()
+	require.NoFileExists(t, ran)
+	isTrusted = true
+	w.take()
+	require.FileExists(t, ran)
+	w.write(map[string]string{"listed": "2", "other": "2"})
+	found := w.recorded(w.take())
+	require.Equal(t, "2", found["listed"])
+	require.Equal(t, "1", found["other"], "the program has not listed it")
+	isTrusted = false
+	require.Equal(t, "2", w.recorded(w.take())["other"])
+}
+
+func TestPruneToASize(t *testing.T) {
+	for name, prepare := range map[string]func(*world){
+		"repository": func(w *world) { w.git("init", "-q", "-b", "main") },
+		"with a commit": func(w *world) {
+			w.git("init", "-q", "-b", "main")
+			w.commit(map[string]string{"first": noise(100_000)})
+		},
+		"detached": func(w *world) {
+			w.git("init", "-q")
+			w.commit(map[string]string{"first": noise(100_000)})
+			w.git("checkout", "-q", "--detach")
+		},
+		"no git": func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			prepare(w)
+			w.write(map[string]string{"first": noise(100_000), "large": noise(100_000)})
+			var numbers []int
+			for range 6 { // each has 6,500 compressed bytes of its own
+				w.write(map[string]string{"changed": noise(10_000)})
+				numbers = append(numbers, w.take().Number)
+			}
+			prune := func(most int64, want ...int) {
+				t.Helper()
+				_, err := w.PruneTo(w.Context(), most)
+				require.NoError(t, err)
+				list, err := w.List(w.Context())
+				require.NoError(t, err)
+				var left []int
+				for _, c := range list {
+					left = append(left, c.Number)
+				}
+				require.Equal(t, want, left)
+			}
+			prune(1_000_000, numbers...)
+			prune(22_500, numbers[2:]...)
+			prune(0, numbers[5])
+			w.take()
+		})
+	}
+}
+
+// noise returns a text that cannot be compressed much.
+func noise(size int) string {
+	var b strings.Builder
+	for b.Len() < size {
+		b.WriteString(rand.Text())
+	}
+	return b.String()
 }

@@ -29,13 +29,13 @@ func TestTagIsReadBack(t *testing.T) {
 
 // A value of a project's configuration cannot add a setting.
 func TestConfigurationTakesOverWords(t *testing.T) {
-	plain := configuration(nil, true)
+	plain := configuration(nil, true, "false")
 	for _, value := range []string{"", "a b", "true\n[core]\n\tfsmonitor = x", "\"", "#", "ignorecaseignorecaseignorecase"} {
 		users := map[string]string{"core.filter.x.clean": value, "core.fsmonitor": "true"}
 		for _, name := range []string{"extensions.objectformat", "core.sharedrepository", "core.ignorecase", "core.symlinks"} {
 			users[name] = value
 		}
-		assert.Equal(t, plain, configuration(users, true), value)
+		assert.Equal(t, plain, configuration(users, true, "false"), value)
 	}
-	assert.Contains(t, configuration(map[string]string{"core.ignorecase": "true"}, false), "ignorecase = true")
+	assert.Contains(t, configuration(map[string]string{"core.ignorecase": "true"}, false, "false"), "ignorecase = true")
 }

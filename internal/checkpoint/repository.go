@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
@@ -81,16 +82,26 @@ func (s *Store) prepare(shared bool) error {
 		"GIT_DIR=" + s.dir, "GIT_WORK_TREE=" + s.top, "GIT_OBJECT_DIRECTORY=" + objects,
 	})
 	s.lockedEnv = append(slices.Clone(s.env), "GIT_OPTIONAL_LOCKS=1")
-	return errors.Join(err,
-		git.ReplaceFile(filepath.Join(s.dir, "config"), configuration(s.repo.Config, shared)),
+	return errors.Join(err, s.configure(),
 		// The bytes on the disk are recorded. This file wins over each .gitattributes.
 		git.ReplaceFile(filepath.Join(s.dir, "info", "attributes"), "* -text !crlf !eol -ident !filter !working-tree-encoding !diff !merge\n"),
 		s.setHead(""))
 }
 
+// configure writes the store's configuration file.
+func (s *Store) configure() error {
+	monitor := s.repo.Config["core.fsmonitor"]
+	if strings.ContainsFunc(monitor, unicode.IsControl) || !strings.ContainsRune(monitor, '/') || s.trusted == nil || !s.trusted() {
+		// Without a path, it is git's own daemon. git would start another one for the store's git
+		// directory, and nothing would end that.
+		monitor = "false"
+	}
+	return git.ReplaceFile(filepath.Join(s.dir, "config"), configuration(s.repo.Config, !s.own, monitor))
+}
+
 // configuration returns the text of the store's configuration file. It takes over a few of the
 // user's settings, if their value is one word.
-func configuration(users map[string]string, shared bool) string {
+func configuration(users map[string]string, shared bool, monitor string) string {
 	var extra strings.Builder
 	version := "0"
 	if shared {
@@ -111,7 +122,7 @@ func configuration(users map[string]string, shared bool) string {
 	repositoryFormatVersion = ` + version + `
 	bare = false
 	hooksPath = /dev/null
-	fsmonitor = false
+	fsmonitor = "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(monitor) + `"
 	excludesFile = /dev/null
 	attributesFile = /dev/null
 	autocrlf = false

@@ -45,6 +45,9 @@ func (s *Store) TakeBefore(ctx context.Context, message string, start *Start) (C
 		start.allow()
 	}
 	s.removeTemporaries()
+	if err := s.configure(); err != nil {
+		return Checkpoint{}, err
+	}
 	c, err := s.tryTake(ctx, message, start)
 	_, many := errors.AsType[*TooManyFilesError](err)
 	_, large := errors.AsType[*TooLargeError](err)

@@ -126,7 +126,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 		Checkpoints: func(dir string) (checkpoint.Options, bool) {
 			now, err := live.Current(false)
-			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir)}, err == nil && now.Checkpoints && !holdsHome(dir)
+			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir), Trusted: func() bool { return isTrusted(p) }}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
 		Worktrees: &hub.WorktreeOptions{
 			Parent: project.WorktreesDir(p.StateDir),

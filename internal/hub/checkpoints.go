@@ -39,7 +39,9 @@ const (
 	maxChangedFiles   = 64 << 20 // bytes of all these files together
 	keepCheckpoints   = 7 * 24 * time.Hour
 	mostCheckpoints   = 500 // of a directory
-	pruneEvery        = 50  // checkpoints
+	// mostCheckpointBytes is how much of the disk a directory's checkpoints take, apart from the newest.
+	mostCheckpointBytes = 2 << 30
+	pruneEvery          = 50 // checkpoints
 )
 
 // checkpoints records the files of working directories before each turn, so that the changes of an
@@ -54,7 +56,7 @@ type checkpoints struct {
 	told   map[string]bool      // directories of which a conversation says that they are too large
 	// firstPatience and patience are the constants, except in tests.
 	firstPatience, patience time.Duration
-	noGit                  atomic.Bool // git is not installed, and the log says so
+	noGit                   atomic.Bool // git is not installed, and the log says so
 }
 
 // A checkpointed turn has the checkpoint before it.
@@ -390,6 +392,9 @@ func (c *checkpoints) prune(ctx context.Context, of *checkpoint.Store) {
 	_, err = of.Prune(ctx, func(c checkpoint.Checkpoint) bool {
 		return c.Number == last || c.Time.After(oldest) && c.Number > last-mostCheckpoints
 	})
+	if err == nil {
+		_, err = of.PruneTo(ctx, mostCheckpointBytes)
+	}
 	if err != nil && ctx.Err() == nil {
 		c.hub.log.Warn("old checkpoints were not deleted", "err", err)
 	}
