@@ -255,6 +255,8 @@ REGEXP matches what is said."
             (let ((duet-restart-delays '(60)))
               (duet-test-kill-server connection)
               (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
+            ;; As if none had come before, too: then the server sends none again.
+            (setf (duet-model-seq (duet-connection-model connection)) nil)
             (funcall decide other "revert" :hunk id)
             (should-not (string-match-p "reverted" (funcall shown)))
             (duet-connection-restart connection)

@@ -73,6 +73,13 @@ with changes."
 (ert-deftest duet-diff-turns-test-decide ()
   "A decision on a file that several turns have changed goes to all of them."
   (duet-diff-turns-test-with
+    ;; The turns have to agree.
+    (duet-test-request duet-connection 'session.decideChange
+                       (list :session_id (duet-run-id (cadr (duet-session-runs duet-session)))
+                             :path (expand-file-name "two.txt") :decision "accept"))
+    (duet-test-press "g" #'duet-diff-refresh)
+    (duet-test-wait-for (not duet-diff--loading))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("accepted" "open")))
     (should (string-match-p "0 of 4 reviewed" (duet-diff--header)))
     ;; One turn alone has changed this file.
     (duet-test-go "● one.txt")

@@ -28,6 +28,28 @@ def reviews_changes(home, emacs):
 
 
 @scenario
+def shares_decisions_with_a_shell(home, emacs):
+    """A decision made in a shell is shown at once, and the shell lists one made in Emacs."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.press("=")
+    terminal.see(r"^ 0 of 1 reviewed")
+    home.run("duet-rpc", "changes", "--accept", "demo.txt")
+    terminal.see(r"^✓ accepted  @@")
+    home.run("duet-rpc", "changes", "--revert", "demo.txt")
+    terminal.see(r"^✗ reverted  @@")
+    terminal.press("u")
+    terminal.see(r"^Put this change into demo\.txt again, on the disk\? \(y or n\)")
+    terminal.press("y")
+    terminal.see(r"^Put back into demo\.txt$")
+    expect("open" in home.run("duet-rpc", "changes"), "the shell lists another state", terminal)
+    expect(home.read("demo.txt") == "Turn 1: hello\n", "the change is not in the file again", terminal)
+
+
+@scenario
 def reverts_one_of_two(home, emacs):
     """One change of two in a file is taken back on disk, unless that is edited and not saved."""
     lines = [f"line {number}" for number in range(1, 21)]
