@@ -345,7 +345,9 @@ the message WORDS is shown."
                                (duet-diff--changes file))))
             (last (car (last items))))
        (dolist (item items)
-         (setq duet-diff--decided (cons item (remq item duet-diff--decided))))
+         ;; A hunk that was reverted before stays so if the file is accepted.
+         (unless (and (equal decision "accept") (eq (duet-diff--state item) 'reverted))
+           (setq duet-diff--decided (cons item (remq item duet-diff--decided)))))
        (when last
          (let* ((all (duet-diff--items))
                 (next (or (cl-find-if-not #'duet-diff--state (memq last all))
@@ -436,8 +438,12 @@ What was reverted is put into its file again."
       (duet-diff--check file back)
       (if (or (not back)
               (y-or-n-p (format "Put this change into %s again, on the disk? " name)))
-          (duet-diff--send file part "reopen"
-                           (lambda () (when back (message "Put back into %s" name))))
+          (let ((items (if (eq part file) (duet-diff--changes file) (list part))))
+            (setq duet-diff--decided
+                  (cl-remove-if (lambda (item) (memq (duet-diff--place item) items))
+                                duet-diff--decided))
+            (duet-diff--send file part "reopen"
+                             (lambda () (when back (message "Put back into %s" name)))))
         (message "It stays reverted")))))
 
 

@@ -195,7 +195,18 @@ REGEXP matches what is said."
         (dolist (hunk '("@@ -1," "@@ -12" "@@ -26"))
           (duet-test-go hunk)
           (duet-diff-test-press "u" #'duet-diff-undo))
-        (should (equal (funcall text) after))))))
+        (should (equal (funcall text) after))
+        ;; A file is accepted but for what is reverted, which is not what was decided last.
+        (duet-test-go "@@ -26")
+        (duet-diff-test-press "k" #'duet-diff-revert)
+        (duet-diff-test-press "A" #'duet-diff-accept-file)
+        (should (string-match-p "✓ accepted  @@ -1.*\n✓ accepted  @@ -12.*\n✗ reverted  @@ -2"
+                                (duet-diff-test--visible)))
+        (duet-test-go "@@ -1,")
+        (duet-diff-test-press "u" #'duet-diff-undo)
+        (duet-diff-test-press "u" #'duet-diff-undo)
+        (should (string-match-p "^@@ -1.*\n\\(.*\n\\)*@@ -12.*\n\\(.*\n\\)*✗ reverted  @@ -2"
+                                (duet-diff-test--visible)))))))
 
 (ert-deftest duet-diff-test-twice ()
   "A key that is pressed again before the server answers decides nothing more."
