@@ -260,7 +260,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
     (pcase method
       ('event
        (duet-events-apply model params)
-       (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
+       (when-let ((path (and (member (duet-get-string params :event :type)
+                                     '("diff_updated" "change_decided"))
                              (duet-get-string params :event :data :path))))
          (duet-model-announce model 'file nil path))
        (when (equal (duet-get-string params :event :data :subtype) "worktree")

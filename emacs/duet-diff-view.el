@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The buffer of `duet-diff': the files that a turn has changed, each with its
-;; hunks, the decisions on them, and commands that move among them.  Decisions are
-;; kept when all is read anew.
+;; hunks, the decisions on them, and commands that move among them.  The server
+;; keeps the decisions of all clients.
 
 ;;; Code:
 
@@ -17,7 +17,6 @@
 (require 'duet-model)
 (require 'duet-remote)
 (require 'duet-render)
-(require 'duet-revert)
 
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
 (declare-function ediff-setup-windows-plain "ediff-wind"
@@ -28,26 +27,16 @@
 
 ;;; Hunks
 
-;; A hunk is one change of a unified diff.  It is applied to a file or taken
-;; back where the file has the lines that it expects, in the place that it names
-;; or in one other place alone; anywhere else it is refused, and the file stays
-;; as it is.
-;;
-;; Files are read and written byte for byte, whatever their line ends are.  A
-;; buffer that visits one follows; one with changes that are not saved is a
-;; reason to refuse.
-
 (cl-defstruct (duet-hunk (:copier nil))
   "One change of a file."
   (text nil :documentation "Its text in the diff, with its header.")
   (line 1 :documentation "The number of its first line in the new file.")
-  (old "" :documentation "The lines that it replaces, and those around them.")
-  (new "" :documentation "The lines that it puts in their place.")
-  (whole t :documentation "Whether it has as many lines as its header says.")
+  (shift 0 :documentation "By how many lines the file is longer once it is reverted.")
+  (id nil :documentation "The server's id; nil if it cannot be decided singly.")
   (state nil :documentation "nil, `accepted' or `reverted'."))
 
 (defconst duet-hunk--header
-  "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n"
+  "^@@ -[0-9]+\\(?:,\\([0-9]+\\)\\)? \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n"
   "A regexp that matches the header of a hunk.")
 
 (defun duet-hunk-list (diff)
@@ -56,101 +45,23 @@
     (insert diff)
     (unless (bolp) (insert "\n"))
     (goto-char (point-min))
-    (let (hunks)
-      (while (re-search-forward duet-hunk--header nil t)
-        (push (duet-hunk--parse) hunks))
+    (let ((going (re-search-forward duet-hunk--header nil t))
+          (hunks '()))
+      (while going
+        (let* ((beg (match-beginning 0))
+               (count (lambda (group)
+                        (if (match-string group) (string-to-number (match-string group)) 1)))
+               (old (funcall count 1))
+               (new (funcall count 3))
+               (line (string-to-number (match-string 2))))
+          (setq going (re-search-forward duet-hunk--header nil t))
+          (push (make-duet-hunk :text (buffer-substring-no-properties
+                                       beg (if going (match-beginning 0) (point-max)))
+                                ;; Of what has no lines the header names the line before.
+                                :line (if (zerop new) (1+ line) line)
+                                :shift (- old new))
+                hunks)))
       (nreverse hunks))))
-
-(defun duet-hunk--parse ()
-  "Return the hunk whose header was just matched; point goes to its end."
-  (let* ((beg (match-beginning 0))
-         (count (lambda (group)
-                  (if (match-string group) (string-to-number (match-string group)) 1)))
-         (old-left (funcall count 2))
-         (new-left (funcall count 4))
-         (line (string-to-number (match-string 3)))
-         ;; Of what has no lines the header names the line before.
-         (line (if (zerop new-left) (1+ line) line))
-         (old '())
-         (new '())
-         (mark nil)
-         (going t))
-    (while (and going (not (eobp)))
-      (let* ((mark-now (char-after))
-             (text (buffer-substring-no-properties
-                    (min (1+ (point)) (line-end-position))
-                    (min (point-max) (line-beginning-position 2)))))
-        (cond
-         ((eq mark-now ?\\)
-          ;; The line before has no newline at its end.
-          (when (memq mark '(?\s ?-))
-            (setcar old (string-remove-suffix "\n" (car old))))
-          (when (memq mark '(?\s ?+))
-            (setcar new (string-remove-suffix "\n" (car new)))))
-         ((and (memq mark-now '(?\s ?\n)) (> old-left 0) (> new-left 0))
-          (push text old) (push text new)
-          (cl-decf old-left) (cl-decf new-left))
-         ((and (eq mark-now ?-) (> old-left 0))
-          (push text old) (cl-decf old-left))
-         ((and (eq mark-now ?+) (> new-left 0))
-          (push text new) (cl-decf new-left))
-         (t (setq going nil)))
-        (setq mark mark-now)
-        (when going (forward-line 1))))
-    (make-duet-hunk :text (buffer-substring-no-properties beg (point))
-                    :line line
-                    :old (apply #'concat (nreverse old))
-                    :new (apply #'concat (nreverse new))
-                    :whole (and (zerop old-left) (zerop new-left)))))
-
-(defun duet-hunk--lines (text)
-  "Return how many lines TEXT has."
-  (let ((count (cl-count ?\n text)))
-    (if (or (string-empty-p text) (string-suffix-p "\n" text)) count (1+ count))))
-
-(defun duet-hunk-shift (hunk)
-  "Return by how many lines a file is longer once HUNK is reverted."
-  (- (duet-hunk--lines (duet-hunk-old hunk)) (duet-hunk--lines (duet-hunk-new hunk))))
-
-(defun duet-hunk--at-p (text position)
-  "Return non-nil if the lines of TEXT are at POSITION."
-  (let ((end (+ position (length text))))
-    (and (<= end (point-max))
-         (or (string-suffix-p "\n" text) (= end (point-max)))
-         (string= text (buffer-substring-no-properties position end)))))
-
-(defun duet-hunk--find (text line)
-  "Return where the lines of TEXT are: at LINE, or in one other place alone.
-Return nil if they are nowhere, or in several places, neither of them
-LINE."
-  (goto-char (point-min))
-  (cond
-   ((string-empty-p text) (and (= (point-min) (point-max)) (point-min)))
-   ((and (zerop (forward-line (1- line))) (bolp) (duet-hunk--at-p text (point)))
-    (point))
-   (t
-    (let ((first (aref text 0))
-          (places '()))
-      (goto-char (point-min))
-      (while (not (or (eobp) (cdr places)))
-        (when (and (eq (char-after) first) (duet-hunk--at-p text (point)))
-          (push (point) places))
-        (forward-line 1))
-      (and places (null (cdr places)) (car places))))))
-
-(defun duet-hunk-swap (hunk line &optional forward)
-  "Take HUNK back in the current buffer, where it is expected at LINE.
-If FORWARD is non-nil put it in again.  Return nil, and change nothing, if
-the buffer does not have the lines that are needed."
-  (let* ((case-fold-search nil)
-         (from (if forward (duet-hunk-old hunk) (duet-hunk-new hunk)))
-         (to (if forward (duet-hunk-new hunk) (duet-hunk-old hunk)))
-         (place (and (duet-hunk-whole hunk) (duet-hunk--find from line))))
-    (when place
-      (goto-char place)
-      (delete-char (length from))
-      (insert to)
-      t)))
 
 
 ;;;; Files
@@ -164,40 +75,18 @@ the buffer does not have the lines that are needed."
                     (if (equal name (buffer-name buffer)) ""
                       (format " in the buffer %s" (buffer-name buffer))))))))
 
-(defun duet-hunk-file-text (file)
-  "Return the content of FILE, byte for byte; nil if there is none."
-  ;; An agent may have written it since TRAMP looked.
-  (let ((remote-file-name-inhibit-cache t))
-    (and (file-exists-p file)
-         (with-temp-buffer
-           (let ((coding-system-for-read 'utf-8-unix))
-             (insert-file-contents file))
-           (buffer-string)))))
-
-(defun duet-hunk-write-file (file text)
-  "Make TEXT the content of FILE; if it is nil, delete FILE.
-A buffer that visits FILE follows."
-  (duet-hunk-check-file file)
-  (let ((buffer (find-buffer-visiting file))
-        (remote-file-name-inhibit-cache t))
-    (if (null text)
-        (delete-file file t)
-      ;; Where it is behind its file Emacs asks before it writes.
-      (when (and buffer (not (verify-visited-file-modtime buffer)))
-        (duet-revert-read buffer))
-      (make-directory (file-name-directory file) t)
-      (with-temp-buffer
-        (insert text)
-        (let ((coding-system-for-write 'utf-8-unix)
-              (inhibit-message t))
-          (write-region nil nil file nil 'quiet)))
-      (when buffer (duet-revert-read buffer)))))
-
 ;;; The view
 
+(cl-defstruct (duet-diff-turn (:copier nil))
+  "A turn that has changed a file."
+  (run nil :documentation "The id of its run.")
+  (states nil :documentation "A list of (ID . STATE) for the server's hunks, in order.
+If the server gives none, one with the ID nil for the whole file."))
+
 (cl-defstruct (duet-diff-file (:copier nil))
-  "A file that a turn has changed."
+  "A file that a turn has changed, or that several have."
   path before after binary cut hunks state
+  (turns nil :documentation "A list of `duet-diff-turn', the first turn first.")
   (renamed nil :documentation "The path of the deleted file whose text it has, or nil."))
 
 (defvar-local duet-diff--run nil
@@ -208,9 +97,6 @@ A buffer that visits FILE follows."
   "The files that the buffer shows.")
 (defvar-local duet-diff--state nil
   "The state that the run had when it was last looked at.")
-
-(defvar duet-diff--states (make-hash-table :test #'equal)
-  "Decisions: states by (RUN PATH TEXT), TEXT of a hunk or nil.")
 
 (defun duet-diff--items ()
   "Return all that can be accepted: hunks, and files that have none."
@@ -247,26 +133,40 @@ A buffer that visits FILE follows."
                          (duet-diff--cut-p (funcall text :before))
                          (duet-diff--cut-p (funcall text :after))))))
     (setf (duet-diff-file-hunks file) (and (not binary) (duet-hunk-list diff))
-          (duet-diff-file-state file) (duet-diff--remembered file nil))
-    (dolist (hunk (duet-diff-file-hunks file))
-      (setf (duet-hunk-state hunk) (duet-diff--remembered file hunk)))
+          (duet-diff-file-turns file)
+          (mapcar #'duet-diff--turn (or (plist-get object :turns) (list object))))
+    (unless (cdr (duet-diff-file-turns file))
+      (cl-loop for hunk in (duet-diff-file-hunks file)
+               for (id) in (duet-diff-turn-states (car (duet-diff-file-turns file)))
+               do (setf (duet-hunk-id hunk) id)))
+    (duet-diff--settle file)
     file))
 
-(defun duet-diff--key (file hunk)
-  "Return the key of HUNK of FILE, or of FILE if HUNK is nil."
-  (list duet-diff--run (duet-diff-file-path file)
-        (if hunk (duet-hunk-text hunk) (sxhash (duet-diff-file-after file)))))
+(defun duet-diff--turn (object)
+  "Return the turn that has made the change OBJECT, from the server."
+  (let ((state (lambda (object)
+                 (pcase (duet-get-string object :state)
+                   ("accepted" 'accepted)
+                   ("reverted" 'reverted)))))
+    (make-duet-diff-turn
+     :run (duet-get-string object :session_id)
+     :states (or (mapcar (lambda (hunk) (cons (duet-get-string hunk :id) (funcall state hunk)))
+                         (duet-get-objects object :hunks))
+                 (list (cons nil (funcall state object)))))))
 
-(defun duet-diff--remembered (file hunk)
-  "Return the decision on HUNK of FILE, or on FILE if HUNK is nil."
-  (gethash (duet-diff--key file hunk) duet-diff--states))
-
-(defun duet-diff--set (file item state)
-  "Note the decision STATE on ITEM, which is FILE or a hunk of it."
-  (if (duet-hunk-p item)
-      (setf (duet-hunk-state item) state)
-    (setf (duet-diff-file-state file) state))
-  (puthash (duet-diff--key file (and (duet-hunk-p item) item)) state duet-diff--states))
+(defun duet-diff--settle (file)
+  "Set the states of FILE and its hunks to those of its turns.
+FILE has a state if all hunks of all turns have it."
+  (let* ((turns (duet-diff-file-turns file))
+         (states (delete-dups (mapcar #'cdr (mapcan (lambda (turn)
+                                                      (copy-sequence (duet-diff-turn-states turn)))
+                                                    turns)))))
+    (setf (duet-diff-file-state file) (and (null (cdr states)) (car states)))
+    (dolist (hunk (duet-diff-file-hunks file))
+      (setf (duet-hunk-state hunk)
+            (if-let ((id (duet-hunk-id hunk)))
+                (alist-get id (duet-diff-turn-states (car turns)) nil nil #'equal)
+              (duet-diff-file-state file))))))
 
 (defun duet-diff-refuse (file why)
   "Say that FILE was left alone, and WHY."
@@ -327,7 +227,8 @@ Some agents do not report their changes."
   (cl-find-if (lambda (other)
                 (and (eq (type-of item) (type-of other))
                      (if (duet-hunk-p item)
-                         (string= (duet-hunk-text item) (duet-hunk-text other))
+                         (and (equal (duet-hunk-id item) (duet-hunk-id other))
+                              (string= (duet-hunk-text item) (duet-hunk-text other)))
                        (string= (duet-diff-file-path item) (duet-diff-file-path other)))))
               (duet-diff--items)))
 
@@ -348,7 +249,7 @@ Some agents do not report their changes."
             ('modified "modified")
             (_ "binary: its content is not kept, it can neither be shown nor reverted"))
           (if (duet-diff-file-cut file)
-              "; too long to be shown whole, or reverted as a whole"
+              "; too long to be shown whole"
             "")))
 
 (defun duet-diff--insert (file)

@@ -7,8 +7,9 @@
 
 ;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
 ;; Each change is accepted, which only marks it as seen, or reverted in its file;
-;; either can be undone.  A file that has changed since is left alone
-;; where that is in the way.  `duet-diff-all' shows what all turns have changed.
+;; either can be undone.  The server does that, for all clients: it keeps the decisions
+;; and changes the files, and refuses where a file has changed since.
+;; `duet-diff-all' shows what all turns have changed.
 
 ;;; Code:
 
@@ -21,6 +22,7 @@
 (require 'duet-header)
 (require 'duet-model)
 (require 'duet-render)
+(require 'duet-revert)
 (require 'duet-worktree)
 
 (declare-function duet "duet" (&optional directory))
@@ -32,9 +34,13 @@
 ;;; The mode
 
 (defvar-local duet-diff--loading nil
-  "Whether the server was asked.")
+  "The (RUN WHOLE) that the server was asked for, or nil.")
+(defvar-local duet-diff--again nil
+  "Whether its reply may be out of date.")
+(defvar-local duet-diff--deciding nil
+  "Whether a decision of this buffer is on its way to the server.")
 (defvar-local duet-diff--decided nil
-  "Changes and files that were decided about, the last first.")
+  "Changes and files that were decided about here, the last first.")
 
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
@@ -147,40 +153,49 @@ Where that is shown, show the last turn's changes again."
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 
-(defun duet-diff--changed (_model kind session &rest _)
-  "Look at the changes again if a change of KIND is that SESSION's run has ended."
-  (when (and (eq kind 'session) (eq session duet-session))
-    (let* ((run (duet-session-run session duet-diff--run))
-           (state (and run (duet-run-state run)))
-           (before duet-diff--state))
-      (setq duet-diff--state state)
-      (when (and before (not (eq before state))
-                 (not (memq state duet-run-active-states)))
-        (duet-diff-refresh)))))
+(defun duet-diff--changed (_model kind session &optional object _extra)
+  "Note a change of the model of KIND, of SESSION, with OBJECT.
+When the turn has ended, or events may be missing, look at the changes again."
+  (pcase kind
+    ((and 'session (guard (eq session duet-session)))
+     (let* ((run (duet-session-run session duet-diff--run))
+            (state (and run (duet-run-state run)))
+            (before duet-diff--state))
+       (setq duet-diff--state state)
+       (when (and before (not (eq before state))
+                  (not (memq state duet-run-active-states)))
+         (duet-diff-refresh))))
+    ('decided
+     (duet-diff--take (duet-get-string object :session_id) (duet-get-string object :path)
+                      (duet-get-string object :hunk) (duet-get-string object :decision)))
+    ((or 'lagged (and 'connection (guard (eq object 'ready))))
+     (duet-diff-refresh))))
 
 (defun duet-diff-refresh ()
   "Ask the server again for what the turn has changed."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
-  (let* ((run duet-diff--run)
-         (whole duet-diff--whole)
-         (known (duet-session-run duet-session run))
-         ;; Another turn may have been chosen meanwhile.
-         (here (duet-latest
-                (lambda (function)
-                  (when (and (equal run duet-diff--run) (eq whole duet-diff--whole))
-                    (setq duet-diff--loading nil)
-                    (funcall function))))))
-    (setq duet-diff--loading t
-          duet-diff--state (and known (duet-run-state known)))
-    (duet-diff-turns-load
-     duet-connection duet-session run whole
-     (lambda (snapshots)
-       (funcall here (lambda ()
-                       (setq duet-diff--files (mapcar #'duet-diff--file snapshots))
-                       (duet-diff--print))))
-     (lambda (err)
-       (funcall here #'force-mode-line-update)
-       (message "Duet: %s" (duet-connection-error-text err))))))
+  (let ((asked (list duet-diff--run duet-diff--whole)))
+    (if (equal asked duet-diff--loading) (setq duet-diff--again t)
+      (let* ((known (duet-session-run duet-session duet-diff--run))
+             ;; Another turn may have been chosen meanwhile.
+             (here (duet-latest
+                    (lambda (function)
+                      (when (eq asked duet-diff--loading)
+                        (setq duet-diff--loading nil)
+                        (funcall function)
+                        (when duet-diff--again (duet-diff-refresh)))))))
+        (setq duet-diff--loading asked
+              duet-diff--again nil
+              duet-diff--state (and known (duet-run-state known)))
+        (duet-diff-turns-load
+         duet-connection duet-session duet-diff--run duet-diff--whole
+         (lambda (snapshots)
+           (funcall here (lambda ()
+                           (setq duet-diff--files (mapcar #'duet-diff--file snapshots))
+                           (duet-diff--print))))
+         (lambda (err)
+           (funcall here #'force-mode-line-update)
+           (message "Duet: %s" (duet-connection-error-text err))))))))
 
 (defun duet-diff-earlier-turn (&optional later)
   "Show what the turn before has changed; if LATER is non-nil the next."
@@ -203,24 +218,152 @@ Where that is shown, show the last turn's changes again."
 
 ;;;; Deciding
 
-(defun duet-diff--decide (file items state)
-  "Note the decision STATE on ITEMS of FILE, and go on to the next change."
-  (dolist (item items)
-    (duet-diff--set file item state)
-    (duet-diff--update item)
-    (setq duet-diff--decided (remq item duet-diff--decided))
-    (when state (push item duet-diff--decided)))
-  (when state
-    (let* ((all (duet-diff--items))
-           (rest (memq (car (last items)) all))
-           (next (or (cl-find-if-not #'duet-diff--state rest)
-                     (cl-find-if-not #'duet-diff--state all))))
-      (goto-char (duet-diff--position (or next (car (last items)))))
-      (unless next (message "All changes of this turn are reviewed")))))
+(defun duet-diff--take (run path hunk decision)
+  "Show the DECISION of a client, a string, on the change of RUN in PATH.
+HUNK is the id of a hunk, or nil for the whole file."
+  (when duet-diff--loading (setq duet-diff--again t))
+  (when-let* ((name (duet-remote-name path))
+              (file (cl-find name duet-diff--files :key #'duet-diff-file-path :test #'equal))
+              (turn (cl-find run (duet-diff-file-turns file)
+                             :key #'duet-diff-turn-run :test #'equal)))
+    (let* ((parts (duet-diff-turn-states turn))
+           (items (duet-diff--changes file))
+           (before (mapcar #'duet-diff--state items)))
+      (if (and hunk (not (assoc hunk parts)))
+          ;; The server sends no hunks of a change that is too long.
+          (duet-diff-refresh)
+        (dolist (part (if hunk (list (assoc hunk parts)) parts))
+          (setcdr part (pcase decision
+                         ("accept" (or (cdr part) 'accepted))
+                         ("revert" 'reverted))))
+        (duet-diff--settle file)
+        (cl-loop for item in items
+                 for state in before
+                 unless (eq state (duet-diff--state item)) do (duet-diff--update item))))))
 
 (defun duet-diff--changes (file)
   "Return the items of FILE to decide about: its hunks, or FILE itself."
   (or (duet-diff-file-hunks file) (list file)))
+
+(defun duet-diff--decision (file item)
+  "Return the decision on ITEM of FILE that undo withdraws, or nil.
+If ITEM cannot be decided singly it is `reverted' where any part of FILE is
+reverted, and `accepted' where one is accepted."
+  (if (duet-diff--single-p file item) (duet-diff--state item)
+    (let ((states (mapcan (lambda (turn) (mapcar #'cdr (duet-diff-turn-states turn)))
+                          (duet-diff-file-turns file))))
+      (or (car (memq 'reverted states)) (car (delq nil states))))))
+
+(defun duet-diff--whole-p (file)
+  "Return non-nil if FILE comes and goes as a whole."
+  (or (null (duet-diff-file-hunks file))
+      (memq (duet-diff--kind file) '(new deleted))))
+
+(defun duet-diff--single-p (file item)
+  "Return non-nil if ITEM is a hunk of FILE that can be decided singly."
+  (and (duet-hunk-p item) (duet-hunk-id item) (not (duet-diff--whole-p file))))
+
+(defun duet-diff--part (file item)
+  "Return the part to decide: ITEM, or FILE if it comes and goes as a whole.
+Signal a `user-error' if ITEM cannot be decided singly."
+  (cond
+   ((duet-diff--single-p file item) item)
+   ((duet-diff--whole-p file) file)
+   ((cdr (duet-diff-file-turns file))
+    (duet-diff-refuse
+     file (substitute-command-keys
+           "several turns have changed it; \\<duet-diff-mode-map>\\[duet-diff-accept-file], \\[duet-diff-revert-file] and \\[duet-diff-undo] decide about all of it, \\[duet-diff-all] and \\[duet-diff-earlier-turn] show one turn")))
+   (t
+    (duet-diff-refuse
+     file (substitute-command-keys
+           "this is too long to be decided singly; \\<duet-diff-mode-map>\\[duet-diff-accept-file] and \\[duet-diff-revert-file] decide about all of the file")))))
+
+(defun duet-diff--check (file disk)
+  "Signal a `user-error' if a decision on FILE cannot be sent now.
+If DISK is non-nil the decision changes FILE on the disk."
+  (when duet-diff--deciding
+    (user-error "The previous decision is not stored yet; try again in a moment"))
+  (when disk (duet-hunk-check-file (duet-diff-file-path file))))
+
+(defun duet-diff--send (file part decision done)
+  "Send DECISION, a string, on PART, which is FILE or one of its hunks.
+Each turn that has changed FILE gets it; a revert begins with the last turn.
+The first error stops the rest.  After the last turn DONE is called in the
+buffer, if that still shows the same turn."
+  (let* ((shown (list duet-diff--run duet-diff--whole))
+         (runs (mapcar #'duet-diff-turn-run (duet-diff-file-turns file)))
+         (runs (if (equal decision "revert") (reverse runs) runs)))
+    (setq duet-diff--deciding t)
+    (duet-diff--send-next (current-buffer) duet-connection file part decision runs (length runs)
+                          (lambda ()
+                            (when (equal shown (list duet-diff--run duet-diff--whole))
+                              (funcall done))))))
+
+(defun duet-diff--send-next (buffer connection file part decision runs all done)
+  "Send DECISION on PART of FILE for each of RUNS, the rest of ALL, to CONNECTION.
+BUFFER and DONE are as in `duet-diff--send'."
+  (let ((path (duet-diff-file-path file))
+        (hunk (and (duet-hunk-p part) (duet-hunk-id part))))
+    (duet-connection-request
+     connection 'session.decideChange
+     `(:session_id ,(car runs) :path ,(duet-remote-local path) :decision ,decision
+                   ,@(and hunk (list :hunk hunk)))
+     :success-fn
+     (lambda (_)
+       (unless (equal decision "accept") (duet-revert-file path))
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (duet-diff--take (car runs) (duet-remote-local path) hunk decision)
+           (unless (cdr runs)
+             (setq duet-diff--deciding nil)
+             (funcall done))))
+       (when (cdr runs)
+         (duet-diff--send-next buffer connection file part decision (cdr runs) all done)))
+     :error-fn
+     (lambda (err)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer (setq duet-diff--deciding nil)))
+       (message "Duet: %s%s"
+                (if (= all 1) ""
+                  (format "%s %d of the %d turns that changed %s, the %s first; the rest is as it was: "
+                          (pcase decision
+                            ("accept" "Accepted") ("revert" "Reverted") (_ "Reopened"))
+                          (- all (length runs)) all (file-name-nondirectory path)
+                          (if (equal decision "revert") "last" "earliest")))
+                (duet-connection-error-text err))))))
+
+(defun duet-diff--decide (file part decision &optional words)
+  "Send DECISION, \"accept\" or \"revert\", on PART of FILE.
+Then point goes to the next open change, unless it has moved meanwhile, and
+the message WORDS is shown."
+  (duet-diff--send
+   file part decision
+   (lambda ()
+     (let* ((file (cl-find (duet-diff-file-path file) duet-diff--files
+                           :key #'duet-diff-file-path :test #'equal))
+            (items (and file (if (duet-hunk-p part) (list (duet-diff--place part))
+                               (duet-diff--changes file))))
+            (last (car (last items))))
+       (dolist (item items)
+         ;; A hunk that was reverted before stays so if the file is accepted.
+         (unless (and (equal decision "accept") (eq (duet-diff--state item) 'reverted))
+           (setq duet-diff--decided (cons item (remq item duet-diff--decided)))))
+       (when last
+         (let* ((all (duet-diff--items))
+                (next (or (cl-find-if-not #'duet-diff--state (memq last all))
+                          (cl-find-if-not #'duet-diff--state all)))
+                (there (duet-diff--position (or next last)))
+                (still (lambda (position)
+                         (and (eq (get-text-property position 'duet-diff-file) file)
+                              (memq (or (get-text-property position 'duet-diff-item)
+                                        (car items))
+                                    items)))))
+           (dolist (window (get-buffer-window-list nil nil t))
+             (when (funcall still (window-point window))
+               (set-window-point window there)))
+           (when (funcall still (point)) (goto-char there))
+           (unless next (message "All changes are reviewed"))))
+       (when words (message "%s" words))))))
 
 (defun duet-diff-accept ()
   "Mark the change at point as seen; its file stays as it is."
@@ -228,70 +371,18 @@ Where that is shown, show the last turn's changes again."
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted; undo that first"))
-    (duet-diff--decide file (list item) 'accepted)))
+    (let ((part (duet-diff--part file item)))
+      (duet-diff--check file nil)
+      (duet-diff--decide file part "accept"))))
 
 (defun duet-diff-accept-file ()
   "Mark all changes of the file at point as seen."
   (interactive nil duet-diff-mode)
   (let ((file (duet-diff--file-here)))
-    (duet-diff--decide file
-                       (or (cl-remove 'reverted (duet-diff--changes file)
-                                      :key #'duet-diff--state)
-                           (user-error "All of it is reverted"))
-                       'accepted)))
-
-
-;;;; Taking back
-
-(defun duet-diff--line (file hunk)
-  "Return the line where HUNK of FILE is now, after what was reverted before it."
-  (let ((line (duet-hunk-line hunk)))
-    (cl-loop for other in (duet-diff-file-hunks file)
-             until (eq other hunk)
-             do (when (eq (duet-hunk-state other) 'reverted)
-                  (cl-incf line (duet-hunk-shift other))))
-    line))
-
-(defun duet-diff--whole-p (file)
-  "Return non-nil if FILE comes and goes as a whole."
-  (or (null (duet-diff-file-hunks file))
-      (memq (duet-diff--kind file) '(new deleted))))
-
-(defun duet-diff--swap-whole (file forward)
-  "Make FILE, which is new or deleted, as it was before the turn.
-If FORWARD is non-nil make it as the turn left it."
-  (when (duet-diff-file-binary file)
-    (duet-diff-refuse file "the server keeps no copy of a binary file"))
-  (when (duet-diff-file-cut file)
-    (duet-diff-refuse file "it is too long, the server has not sent all of it"))
-  (let ((path (duet-diff-file-path file))
-        (from (if forward (duet-diff-file-before file) (duet-diff-file-after file)))
-        (to (if forward (duet-diff-file-after file) (duet-diff-file-before file))))
-    (duet-hunk-check-file path)
-    (unless (equal from (duet-hunk-file-text path))
-      (duet-diff-refuse file (cond ((null from) "it is there again")
-                                    ((not (file-exists-p path)) "it is gone")
-                                    (t "it has changed since"))))
-    (duet-hunk-write-file path to)))
-
-(defun duet-diff--swap (file hunks forward)
-  "Take HUNKS of FILE back, all or none; if FORWARD is non-nil put them in again."
-  (if (duet-diff--whole-p file)
-      (duet-diff--swap-whole file forward)
-    (let* ((path (duet-diff-file-path file))
-           (text (or (progn (duet-hunk-check-file path) (duet-hunk-file-text path))
-                     (duet-diff-refuse file "it is gone"))))
-      (duet-hunk-write-file
-       path
-       (with-temp-buffer
-         (insert text)
-         ;; From the end, so that none moves another.
-         (dolist (hunk (reverse hunks))
-           (unless (duet-hunk-whole hunk)
-             (duet-diff-refuse file "this is too long, the server has not sent all of it"))
-           (unless (duet-hunk-swap hunk (duet-diff--line file hunk) forward)
-             (duet-diff-refuse file "it has changed here since, and is left as it is")))
-         (buffer-string))))))
+    (when (eq (duet-diff-file-state file) 'reverted)
+      (user-error "All of it is reverted"))
+    (duet-diff--check file nil)
+    (duet-diff--decide file file "accept")))
 
 (defun duet-diff-revert ()
   "Take the change at point back, in its file.
@@ -301,56 +392,71 @@ If FORWARD is non-nil make it as the turn left it."
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted already; %s"
                   (concat (duet-look-key #'duet-diff-undo 'duet-diff-mode-map) " undoes that")))
-    (cond
-     ((duet-diff--whole-p file) (duet-diff-revert-file))
-     ((progn (duet-hunk-check-file (duet-diff-file-path file))
-             (y-or-n-p (format "Take this change back, in %s on the disk? " (duet-diff--name file))))
-      (duet-diff--swap file (list item) nil)
-      (duet-diff--decide file (list item) 'reverted)
-      (message "Reverted in %s" (duet-diff--name file)))
-     (t (message "Nothing reverted")))))
+    (let ((part (duet-diff--part file item)))
+      (if (eq part file) (duet-diff-revert-file)
+        (duet-diff--check file t)
+        (if (y-or-n-p (format "Take this change back, in %s on the disk? " (duet-diff--name file)))
+            (duet-diff--decide file part "revert"
+                               (format "Reverted in %s" (duet-diff--name file)))
+          (message "Nothing reverted"))))))
 
 (defun duet-diff-revert-file ()
   "Make the file at point as it was before the turn.
-A file that the turn has made is deleted, one that it has deleted is made."
+A file that the turn has made is deleted, one that it has deleted is made.
+If several turns are shown their changes of it are reverted, the last first."
   (interactive nil duet-diff-mode)
   (let* ((file (duet-diff--file-here))
-         (items (or (cl-remove 'reverted (duet-diff--changes file) :key #'duet-diff--state)
-                    (user-error "All of it is reverted already"))))
-    (if (y-or-n-p (format (pcase (duet-diff--kind file)
-                            ('new "Delete %s, which this turn has made? ")
-                            ('deleted "Make %s again, which this turn has deleted? ")
-                            (_ "Revert all that this turn has changed in %s? "))
-                          (duet-diff--name file)))
-        (progn
-          (duet-diff--swap file items nil)
-          (duet-diff--decide file items 'reverted)
-          (message "Reverted %s" (duet-diff--name file)))
+         (name (duet-diff--name file))
+         (turns (if duet-diff--whole "these turns have" "this turn has")))
+    (when (eq (duet-diff-file-state file) 'reverted)
+      (user-error "All of it is reverted already"))
+    (duet-diff--check file t)
+    (if (y-or-n-p (pcase (duet-diff--kind file)
+                    ('new (format "Delete %s, which %s made? " name turns))
+                    ('deleted (format "Make %s again, which %s deleted? " name turns))
+                    (_ (format "Revert all that %s changed in %s? " turns name))))
+        (duet-diff--decide file file "revert" (format "Reverted %s" name))
       (message "Nothing reverted"))))
 
 (defun duet-diff-undo ()
-  "Undo what was decided about the change at point, else what was decided last.
+  "Undo the decision on the change at point, or the last one made here.
 What was reverted is put into its file again."
   (interactive nil duet-diff-mode)
-  (let* ((here (cdr (duet-diff--here)))
-         (item (if (duet-diff--state here) here
-                 (or (cl-find-if #'duet-diff--state
+  (pcase-let* ((owner (lambda (item)
+                        (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
+                                    duet-diff--files)))
+               (`(,file . ,item) (duet-diff--here)))
+    (unless (duet-diff--decision file item)
+      (setq item (or (cl-find-if (lambda (item) (duet-diff--decision (funcall owner item) item))
                                  (delq nil (mapcar #'duet-diff--place duet-diff--decided)))
-                     (user-error "This change is not decided"))))
-         (file (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
-                           duet-diff--files)))
+                     (user-error "This change is not decided"))
+            file (funcall owner item)))
     (goto-char (duet-diff--position item))
-    (cond
-     ((eq (duet-diff--state item) 'accepted) (duet-diff--decide file (list item) nil))
-     ((y-or-n-p (format "Put this change into %s again, on the disk? " (duet-diff--name file)))
-      ;; Its place follows from what else is reverted, not from itself.
-      (duet-diff--swap file (list item) t)
-      (duet-diff--decide file (list item) nil)
-      (message "Put back into %s" (duet-diff--name file)))
-     (t (message "It stays reverted")))))
+    (let* ((part (if (duet-diff--single-p file item) item file))
+           (back (eq (duet-diff--decision file item) 'reverted))
+           (name (duet-diff--name file)))
+      (duet-diff--check file back)
+      (if (or (not back)
+              (y-or-n-p (format "Put this change into %s again, on the disk? " name)))
+          (let ((items (if (eq part file) (duet-diff--changes file) (list part))))
+            (setq duet-diff--decided
+                  (cl-remove-if (lambda (item) (memq (duet-diff--place item) items))
+                                duet-diff--decided))
+            (duet-diff--send file part "reopen"
+                             (lambda () (when back (message "Put back into %s" name)))))
+        (message "It stays reverted")))))
 
 
 ;;;; Another look
+
+(defun duet-diff--line (file hunk)
+  "Return the line where HUNK of FILE is now, after what was reverted before it."
+  (let ((line (duet-hunk-line hunk)))
+    (cl-loop for other in (duet-diff-file-hunks file)
+             until (eq other hunk)
+             do (when (eq (duet-hunk-state other) 'reverted)
+                  (cl-incf line (duet-hunk-shift other))))
+    line))
 
 (defun duet-diff-visit ()
   "Visit the file at point, at the line that point is on."
@@ -469,30 +575,27 @@ asked for one that is not known."
   "Return the files that TURNS, lists of files, have changed together.
 The first turn comes first."
   (let ((paths '())
-        (first (make-hash-table :test #'equal))
-        (last (make-hash-table :test #'equal)))
+        (changes (make-hash-table :test #'equal)))
     (dolist (files turns)
       (dolist (file files)
         (let ((path (duet-get-string file :file_path)))
-          (unless (gethash path first)
-            (puthash path file first)
-            (push path paths))
-          (puthash path file last))))
-    (delq nil
-          (mapcar (lambda (path)
-                    (duet-diff-turns--file path (gethash path first) (gethash path last)))
-                  (nreverse paths)))))
+          (unless (gethash path changes) (push path paths))
+          (push file (gethash path changes)))))
+    (delq nil (mapcar (lambda (path) (duet-diff-turns--file path (reverse (gethash path changes))))
+                      (nreverse paths)))))
 
-(defun duet-diff-turns--file (path first last)
-  "Return the change of the file PATH from before FIRST to after LAST, or nil."
-  (let ((before (plist-get first :before))
-        (after (plist-get last :after)))
+(defun duet-diff-turns--file (path changes)
+  "Return what CHANGES, of turns, have done together to the file PATH, or nil.
+It has CHANGES as :turns."
+  (let* ((last (car (last changes)))
+         (before (plist-get (car changes) :before))
+         (after (plist-get last :after)))
     (cond
-     ((eq first last) first)
-     ((or (duet-get first :binary) (duet-get last :binary))
-      (append '(:binary t) last))
+     ((null (cdr changes)) last)
+     ((or (duet-get (car changes) :binary) (duet-get last :binary))
+      (append (list :binary t :turns changes) last))
      ((equal before after) nil)
-     (t (list :file_path path :before before :after after
+     (t (list :file_path path :before before :after after :turns changes
               :diff (duet-diff-turns-text before after))))))
 
 (defun duet-diff-turns-text (before after)

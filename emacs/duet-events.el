@@ -272,6 +272,7 @@ Nothing is signalled, whatever PARAMS are."
     ("session_status_changed" (duet-events--status model data time))
     ((or "terminal_output" "terminal_exit")
      (duet-model-announce model 'terminal nil data type))
+    ("change_decided" (duet-model-announce model 'decided nil data))
     ("secret_requested" (duet-model-announce model 'secret nil data))
     ;; These may be no session's.
     ("build_progress" (duet-model-announce model 'build nil data))

@@ -31,6 +31,7 @@
 ;;   approval-resolved    a `duet-approval'
 ;;   terminal             data of the event, and its type as EXTRA
 ;;   secret               data of the event
+;;   decided              data of the event: a client decided about a change
 ;;   build                data of the event: a build began or ended
 ;;   build-progress       what a build that Emacs began does, from the notification
 ;;   build-diagnostic     what it has found, from the notification

@@ -74,11 +74,14 @@ Of KIND `worktree', files of the project may have changed."
    ((not duet-revert-buffers))
    ((and (eq kind 'file) (stringp path)
          (file-name-absolute-p path) (not (file-remote-p path)))
-    (cl-pushnew (duet-remote-name path (and model (duet-model-root model)))
-                duet-revert--paths :test #'equal)
-    (duet-revert--soon))
+    (duet-revert-file (duet-remote-name path (and model (duet-model-root model)))))
    ((and (eq kind 'worktree) (not (file-remote-p (duet-model-root model))))
     (duet-revert--project (duet-model-root model)))))
+
+(defun duet-revert-file (path)
+  "Have the buffer that visits PATH follow, soon."
+  (cl-pushnew path duet-revert--paths :test #'equal)
+  (duet-revert--soon))
 
 (defun duet-revert--project (root)
   "Have the buffers that visit files below ROOT follow, soon."

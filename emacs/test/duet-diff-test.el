@@ -16,50 +16,6 @@
                  (if change (cdr change) (format "line %d\n" number))))
              (number-sequence 1 30) ""))
 
-(defun duet-diff-test--diff (before after)
-  "Return the unified diff from BEFORE to AFTER, without names."
-  (let ((old (make-temp-file "duet-old"))
-        (new (make-temp-file "duet-new")))
-    (unwind-protect
-        (progn
-          (let ((coding-system-for-write 'utf-8-unix))
-            (write-region before nil old nil 'quiet)
-            (write-region after nil new nil 'quiet))
-          (with-temp-buffer
-            (call-process "diff" nil t nil "-u" old new)
-            (buffer-string)))
-      (delete-file old)
-      (delete-file new))))
-
-(ert-deftest duet-diff-test-hunks ()
-  "Hunks are taken back and put in again, however the file ends."
-  (pcase-dolist
-      (`(,before ,after ,count)
-       `(("a\nb\n" "a\nc\n" 1)
-         ("a\nb" "a\nc" 1)
-         ("a\nb" "a\nb\n" 1)
-         ("a\nb\n" "a\nb" 1)
-         ("" "a\n" 1)
-         ("a\n" "" 1)
-         ("a\r\nb\r\n" "a\r\nü\r\n" 1)
-         ("\n\n\nx\n\n\n" "\n\n\ny\n\n\n" 1)
-         ("- a\n+ b\n" "-- a\n++ b\n@@ -1 +1 @@\n" 1)
-         (,(duet-diff-test--lines)
-          ,(duet-diff-test--lines '(3 . "") '(15 . "one\ntwo\n") '(29 . "end\n")) 3)))
-    (let ((hunks (duet-hunk-list (duet-diff-test--diff before after))))
-      (should (equal (list before (length hunks)) (list before count)))
-      (should (cl-every #'duet-hunk-whole hunks))
-      (with-temp-buffer
-        (insert after)
-        (dolist (hunk (reverse hunks))
-          (should (duet-hunk-swap hunk (duet-hunk-line hunk))))
-        (should (equal (buffer-string) before))
-        (let ((shift (cl-reduce #'+ (mapcar #'duet-hunk-shift hunks))))
-          (dolist (hunk (reverse hunks))
-            (cl-decf shift (duet-hunk-shift hunk))
-            (should (duet-hunk-swap hunk (+ (duet-hunk-line hunk) shift) t))))
-        (should (equal (buffer-string) after))))))
-
 (ert-deftest duet-diff-test-renamed ()
   "A heading names the file whose text a new one has."
   (with-temp-buffer
@@ -70,78 +26,112 @@
                                              :diff "" :renamed_from old)))
                      words)))))
 
-(ert-deftest duet-diff-test-hunk-moved ()
-  "A hunk that has moved is found; one that stands twice, or not at all, is not."
-  (let* ((before "x\na\nb\n")
-         (hunk (car (duet-hunk-list (duet-diff-test--diff before "x\na\nc\n")))))
-    (pcase-dolist (`(,text ,expected)
-                   '(("0\n1\nx\na\nc\nend\n" "0\n1\nx\na\nb\nend\n")
-                     ("x\na\nc\nx\na\nc\n" "x\na\nb\nx\na\nc\n")
-                     ("0\nx\na\nc\nx\na\nc\n" nil)
-                     ("xx\na\nc\n" nil) ("x\na\nC\n" nil) ("x\na\nc" nil) ("" nil)))
-      (with-temp-buffer
-        (insert text)
-        (should (equal (list text (and (duet-hunk-swap hunk 1) (buffer-string)))
-                       (list text expected)))
-        (unless expected (should (equal (buffer-string) text)))))
-    ;; What the server has cut short is not touched.
-    (let ((cut (car (duet-hunk-list "@@ -1,3 +1,3 @@\n x\n a… [9 of 40 bytes left out]"))))
-      (should-not (duet-hunk-whole cut))
-      (with-temp-buffer
-        (insert "x\n")
-        (should-not (duet-hunk-swap cut 1))))))
+(defconst duet-diff-test-agent
+  "#!/bin/sh
+turn=${0%/*}/turn
+say() { printf '{\"jsonrpc\":\"2.0\",%s}\\n' \"$1\"; }
+while read -r line; do
+	id=${line#*'\"id\":'} id=${id%%,*}
+	case $line in
+	*'\"initialize\"'*) say '\"id\":'$id',\"result\":{\"protocolVersion\":1}' ;;
+	*'\"session/new\"'*) say '\"id\":'$id',\"result\":{\"sessionId\":\"s1\"}' ;;
+	*'\"session/prompt\"'*)
+		prompt=$id
+		say \"$(cat \"$turn/call\")\"
+		say '\"id\":\"known\",\"method\":\"duet/none\"' ;;
+	*'\"known\"'*)
+		sh -e \"$turn/work\"
+		say '\"id\":'$prompt',\"result\":{\"stopReason\":\"end_turn\"}' ;;
+	*'\"method\"'*'\"id\"'* | *'\"id\"'*'\"method\"'*) say '\"id\":'$id',\"error\":{\"code\":-32601,\"message\":\"no such method\"}' ;;
+	esac
+done
+"
+  "An agent that names files, and changes them once the server has seen those.")
 
 (defmacro duet-diff-test-with-files (files &rest body)
-  "Run BODY in the diff of FILES: a list of (NAME BEFORE AFTER BINARY).
-The directory `default-directory' has them as they are after."
+  "Run BODY in the diff of FILES, which an agent has changed.
+That is a list of (NAME BEFORE AFTER BINARY), see `duet-diff-test-turn'.  The
+directory `default-directory' has them as they are after."
   (declare (indent 1) (debug (form body)))
   `(duet-diff-test--call ,files (lambda () ,@body)))
 
-(defun duet-diff-test--object (name before after &optional binary)
-  "Return what the server tells of the file NAME, BEFORE and AFTER, or BINARY."
-  (list :file_path (expand-file-name name) :before before :after after
-        :binary (or binary :json-false)
-        :diff (cond (binary (format "Binary file %s differs\n" name))
-                    ((equal before after) "")
-                    (t (replace-regexp-in-string
-                        "\\`--- .*\n\\+\\+\\+ .*\n"
-                        (format "--- a/%s\n+++ b/%s\n" name name)
-                        (duet-diff-test--diff (or before "") (or after "")))))))
-
 (defun duet-diff-test--call (files function)
   "Call FUNCTION in the diff of FILES."
-  (let* ((default-directory (file-name-as-directory (make-temp-file "duet-diff" t)))
-         (root default-directory)
-         (model (duet-model-create :root root))
-         (session (make-duet-session
-                   :id "t" :model model :cwd root
-                   :runs (list (make-duet-run :id "r" :state 'completed))))
-         (duet-connection (make-duet-connection :root root :model model))
-         (duet-diff--states (make-hash-table :test #'equal))
-         (objects (mapcar (lambda (file) (apply #'duet-diff-test--object file)) files))
-         (inhibit-message t))
-    (pcase-dolist (`(,name ,_ ,after ,binary) files)
-      (when (or after binary)
-        (make-directory (file-name-directory (expand-file-name name)) t)
-        (write-region (or after "\0") nil name nil 'quiet)))
-    (unwind-protect
-        (cl-letf (((symbol-function 'duet-connection-request)
-                   (lambda (_ method params &rest functions)
-                     (should (eq method 'getSessionSnapshots))
-                     (should (equal params '(:session_id "r")))
-                     (funcall (plist-get functions :success-fn)
-                              (list :snapshots (vconcat objects)))))
-                  ((symbol-function 'y-or-n-p) (lambda (_) t)))
-          (save-window-excursion
-            (duet-diff session)
-            (unwind-protect (funcall function)
-              (kill-buffer))))
-      (dolist (buffer (buffer-list))
-        (when (and (buffer-file-name buffer)
-                   (string-prefix-p root (buffer-file-name buffer)))
-          (with-current-buffer buffer (set-buffer-modified-p nil))
-          (kill-buffer buffer)))
-      (delete-directory root t))))
+  (duet-test-with-agent duet-diff-test-agent "theirs" folder
+    (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+    (pcase-dolist (`(,name ,before) files)
+      (when before (duet-diff-test-write name before)))
+    (save-window-excursion
+      (duet-diff (duet-diff-test-turn connection nil files))
+      (duet-test-wait-for (not duet-diff--loading))
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (duet-test-listening (funcall function))))))
+
+(defun duet-diff-test-turn (connection session files)
+  "Have an agent change FILES in a turn of SESSION, or of a new one; return that.
+FILES is a list of (NAME BEFORE AFTER BINARY) in the project of CONNECTION.  A
+file with AFTER nil is deleted, one with BINARY is written anew."
+  (let* ((root (duet-connection-root connection))
+         (turn (expand-file-name "../config/duet/turn/" root)))
+    (duet-diff-test-write
+     (expand-file-name "call" turn)
+     (concat "\"method\":\"session/update\",\"params\":"
+             (json-encode
+              `((sessionId . "s1")
+                (update (sessionUpdate . "tool_call") (toolCallId . "c1") (title . "Work")
+                        (kind . "edit") (status . "in_progress")
+                        (locations . ,(vconcat (mapcar (lambda (file)
+                                                         `((path . ,(expand-file-name (car file) root))))
+                                                       files))))))))
+    (duet-diff-test-write
+     (expand-file-name "work" turn)
+     (mapconcat (pcase-lambda (`(,name ,_ ,after ,binary))
+                  (let ((name (expand-file-name name root))
+                        (copy (make-temp-name (expand-file-name "after" turn))))
+                    (if (not (or after binary)) (format "rm '%s'\n" name)
+                      (duet-diff-test-write copy (or after "\0"))
+                      (format "mkdir -p '%s'\ncp '%s' '%s'\n"
+                              (file-name-directory name) copy name))))
+                files ""))
+    (if session
+        (duet-test-request connection 'continueSession
+                           (list :session_id (duet-session-leaf-id session) :query "more"))
+      (setq session (duet-test-launch connection "work")))
+    (duet-test-wait-for (and (equal (duet-get-string
+                                     (duet-test-request connection 'getSessionState
+                                                        (list :session_id (duet-session-leaf-id session)))
+                                     :session :status)
+                                    "completed")
+                             (eq (duet-session-state session) 'completed)))
+    session))
+
+(defun duet-diff-test-write (name text)
+  "Make TEXT the content of the file NAME."
+  (make-directory (file-name-directory (expand-file-name name)) t)
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region text nil name nil 'quiet)))
+
+(defun duet-diff-test-read (name)
+  "Return the content of the file NAME, byte for byte; nil if there is none."
+  (and (file-exists-p name)
+       (with-temp-buffer
+         (let ((coding-system-for-read 'utf-8-unix))
+           (insert-file-contents name))
+         (buffer-string))))
+
+(defun duet-diff-test-press (key command)
+  "Press KEY, which calls COMMAND, and wait until what it decides is stored."
+  (duet-test-press key command)
+  (duet-test-wait-for (not duet-diff--deciding)))
+
+(defun duet-diff-test-should-fail (regexp key command)
+  "Check that the server refuses what KEY, which calls COMMAND, decides.
+REGEXP matches what is said."
+  (let ((before (duet-diff-test--visible)))
+    (setq duet-test-said nil)
+    (duet-diff-test-press key command)
+    (should (duet-test-heard (concat "\\`Duet: .*" regexp)))
+    (should (equal (duet-diff-test--visible) before))))
 
 (defun duet-diff-test--visible ()
   "Return what of the buffer can be seen, with the marks."
@@ -156,101 +146,186 @@ The directory `default-directory' has them as they are after."
       (cl-incf position))
     text))
 
-(defmacro duet-diff-test-should-refuse (regexp form)
-  "Check that FORM is refused with words that REGEXP matches."
-  `(should (string-match-p ,regexp (cadr (should-error ,form :type 'user-error)))))
-
 (ert-deftest duet-diff-test-hunk-by-hunk ()
   "Each change is accepted or reverted in the file, in any order, and undone."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(2 . "") '(15 . "one\ntwo\nthree\n") '(29 . "end\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
-      (let ((text (lambda () (duet-hunk-file-text (expand-file-name "f.txt")))))
+      (let ((text (lambda () (duet-diff-test-read "f.txt"))))
         (should (string-match-p "0 of 3 reviewed" (duet-diff--header)))
         (should (looking-at "@@ -1,5"))
-        (call-interactively #'duet-diff-accept)
+        (duet-diff-test-press "a" #'duet-diff-accept)
         ;; Point goes on to what is left.
         (should (looking-at "@@ -12,7"))
         (should (equal (funcall text) after))
-        (call-interactively #'duet-diff-revert)
+        (duet-diff-test-press "k" #'duet-diff-revert)
         (should (equal (funcall text) (duet-diff-test--lines '(2 . "") '(29 . "end\n"))))
         (should (looking-at "@@ -2[0-9],"))
-        (call-interactively #'duet-diff-revert)
+        (duet-diff-test-press "k" #'duet-diff-revert)
         (should (equal (funcall text) (duet-diff-test--lines '(2 . ""))))
         (should (string-match-p "all reviewed" (duet-diff--header)))
+        (should (duet-test-heard "^All changes are reviewed$"))
         (should (string-match-p
                  "✓ accepted  @@ -1.*\n✗ reverted  @@ -12.*\n✗ reverted  @@ -2"
                  (duet-diff-test--visible)))
         (should-not (string-match-p "three" (duet-diff-test--visible)))
-        (duet-diff-test-should-refuse "reverted" (duet-diff-revert))
-        (duet-diff-test-should-refuse "reverted" (duet-diff-accept))
+        (duet-test-should-say "reverted" (duet-diff-revert))
+        (duet-test-should-say "reverted" (duet-diff-accept))
         ;; What was decided outlives another look.
         (duet-test-press "g" #'duet-diff-refresh)
+        (duet-test-wait-for (not duet-diff--loading))
         (should (string-match-p "all reviewed" (duet-diff--header)))
         (duet-test-go "@@ -12")
-        (call-interactively #'duet-diff-undo)
+        (duet-diff-test-press "u" #'duet-diff-undo)
         (should (equal (funcall text)
                        (duet-diff-test--lines '(2 . "") '(15 . "one\ntwo\nthree\n"))))
         ;; Where nothing is decided about what point is on, it is what was decided last.
-        (call-interactively #'duet-diff-undo)
+        (duet-diff-test-press "u" #'duet-diff-undo)
         (should (equal (funcall text) after))
         (should (looking-at "@@ -2[0-9],"))
-        (call-interactively #'duet-diff-undo)
+        (duet-diff-test-press "u" #'duet-diff-undo)
         (should (looking-at "@@ -1,"))
-        (duet-diff-test-should-refuse "is not decided" (duet-diff-undo))
+        (duet-test-should-say "is not decided" (duet-diff-undo))
         (should (equal (funcall text) after))
         (should (string-match-p "0 of 3 reviewed" (duet-diff--header)))
-        (call-interactively #'duet-diff-revert-file)
+        (duet-diff-test-press "K" #'duet-diff-revert-file)
         (should (equal (funcall text) before))
-        (duet-diff-test-should-refuse "reverted" (duet-diff-revert-file))
+        (duet-test-should-say "reverted" (duet-diff-revert-file))
+        (duet-test-should-say "reverted" (duet-diff-accept-file))
         (dolist (hunk '("@@ -1," "@@ -12" "@@ -26"))
           (duet-test-go hunk)
-          (call-interactively #'duet-diff-undo))
-        (should (equal (funcall text) after))))))
+          (duet-diff-test-press "u" #'duet-diff-undo))
+        (should (equal (funcall text) after))
+        ;; A file is accepted but for what is reverted, which is not what was decided last.
+        (duet-test-go "@@ -26")
+        (duet-diff-test-press "k" #'duet-diff-revert)
+        (duet-diff-test-press "A" #'duet-diff-accept-file)
+        (should (string-match-p "✓ accepted  @@ -1.*\n✓ accepted  @@ -12.*\n✗ reverted  @@ -2"
+                                (duet-diff-test--visible)))
+        (duet-test-go "@@ -1,")
+        (duet-diff-test-press "u" #'duet-diff-undo)
+        (duet-diff-test-press "u" #'duet-diff-undo)
+        (should (string-match-p "^@@ -1.*\n\\(.*\n\\)*@@ -12.*\n\\(.*\n\\)*✗ reverted  @@ -2"
+                                (duet-diff-test--visible)))))))
+
+(ert-deftest duet-diff-test-twice ()
+  "A key that is pressed again before the server answers decides nothing more."
+  (duet-diff-test-with-files `(("f.txt" ,(duet-diff-test--lines)
+                                ,(duet-diff-test--lines '(3 . "") '(20 . ""))))
+    (duet-test-press "a" #'duet-diff-accept)
+    (dolist (key '("a" "A" "k" "K"))
+      (duet-test-should-say "not stored yet" (call-interactively (key-binding key))))
+    ;; Point stays where the user moves it meanwhile.
+    (goto-char (point-max))
+    (duet-test-wait-for (not duet-diff--deciding))
+    (should (eobp))
+    (should (string-match-p "1 of 2 reviewed" (duet-diff--header)))))
+
+(ert-deftest duet-diff-test-other-client ()
+  "A decision of another client is shown at once, also after a lost connection."
+  (duet-diff-test-with-files `(("f.txt" ,(duet-diff-test--lines)
+                                ,(duet-diff-test--lines '(3 . "") '(20 . ""))))
+    (let* ((connection duet-connection)
+           (session duet-session)
+           (visiting (find-file-noselect "f.txt"))
+           (run duet-diff--run)
+           (file (expand-file-name "f.txt"))
+           (shown (lambda () (duet-diff-test--visible)))
+           (decide (lambda (server decision &rest hunk)
+                     (duet-test-request
+                      server 'session.decideChange
+                      `(:session_id ,run :path ,file :decision ,decision ,@hunk))))
+           ;; A second Emacs has connections of its own.
+           (duet-connections (make-hash-table :test #'equal))
+           (other (duet-connection-ensure default-directory)))
+      (unwind-protect
+          (let ((id (duet-hunk-id (cadr (duet-diff-file-hunks (car duet-diff--files))))))
+            (duet-model-add-observer #'duet-revert--observe)
+            (duet-test-wait-for (eq (duet-connection-state other) 'ready))
+            (funcall decide other "revert" :hunk id)
+            (duet-test-wait-for (string-match-p "^✗ reverted  @@ -17" (funcall shown)))
+            (should-not (string-match-p "^✗ reverted  @@ -1," (funcall shown)))
+            (duet-test-wait-for-text visiting "^line 20$")
+            (funcall decide other "accept")
+            (duet-test-wait-for (string-match-p "^✓ accepted  @@ -1,.*\n✗ reverted  @@ -17"
+                                                (funcall shown)))
+            (funcall decide other "reopen")
+            (duet-test-wait-for (string-match-p "0 of 2" (duet-diff--header)))
+            ;; What is decided here others have from the server.
+            (duet-diff-test-press "a" #'duet-diff-accept)
+            (should (equal (mapcar (lambda (hunk) (duet-get-string hunk :state))
+                                   (duet-get-objects
+                                    (car (duet-get-objects
+                                          (duet-test-request other 'getSessionSnapshots
+                                                             (list :session_id run))
+                                          :snapshots))
+                                    :hunks))
+                           '("accepted" "open")))
+            (should (equal (duet-test-log) ""))
+            ;; Where no event comes.
+            (let ((duet-restart-delays '(60)))
+              (duet-test-kill-server connection)
+              (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
+            ;; As if none had come before, too: then the server sends none again.
+            (setf (duet-model-seq (duet-connection-model connection)) nil)
+            (funcall decide other "revert" :hunk id)
+            (should-not (string-match-p "reverted" (funcall shown)))
+            (duet-connection-restart connection)
+            (duet-test-wait-for (string-match-p "^✓ accepted  @@ -1,.*\n✗ reverted  @@ -17"
+                                                (funcall shown)))
+            ;; An Emacs that has received no event has the same from the server.
+            (with-temp-buffer
+              (setq duet-connection other)
+              (duet-diff (duet-test-wait-for
+                          (duet-connection-session other (duet-session-id session)))))
+            (duet-test-look)
+            (should (eq duet-connection other))
+            (duet-test-wait-for-text (current-buffer) "^@@ -17")
+            (should (string-match-p "all reviewed" (duet-diff--header))))
+        (duet-test-end other)))))
 
 (ert-deftest duet-diff-test-twins ()
-  "Changes that look the same are told from each other, whatever is reverted before."
+  "Changes that look the same are kept apart, whatever is reverted before."
   (let* ((block (lambda (&optional five)
                   (format "1\n2\n3\n4\n%s6\n7\n8\n9\n" (or five "5\n"))))
          (five (funcall block "five\n"))
          (before (concat (funcall block) (funcall block) (funcall block) (funcall block)))
          (after (concat (funcall block "5\n5 and a\n5 and b\n") five (funcall block) five)))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
-      (let ((file (expand-file-name "f.txt")))
-        (should (= (length (duet-diff--items)) 3))
-        (duet-diff-revert)
-        (duet-diff-revert)
-        (should (equal (duet-hunk-file-text file)
-                       (concat (funcall block) (funcall block) (funcall block) five)))
-        (goto-char (point-min))
-        (duet-diff-next)
-        (duet-diff-undo)
-        (duet-diff-next)
-        (duet-diff-undo)
-        (should (equal (duet-hunk-file-text file) after))))))
+      (should (= (length (duet-diff--items)) 3))
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (should (equal (duet-diff-test-read "f.txt")
+                     (concat (funcall block) (funcall block) (funcall block) five)))
+      (goto-char (point-min))
+      (duet-diff-next)
+      (duet-diff-test-press "u" #'duet-diff-undo)
+      (duet-diff-next)
+      (duet-diff-test-press "u" #'duet-diff-undo)
+      (should (equal (duet-diff-test-read "f.txt") after)))))
 
 (ert-deftest duet-diff-test-asks ()
   "What changes a file on the disk asks before; with a no nothing happens."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(2 . "two\n") '(20 . "twenty\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
-      (let ((text (lambda () (duet-hunk-file-text (expand-file-name "f.txt"))))
+      (let ((text (lambda () (duet-diff-test-read "f.txt")))
             (asked '())
             (yes nil))
         (cl-letf (((symbol-function 'y-or-n-p)
                    (lambda (prompt) (push prompt asked) yes)))
-          (duet-test-press "k" #'duet-diff-revert)
-          (duet-test-press "K" #'duet-diff-revert-file)
+          (duet-diff-test-press "k" #'duet-diff-revert)
+          (duet-diff-test-press "K" #'duet-diff-revert-file)
           (should (equal (funcall text) after))
           (setq yes t)
-          (duet-test-press "k" #'duet-diff-revert)
+          (duet-diff-test-press "k" #'duet-diff-revert)
           (should-not (equal (funcall text) after))
           (setq yes nil)
-          (duet-test-press "u" #'duet-diff-undo)
+          (duet-diff-test-press "u" #'duet-diff-undo)
           (should-not (equal (funcall text) after))
           (setq yes t)
           ;; Point has gone on, and back.
-          (duet-test-press "u" #'duet-diff-undo)
+          (duet-diff-test-press "u" #'duet-diff-undo)
           (should (equal (funcall text) after))
           (should (= (length asked) 5))
           (should (cl-every (lambda (prompt) (string-match-p "f\\.txt.*\\? \\'" prompt)) asked)))
@@ -262,45 +337,43 @@ The directory `default-directory' has them as they are after."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(3 . "three\n") '(20 . "twenty\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
-      (let ((file (expand-file-name "f.txt"))
-            (edit (lambda (text)
-                    (write-region text nil "f.txt" nil 'quiet))))
-        ;; In the hunk itself.
-        (funcall edit (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n")))
-        (duet-test-go "@@ -1")
-        (duet-diff-test-should-refuse "f.txt: it has changed here since" (duet-diff-revert))
-        (duet-diff-test-should-refuse "changed here since" (duet-diff-revert-file))
-        (should (equal (duet-hunk-file-text file)
-                       (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n"))))
-        (should (string-match-p "0 of 2" (duet-diff--header)))
-        ;; Elsewhere.
-        (funcall edit (concat "new\nnew\n" after))
-        (duet-test-go "@@ -17")
-        (duet-diff-revert)
-        (should (equal (duet-hunk-file-text file)
-                       (concat "new\nnew\n" (duet-diff-test--lines '(3 . "three\n")))))
-        (delete-file file)
-        (duet-test-go "@@ -1")
-        (duet-diff-test-should-refuse "gone" (duet-diff-revert))))))
+      ;; In the hunk itself.
+      (duet-diff-test-write "f.txt" (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n")))
+      (duet-test-go "@@ -1")
+      (duet-diff-test-should-fail "f.txt was changed here since" "k" #'duet-diff-revert)
+      (should (looking-at "@@ -1"))
+      (duet-diff-test-should-fail "changed here since" "K" #'duet-diff-revert-file)
+      (should (equal (duet-diff-test-read "f.txt")
+                     (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n"))))
+      (should (string-match-p "0 of 2" (duet-diff--header)))
+      ;; Elsewhere.
+      (duet-diff-test-write "f.txt" (concat "new\nnew\n" after))
+      (duet-test-go "@@ -17")
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (should (equal (duet-diff-test-read "f.txt")
+                     (concat "new\nnew\n" (duet-diff-test--lines '(3 . "three\n")))))
+      (delete-file "f.txt")
+      (duet-test-go "@@ -1")
+      (duet-diff-test-should-fail "no longer exists" "k" #'duet-diff-revert))))
 
 (ert-deftest duet-diff-test-visited ()
   "A buffer that visits the file follows; one with unsaved changes is in the way."
   (duet-diff-test-with-files '(("f.txt" "a\r\nb\r\n" "a\r\nc\r\n"))
-    (let* ((file (expand-file-name "f.txt"))
-           (visiting (find-file-noselect file)))
+    (let ((visiting (find-file-noselect "f.txt"))
+          (duet-revert-buffers nil))
       (with-current-buffer visiting (insert "mine"))
-      (duet-diff-test-should-refuse "not saved" (duet-diff-revert))
+      (duet-test-should-say "not saved" (duet-diff-revert))
+      (duet-test-should-say "not saved" (duet-diff-revert-file))
       (with-current-buffer visiting
         (erase-buffer)
         (insert "a\nc\n")
         (set-buffer-modified-p nil))
-      (duet-diff-revert)
-      (should (equal (duet-hunk-file-text file) "a\r\nb\r\n"))
-      (with-current-buffer visiting
-        (should (equal (buffer-string) "a\nb\n"))
-        (should-not (buffer-modified-p)))
-      (duet-diff-undo)
-      (with-current-buffer visiting (should (equal (buffer-string) "a\nc\n")))
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (should (equal (duet-diff-test-read "f.txt") "a\r\nb\r\n"))
+      (duet-test-wait-for-text visiting "\\`a\nb\n\\'")
+      (should-not (buffer-modified-p visiting))
+      (duet-diff-test-press "u" #'duet-diff-undo)
+      (duet-test-wait-for-text visiting "\\`a\nc\n\\'")
       ;; RET goes to the line.
       (duet-test-go "+c")
       (save-window-excursion
@@ -316,81 +389,81 @@ Who looks at it stays in place; a buffer with changes is named."
   (duet-diff-test-with-files
       `(("f.txt" ,(duet-diff-test--lines)
          ,(duet-diff-test--lines '(2 . "") '(20 . "twenty\n"))))
-    (let* ((file (expand-file-name "f.txt"))
-           (after (duet-hunk-file-text file))
-           visiting)
-      (write-region (duet-diff-test--lines) nil file nil 'quiet)
-      (setq visiting (find-file-noselect file))
+    (let ((after (duet-diff-test-read "f.txt"))
+          visiting)
+      (duet-diff-test-write "f.txt" (duet-diff-test--lines))
+      (setq visiting (find-file-noselect "f.txt"))
       (with-current-buffer visiting
         (goto-char (point-min))
         (search-forward "line 12"))
       ;; An agent writes.
-      (write-region after nil (concat file "~") nil 'quiet)
-      (rename-file (concat file "~") file t)
-      (set-file-times file (time-add nil 5))
+      (duet-diff-test-write "f.txt~" after)
+      (rename-file "f.txt~" "f.txt" t)
+      (set-file-times "f.txt" (time-add nil 5))
       (should-not (verify-visited-file-modtime visiting))
       (duet-test-go "@@ -17")
-      (duet-diff-revert)
-      (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . ""))))
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (should (equal (duet-diff-test-read "f.txt") (duet-diff-test--lines '(2 . ""))))
+      (duet-test-wait-for (verify-visited-file-modtime visiting))
       (with-current-buffer visiting
         (should (equal (buffer-string) (duet-diff-test--lines '(2 . ""))))
         (should-not (buffer-modified-p))
-        (should (verify-visited-file-modtime))
         (should (looking-back "^line 12" (line-beginning-position))))
       ;; Behind the file again, and with changes.
       (with-current-buffer visiting
         (goto-char (point-max))
         (insert "mine\n")
         (rename-buffer "mine"))
-      (set-file-times file (time-add nil 10))
+      (set-file-times "f.txt" (time-add nil 10))
       (duet-test-go "@@ -17")
       (duet-test-should-say "in the buffer mine" (duet-diff-undo))
       (with-current-buffer visiting (should (string-suffix-p "mine\n" (buffer-string))))
-      (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . "")))))))
+      (should (equal (duet-diff-test-read "f.txt") (duet-diff-test--lines '(2 . "")))))))
 
 (ert-deftest duet-diff-test-new-deleted-binary ()
-  "New, deleted, empty and binary files are told of, and reverted if they can be."
-  (duet-diff-test-with-files '(("bin" nil nil t) ("d/new.txt" nil "n\n")
+  "New, deleted, empty and binary files are shown, and reverted if they can be."
+  (duet-diff-test-with-files '(("bin" "\0\0" nil t) ("d/new.txt" nil "n\n")
                                ("empty" nil "") ("gone.txt" "g\n" nil))
-    (let ((default-directory default-directory)
-          (text (duet-diff-test--visible)))
+    (let ((text (duet-diff-test--visible)))
       (should (string-match-p "^● bin  binary: " text))
       (should (string-match-p "^● d/new.txt  new file\n--- /dev/null\n\\+\\+\\+ b/d/new.txt\n@@" text))
       (should (string-match-p "^● empty  new file, empty\n" text))
       (should (string-match-p "^● gone.txt  deleted\n--- a/gone.txt\n\\+\\+\\+ /dev/null\n@@" text))
       (should (string-match-p "0 of 4" (duet-diff--header)))
       (duet-test-go "● bin")
-      (duet-diff-test-should-refuse "no copy of a binary" (duet-diff-revert))
-      (duet-diff-test-should-refuse "not sent" (duet-diff-ediff))
-      (duet-diff-accept)
+      (duet-diff-test-should-fail "is not kept" "k" #'duet-diff-revert)
+      (duet-test-should-say "not sent" (duet-diff-ediff))
+      (duet-diff-test-press "a" #'duet-diff-accept)
       ;; A file that the turn has made.
       (should (looking-at "@@"))
-      (write-region "mine" nil "d/new.txt" nil 'quiet)
-      (duet-diff-test-should-refuse "changed since" (duet-diff-revert))
-      (write-region "n\n" nil "d/new.txt" nil 'quiet)
+      (duet-diff-test-write "d/new.txt" "mine")
+      (duet-diff-test-should-fail "not as the session has left it" "k" #'duet-diff-revert)
+      (duet-diff-test-write "d/new.txt" "n\n")
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
         (duet-diff-revert)
         (should (file-exists-p "d/new.txt")))
-      (duet-diff-revert)
-      (should-not (file-exists-p "d/new.txt"))
+      (let ((visiting (find-file-noselect "d/new.txt")))
+        (duet-diff-test-press "k" #'duet-diff-revert)
+        (should-not (file-exists-p "d/new.txt"))
+        (should (buffer-live-p visiting)))
       (duet-test-go "+n")
-      (duet-diff-test-should-refuse "no such file" (duet-diff-visit))
-      (duet-diff-undo)
-      (should (equal (duet-hunk-file-text (expand-file-name "d/new.txt")) "n\n"))
+      (duet-test-should-say "no such file" (duet-diff-visit))
+      (duet-diff-test-press "u" #'duet-diff-undo)
+      (should (equal (duet-diff-test-read "d/new.txt") "n\n"))
       (duet-test-go "● empty")
-      (duet-diff-revert)
+      (duet-diff-test-press "k" #'duet-diff-revert)
       (should-not (file-exists-p "empty"))
       ;; One that it has deleted.
-      (write-region "other" nil "gone.txt" nil 'quiet)
+      (duet-diff-test-write "gone.txt" "other")
       (duet-test-go "-g")
-      (duet-diff-test-should-refuse "there again" (duet-diff-revert))
+      (duet-diff-test-should-fail "not as the session has left it" "k" #'duet-diff-revert)
       (delete-file "gone.txt")
-      (duet-diff-revert)
-      (should (equal (duet-hunk-file-text (expand-file-name "gone.txt")) "g\n")))))
+      (duet-diff-test-press "k" #'duet-diff-revert)
+      (should (equal (duet-diff-test-read "gone.txt") "g\n")))))
 
 (ert-deftest duet-diff-test-moving ()
   "The keys go from change to change and from file to file, and fold."
-  (duet-diff-test-with-files `(("a" "1\n" "2\n") ("bin" nil nil t)
+  (duet-diff-test-with-files `(("a" "1\n" "2\n") ("bin" "\0\0" nil t)
                                ("c" ,(duet-diff-test--lines)
                                 ,(duet-diff-test--lines '(3 . "") '(20 . ""))))
     (let ((at (lambda () (list (duet-diff--name (get-text-property (point) 'duet-diff-file))
@@ -417,7 +490,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should-not (string-match-p "-line 3" (duet-diff-test--visible)))
       (duet-test-press "TAB" #'duet-diff-toggle)
       (should (string-match-p "-line 3" (duet-diff-test--visible)))
-      (duet-test-press "A" #'duet-diff-accept-file)
+      (duet-diff-test-press "A" #'duet-diff-accept-file)
       (should (string-match-p "2 of 4" (duet-diff--header)))
       ;; Ends are said, and nothing moves.
       (duet-test-listening

@@ -7,22 +7,28 @@
 
 (require 'duet-test-lib)
 (require 'duet-diff)
+(require 'duet-diff-test)
 (require 'duet-diff-view)
 
 (ert-deftest duet-diff-turns-test-text ()
-  "The diff of two texts leads from one to the other and back, however they end."
-  (pcase-dolist (`(,before ,after)
-                 '(("a\nb\n" "a\nc\n") ("a\nb" "a\nc") (nil "a\n") ("a\n" nil) (nil "a")
-                   ("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12" "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nX")
-                   ("- a\n+ b\n" "-- a\n++ b\n@@ -1 +1 @@\n")))
-    (let ((hunks (duet-hunk-list (duet-diff-turns-text before after))))
-      (should hunks)
-      (should (cl-every #'duet-hunk-whole hunks))
-      (with-temp-buffer
-        (insert (or after ""))
-        (dolist (hunk (reverse hunks))
-          (should (duet-hunk-swap hunk (duet-hunk-line hunk))))
-        (should (equal (buffer-string) (or before "")))))))
+  "The diff of two texts is as diff makes it, however they end.
+Its hunks have the lines where they are in the new file."
+  (pcase-dolist
+      (`(,before ,after ,diff . ,lines)
+       '(("a\nb\n" "a\nc\n" "@@ -1,2 +1,2 @@\n a\n-b\n+c\n" 1)
+         ("a\nb" "a\nc" "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n" 1)
+         (nil "a\n" "@@ -0,0 +1,1 @@\n+a\n" 1)
+         ("a\n" nil "@@ -1,1 +0,0 @@\n-a\n" 1)
+         (nil "a" "@@ -0,0 +1,1 @@\n+a\n\\ No newline at end of file\n" 1)
+         ("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12" "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\nX"
+          "@@ -1,3 +1,4 @@\n+0\n 1\n 2\n 3\n@@ -9,4 +10,4 @@\n 9\n 10\n 11\n-12\n\\ No newline at end of file\n+X\n\\ No newline at end of file\n"
+          1 10)
+         ("- a\n+ b\n" "-- a\n++ b\n@@ -1 +1 @@\n"
+          "@@ -1,2 +1,3 @@\n-- a\n-+ b\n+-- a\n+++ b\n+@@ -1 +1 @@\n" 1)))
+    (should (equal (duet-diff-turns-text before after) diff))
+    (let ((hunks (duet-hunk-list diff)))
+      (should (equal (mapcar #'duet-hunk-line hunks) lines))
+      (should (equal (mapconcat #'duet-hunk-text hunks "") diff)))))
 
 (ert-deftest duet-diff-turns-test-join ()
   "A file is as before the first turn and after the last; what was taken back is none."
@@ -37,6 +43,86 @@
       ;; One that a single turn has changed is as that turn has it.
       (should (equal (plist-get (nth 1 all) :diff) "of one turn"))
       (should (duet-get (nth 2 all) :binary)))))
+
+(defmacro duet-diff-turns-test-with (&rest body)
+  "Run BODY in what two turns have changed: one.txt the first, two.txt both.
+`lines' is bound to a function that returns the text of two.txt: its lines,
+with changes."
+  (declare (indent 0) (debug (body)))
+  `(let ((lines #'duet-diff-test--lines))
+     (duet-diff-test-with-files
+         `(("one.txt" ,(funcall lines) ,(funcall lines '(3 . "three\n") '(20 . "twenty\n")))
+           ("two.txt" ,(funcall lines) ,(funcall lines '(3 . "three\n"))))
+       (duet-diff-test-turn duet-connection duet-session
+                            `(("two.txt" nil ,(funcall lines '(3 . "three\n") '(20 . "twenty\n")))))
+       (duet-test-press "=" #'duet-diff-all)
+       (duet-test-wait-for (not duet-diff--loading))
+       ,@body)))
+
+(defun duet-diff-turns-test--states (path)
+  "Return what each turn has as the state of PATH, the first turn first."
+  (mapcar (lambda (run)
+            (cl-loop for file in (duet-get-objects
+                                  (duet-test-request duet-connection 'getSessionSnapshots
+                                                     (list :session_id (duet-run-id run)))
+                                  :snapshots)
+                     when (string-suffix-p path (duet-get-string file :file_path))
+                     return (duet-get-string file :state)))
+          (reverse (duet-session-runs duet-session))))
+
+(ert-deftest duet-diff-turns-test-decide ()
+  "A decision on a file that several turns have changed goes to all of them."
+  (duet-diff-turns-test-with
+    ;; The turns have to agree.
+    (duet-test-request duet-connection 'session.decideChange
+                       (list :session_id (duet-run-id (cadr (duet-session-runs duet-session)))
+                             :path (expand-file-name "two.txt") :decision "accept"))
+    (duet-test-press "g" #'duet-diff-refresh)
+    (duet-test-wait-for (not duet-diff--loading))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("accepted" "open")))
+    (should (string-match-p "0 of 4 reviewed" (duet-diff--header)))
+    ;; One turn alone has changed this file.
+    (duet-test-go "● one.txt")
+    (duet-diff-test-press "k" #'duet-diff-revert)
+    (should (equal (duet-diff-test-read "one.txt") (funcall lines '(20 . "twenty\n"))))
+    (duet-diff-test-press "a" #'duet-diff-accept)
+    (should (string-match-p "2 of 4 reviewed" (duet-diff--header)))
+    (dolist (key '("a" "k"))
+      (duet-test-should-say "two.txt: several turns have changed it; A, K and u decide about all"
+        (call-interactively (key-binding key))))
+    (duet-diff-test-press "A" #'duet-diff-accept-file)
+    (should (equal (duet-diff-turns-test--states "two.txt") '("accepted" "accepted")))
+    (should (string-match-p "all reviewed" (duet-diff--header)))
+    (duet-test-go "● two.txt")
+    (duet-diff-test-press "K" #'duet-diff-revert-file)
+    (should (equal (duet-diff-test-read "two.txt") (funcall lines)))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("reverted" "reverted")))
+    (should (string-match-p "^● two.txt  .*\n.*\n.*\n✗ reverted  @@ -1,.*\n✗ reverted  @@ -17"
+                            (duet-diff-test--visible)))
+    (duet-test-should-say "All of it is reverted" (duet-diff-accept-file))
+    (duet-diff-test-press "u" #'duet-diff-undo)
+    (should (equal (duet-diff-test-read "two.txt")
+                   (funcall lines '(3 . "three\n") '(20 . "twenty\n"))))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("open" "open")))
+    (should (string-match-p "2 of 4 reviewed" (duet-diff--header)))))
+
+(ert-deftest duet-diff-turns-test-refused ()
+  "If one of several turns cannot be reverted, a message says which were; u undoes that."
+  (duet-diff-turns-test-with
+    (duet-diff-test-write "two.txt" (funcall lines '(3 . "mine\n") '(20 . "twenty\n")))
+    (duet-test-go "● two.txt")
+    (duet-diff-test-press "K" #'duet-diff-revert-file)
+    (should (duet-test-heard
+             "^Duet: Reverted 1 of the 2 turns that changed two.txt, the last first; the rest is as it was: .*/two.txt was changed here since"))
+    (should (equal (duet-diff-test-read "two.txt") (funcall lines '(3 . "mine\n"))))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("open" "reverted")))
+    ;; The turns do not agree.
+    (should (string-match-p "0 of 4 reviewed" (duet-diff--header)))
+    (duet-test-go "● two.txt")
+    (duet-diff-test-press "u" #'duet-diff-undo)
+    (should (equal (duet-diff-test-read "two.txt")
+                   (funcall lines '(3 . "mine\n") '(20 . "twenty\n"))))
+    (should (equal (duet-diff-turns-test--states "two.txt") '("open" "open")))))
 
 (ert-deftest duet-diff-turns-test-show ()
   "One key shows what all turns of a session have changed, and the last turn again."

@@ -205,7 +205,7 @@
         (search-forward "+Turn 2")
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (duet-test-press "k" #'duet-diff-revert))
-        (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
+        (duet-test-wait-for (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
 
 (defun duet-remote-test-server (connection)
   "Return the process id of the server of CONNECTION on the other machine."

@@ -19,11 +19,34 @@ def reviews_changes(home, emacs):
     terminal.see(r"^Delete demo\.txt, which this turn has made\? \(y or n\)")
     terminal.press("y")
     wait_for(lambda: home.read("demo.txt") is None, "the change to be taken back", screen=terminal.screen)
+    terminal.see(r"^✗ reverted")
     terminal.press("u")
     terminal.see(r"^Put this change into demo\.txt again, on the disk\? \(y or n\)")
     terminal.press("y")
     wait_for(lambda: home.read("demo.txt") == "Turn 1: hello\n", "the change to be there again",
              screen=terminal.screen)
+
+
+@scenario
+def shares_decisions_with_a_shell(home, emacs):
+    """A decision made in a shell is shown at once, and the shell lists one made in Emacs."""
+    terminal = start(home, emacs)
+    ask(terminal, "hello")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("j", "a")
+    terminal.see(r"^ ● completed")
+    terminal.press("=")
+    terminal.see(r"^ 0 of 1 reviewed")
+    home.run("duet-rpc", "changes", "--accept", "demo.txt")
+    terminal.see(r"^✓ accepted  @@")
+    home.run("duet-rpc", "changes", "--revert", "demo.txt")
+    terminal.see(r"^✗ reverted  @@")
+    terminal.press("u")
+    terminal.see(r"^Put this change into demo\.txt again, on the disk\? \(y or n\)")
+    terminal.press("y")
+    terminal.see(r"^Put back into demo\.txt$")
+    expect("open" in home.run("duet-rpc", "changes"), "the shell lists another state", terminal)
+    expect(home.read("demo.txt") == "Turn 1: hello\n", "the change is not in the file again", terminal)
 
 
 @scenario
@@ -47,7 +70,9 @@ def reverts_one_of_two(home, emacs):
     terminal.press("a")
     terminal.see(r"^ 1 of 2 reviewed")
     terminal.see_no(r"^\+LINE TWO$")
-    terminal.press("p", "u", "k")
+    terminal.press("p", "u")
+    terminal.see(r"^ 0 of 2 reviewed")
+    terminal.press("k")
     terminal.see(r"^Take this change back, in demo\.txt on the disk\? \(y or n\)")
     expect("LINE TWO" in home.read("demo.txt"), "a change was taken back before the answer", terminal)
     terminal.press("y")
