@@ -28,7 +28,7 @@
 ;;; Hunks
 
 (cl-defstruct (duet-hunk (:copier nil))
-  "One change of a file."
+  "One change of a file: lines, or its mode."
   (text nil :documentation "Its text in the diff, with its header.")
   (line 1 :documentation "The number of its first line in the new file.")
   (shift 0 :documentation "By how many lines the file is longer once it is reverted.")
@@ -80,7 +80,7 @@
 (cl-defstruct (duet-diff-turn (:copier nil))
   "A turn that has changed a file."
   (run nil :documentation "The id of its run.")
-  (states nil :documentation "A list of (ID . STATE) for the server's hunks, in order.
+  (states nil :documentation "A list of (ID . STATE) for the mode and the hunks, in order.
 If the server gives none, one with the ID nil for the whole file."))
 
 (cl-defstruct (duet-diff-file (:copier nil))
@@ -132,7 +132,12 @@ If the server gives none, one with the ID nil for the whole file."))
                 :cut (or (duet-diff--cut-p diff)
                          (duet-diff--cut-p (funcall text :before))
                          (duet-diff--cut-p (funcall text :after))))))
-    (setf (duet-diff-file-hunks file) (and (not binary) (duet-hunk-list diff))
+    (setf (duet-diff-file-hunks file)
+          (nconc (when-let ((mode (plist-get object :mode)))
+                   (list (make-duet-hunk :text (format "mode %s → %s\n"
+                                                       (duet-get-string mode :old)
+                                                       (duet-get-string mode :new)))))
+                 (and (not binary) (duet-hunk-list diff)))
           (duet-diff-file-turns file)
           (mapcar #'duet-diff--turn (or (plist-get object :turns) (list object))))
     (unless (cdr (duet-diff-file-turns file))
@@ -151,7 +156,8 @@ If the server gives none, one with the ID nil for the whole file."))
     (make-duet-diff-turn
      :run (duet-get-string object :session_id)
      :states (or (mapcar (lambda (hunk) (cons (duet-get-string hunk :id) (funcall state hunk)))
-                         (duet-get-objects object :hunks))
+                         (append (when-let ((mode (plist-get object :mode))) (list mode))
+                                 (duet-get-objects object :hunks)))
                  (list (cons nil (funcall state object)))))))
 
 (defun duet-diff--settle (file)

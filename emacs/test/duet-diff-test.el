@@ -70,7 +70,8 @@ directory `default-directory' has them as they are after."
 (defun duet-diff-test-turn (connection session files)
   "Have an agent change FILES in a turn of SESSION, or of a new one; return that.
 FILES is a list of (NAME BEFORE AFTER BINARY) in the project of CONNECTION.  A
-file with AFTER nil is deleted, one with BINARY is written anew."
+file with AFTER nil is deleted, one with BINARY is written anew.  BINARY may
+be `executable': then a command of the agent makes the file that."
   (let* ((root (duet-connection-root connection))
          (turn (expand-file-name "../config/duet/turn/" root)))
     (duet-diff-test-write
@@ -79,7 +80,8 @@ file with AFTER nil is deleted, one with BINARY is written anew."
              (json-encode
               `((sessionId . "s1")
                 (update (sessionUpdate . "tool_call") (toolCallId . "c1") (title . "Work")
-                        (kind . "edit") (status . "in_progress")
+                        (kind . ,(if (cl-find 'executable files :key #'cadddr) "execute" "edit"))
+                        (status . "in_progress")
                         (locations . ,(vconcat (mapcar (lambda (file)
                                                          `((path . ,(expand-file-name (car file) root))))
                                                        files))))))))
@@ -88,10 +90,13 @@ file with AFTER nil is deleted, one with BINARY is written anew."
      (mapconcat (pcase-lambda (`(,name ,_ ,after ,binary))
                   (let ((name (expand-file-name name root))
                         (copy (make-temp-name (expand-file-name "after" turn))))
-                    (if (not (or after binary)) (format "rm '%s'\n" name)
+                    (cond
+                     ((eq binary 'executable) (format "chmod 755 '%s'\n" name))
+                     ((not (or after binary)) (format "rm '%s'\n" name))
+                     (t
                       (duet-diff-test-write copy (or after "\0"))
                       (format "mkdir -p '%s'\ncp '%s' '%s'\n"
-                              (file-name-directory name) copy name))))
+                              (file-name-directory name) copy name)))))
                 files ""))
     (if session
         (duet-test-request connection 'continueSession
@@ -207,6 +212,29 @@ REGEXP matches what is said."
         (duet-diff-test-press "u" #'duet-diff-undo)
         (should (string-match-p "^@@ -1.*\n\\(.*\n\\)*@@ -12.*\n\\(.*\n\\)*✗ reverted  @@ -2"
                                 (duet-diff-test--visible)))))))
+
+(ert-deftest duet-diff-test-mode ()
+  "The executable bit is a change that is decided about."
+  (skip-unless (executable-find "git"))
+  (duet-test-with-agent duet-diff-test-agent "theirs" folder
+    (write-region "\n[checkpoints]\nenabled = true\n" nil
+                  (expand-file-name "config.toml" folder) t 'quiet)
+    (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+    (let ((script (expand-file-name "script" (duet-connection-root connection))))
+      (duet-diff-test-write script "run\n")
+      (set-file-modes script #o644)
+      (save-window-excursion
+        (duet-diff (duet-diff-test-turn connection nil '(("script" nil nil executable))))
+        (duet-test-wait-for (not duet-diff--loading))
+        (should (string-match-p "^● script  modified\n--- a/script\n\\+\\+\\+ b/script\nmode 100644 → 100755\n"
+                                (duet-diff-test--visible)))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (duet-diff-test-press "k" #'duet-diff-revert))
+        (should (equal (file-modes script) #o644))
+        (should (string-match-p "✗ reverted  mode 100644" (duet-diff-test--visible)))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (duet-diff-test-press "u" #'duet-diff-undo))
+        (should (equal (file-modes script) #o755))))))
 
 (ert-deftest duet-diff-test-twice ()
   "A key that is pressed again before the server answers decides nothing more."
