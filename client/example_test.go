@@ -56,7 +56,7 @@ func Example() {
 	err = c.Call(ctx, "echo", map[string]string{"name": "Ada"}, &got)
 	fmt.Println(got.Name, err)
 
-	err = c.Call(ctx, "fail", nil, nil, client.WithTimeout(5*time.Second))
+	err = c.Call(ctx, "fail", nil, nil, client.WithTimeout(time.Minute))
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		fmt.Println(e.Code, e.Message)
 	}

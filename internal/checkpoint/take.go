@@ -33,17 +33,18 @@ func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
 
 // TakeBefore is Take while others begin to change files: what they change after start.Begin is
 // recorded as the newest checkpoint has it. Then the user's change of the same file since that
-// checkpoint, or the deletion of a file beside a new one, is not recorded either.
+// checkpoint, or the deletion of a file beside a new one, is not recorded either. If another Take
+// is not finished, the newest checkpoint is that, and may have some of the changes.
 func (s *Store) TakeBefore(ctx context.Context, message string, start *Start) (Checkpoint, error) {
 	defer start.allow()
+	if len(named(s.dir, "index-")) > 0 {
+		start.allow()
+	}
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return Checkpoint{}, err
 	}
 	defer unlock()
-	if len(named(s.dir, "index-")) > 0 {
-		start.allow()
-	}
 	s.removeTemporaries()
 	if err := s.configure(); err != nil {
 		return Checkpoint{}, err
