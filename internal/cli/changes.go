@@ -23,8 +23,8 @@ import (
 const changesHelp = `List the files that a session has changed, the last session if you name none.
 
 --patch shows each change that is not decided and asks whether to keep it, as
-git add --patch does. --accept and --revert decide about whole files. A file that was
-changed since is left alone.
+git add --patch does: hunks, and a changed executable bit. --accept and --revert decide
+about whole files. A file that was changed since is left alone.
 
 Those that an agent's editing tools change are known, and those that its commands
 change as well, unless [checkpoints] is disabled in your configuration.
