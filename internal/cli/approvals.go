@@ -494,13 +494,7 @@ func newQuestion(s *settings) *cobra.Command {
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Message = args[0]
-			return wait(cmd, s, "askUser", p, func(answer json.RawMessage) error {
-				var r struct {
-					Response string `json:"response"`
-				}
-				if err := json.Unmarshal(answer, &r); err != nil {
-					return err
-				}
+			return wait(cmd, s, "askUser", p, func(r protocol.AskUserResult) error {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), r.Response)
 				return err
 			})
@@ -537,13 +531,7 @@ func newPermission(s *settings) *cobra.Command {
 			if p.CWD, err = os.Getwd(); err != nil {
 				return err
 			}
-			return wait(cmd, s, "requestPermission", p, func(answer json.RawMessage) error {
-				var r struct {
-					UpdatedInput json.RawMessage `json:"updated_input"`
-				}
-				if err := json.Unmarshal(answer, &r); err != nil {
-					return err
-				}
+			return wait(cmd, s, "requestPermission", p, func(r protocol.RequestPermissionResult) error {
 				if len(r.UpdatedInput) == 0 {
 					r.UpdatedInput = p.Input
 				}
@@ -557,7 +545,7 @@ func newPermission(s *settings) *cobra.Command {
 }
 
 // wait asks the question and waits for the answer, without a timeout.
-func wait(cmd *cobra.Command, s *settings, method string, params any, print func(json.RawMessage) error) error {
+func wait[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		var answer json.RawMessage
 		err := c.Call(ctx, method, params, &answer, client.WithTimeout(0))
@@ -572,6 +560,10 @@ func wait(cmd *cobra.Command, s *settings, method string, params any, print func
 		if s.JSON {
 			return term.Raw(cmd.OutOrStdout(), answer)
 		}
-		return print(answer)
+		var r R
+		if err := json.Unmarshal(answer, &r); err != nil {
+			return err
+		}
+		return print(r)
 	})
 }

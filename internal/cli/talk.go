@@ -431,10 +431,7 @@ func (p pairs) print() error {
 // change changes settings of the conversation.
 func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
 	params.SessionID = t.talk.Session.ID
-	r, _, err := hubclient.Call[struct {
-		Live    bool
-		Session protocol.Session
-	}](ctx, c, "session.set", params)
+	r, _, err := hubclient.Call[protocol.SetSessionResult](ctx, c, "session.set", params)
 	if err != nil {
 		return err
 	}
