@@ -171,14 +171,10 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(hubc
 
 // answerFlags adds the flags for answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string) {
-	scopeFlag(cmd, d)
+	oneOf(cmd, (*string)(&d.Scope), "scope", "how long the answer holds", domain.Scopes()...)
 	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: the pattern of the rule, instead of the one that approvals show prints")
 	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
 	cmd.Flags().BoolVar(&d.Tell, "tell", false, "send the agent the reason, with its next prompt if it accepts none with the answer")
-}
-
-func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
-	oneOf(cmd, (*string)(&d.Scope), "scope", "how long the answer holds", domain.Scopes()...)
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
@@ -413,9 +409,6 @@ func (f *decisionFlags) Write() error {
 	}
 	return os.WriteFile(f.file, []byte(text), 0o666) // the umask applies, as it does to a shell redirection
 }
-
-// Again returns a prompt that asks for another answer after one that does not fit.
-func (f *decisionFlags) Again(why error) string { return f.schema.Again(why) }
 
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{

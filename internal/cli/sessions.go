@@ -123,35 +123,35 @@ func newPick(s *settings) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, err := pickConversation(ctx, c)
+				task, err := pickConversation(ctx, c)
 				switch {
 				case err != nil:
 					return err
-				case session.ID == "":
+				case task == "":
 					return errors.New("nothing was chosen")
 				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(session.TaskID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(task))
 				return err
 			})
 		},
 	}
 }
 
-// pickConversation lets the user choose a conversation on the terminal, and returns its last
-// session; the zero value if they chose none.
-func pickConversation(ctx context.Context, c *client.Client) (last protocol.Session, err error) {
+// pickConversation lets the user choose a conversation on the terminal, and returns the id of its
+// last task; "" if they chose none.
+func pickConversation(ctx context.Context, c *client.Client) (task string, err error) {
 	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
 	if err != nil {
-		return last, err
+		return "", err
 	}
 	if len(list.Sessions) == 0 {
-		return last, errors.New("there is no conversation yet; `duet-rpc` begins one")
+		return "", errors.New("there is no conversation yet; `duet-rpc` begins one")
 	}
 	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
 	if n < 0 || err != nil {
-		return last, err
+		return "", err
 	}
-	return list.Sessions[n], nil
+	return list.Sessions[n].TaskID, nil
 }
 
 // offeredLines returns a line for each conversation, in columns.
