@@ -181,7 +181,7 @@ func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
-		Plan: a.Plan, Details: a.Details, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
+		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Thread.CWD)), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,
 	}
@@ -203,11 +203,6 @@ func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
 		Status: protocol.FunctionCallStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Comment},
 	}
 	return r
-}
-
-// rulesOf is what a rule of an approval would hold for.
-func rulesOf(a domain.Approval, cwd string) protocol.RulePreviews {
-	return protocol.RulePreviewsOf(approval.RulePreview(a, cwd))
 }
 
 // approvedOrNil is nil while the approval is pending.

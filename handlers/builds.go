@@ -54,7 +54,7 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (protocol.Bu
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return protocol.BuildResult{}, buildFailedError(failed.Error(), failureOf(failed))
+		return protocol.BuildResult{}, server.NewError(codeBuildFailed, "Build failed: "+failed.Error(), failureOf(failed))
 	case err != nil:
 		return protocol.BuildResult{}, err
 	}

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -109,13 +110,7 @@ func eventsOf(entries []query.Entry) []*protocol.ConversationEvent {
 
 // toolName is never empty: old clients show nothing else of a tool call.
 func toolName(i domain.Item) string {
-	switch {
-	case i.Tool != "":
-		return i.Tool
-	case i.Title != "":
-		return i.Title
-	}
-	return i.ToolKind
+	return cmp.Or(i.Tool, i.Title, i.ToolKind)
 }
 
 // conversationPage is the page of events that was asked for, of total, as far as
@@ -235,14 +230,11 @@ func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol
 	hunksLeft := most / 4
 	for _, f := range files {
 		one := &protocol.Snapshot{
-			SessionID: s.SessionID, FilePath: f.Path, Renamed: f.RenamedFrom, Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
+			SessionID: s.SessionID, FilePath: f.Path, Renamed: f.RenamedFrom, Content: protocol.Value(f.Before), Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
 			Diff: f.Diff, Hunks: hunksOf(f), Mode: modeOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
 		if f.Binary {
 			one.Diff = "Binary file " + f.Path + " differs\n"
-		}
-		if f.Before != nil {
-			one.Content = *f.Before
 		}
 		if size := encodedSize(one.Hunks); size <= hunksLeft {
 			hunksLeft -= size

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -21,6 +22,9 @@ type family struct {
 type wireCode struct {
 	code int64
 	kind string // data.kind
+	// message is what the specification, AIWG or the boundaries' own table calls the code. A
+	// clarification follows it.
+	message string
 }
 
 // Codes of AIWG, and ours.
@@ -35,32 +39,31 @@ const (
 
 // everywhere is what means the same in each family.
 var everywhere = map[string]wireCode{
-	domain.KindBudget:       {codeBudget, "budget_reached"},
-	domain.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
-	domain.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
+	domain.KindBudget:     {codeBudget, "budget_reached", ""},
+	domain.KindNotTrusted: {codeNotTrusted, "not_trusted", ""},
 }
 
 // The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
 // different things, so a code is looked up in the family of the method.
 var (
 	taskFamily = family{codes: map[string]wireCode{
-		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found"},
-		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable"},
-		domain.KindQueueFull:      {codeQueueFull, "queue_full"},
-		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable"},
+		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found", "Task not found: "},
+		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable", "Task not cancellable: "},
+		domain.KindQueueFull:      {codeQueueFull, "queue_full", "Queue full: "},
+		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable", "Subsystem unavailable: "},
 	}, params: map[string]string{"working_dir": "cwd"}}
 	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
 	sessionFamily = family{
 		codes: map[string]wireCode{
-			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found"},
-			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running"},
+			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
+			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running", "Internal error: "},
 
-			domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions"},
+			domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions", "Overloaded: "},
 		},
 		params: map[string]string{"prompt": "query"},
 	}
 	executorFamily = family{codes: map[string]wireCode{
-		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found"},
+		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
@@ -77,13 +80,13 @@ const (
 // boundaryFamily is the family of what programs ask of each other and of people: askUser,
 // requestPermission, sendTask and their kin.
 var boundaryFamily = family{codes: map[string]wireCode{
-	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied"},
-	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled"},
-	domain.KindPreviewLoad:      {codePreviewLoad, "preview_load_failed"},
-	domain.KindNavigation:       {codeNavigation, "navigation_failed"},
-	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error"},
-	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow"},
-	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found"},
+	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied", "Permission denied: "},
+	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled", "Task cancelled: "},
+	domain.KindPreviewLoad:      {codePreviewLoad, "preview_load_failed", "Preview load failed: "},
+	domain.KindNavigation:       {codeNavigation, "navigation_failed", "Navigation failed: "},
+	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error", "MCP server error: "},
+	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow", "Context overflow: "},
+	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 }, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}}
 
 type errorData struct {
@@ -129,9 +132,9 @@ func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 		code, known = everywhere[e.Kind]
 	}
 	if !known {
-		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
+		code = wireCode{jsonrpc2.CodeInternalError, e.Kind, cmp.Or(boundaryFamily.codes[e.Kind].message, "Internal error: ")}
 	}
-	return server.NewError(code.code, canonical(code)+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
+	return server.NewError(code.code, code.message+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
@@ -152,52 +155,8 @@ func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: "+e.Message, p)
 }
 
-// canonical is the message that the specification, AIWG or the boundaries' own table
-// gives a code; a clarification follows it.
-func canonical(code wireCode) string {
-	switch code.kind {
-	case "permission_denied":
-		return "Permission denied: "
-	case "task_cancelled":
-		return "Task cancelled: "
-	case "preview_load_failed":
-		return "Preview load failed: "
-	case "navigation_failed":
-		return "Navigation failed: "
-	case "mcp_server_error":
-		return "MCP server error: "
-	case "context_overflow":
-		return "Context overflow: "
-	}
-	switch code.code {
-	case codeTaskNotFound:
-		return "Task not found: "
-	case codeTaskNotCancellable:
-		return "Task not cancellable: "
-	case codeQueueFull:
-		return "Queue full: "
-	case codeUnavailable:
-		return "Subsystem unavailable: "
-	case server.CodeOverloaded:
-		return "Overloaded: "
-	case jsonrpc2.CodeInternalError:
-		return "Internal error: "
-	}
-	return ""
-}
-
 // codeGateFailed is the code of work whose gates still fail, as application boundaries have it.
 const codeGateFailed = -32002
 
-// gateFailedError is the error of work whose gates still fail; data says which.
-func gateFailedError(message string, data any) *jsonrpc2.Error {
-	return server.NewError(codeGateFailed, "Gate failed: "+message, data)
-}
-
 // codeBuildFailed is the code of a build that has failed, as application boundaries have it.
 const codeBuildFailed = -32001
-
-// buildFailedError is the error of a build that has failed; data has its diagnostics.
-func buildFailedError(message string, data any) *jsonrpc2.Error {
-	return server.NewError(codeBuildFailed, "Build failed: "+message, data)
-}

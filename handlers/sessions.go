@@ -461,17 +461,10 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
-	spec.Gates = gateSpec(p.Gated)
+	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
-	if p.TimeoutMS != nil {
-		spec.Timeout = milliseconds(*p.TimeoutMS)
-	}
-	timeout := p.SkipTimeout
-	if timeout == nil {
-		timeout = p.SkipTimeoutMillis
-	}
-	if p.SkipPermissions && timeout != nil && *timeout > 0 {
-		until := now.Add(milliseconds(*timeout))
+	if timeout := protocol.Value(cmp.Or(p.SkipTimeout, p.SkipTimeoutMillis)); p.SkipPermissions && timeout > 0 {
+		until := now.Add(milliseconds(timeout))
 		spec.Settings.SkipPermissionsUntil = &until
 	}
 	return spec
@@ -530,11 +523,7 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)
 	}
-	query := ""
-	if p.Query != nil {
-		query = *p.Query
-	}
-	prompt, _ := promptWith(p.PromptContent, query) // it was checked
+	prompt, _ := promptWith(p.PromptContent, protocol.Value(p.Query)) // it was checked
 	spec.Prompt, spec.Content = prompt.text, prompt.content
 	if mayBeSteered(p) && len(prompt.content) == 0 {
 		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {

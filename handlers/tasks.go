@@ -57,9 +57,7 @@ func checkSubmit(p protocol.SubmitTaskParams) error {
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskParams) (protocol.SubmitTaskResult, error) {
 	prompt, _ := promptWith(p.PromptContent, p.Prompt) // it was checked
 	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: gateSpec(p.Gated)}
-	if p.Priority != nil {
-		spec.Priority = *p.Priority
-	}
+	spec.Priority = protocol.Value(p.Priority)
 	if p.Budget != nil {
 		spec.Settings.Budget = budgetOf(*p.Budget)
 	}
@@ -183,10 +181,7 @@ func taskOf(s domain.Session, output string) *protocol.Task {
 
 // titleOf is the run's title, else its thread's.
 func titleOf(s domain.Session) string {
-	if s.Title != "" {
-		return s.Title
-	}
-	return s.Thread.Title
+	return cmp.Or(s.Title, s.Thread.Title)
 }
 
 // metadataOf is an object, with the source that AIWG gives to
@@ -284,7 +279,7 @@ func gateFailed(s domain.Session, r protocol.SendTaskResult, l domain.GateLoop) 
 		names = append(names, one.Gate)
 	}
 	f.Gate, f.Findings = f.Gates[0].Gate, f.Gates[0].Findings
-	return gateFailedError(strings.Join(names, ", ")+": "+l.Reason, f)
+	return server.NewError(codeGateFailed, "Gate failed: "+strings.Join(names, ", ")+": "+l.Reason, f)
 }
 
 // A taskNews reports the progress of a task to the client that sent it.

@@ -55,7 +55,7 @@ func TestTakeLeavesTheRepositoryAsItIs(t *testing.T) {
 	before := w.usersView() // git status writes no index that is locked
 
 	first := w.take()
-	assert.Equal(t, files(t, w.dir), w.recorded(first))
+	assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(first))
 	w.write(map[string]string{"a": "2"})
 	second := w.take()
 	_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
@@ -222,7 +222,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, "1", files(t, w.dir)["a"])
+	assert.Equal(t, "1", testkit.ReadFiles(t, w.dir)["a"])
 	_, err = w.Prune(t.Context(), func(checkpoint.Checkpoint) bool { return false })
 	require.NoError(t, err)
 	assert.Empty(t, ran())
@@ -283,7 +283,7 @@ func TestBytesAreRecordedAsTheyAre(t *testing.T) {
 			w.write(map[string]string{"crlf": "", "mixed": "", "lf.eol": "", "id": "", "utf16": "", "lfs": "1"})
 			_, err := w.Restore(t.Context(), w.take().ID, first.ID, checkpoint.RestoreOptions{})
 			require.NoError(t, err)
-			assert.Equal(t, want, files(t, w.dir))
+			assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 		})
 	}
 }
@@ -459,7 +459,7 @@ func TestOddNames(t *testing.T) {
 	assert.Len(t, changes, len(oddNames))
 	_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, want, files(t, w.dir))
+	assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 }
 
 func TestGarbageCollectionOfTheUserKeepsCheckpoints(t *testing.T) {
@@ -527,7 +527,7 @@ func TestProjectWithoutGit(t *testing.T) {
 	assert.Equal(t, 4, n)
 	assert.NotContains(t, objects(), "3333333")
 	assert.Contains(t, objects(), "4444444")
-	assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+	assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(w.take()))
 	assert.NoDirExists(t, filepath.Join(w.dir, ".git"))
 
 	w.git("init", "-q")
@@ -611,7 +611,7 @@ func TestKindsOfRepositories(t *testing.T) {
 			w.opts.Dir = w.dir
 			w.write(map[string]string{"ignored": "i", ".gitignore": "ignored\n*.log\n", "dir/b": "changed", "dir/new": "n"})
 			first := w.take()
-			want := files(t, w.dir)
+			want := testkit.ReadFiles(t, w.dir)
 			delete(want, "ignored")
 			if !c.shared { // the files that are tracked although ignored depend on the index
 				want = only(want, "dir/b", "dir/new")
@@ -629,7 +629,7 @@ func TestKindsOfRepositories(t *testing.T) {
 			second := w.take()
 			_, err = w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
 			require.NoError(t, err)
-			assert.Equal(t, "changed", files(t, w.dir)["dir/b"])
+			assert.Equal(t, "changed", testkit.ReadFiles(t, w.dir)["dir/b"])
 			_, err = w.Prune(t.Context(), func(c checkpoint.Checkpoint) bool { return c.ID == first.ID })
 			require.NoError(t, err)
 			assert.Subset(t, w.recorded(first), map[string]string{"dir/b": "changed"})
@@ -713,7 +713,7 @@ func TestConcurrentTakes(t *testing.T) {
 	for range 6 {
 		require.NoError(t, <-errs)
 	}
-	assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+	assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(w.take()))
 }
 
 func TestTakeEndsWithItsContext(t *testing.T) {
@@ -797,7 +797,7 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			}
 
 			w.write(map[string]string{"users": "2", "users-dir/gone": "", "users-dir/new": "1"})
-			before := files(t, w.dir)
+			before := testkit.ReadFiles(t, w.dir)
 			start := checkpoint.NewStart()
 			start.Begin()
 			w.write(map[string]string{"edited": "2", "gone": "", "dir": "", "file": "", "new": "1", "link": "-> edited"})
@@ -808,7 +808,7 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			require.Equal(t, before, w.recorded(c))
 			now, err := w.Take(w.Context(), "after")
 			require.NoError(t, err)
-			require.Equal(t, files(t, w.dir), w.recorded(now))
+			require.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(now))
 		})
 	}
 }

@@ -103,7 +103,7 @@ func TestGitIsKilled(t *testing.T) {
 			}
 			w.opts.Git = ""
 			w.open()
-			assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+			assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(w.take()))
 			w.git("fsck", "--strict")
 			left, err := os.ReadDir(filepath.Join(w.state))
 			require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestTakeIsKilled(t *testing.T) {
 					w.git("fsck", "--strict")
 				}
 			}
-			assert.Equal(t, files(t, w.dir), w.recorded(w.take()))
+			assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(w.take()))
 		})
 	}
 }
@@ -157,7 +157,7 @@ func TestRestoreIsKilled(t *testing.T) {
 		w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%10, i): strings.Repeat(fmt.Sprint(i), 1000)})
 	}
 	first := w.take()
-	want := files(t, w.dir)
+	want := testkit.ReadFiles(t, w.dir)
 	for i := range n {
 		w.write(map[string]string{fmt.Sprintf("d%d/f%d", i%10, i): []string{"", "changed"}[i%2]})
 	}
@@ -172,7 +172,7 @@ func TestRestoreIsKilled(t *testing.T) {
 	restore := func() {
 		_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, want, files(t, w.dir))
+		assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 	}
 	restore()
 	// A temporary file, as a kill leaves it.

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 func TestChanges(t *testing.T) {
@@ -178,8 +179,8 @@ func TestRestore(t *testing.T) {
 			} else {
 				require.NoError(t, err)
 			}
-			assert.Equal(t, c.want, files(t, w.dir))
-			assert.Equal(t, map[string]string{"kept": "outside"}, files(t, filepath.Join(w.home, "outside")))
+			assert.Equal(t, c.want, testkit.ReadFiles(t, w.dir))
+			assert.Equal(t, map[string]string{"kept": "outside"}, testkit.ReadFiles(t, filepath.Join(w.home, "outside")))
 		})
 	}
 }
@@ -200,11 +201,11 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 			}
 			w.write(map[string]string{"d": ""})
 			w.write(map[string]string{"d": "-> " + target})
-			before := files(t, w.home)
+			before := testkit.ReadFiles(t, w.home)
 			done, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{Partial: true})
 			require.NoError(t, err)
 			assert.Len(t, done.Conflicts, 3)
-			for name, text := range files(t, w.home) {
+			for name, text := range testkit.ReadFiles(t, w.home) {
 				if !strings.HasPrefix(name, "state/") {
 					assert.Equal(t, before[name], text, name)
 				}
@@ -232,7 +233,7 @@ func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
 		require.NoError(t, err)
 		want := maps.Clone(kinds[next])
 		want["y"] = "y"
-		assert.Equal(t, want, files(t, w.dir))
+		assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 		at = taken[next]
 	}
 
@@ -240,7 +241,7 @@ func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "x", "empty", "too"), 0o755))
 	_, err := w.Restore(t.Context(), taken[5].ID, taken[0].ID, checkpoint.RestoreOptions{})
 	require.NoError(t, err, "directories without files are not in the way")
-	assert.Equal(t, map[string]string{"x": "file", "y": "y"}, files(t, w.dir))
+	assert.Equal(t, map[string]string{"x": "file", "y": "y"}, testkit.ReadFiles(t, w.dir))
 }
 
 func TestRestoreKeepsPermissions(t *testing.T) {
@@ -311,7 +312,7 @@ func TestRandomEdits(t *testing.T) {
 				for range random.IntN(5) {
 					edit()
 				}
-				require.Equal(t, model, files(t, w.dir))
+				require.Equal(t, model, testkit.ReadFiles(t, w.dir))
 				now := state{w.take(), kept()}
 				states = append(states, now)
 				require.Equal(t, now.files, w.recorded(now.Checkpoint))
@@ -330,7 +331,7 @@ func TestRandomEdits(t *testing.T) {
 					require.ErrorAs(t, err, &conflict, "an ignored file is in the way")
 					require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(model)), func(name string) bool { return strings.HasSuffix(name, ".tmp") }))
 				}
-				require.Equal(t, model, files(t, w.dir))
+				require.Equal(t, model, testkit.ReadFiles(t, w.dir))
 			}
 			w.git("fsck", "--strict")
 		})

@@ -4,7 +4,6 @@ package checkpoint_test
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -105,42 +104,7 @@ func (w *world) write(files map[string]string) {
 	}
 }
 
-// files returns the files below a directory, without .git: links with "-> ", executable files with
-// "x " before their text.
-func files(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	found := make(map[string]string)
-	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		below, err := filepath.Rel(dir, name)
-		require.NoError(t, err)
-		switch info, err := d.Info(); {
-		case err != nil:
-			return err
-		case d.Name() == ".git":
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-		case d.Type() == fs.ModeSymlink:
-			target, err := os.Readlink(name)
-			require.NoError(t, err)
-			found[below] = "-> " + target
-		case d.Type().IsRegular():
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
-			if info.Mode()&0o100 != 0 {
-				text = append([]byte("x "), text...)
-			}
-			found[below] = string(text)
-		}
-		return nil
-	}))
-	return found
-}
-
-// recorded returns the files of a checkpoint, as files does.
+// recorded returns the files of a checkpoint, as testkit.ReadFiles does.
 func (w *world) recorded(c checkpoint.Checkpoint) map[string]string {
 	w.Helper()
 	found := make(map[string]string)

@@ -171,14 +171,10 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(hubc
 
 // answerFlags adds the flags for answers to questions about tools.
 func answerFlags(cmd *cobra.Command, d *protocol.DecisionParams, option *string) {
-	scopeFlag(cmd, d)
+	oneOf(cmd, (*string)(&d.Scope), "scope", "how long the answer holds", domain.Scopes()...)
 	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: the pattern of the rule, instead of the one that approvals show prints")
 	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
 	cmd.Flags().BoolVar(&d.Tell, "tell", false, "send the agent the reason, with its next prompt if it accepts none with the answer")
-}
-
-func scopeFlag(cmd *cobra.Command, d *protocol.DecisionParams) {
-	oneOf(cmd, (*string)(&d.Scope), "scope", "how long the answer holds", domain.Scopes()...)
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
@@ -414,9 +410,6 @@ func (f *decisionFlags) Write() error {
 	return os.WriteFile(f.file, []byte(text), 0o666) // the umask applies, as it does to a shell redirection
 }
 
-// Again returns a prompt that asks for another answer after one that does not fit.
-func (f *decisionFlags) Again(why error) string { return f.schema.Again(why) }
-
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules",
@@ -494,13 +487,7 @@ func newQuestion(s *settings) *cobra.Command {
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.Message = args[0]
-			return wait(cmd, s, "askUser", p, func(answer json.RawMessage) error {
-				var r struct {
-					Response string `json:"response"`
-				}
-				if err := json.Unmarshal(answer, &r); err != nil {
-					return err
-				}
+			return wait(cmd, s, "askUser", p, func(r protocol.AskUserResult) error {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), r.Response)
 				return err
 			})
@@ -537,13 +524,7 @@ func newPermission(s *settings) *cobra.Command {
 			if p.CWD, err = os.Getwd(); err != nil {
 				return err
 			}
-			return wait(cmd, s, "requestPermission", p, func(answer json.RawMessage) error {
-				var r struct {
-					UpdatedInput json.RawMessage `json:"updated_input"`
-				}
-				if err := json.Unmarshal(answer, &r); err != nil {
-					return err
-				}
+			return wait(cmd, s, "requestPermission", p, func(r protocol.RequestPermissionResult) error {
 				if len(r.UpdatedInput) == 0 {
 					r.UpdatedInput = p.Input
 				}
@@ -557,7 +538,7 @@ func newPermission(s *settings) *cobra.Command {
 }
 
 // wait asks the question and waits for the answer, without a timeout.
-func wait(cmd *cobra.Command, s *settings, method string, params any, print func(json.RawMessage) error) error {
+func wait[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		var answer json.RawMessage
 		err := c.Call(ctx, method, params, &answer, client.WithTimeout(0))
@@ -572,6 +553,10 @@ func wait(cmd *cobra.Command, s *settings, method string, params any, print func
 		if s.JSON {
 			return term.Raw(cmd.OutOrStdout(), answer)
 		}
-		return print(answer)
+		var r R
+		if err := json.Unmarshal(answer, &r); err != nil {
+			return err
+		}
+		return print(r)
 	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // Agents' own sessions: list, adopt and delete them.
@@ -52,24 +54,19 @@ func newAdopt(s *settings) *cobra.Command {
 					progress(cmd, s, "the agent is asked for the session, which may take a minute")
 				})
 				defer late.Stop()
-				r, raw, err := hubclient.Call[struct {
-					Task    string `json:"task_id"`
-					Session string `json:"session_id"`
-					Adopted bool   `json:"adopted"`
-					Note    string `json:"note"`
-				}](ctx, c, "agent.adopt", params)
+				r, raw, err := hubclient.Call[protocol.AdoptResult](ctx, c, "agent.adopt", params)
 				if err != nil {
 					return err
 				}
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.Session))
+				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.SessionID))
 				if r.Note != "" {
 					progress(cmd, s, "%s", r.Note)
 				}
 				if r.Adopted {
-					progress(cmd, s, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.Task, r.Task)
+					progress(cmd, s, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.TaskID, r.TaskID)
 				}
 				return nil
 			})
@@ -138,7 +135,7 @@ func (w which) delete(cmd *cobra.Command, s *settings, word string) error {
 			return err
 		}
 		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
-			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(x.Title), x.ID, term.Line(x.Dir))
+			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(x.Title), x.ID, term.Line(x.WorkingDir))
 			if err := askYes(cmd, s, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+x.ID+w.again())); err != nil {
 				return err
 			}
@@ -161,21 +158,6 @@ func (w which) again() string {
 		return ""
 	}
 	return " --agent " + w.agent
-}
-
-// native is one of the agent's own sessions, as agent.sessions lists it.
-type native struct {
-	ID        string `json:"native_session_id"`
-	Title     string `json:"title"`
-	UpdatedAt string `json:"updated_at"`
-	Dir       string `json:"working_dir"`
-	Task      string `json:"task_id"`
-}
-
-type page struct {
-	Agent    string   `json:"agent"`
-	Sessions []native `json:"sessions"`
-	Next     string   `json:"next_cursor"`
 }
 
 // which are the flags that select sessions.
@@ -216,38 +198,38 @@ func (w which) params(s *settings, limit int) (map[string]any, error) {
 }
 
 // pages calls take with each page until take returns true.
-func (w which) pages(ctx context.Context, c *client.Client, s *settings, take func(page) (enough bool)) error {
+func (w which) pages(ctx context.Context, c *client.Client, s *settings, take func(protocol.NativeSessionList) (enough bool)) error {
 	const most = 200 // pages
 	p, err := w.params(s, 500)
 	for range most {
 		if err != nil {
 			return err
 		}
-		var got page
-		if got, _, err = hubclient.Call[page](ctx, c, "agent.sessions", p); err != nil {
+		var got protocol.NativeSessionList
+		if got, _, err = hubclient.Call[protocol.NativeSessionList](ctx, c, "agent.sessions", p); err != nil {
 			return err
 		}
-		if take(got) || got.Next == "" {
+		if take(got) || got.NextCursor == "" {
 			return nil
 		}
-		p["cursor"] = got.Next
+		p["cursor"] = got.NextCursor
 	}
 	return err
 }
 
 // find returns the session that a word names: an id, the beginning of an id, or last.
-func (w which) find(ctx context.Context, c *client.Client, s *settings, word string) (native, error) {
-	var fit []native
+func (w which) find(ctx context.Context, c *client.Client, s *settings, word string) (protocol.NativeSession, error) {
+	var fit []protocol.NativeSession
 	agent := ""
-	err := w.pages(ctx, c, s, func(p page) bool {
+	err := w.pages(ctx, c, s, func(p protocol.NativeSessionList) bool {
 		agent = p.Agent
 		for _, s := range p.Sessions {
 			switch {
 			case s.ID == word:
-				fit = []native{s}
+				fit = []protocol.NativeSession{s}
 				return true
-			case word == "last" && (len(fit) == 0 || s.updated().After(fit[0].updated())):
-				fit = []native{s}
+			case word == "last" && (len(fit) == 0 || updated(s).After(updated(fit[0]))):
+				fit = []protocol.NativeSession{s}
 			case word != "last" && strings.HasPrefix(s.ID, word):
 				fit = append(fit, s)
 			}
@@ -256,15 +238,15 @@ func (w which) find(ctx context.Context, c *client.Client, s *settings, word str
 	})
 	switch {
 	case err != nil:
-		return native{}, err
+		return protocol.NativeSession{}, err
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) > 1:
-		return native{}, fmt.Errorf("%d sessions of %s begin with %q: give more of the id", len(fit), agent, word)
+		return protocol.NativeSession{}, fmt.Errorf("%d sessions of %s begin with %q: give more of the id", len(fit), agent, word)
 	case word == "last":
-		return native{}, fmt.Errorf("%s has no session %s", agent, w.place("; --everywhere looks in all directories"))
+		return protocol.NativeSession{}, fmt.Errorf("%s has no session %s", agent, w.place("; --everywhere looks in all directories"))
 	}
-	return native{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word, w.place("; --everywhere looks in all directories"))
+	return protocol.NativeSession{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word, w.place("; --everywhere looks in all directories"))
 }
 
 // place says where the command searched.
@@ -278,7 +260,7 @@ func (w which) place(more string) string {
 	return "in this project's directory" + more
 }
 
-func (s native) updated() time.Time {
+func updated(s protocol.NativeSession) time.Time {
 	at, _ := time.Parse(time.RFC3339, s.UpdatedAt)
 	return at
 }
@@ -290,7 +272,7 @@ func (w *which) words(s *settings, more ...string) cobra.CompletionFunc {
 		if err != nil {
 			return nil
 		}
-		got, _, _ := hubclient.Call[page](ctx, c, "agent.sessions", p)
+		got, _, _ := hubclient.Call[protocol.NativeSessionList](ctx, c, "agent.sessions", p)
 		words := more
 		for _, s := range got.Sessions {
 			words = append(words, s.ID+"\t"+term.Short(term.AgeOf(s.UpdatedAt)+" · "+s.Title))
@@ -340,7 +322,7 @@ func (w which) list(cmd *cobra.Command, s *settings, limit int) error {
 	if err != nil {
 		return err
 	}
-	return askHub(cmd, s, "agent.sessions", p, func(got page) error {
+	return askHub(cmd, s, "agent.sessions", p, func(got protocol.NativeSessionList) error {
 		if len(got.Sessions) == 0 {
 			progress(cmd, s, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
 			return nil
@@ -348,16 +330,12 @@ func (w which) list(cmd *cobra.Command, s *settings, limit int) error {
 		t := term.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
 		t.Below("DIRECTORY", "TITLE")
 		for _, s := range got.Sessions {
-			adopted := s.Task
-			if adopted == "" {
-				adopted = "-"
-			}
-			t.Row(s.ID, adopted, term.AgeOf(s.UpdatedAt), term.Short(s.Title), s.Dir)
+			t.Row(s.ID, cmp.Or(s.TaskID, "-"), term.AgeOf(s.UpdatedAt), term.Short(s.Title), s.WorkingDir)
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
-		if got.Next != "" {
+		if got.NextCursor != "" {
 			progress(cmd, s, "there are more: --limit %d", limit*4)
 		}
 		return nil

@@ -162,7 +162,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if err := o.gates.Check(); err != nil {
 		return err
 	}
-	text, err := promptWithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // also with --json
+	text, err := promptWithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }, usual) // also with --json
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Spent(p.session)
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
-			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), protocol.Session{}
+			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.schema.Again(unfit), protocol.Session{}
 			if interrupted, err = toItsEnd(); err == nil {
 				unfit = o.answer.Take(p.session)
 			}
@@ -472,11 +472,7 @@ var usual = patience{2 * time.Second, 5 * time.Second}
 // promptWithInput returns the prompt: the arguments, and data from a pipe or a file as their
 // context. It waits for a silent pipe only if the last argument is "-". note prints a message
 // to the user.
-func promptWithInput(in io.Reader, args []string, note func(string)) (string, error) {
-	return addInput(in, args, note, usual)
-}
-
-func addInput(in io.Reader, args []string, note func(string), p patience) (string, error) {
+func promptWithInput(in io.Reader, args []string, note func(string), p patience) (string, error) {
 	wanted := len(args) > 1 && args[len(args)-1] == "-"
 	if wanted {
 		args = args[:len(args)-1]

@@ -24,15 +24,15 @@ func TestPromptJoinsArgumentsAndInput(t *testing.T) {
 		{nil, "all of it\n", "all of it\n"},
 		{[]string{"-"}, "all of it\n", "all of it\n"},
 	} {
-		text, err := promptWithInput(strings.NewReader(c.in), c.args, func(string) { t.Error("no prompt waits") })
+		text, err := promptWithInput(strings.NewReader(c.in), c.args, func(string) { t.Error("no prompt waits") }, usual)
 		assert.NoError(t, err)
 		assert.Equal(t, c.want, text)
 	}
-	_, err := promptWithInput(strings.NewReader("\n"), nil, nil)
+	_, err := promptWithInput(strings.NewReader("\n"), nil, nil, usual)
 	assert.EqualError(t, err, "the prompt is empty")
-	_, err = promptWithInput(strings.NewReader("a"), []string{" "}, nil)
+	_, err = promptWithInput(strings.NewReader("a"), []string{" "}, nil, usual)
 	assert.EqualError(t, err, "the prompt is empty", "arguments that say nothing")
-	_, err = promptWithInput(strings.NewReader(strings.Repeat("x", most+1)), []string{"a"}, func(string) {})
+	_, err = promptWithInput(strings.NewReader(strings.Repeat("x", most+1)), []string{"a"}, func(string) {}, usual)
 	assert.ErrorContains(t, err, "longer than")
 }
 
@@ -41,7 +41,7 @@ func TestOnlyPipesAndFilesAreInput(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer null.Close()
-	text, err := promptWithInput(null, []string{"a"}, nil)
+	text, err := promptWithInput(null, []string{"a"}, nil, usual)
 	assert.NoError(t, err)
 	assert.Equal(t, "a", text)
 
@@ -50,7 +50,7 @@ func TestOnlyPipesAndFilesAreInput(t *testing.T) {
 	file, err := os.Open(name)
 	require.NoError(t, err)
 	defer file.Close()
-	text, err = promptWithInput(file, []string{"a"}, nil)
+	text, err = promptWithInput(file, []string{"a"}, nil, usual)
 	assert.NoError(t, err)
 	assert.Equal(t, "a\n\n<stdin>\nb\n</stdin>", text)
 }
@@ -67,7 +67,7 @@ func TestSlowInputIsAnnounced(t *testing.T) {
 		require.NoError(t, err)
 		defer read.Close()
 		var said sync.Once
-		text, err := addInput(read, c.args, func(string) {
+		text, err := promptWithInput(read, c.args, func(string) {
 			said.Do(func() {
 				_, _ = write.WriteString("late")
 				write.Close()
@@ -85,7 +85,7 @@ func TestSilentPipeIsSkipped(t *testing.T) {
 	defer read.Close()
 	defer write.Close()
 	var notes []string
-	text, err := addInput(read, []string{"a", "b"}, func(note string) { notes = append(notes, note) }, patience{time.Millisecond, 2 * time.Millisecond})
+	text, err := promptWithInput(read, []string{"a", "b"}, func(note string) { notes = append(notes, note) }, patience{time.Millisecond, 2 * time.Millisecond})
 	assert.NoError(t, err)
 	assert.Equal(t, "a b", text)
 	require.Len(t, notes, 2)
@@ -94,7 +94,7 @@ func TestSilentPipeIsSkipped(t *testing.T) {
 
 	_, err = write.WriteString("b") // once input has begun, the command waits for its end
 	require.NoError(t, err)
-	text, err = addInput(read, []string{"a"}, func(string) { write.Close() }, patience{time.Millisecond, 2 * time.Millisecond})
+	text, err = promptWithInput(read, []string{"a"}, func(string) { write.Close() }, patience{time.Millisecond, 2 * time.Millisecond})
 	assert.NoError(t, err)
 	assert.Equal(t, "a\n\n<stdin>\nb\n</stdin>", text)
 }
@@ -103,7 +103,7 @@ func TestWaitForPromptOnInputIsAnnounced(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	text, err := addInput(read, nil, func(note string) {
+	text, err := promptWithInput(read, nil, func(note string) {
 		assert.Equal(t, "reading the prompt from standard input", note)
 		_, _ = write.WriteString("late")
 		write.Close()
@@ -117,7 +117,7 @@ func TestEndOfInputEndsWait(t *testing.T) {
 	require.NoError(t, err)
 	defer read.Close()
 	write.Close()
-	text, err := addInput(read, []string{"a"}, func(note string) { t.Error(note) }, patience{time.Hour, time.Hour})
+	text, err := promptWithInput(read, []string{"a"}, func(note string) { t.Error(note) }, patience{time.Hour, time.Hour})
 	assert.NoError(t, err)
 	assert.Equal(t, "a", text)
 }

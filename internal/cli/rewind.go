@@ -60,9 +60,7 @@ func newRewind(s *settings) *cobra.Command {
 				if !undo && !s.JSON {
 					showRewind(view, session, r)
 				}
-				switch {
-				case dryRun:
-				case undo || restored > 0:
+				if !dryRun && (undo || restored > 0) {
 					if !undo && !yes {
 						again := "duet-rpc rewind " + args[0]
 						if err := askYes(cmd, s, rewindQuestion(restored), "no file was restored", again); err != nil {
@@ -114,22 +112,21 @@ func showRewind(view *turn.View, session protocol.Session, r protocol.RewindResu
 	if len(r.Files) == 0 {
 		view.Note("the files are as before " + session.TaskID)
 	}
-	for _, file := range r.Files {
-		name := file.Path
-		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
-			name = rel
+	relative := func(path string) string {
+		if rel, err := filepath.Rel(session.WorkingDir, path); err == nil && filepath.IsLocal(rel) {
+			return rel
 		}
-		view.Note(strings.TrimRight(fmt.Sprintf("%s %s %s", rewindWords(file), term.Line(name), linesOf(file)), " "))
+		return path
+	}
+	for _, file := range r.Files {
+		view.Note(strings.TrimRight(fmt.Sprintf("%s %s %s", rewindWords(file), term.Line(relative(file.Path)), linesOf(file)), " "))
 	}
 	if r.More > 0 {
 		view.Note("and " + term.Count(r.More, "more file"))
 	}
 	shown := r.NotRecorded[:min(len(r.NotRecorded), shownNotRecorded)]
 	for _, file := range shown {
-		name := file.Path
-		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
-			name = rel
-		}
+		name := relative(file.Path)
 		if file.Reason == "untracked" {
 			name = "all files that git does not track"
 		}

@@ -123,35 +123,35 @@ func newPick(s *settings) *cobra.Command {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, err := pickConversation(ctx, c)
+				task, err := pickConversation(ctx, c)
 				switch {
 				case err != nil:
 					return err
-				case session.ID == "":
+				case task == "":
 					return errors.New("nothing was chosen")
 				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(session.TaskID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(task))
 				return err
 			})
 		},
 	}
 }
 
-// pickConversation lets the user choose a conversation on the terminal, and returns its last
-// session; the zero value if they chose none.
-func pickConversation(ctx context.Context, c *client.Client) (last protocol.Session, err error) {
+// pickConversation lets the user choose a conversation on the terminal, and returns the id of its
+// last task; "" if they chose none.
+func pickConversation(ctx context.Context, c *client.Client) (task string, err error) {
 	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
 	if err != nil {
-		return last, err
+		return "", err
 	}
 	if len(list.Sessions) == 0 {
-		return last, errors.New("there is no conversation yet; `duet-rpc` begins one")
+		return "", errors.New("there is no conversation yet; `duet-rpc` begins one")
 	}
 	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
 	if n < 0 || err != nil {
-		return last, err
+		return "", err
 	}
-	return list.Sessions[n], nil
+	return list.Sessions[n].TaskID, nil
 }
 
 // offeredLines returns a line for each conversation, in columns.
@@ -194,18 +194,11 @@ func newQueue(s *settings) *cobra.Command {
 			case last:
 				method = "session.moveQueued"
 			}
-			type queued struct {
-				Queued []struct {
-					TaskID    string `json:"task_id"`
-					CreatedAt string `json:"created_at"`
-					Query     string
-				}
-			}
-			return askHub(cmd, s, method, params, func(r queued) error {
+			return askHub(cmd, s, method, params, func(r protocol.QueueResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
 				t.Empty("no prompt waits in the conversation of " + x.TaskID)
 				for _, p := range r.Queued {
-					t.Row(p.TaskID, term.AgeOf(p.CreatedAt), term.Short(p.Query))
+					t.Row(p.TaskID, term.Age(p.CreatedAt), term.Short(p.Query))
 				}
 				return t.Flush()
 			})
@@ -219,20 +212,6 @@ func newQueue(s *settings) *cobra.Command {
 	return cmd
 }
 
-// hit is a search result.
-type hit struct {
-	SessionID string `json:"session_id"`
-	Title     string `json:"title"`
-	EventType string `json:"event_type"`
-	Role      string `json:"role"`
-	ToolName  string `json:"tool_name"`
-	Snippet   string `json:"snippet"`
-	CreatedAt string `json:"created_at"`
-}
-
-// by returns the source of the text.
-func (h hit) by() string { return cmp.Or(h.ToolName, h.Role, h.EventType) }
-
 // newSearch returns the search command.
 func newSearch(s *settings) *cobra.Command {
 	var limit int
@@ -243,7 +222,7 @@ func newSearch(s *settings) *cobra.Command {
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[struct{ Hits []hit }](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
+				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
 				if err != nil {
 					return err
 				}
@@ -279,7 +258,7 @@ func aroundMatch(snippet string) string {
 	return "…" + before + snippet[at:]
 }
 
-func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []hit) error {
+func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []*protocol.SearchHit) error {
 	tasks := make(map[string]string) // by session
 	t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
 	t.Spare("BY", "AGE")
@@ -291,7 +270,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 			}
 			tasks[h.SessionID] = s.TaskID
 		}
-		t.Row(tasks[h.SessionID], term.AgeOf(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
+		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.EventType), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }
@@ -763,11 +742,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 			if background != "" {
 				params["background"] = background
 			}
-			return askHub(cmd, s, "interruptSession", params, func(r struct {
-				Success bool
-				Status  string
-			},
-			) error {
+			return askHub(cmd, s, "interruptSession", params, func(r protocol.InterruptResult) error {
 				switch {
 				case !r.Success:
 					return errors.New(args[0] + " was not interrupted")
@@ -832,11 +807,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			if err := a.params(params); err != nil {
 				return err
 			}
-			return askHub(cmd, s, "session.set", params, func(r struct {
-				Live    bool
-				Session protocol.Session
-			},
-			) error {
+			return askHub(cmd, s, "session.set", params, func(r protocol.SetSessionResult) error {
 				when := "from the next prompt on"
 				if r.Live {
 					when = "now"
@@ -859,7 +830,7 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session protocol.Session }) error {
+			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r protocol.SessionStateResult) error {
 				return sessionCommands(cmd.OutOrStdout(), r.Session)
 			})
 		},

@@ -62,7 +62,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	ctx := h.Context()
 	t := &talking{settings: s, view: view, root: p.Root, set: o}
 	if o.from == chosen {
-		if o.from, err = chooseConversation(ctx, h.Client); o.from == "" || err != nil {
+		if o.from, err = pickConversation(ctx, h.Client); o.from == "" || err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func (t *talking) footer() string {
 	agent, mode, model := s.Agent, cmp.Or(s.RequestedMode, s.PermissionMode), ""
 	if s.ID == "" {
 		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
-		if t.set.worktree != nil && *t.set.worktree {
+		if protocol.Value(t.set.worktree) {
 			model = strings.TrimSpace(model + " in a worktree")
 		}
 	} else if now := t.agent.Reported().Model; now != nil {
@@ -218,7 +218,19 @@ func earlierPrompts(ctx context.Context, c *client.Client) (prompts []string) {
 // talkCommand is a command of a conversation.
 type talkCommand struct {
 	name, argument, note string
-	run                  func(t *talking, ctx context.Context, c *client.Client, argument string) error
+	run                  talkFunc
+}
+
+type talkFunc func(t *talking, ctx context.Context, c *client.Client, argument string) error
+
+// afterTurn refuses a command before the first turn.
+func afterTurn(run talkFunc) talkFunc {
+	return func(t *talking, ctx context.Context, c *client.Client, argument string) error {
+		if t.talk.Session.ID == "" {
+			return errors.New("there is no turn yet")
+		}
+		return run(t, ctx, c, argument)
+	}
 }
 
 // talkCommands returns the commands, in the order in which they are listed.
@@ -230,13 +242,13 @@ func talkCommands() []talkCommand {
 		{"agent", "[NAME]", "list the agents, or choose another one", (*talking).chooseAgent},
 		{"model", "[NAME]", "list the agent's models, or choose one", (*talking).chooseModel},
 		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
-		{"diff", "", "show what the last turn has changed", (*talking).diff},
-		{"review", "", "accept or revert each change", (*talking).review},
-		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", (*talking).rewind},
+		{"diff", "", "show what the last turn has changed", afterTurn((*talking).diff)},
+		{"review", "", "accept or revert each change", afterTurn((*talking).review)},
+		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", afterTurn((*talking).rewind)},
 		{"worktree", "", "have the next new conversation work in a git worktree, or not", (*talking).inWorktree},
-		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", (*talking).land},
-		{"discard", "", "delete the worktree and its branch", (*talking).discard},
-		{"cost", "", "show the time, tokens and cost of the conversation", (*talking).cost},
+		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", afterTurn((*talking).land)},
+		{"discard", "", "delete the worktree and its branch", afterTurn((*talking).discard)},
+		{"cost", "", "show the time, tokens and cost of the conversation", afterTurn((*talking).cost)},
 		{"title", "TEXT", "name the conversation", (*talking).title},
 		{"exit", "", "leave; the conversation is kept", (*talking).exit},
 	}
@@ -314,7 +326,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 func (t *talking) resume(ctx context.Context, c *client.Client, id string) error {
 	if id == "" {
 		var err error
-		if id, err = chooseConversation(ctx, c); id == "" || err != nil {
+		if id, err = pickConversation(ctx, c); id == "" || err != nil {
 			return err
 		}
 	}
@@ -327,13 +339,6 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 	t.describe(ctx, c)
 	t.continues(session)
 	return nil
-}
-
-// chooseConversation lets the user choose a conversation, and returns the id of its last
-// session; "" if they chose none.
-func chooseConversation(ctx context.Context, c *client.Client) (id string, err error) {
-	last, err := pickConversation(ctx, c)
-	return last.ID, err
 }
 
 func (t *talking) chooseAgent(ctx context.Context, c *client.Client, name string) error {
@@ -431,10 +436,7 @@ func (p pairs) print() error {
 // change changes settings of the conversation.
 func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
 	params.SessionID = t.talk.Session.ID
-	r, _, err := hubclient.Call[struct {
-		Live    bool
-		Session protocol.Session
-	}](ctx, c, "session.set", params)
+	r, _, err := hubclient.Call[protocol.SetSessionResult](ctx, c, "session.set", params)
 	if err != nil {
 		return err
 	}
@@ -451,26 +453,17 @@ func (t *talking) change(ctx context.Context, c *client.Client, params protocol.
 }
 
 func (t *talking) diff(ctx context.Context, c *client.Client, _ string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	return printDiff(ctx, c, os.Stdout, t.talk.Session.ID)
 }
 
 // review asks about each open change of the last turn.
 func (t *talking) review(ctx context.Context, c *client.Client, _ string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	return reviewChanges(ctx, c, t.view, t.talk.Session.ID, func(ctx context.Context) (string, error) { return t.talk.Ask(ctx, reviewQuestion) })
 }
 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
 // conversation from there.
 func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	session, _, err := hubclient.SessionState(ctx, c, cmp.Or(id, t.talk.Session.ID))
 	if err != nil {
 		return err
@@ -515,7 +508,7 @@ func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 	if t.talk.Session.ID != "" {
 		return errors.New("this conversation has begun: /new begins another one")
 	}
-	if t.set.worktree != nil && *t.set.worktree {
+	if protocol.Value(t.set.worktree) {
 		t.set.worktree = new(false)
 		t.view.Note("the next conversation works in " + term.Line(t.root))
 		return nil
@@ -526,9 +519,6 @@ func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 }
 
 func (t *talking) land(ctx context.Context, c *client.Client, method string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	r, _, err := land(ctx, c, t.talk.Session, protocol.LandParams{Method: protocol.LandMethod(method)})
 	if err == nil {
 		showLanded(t.view, r)
@@ -537,9 +527,6 @@ func (t *talking) land(ctx context.Context, c *client.Client, method string) err
 }
 
 func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	r, _, err := discard(ctx, c, t.talk.Session, false, func(l protocol.Losses) error {
 		showLosses(t.view, l)
 		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y]es, [n]o: ")
@@ -555,9 +542,6 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
-	if t.talk.Session.ID == "" {
-		return errors.New("there is no turn yet")
-	}
 	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "task.usage", map[string]any{"session_id": t.talk.Session.ID, "by": "model"})
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 			if reason != "" {
 				params["reason"] = reason
 			}
-			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
+			return askHub(cmd, s, "task.cancel", params, func(r protocol.TaskCancelResult) error {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not interrupted", args[0])
 				}
@@ -156,7 +156,7 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 				}
 				return report.Print(cmd, s)
 			}
-			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
+			return askHub(cmd, s, "task.stats", nil, func(r protocol.TaskStats) error {
 				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
 					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
 					term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})

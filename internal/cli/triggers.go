@@ -137,7 +137,7 @@ func newSwitch(s *settings, verb, state string) *cobra.Command {
 			if len(args) > 0 {
 				params["ruleId"] = args[0]
 			}
-			return askHub(cmd, s, "automation."+verb, params, func(r struct{ Success bool }) error {
+			return askHub(cmd, s, "automation."+verb, params, func(r protocol.Success) error {
 				if !r.Success {
 					return unknown(args[0])
 				}

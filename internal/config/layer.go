@@ -114,14 +114,19 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 			l.safe = append(l.safe, files.Path(dir, dir != "*"))
 		}
 	}
-	if top.Has("mcp") {
-		l.decodeMCP(top)
+	if t, ok := l.userTable(top, "mcp", "which servers agents get and whether these are tried"); ok {
+		t.Only(mcpKeys)
+		l.probeServers = t.Flag("probe")
+		l.editorTools = t.Flag("editor")
 	}
-	if top.Has("checkpoints") {
-		l.decodeCheckpoints(top)
+	if t, ok := l.userTable(top, "checkpoints", "what is stored on your disk"); ok {
+		t.Only(checkpointKeys)
+		l.checkpoints = t.Flag("enabled")
 	}
-	if top.Has("daemon") {
-		l.decodeDaemon(top)
+	if t, ok := l.userTable(top, "daemon", "when daemons end"); ok {
+		t.Only(daemonKeys)
+		l.daemonIdle = t.Duration("idle", 0, mostTimeout)
+		l.whenAlone = t.Checked("when_alone", oneOf(AloneContinue, AloneInterrupt))
 	}
 	if t, ok := top.Sub("budget"); ok {
 		l.budget = DecodeBudget(t)
@@ -152,39 +157,13 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	return l
 }
 
-func (l *layer) decodeMCP(top Table) {
-	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] decides which servers agents get and whether these are tried, so it belongs only in your own configuration")
-		return
+// userTable returns a table that only the user's own configuration may have. decides says why.
+func (l *layer) userTable(top Table, name, decides string) (Table, bool) {
+	if l.source == SourceProject && top.Has(name) {
+		l.Wrong(l.KeyAt([]string{name}), "[%s] decides %s, so it belongs only in your own configuration", name, decides)
+		return Table{}, false
 	}
-	if t, ok := top.Sub("mcp"); ok {
-		t.Only(mcpKeys)
-		l.probeServers = t.Flag("probe")
-		l.editorTools = t.Flag("editor")
-	}
-}
-
-func (l *layer) decodeCheckpoints(top Table) {
-	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"checkpoints"}), "[checkpoints] decides what is stored on your disk, so it belongs only in your own configuration")
-		return
-	}
-	if t, ok := top.Sub("checkpoints"); ok {
-		t.Only(checkpointKeys)
-		l.checkpoints = t.Flag("enabled")
-	}
-}
-
-func (l *layer) decodeDaemon(top Table) {
-	if l.source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] decides when daemons end, so it belongs only in your own configuration")
-		return
-	}
-	if t, ok := top.Sub("daemon"); ok {
-		t.Only(daemonKeys)
-		l.daemonIdle = t.Duration("idle", 0, mostTimeout)
-		l.whenAlone = t.Checked("when_alone", oneOf(AloneContinue, AloneInterrupt))
-	}
+	return top.Sub(name)
 }
 
 func (l *layer) decodeLimits(t Table) {
@@ -342,8 +321,7 @@ func environmentLayer(getenv func(string) string) *layer {
 		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout), IdleAgents: getenv(names.idleAgents), DaemonIdle: getenv(names.daemonIdle),
 	})
 	if getenv("DUET_ACP_SAVED_FILES") != "" {
-		yes := true
-		l.savedFiles = &yes
+		l.savedFiles = new(true)
 	}
 	return l
 }

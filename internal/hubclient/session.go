@@ -41,7 +41,7 @@ var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // SessionState returns a session by any of its ids.
 func SessionState(ctx context.Context, c *client.Client, id string) (protocol.Session, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Session protocol.Session }](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	r, raw, err := Call[protocol.SessionStateResult](ctx, c, "getSessionState", map[string]string{"session_id": id})
 	return r.Session, raw, err
 }
 

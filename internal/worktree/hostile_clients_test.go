@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -121,7 +122,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			_, err = w.Changes(t.Context(), wt, 1000)
 			require.NoError(t, err)
 			w.land(wt, method)
-			assert.Equal(t, "new", files(t, w.dir)["c/d"])
+			assert.Equal(t, "new", testkit.ReadFiles(t, w.dir)["c/d"])
 			write(t, wt.Top, map[string]string{"lost": "l"})
 			_, err = w.Losses(t.Context(), wt)
 			require.NoError(t, err)
@@ -149,12 +150,12 @@ func TestFilters(t *testing.T) {
 		}
 		w.opts.Trusted = trusted
 		wt := w.create("x", nil)
-		has := files(t, wt.Top)
+		has := testkit.ReadFiles(t, wt.Top)
 		assert.Equal(t, "users\n", has["u.users"])
 		assert.Equal(t, map[bool]string{true: "repo\n", false: "plain\n"}[trusted], has["r.repo"])
 		write(t, wt.Top, map[string]string{"u.users": "users\nmore\n"})
 		w.land(wt, worktree.Merge)
-		assert.Equal(t, "users\nmore\n", files(t, w.dir)["u.users"])
+		assert.Equal(t, "users\nmore\n", testkit.ReadFiles(t, w.dir)["u.users"])
 		assert.NoFileExists(t, ran)
 		assert.Equal(t, "plain\nmore\n", w.git("show", "main:u.users"))
 	}
@@ -171,5 +172,5 @@ func TestEnvironmentOfTheCallerIsNotUsed(t *testing.T) {
 	}
 	wt := w.create("x", map[string]string{"a": "2"})
 	w.land(wt, worktree.Squash)
-	assert.Equal(t, "2", files(t, w.dir)["a"])
+	assert.Equal(t, "2", testkit.ReadFiles(t, w.dir)["a"])
 }

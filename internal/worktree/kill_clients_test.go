@@ -95,23 +95,23 @@ func TestLandIsKilled(t *testing.T) {
 							"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "dirty\n", "users": "u\n", "untracked": "u\n",
 						}
 						has := w.state()
-						if files(t, w.dir)["a"] == "1\n" {
+						if testkit.ReadFiles(t, w.dir)["a"] == "1\n" {
 							assert.Equal(t, before["files"], has["files"], script)
 							assert.Equal(t, before["index"], has["index"])
 							assert.Equal(t, before["status"], has["status"])
 							assert.Equal(t, before["head"], has["head"])
 						} else {
-							assert.Equal(t, landed, files(t, w.dir), script)
+							assert.Equal(t, landed, testkit.ReadFiles(t, w.dir), script)
 							if method != worktree.Patch {
 								assert.Equal(t, " M keep\n?? untracked\n", w.git("status", "--porcelain"), script)
 							}
 						}
 						w.land(wt, method)
-						assert.Equal(t, landed, files(t, w.dir), script)
+						assert.Equal(t, landed, testkit.ReadFiles(t, w.dir), script)
 						if method != worktree.Patch {
 							assert.Equal(t, " M keep\n?? untracked\n", w.git("status", "--porcelain"))
 						}
-						assert.Equal(t, map[string]string{"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "k\n"}, files(t, wt.Top))
+						assert.Equal(t, map[string]string{"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "k\n"}, testkit.ReadFiles(t, wt.Top))
 						w.healthy()
 					}
 				})
@@ -138,7 +138,7 @@ func TestRenewIsKilled(t *testing.T) {
 					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
 					_, err := w.Renew(t.Context(), wt)
 					require.NoError(t, err)
-					assert.Equal(t, files(t, w.dir), files(t, wt.Top))
+					assert.Equal(t, testkit.ReadFiles(t, w.dir), testkit.ReadFiles(t, wt.Top))
 					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
 					w.healthy()
 				})
@@ -229,7 +229,7 @@ func TestProcessIsKilled(t *testing.T) {
 		w.healthy()
 		assert.Empty(t, w.git("status", "--porcelain"))
 		w.land(wt, method)
-		assert.Equal(t, files(t, wt.Top), files(t, w.dir))
+		assert.Equal(t, testkit.ReadFiles(t, wt.Top), testkit.ReadFiles(t, w.dir))
 		assert.Empty(t, w.git("status", "--porcelain"))
 	}
 }
@@ -253,7 +253,7 @@ func TestGitOutlivesTheProcess(t *testing.T) {
 	w.opts.Git = ""
 	w.open() // waits for git
 	w.healthy()
-	assert.Equal(t, "1\n", files(t, w.dir)["a"], "HEAD has not moved, so the files are taken back")
+	assert.Equal(t, "1\n", testkit.ReadFiles(t, w.dir)["a"], "HEAD has not moved, so the files are taken back")
 	w.land(wt, worktree.Squash)
-	assert.Equal(t, "2\n", files(t, w.dir)["a"])
+	assert.Equal(t, "2\n", testkit.ReadFiles(t, w.dir)["a"])
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -35,7 +36,7 @@ func TestLandTwice(t *testing.T) {
 			l := w.land(wt, method)
 			assert.ElementsMatch(t, []string{"a", "b", "gone", "link", "new/file"}, l.Files)
 			want := map[string]string{"a": "2\n", "b": "2\n", "new/file": "x new\n", "link": "-> a", "keep": "k\n", "users": "u\n"}
-			assert.Equal(t, want, files(t, w.dir))
+			assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 			w.healthy()
 			again := w.land(wt, method)
 			assert.Equal(t, again.Old, again.New)
@@ -59,7 +60,7 @@ func TestLandTwice(t *testing.T) {
 			l = w.land(wt, method)
 			assert.ElementsMatch(t, []string{"a", "later"}, l.Files)
 			want["a"], want["later"] = "3\n", "l\n"
-			assert.Equal(t, want, files(t, w.dir))
+			assert.Equal(t, want, testkit.ReadFiles(t, w.dir))
 			w.healthy()
 		})
 	}
@@ -91,7 +92,7 @@ func TestRebaseKeepsAuthorsAndLeavesOutMerges(t *testing.T) {
 	w.land(wt, worktree.Rebase)
 	assert.Equal(t, "commit of x\nfirst\ncommit of project\ncommit of project\ncommit of project\n", w.git("log", "--topo-order", "--format=%s"))
 	assert.Equal(t, "Agent <agent@x> 2001-02-03T04:05:06+07:00 User first\n\nbody\n\n", w.git("log", "-1", "--format=%an <%ae> %aI %cn %B", "HEAD~1"))
-	assert.Equal(t, map[string]string{"a": "2", "b": "2", "c": "3", "d": "4"}, files(t, w.dir))
+	assert.Equal(t, map[string]string{"a": "2", "b": "2", "c": "3", "d": "4"}, testkit.ReadFiles(t, w.dir))
 }
 
 func TestConflictsChangeNothing(t *testing.T) {
@@ -150,7 +151,7 @@ func TestUncommittedFilesOfTheUser(t *testing.T) {
 				_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
 				if name == "apart" {
 					require.NoError(t, err)
-					assert.Subset(t, files(t, w.dir), map[string]string{"a": "2\n", "b": "user\n", "untracked": "u\n", "new": "n\n"})
+					assert.Subset(t, testkit.ReadFiles(t, w.dir), map[string]string{"a": "2\n", "b": "user\n", "untracked": "u\n", "new": "n\n"})
 					assert.Contains(t, w.git("status", "--porcelain"), " M b\n")
 				} else {
 					require.Error(t, err)
@@ -181,7 +182,7 @@ func TestLandWhereABranchIsCheckedOut(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, l.New, w.id(w.dir, into))
 	}
-	assert.Equal(t, "2", files(t, filepath.Join(w.home, "linked"))["a"])
+	assert.Equal(t, "2", testkit.ReadFiles(t, filepath.Join(w.home, "linked"))["a"])
 	assert.Empty(t, gitIn(t, filepath.Join(w.home, "linked"), "status", "--porcelain"))
 	assert.Empty(t, w.git("status", "--porcelain"))
 	w.healthy()
@@ -233,7 +234,7 @@ func TestUnfinishedMergeInTheWorktree(t *testing.T) {
 	write(t, wt.Top, map[string]string{"a": "both"})
 	gitIn(t, wt.Top, "commit", "-qam", "merged")
 	w.land(wt, worktree.Merge)
-	assert.Equal(t, "both", files(t, w.dir)["a"])
+	assert.Equal(t, "both", testkit.ReadFiles(t, w.dir)["a"])
 }
 
 func TestIndexIsLocked(t *testing.T) {
@@ -249,7 +250,7 @@ func TestIndexIsLocked(t *testing.T) {
 	text, err := os.ReadFile(lock)
 	require.NoError(t, err)
 	assert.Equal(t, "theirs", string(text))
-	assert.Equal(t, "1", files(t, w.dir)["a"])
+	assert.Equal(t, "1", testkit.ReadFiles(t, w.dir)["a"])
 	require.NoError(t, os.Remove(lock))
 	w.land(wt, worktree.Squash)
 	w.healthy()
@@ -303,7 +304,7 @@ func TestTouchedFiles(t *testing.T) {
 			require.NoError(t, os.Chtimes(filepath.Join(w.dir, name), time.Unix(1, 0), time.Unix(1, 0)))
 		}
 		w.land(wt, method)
-		assert.Equal(t, map[string]string{"a": "2", "b": "1"}, files(t, w.dir))
+		assert.Equal(t, map[string]string{"a": "2", "b": "1"}, testkit.ReadFiles(t, w.dir))
 	}
 }
 

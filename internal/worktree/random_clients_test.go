@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -54,7 +55,7 @@ func TestRandomLandings(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
 			w := newRepository(t, map[string]string{"a": "a0\n", "b": "b0\n", "c/d": "d0\n", "keep": "k\n"})
-			committed := files(t, w.dir)
+			committed := testkit.ReadFiles(t, w.dir)
 			var sides []*side
 			for range 2 {
 				sides = append(sides, &side{Worktree: w.create("x", nil), base: committed})
@@ -77,7 +78,7 @@ func TestRandomLandings(t *testing.T) {
 				s := sides[random.IntN(2)]
 				switch random.IntN(6) {
 				case 5:
-					theirs, before := files(t, s.Top), w.state()
+					theirs, before := testkit.ReadFiles(t, s.Top), w.state()
 					renewed, err := w.Renew(t.Context(), s.Worktree)
 					require.NoError(t, err)
 					after := w.state()
@@ -85,13 +86,13 @@ func TestRandomLandings(t *testing.T) {
 					delete(after, "refs")
 					require.Equal(t, before, after)
 					if !renewed {
-						require.Equal(t, theirs, files(t, s.Top))
+						require.Equal(t, theirs, testkit.ReadFiles(t, s.Top))
 						break
 					}
 					for from, i := s.from(committed), 0; i < len(names); i++ {
 						require.Contains(t, []string{from[names[i]], committed[names[i]]}, theirs[names[i]], "all work was landed")
 					}
-					require.Equal(t, committed, files(t, s.Top))
+					require.Equal(t, committed, testkit.ReadFiles(t, s.Top))
 					s.base, s.landings = committed, nil
 					renewals++
 				case 0, 1:
@@ -100,11 +101,11 @@ func TestRandomLandings(t *testing.T) {
 					change(w.dir)
 					if random.IntN(3) > 0 {
 						w.commit(w.dir, nil)
-						committed = files(t, w.dir)
+						committed = testkit.ReadFiles(t, w.dir)
 					}
 				default:
 					method := methods[random.IntN(4)]
-					theirs, disk := files(t, s.Top), files(t, w.dir)
+					theirs, disk := testkit.ReadFiles(t, s.Top), testkit.ReadFiles(t, w.dir)
 					ours := committed
 					if method == worktree.Patch {
 						ours = disk
@@ -150,7 +151,7 @@ func TestRandomLandings(t *testing.T) {
 						}
 					}
 					maps.DeleteFunc(want, func(_, text string) bool { return text == "" })
-					require.Equal(t, want, files(t, w.dir), "%s\nfrom %v\nours %v\ntheirs %v", method, from, ours, theirs)
+					require.Equal(t, want, testkit.ReadFiles(t, w.dir), "%s\nfrom %v\nours %v\ntheirs %v", method, from, ours, theirs)
 					if method == worktree.Patch {
 						l.result = want
 					} else {
@@ -163,7 +164,7 @@ func TestRandomLandings(t *testing.T) {
 						committed = want
 					}
 					s.landings = append(s.landings, l)
-					require.Equal(t, theirs, files(t, s.Top))
+					require.Equal(t, theirs, testkit.ReadFiles(t, s.Top))
 				}
 			}
 			t.Log(refused, "refused,", done, "landed,", renewals, "renewed")

@@ -183,7 +183,7 @@ func TestKindsOfRepositories(t *testing.T) {
 			})
 			prepare(w)
 			w.open()
-			want := files(t, w.dir)
+			want := testkit.ReadFiles(t, w.dir)
 			wt := w.create("x", nil)
 			below, err := filepath.Rel(w.dir, w.opts.Dir)
 			require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestKindsOfRepositories(t *testing.T) {
 					}
 				}
 			}
-			assert.Equal(t, want, files(t, wt.Top))
+			assert.Equal(t, want, testkit.ReadFiles(t, wt.Top))
 			assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
 			s, err := w.Changes(t.Context(), wt, 1000)
 			require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestKindsOfRepositories(t *testing.T) {
 			} else {
 				w.land(wt, worktree.Squash)
 			}
-			got := files(t, w.dir)
+			got := testkit.ReadFiles(t, w.dir)
 			for file := range got {
 				if name == "with a submodule" && strings.HasPrefix(file, "sub/") {
 					delete(got, file)
@@ -263,7 +263,7 @@ func TestPrepare(t *testing.T) {
 	wt := w.create("x", nil)
 	calls := 0
 	setup := func(context.Context) error {
-		assert.Equal(t, "e\n", files(t, wt.Top)[".env"])
+		assert.Equal(t, "e\n", testkit.ReadFiles(t, wt.Top)[".env"])
 		if calls++; calls == 1 {
 			return errors.New("not yet")
 		}
@@ -276,7 +276,7 @@ func TestPrepare(t *testing.T) {
 	write(t, wt.Top, map[string]string{".env": ""})
 	_, err = w.Prepare(t.Context(), wt, []string{".env"}, setup)
 	require.NoError(t, err)
-	assert.NotContains(t, files(t, wt.Top), ".env")
+	assert.NotContains(t, testkit.ReadFiles(t, wt.Top), ".env")
 	assert.Equal(t, 2, calls)
 }
 
@@ -288,15 +288,15 @@ func TestRenew(t *testing.T) {
 		wt := w.create("x", nil)
 		renews := func(want bool) {
 			t.Helper()
-			before := files(t, wt.Top)
+			before := testkit.ReadFiles(t, wt.Top)
 			did, err := w.Renew(t.Context(), wt)
 			require.NoError(t, err)
 			require.Equal(t, want, did, method)
 			if want {
-				before = files(t, w.dir)
+				before = testkit.ReadFiles(t, w.dir)
 				before["ignored"] = "kept\n"
 			}
-			assert.Equal(t, before, files(t, wt.Top))
+			assert.Equal(t, before, testkit.ReadFiles(t, wt.Top))
 		}
 		write(t, wt.Top, map[string]string{"ignored": "kept\n"})
 		renews(false)
@@ -312,13 +312,13 @@ func TestRenew(t *testing.T) {
 		renews(true)
 		write(t, wt.Top, map[string]string{"a": "3\n"})
 		w.land(wt, method)
-		assert.Equal(t, "3\n", files(t, w.dir)["a"])
+		assert.Equal(t, "3\n", testkit.ReadFiles(t, w.dir)["a"])
 		w.commit(w.dir, map[string]string{"ignored": "x mine\n"})
 		w.git("add", "-f", "ignored")
 		w.git("commit", "-qm", "ignored")
 		_, err := w.Renew(t.Context(), wt)
 		assert.ErrorAs(t, err, new(*worktree.OverlapError))
-		assert.Equal(t, "kept\n", files(t, wt.Top)["ignored"])
+		assert.Equal(t, "kept\n", testkit.ReadFiles(t, wt.Top)["ignored"])
 		w.healthy()
 	}
 }
@@ -687,7 +687,7 @@ func TestMoved(t *testing.T) {
 			assert.Equal(t, filepath.Join(w.opts.Parent, "x"), list[0].Top)
 			assert.Equal(t, "?? new\n", gitIn(t, list[0].Top, "status", "--porcelain"))
 			w.land(list[0], worktree.Merge)
-			assert.Equal(t, map[string]string{"a": "2\n", "new": "n\n"}, files(t, w.dir))
+			assert.Equal(t, map[string]string{"a": "2\n", "new": "n\n"}, testkit.ReadFiles(t, w.dir))
 			_, err = w.Discard(t.Context(), list[0], worktree.DiscardOptions{})
 			require.NoError(t, err)
 			assert.NoDirExists(t, list[0].Top)
@@ -711,5 +711,5 @@ func TestCopiedRepository(t *testing.T) {
 	assert.Empty(t, list)
 	w.opts = original
 	w.open().land(wt, worktree.Merge)
-	assert.Equal(t, "2\n", files(t, w.dir)["a"])
+	assert.Equal(t, "2\n", testkit.ReadFiles(t, w.dir)["a"])
 }

@@ -184,40 +184,6 @@ func write(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// files returns the files below a directory, without .git, as write takes them.
-func files(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	found := make(map[string]string)
-	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		below, err := filepath.Rel(dir, name)
-		require.NoError(t, err)
-		switch info, err := d.Info(); {
-		case err != nil:
-			return err
-		case d.Name() == ".git":
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-		case d.Type() == fs.ModeSymlink:
-			target, err := os.Readlink(name)
-			require.NoError(t, err)
-			found[below] = "-> " + target
-		case d.Type().IsRegular():
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
-			if info.Mode()&0o100 != 0 {
-				text = append([]byte("x "), text...)
-			}
-			found[below] = string(text)
-		}
-		return nil
-	}))
-	return found
-}
-
 // state returns what the user sees of a repository: branches, HEAD, index, status, stash and files.
 func (w *world) state() map[string]string {
 	w.Helper()
@@ -226,7 +192,7 @@ func (w *world) state() map[string]string {
 		"head":   w.git("rev-parse", "--symbolic-full-name", "HEAD"),
 		"index":  w.git("ls-files", "--stage"),
 		"status": w.git("status", "--porcelain", "--ignored"),
-		"files":  fmt.Sprint(files(w, w.dir)),
+		"files":  fmt.Sprint(testkit.ReadFiles(w, w.dir)),
 		"config": w.git("config", "--list", "--local"),
 	}
 }
