@@ -252,8 +252,10 @@ func TestRulesCountInAWorktree(t *testing.T) {
 
 func TestAttemptsAtOnePrompt(t *testing.T) {
 	f, worktrees := withWorktrees(t)
+	began := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		if strings.HasSuffix(x.CWD, "-2") {
+			close(began)
 			<-ctx.Done()
 			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 		}
@@ -270,6 +272,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	require.Len(t, launched.Sessions, 2)
 	first, second := launched.Sessions[0].SessionID, launched.Sessions[1].SessionID
 	w.ended(first)
+	<-began
 	assert.Equal(t, []string{"", "base"}, f.bases, "they start from the same commit")
 	var shown protocol.SessionStateResult
 	require.NoError(t, json.Unmarshal(c.ask("getSessionState", `{"session_id":"`+second+`"}`), &shown))
