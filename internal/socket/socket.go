@@ -1,3 +1,19 @@
+// Package socket listens on and connects to Unix sockets that belong to one user, finds the
+// socket of a project's hub, and passes open files over a socket.
+//
+// # Protection against other users
+//
+// Every check is made on an open file, never on a path that could mean another file a moment
+// later. The directory of a socket is opened once, checked, and used for all later steps. On
+// Linux the socket file is opened (O_PATH) before its owner is checked, and the client connects
+// to exactly that file. A symbolic link in the place of a socket is never followed. Both sides
+// check the other one's uid, which the kernel records (SO_PEERCRED on Linux, LOCAL_PEERCRED on
+// macOS), and refuse another user's process.
+//
+// # Systems
+//
+// Linux and macOS. Elsewhere everything but [Path] and [Find] returns an error that wraps
+// [errors.ErrUnsupported].
 package socket
 
 import (
@@ -189,3 +205,25 @@ func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 // Close ends Accept and removes the socket, unless another file has its name by now. Connections
 // stay open. A second call does nothing.
 func (l *Listener) Close() error { return l.close() }
+
+// Dial connects to the socket at path, which may be longer than the system's limit for socket
+// addresses on Linux. The connection is a [*net.UnixConn].
+//
+// The error is a [NoListenerError] if there is no file or no listener. It is an [UnsafeError] if the
+// file is not a socket, is a symbolic link or belongs to another user. It is also an
+// [UnsafeError] if another user's process listens; nothing was sent to that process. If a
+// listener's queue is full, Dial waits for its turn until ctx ends.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", path, err)
+	}
+	abs, err := absolute(path)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", path, err)
+	}
+	conn, err := dial(ctx, abs)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", path, err)
+	}
+	return conn, nil
+}
