@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package passfd_test
+package server_test
 
 import (
 	"bufio"
@@ -18,16 +18,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds each wait of these tests.
 const patience = time.Minute
@@ -51,7 +47,7 @@ func filed(t *testing.T) (*server.Registry, chan *os.File) {
 		require.NoError(t, err)
 		writers <- w
 		t.Cleanup(func() { w.Close() })
-		if err := passfd.Reply(ctx, r); err != nil {
+		if err := server.ReplyFile(ctx, r); err != nil {
 			return "", server.NewError(-32050, err.Error(), nil)
 		}
 		if p.Fail {
@@ -217,8 +213,8 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	peer := serveFiles(t, reg, server.Options{MaxLine: 4096})
 	in := bufio.NewReader(peer)
 	for _, c := range []struct{ request, answer string }{
-		{`{"jsonrpc":"2.0","id":1,"method":"file.inline","params":{"text":"a"}}`, passfd.ErrNoFiles.Error()},
-		{`[{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}]`, passfd.ErrNoFiles.Error()},
+		{`{"jsonrpc":"2.0","id":1,"method":"file.inline","params":{"text":"a"}}`, server.ErrNoFiles.Error()},
+		{`[{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}]`, server.ErrNoFiles.Error()},
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","fail":true}}`, "-32603"},
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","pad":5000}}`, "result_too_large"},
 	} {
@@ -238,12 +234,12 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	near, far := server.Pipe()
 	serving := server.New(reg, server.Options{}).Connect(context.Background(), far, frame.LSP)
 	calling := server.New(server.NewRegistry(), server.Options{}).Connect(context.Background(), near, frame.LSP)
-	assert.ErrorContains(t, calling.Call(context.Background(), "file", fileParams{Text: "a"}, nil), passfd.ErrNoFiles.Error())
+	assert.ErrorContains(t, calling.Call(context.Background(), "file", fileParams{Text: "a"}, nil), server.ErrNoFiles.Error())
 	closedSoon(t, <-writers)
 	calling.End()
 	<-calling.Done()
 	<-serving.Done()
-	assert.ErrorIs(t, passfd.Reply(context.Background(), os.NewFile(^uintptr(0), "none")), passfd.ErrNoFiles)
+	assert.ErrorIs(t, server.ReplyFile(context.Background(), os.NewFile(^uintptr(0), "none")), server.ErrNoFiles)
 }
 
 // A file for a peer that leaves is closed.
@@ -269,7 +265,7 @@ func TestACallThatBringsAFile(t *testing.T) {
 	for i := range 20 {
 		var text string
 		require.NoError(t, calling.Call(ctx, "file", fileParams{Text: fmt.Sprint("f", i)}, &text))
-		f, err := passfd.Next(calling)
+		f, err := server.NextFile(calling)
 		require.NoError(t, err)
 		got := make([]byte, len(text))
 		_, err = io.ReadFull(f, got)
@@ -278,8 +274,8 @@ func TestACallThatBringsAFile(t *testing.T) {
 		f.Close()
 		closedSoon(t, <-writers)
 	}
-	_, err := passfd.Next(serving)
-	assert.ErrorIs(t, err, passfd.ErrNoFiles, "that transport receives none")
+	_, err := server.NextFile(serving)
+	assert.ErrorIs(t, err, server.ErrNoFiles, "that transport receives none")
 	cancel()
 	<-serving.Done()
 	<-calling.Done()
