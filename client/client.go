@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A State is the state of a Client's connection.
@@ -108,7 +107,7 @@ func (c *Client) Dropped() int64 { return c.notifications.dropped() }
 
 // NextFile returns the oldest open file that the server sent (SCM_RIGHTS) and that was not
 // taken. The caller owns it. A file that came with a result is available when Call returns. Only
-// a [Socket] has files, or a transport that is a [passfd.Receiver]. The connection keeps some
+// a [Socket] has files, or a transport that is a [server.FileReceiver]. The connection keeps some
 // files that are not taken until it ends.
 func (c *Client) NextFile() (*os.File, error) {
 	c.mu.Lock()
@@ -117,7 +116,7 @@ func (c *Client) NextFile() (*os.File, error) {
 	if l == nil {
 		return nil, ErrDisconnected
 	}
-	return passfd.Next(l.conn)
+	return server.NextFile(l.conn)
 }
 
 // attach makes l the connection that calls use.

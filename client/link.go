@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // A link is one connection of a Client, from its opening to its loss.
@@ -132,10 +131,10 @@ func (o *observed) Write(p []byte) (int, error) {
 }
 
 func (o *observed) NextFile() (*os.File, error) {
-	if r, ok := o.Transport.(passfd.Receiver); ok {
+	if r, ok := o.Transport.(server.FileReceiver); ok {
 		return r.NextFile()
 	}
-	return nil, passfd.ErrNoFiles
+	return nil, server.ErrNoFiles
 }
 
 func (o *observed) observe(err error) {

@@ -17,7 +17,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
@@ -163,7 +162,7 @@ func (t terminals) detach(ctx context.Context, _ *hub.Hub, p protocol.CloseTermi
 
 // checkDescriptor refuses to pass a descriptor where that is not possible.
 func checkDescriptor(ctx context.Context, wanted bool) error {
-	if !wanted || passfd.CanReply(ctx) {
+	if !wanted || server.CanReplyFile(ctx) {
 		return nil
 	}
 	return server.InvalidParam(server.ParamError{
@@ -181,7 +180,7 @@ func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 // connection or terminal.detach.
 func (t terminals) begin(ctx context.Context, view *terminal.View, feed *terminalFeed) error {
 	if view.File != nil {
-		if err := passfd.Reply(ctx, view.File); err != nil {
+		if err := server.ReplyFile(ctx, view.File); err != nil {
 			view.Close()
 			return err
 		}

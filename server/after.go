@@ -52,7 +52,7 @@ func AfterReply(ctx context.Context, f func()) {
 }
 
 // An Attachment travels with a reply over the same transport, beside its bytes: an open file on
-// a Unix socket (package passfd).
+// a Unix socket ([ReplyFile]).
 type Attachment interface {
 	// WriteWith writes p, which is not empty, to the transport, with the attachment no later
 	// than its first byte. If it wrote nothing the attachment was not sent, and WriteWith may be

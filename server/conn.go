@@ -109,7 +109,7 @@ func ConnFrom(ctx context.Context) *Conn {
 }
 
 // Transport returns the connection's transport, for a package that knows more about it than the
-// protocol does, such as passfd. The caller must not read from it, write to it or close it: see
+// protocol does. The caller must not read from it, write to it or close it: see
 // [Conn.End].
 func (c *Conn) Transport() Transport { return c.t }
 

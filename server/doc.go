@@ -99,10 +99,9 @@
 //
 // # Related packages
 //
-// Package stdio takes over standard input and output. Package passfd passes open
-// files over Unix sockets. Package schema describes the types of parameters and
-// results. Package frame has the framings; a program may bring its own
-// ([frame.Framing]).
+// Package stdio takes over standard input and output. Package schema describes the
+// types of parameters and results. Package frame has the framings; a program may
+// bring its own ([frame.Framing]).
 //
 // The package knows no method and no agent.
 package server

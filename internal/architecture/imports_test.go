@@ -35,7 +35,7 @@ var rules = []rule{
 		because: "the library serves any method and knows nothing of agents",
 	},
 	{
-		from: "client/...", only: only("frame server server/passfd internal/pending internal/socket"),
+		from: "client/...", only: only("frame server internal/pending internal/socket"),
 		because: "the library speaks the protocol and knows nothing of agents",
 	},
 	{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/duet-rpc/duet-rpc/server/passfd"
 )
 
 // RegisterExecutor registers the methods of x for the hub.
@@ -40,12 +39,12 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 // spawn serves spawn_terminal; the descriptor goes with the reply.
 func spawn(x catalog.Executor) func(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
 	return func(ctx context.Context, p catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-		if p.Descriptor && !passfd.CanReply(ctx) {
-			return catalog.SpawnTerminalResult{}, passfd.ErrNoFiles
+		if p.Descriptor && !server.CanReplyFile(ctx) {
+			return catalog.SpawnTerminalResult{}, server.ErrNoFiles
 		}
 		result, err := x.SpawnTerminal(ctx, p)
 		if err == nil && result.File != nil {
-			err = passfd.Reply(ctx, result.File)
+			err = server.ReplyFile(ctx, result.File)
 		}
 		return result, err
 	}
@@ -54,12 +53,12 @@ func spawn(x catalog.Executor) func(context.Context, catalog.SpawnTerminalParams
 // descriptor serves terminal.descriptor.
 func descriptor(x catalog.Executor) func(context.Context, catalog.TerminalDescriptorParams) (struct{}, error) {
 	return func(ctx context.Context, p catalog.TerminalDescriptorParams) (struct{}, error) {
-		if !passfd.CanReply(ctx) {
-			return struct{}{}, passfd.ErrNoFiles
+		if !server.CanReplyFile(ctx) {
+			return struct{}{}, server.ErrNoFiles
 		}
 		file, err := x.TerminalDescriptor(ctx, p)
 		if err == nil {
-			err = passfd.Reply(ctx, file)
+			err = server.ReplyFile(ctx, file)
 		}
 		return struct{}{}, err
 	}
@@ -126,7 +125,7 @@ func (x *executor) callForFile(ctx context.Context, method string, params, resul
 	x.files.Lock()
 	defer x.files.Unlock()
 	for { // files without a call
-		stray, err := passfd.Next(x.conn)
+		stray, err := server.NextFile(x.conn)
 		if err != nil {
 			break
 		}
@@ -135,7 +134,7 @@ func (x *executor) callForFile(ctx context.Context, method string, params, resul
 	if err := x.conn.Call(context.WithoutCancel(ctx), method, params, result); err != nil {
 		return nil, err
 	}
-	file, err := passfd.Next(x.conn)
+	file, err := server.NextFile(x.conn)
 	if err != nil {
 		return nil, fmt.Errorf("the executor did not pass the terminal's descriptor: %w", err)
 	}

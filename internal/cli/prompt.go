@@ -504,11 +504,11 @@ func promptWithInput(in io.Reader, args []string, note func(string), p patience)
 // awaitInput waits for data or the end of input, and reports whether either came in time.
 func awaitInput(in io.Reader, note func(string), p patience) bool {
 	f, ok := in.(*os.File)
-	if !ok || waitReadable(f, p.silently) {
+	if !ok || term.WaitReadable(f, p.silently) {
 		return true
 	}
 	note("waiting for standard input, which goes along with the prompt; </dev/null goes without it")
-	return waitReadable(f, p.atMost-p.silently)
+	return term.WaitReadable(f, p.atMost-p.silently)
 }
 
 // joinPrompt joins an instruction and its context. A tag that does not occur in the context

@@ -1,13 +1,16 @@
 package hubprocess
 
 import (
+	"encoding/json"
 	"os"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
 // Settings are the settings of a process from its flags and the environment. They do not change
@@ -81,4 +84,44 @@ func (s *Settings) ForAnyBuild() *Settings {
 	own := *s
 	own.AnyBuild = true
 	return &own
+}
+
+// Paths are the paths of a project's files, whether or not they exist.
+type Paths struct {
+	Root     string `json:"root"`
+	State    string `json:"state"`
+	Database string `json:"database"`
+	Socket   string `json:"socket"`
+	Log      string `json:"log"` // the daemon's
+	Project  string `json:"project_configuration"`
+	User     string `json:"user_configuration"`
+}
+
+// Paths returns the paths of the project's files.
+func (s *Settings) Paths() (Paths, error) {
+	p, err := s.Project()
+	if err != nil {
+		return Paths{}, err
+	}
+	user, err := config.UserFile(os.Getenv)
+	if err != nil {
+		return Paths{}, err
+	}
+	at, err := socket.Find(p.StateDir)
+	if err != nil {
+		return Paths{}, err
+	}
+	return Paths{p.Root, p.StateDir, p.Database(), at, DaemonLog(p), p.ConfigFile(), user}, nil
+}
+
+// environment returns the notification client.environment with the environment of this process.
+// Without a readable configuration it contains the variables that every agent gets.
+func (s *Settings) environment() []byte {
+	var names []string
+	if c, err := s.Config(); err == nil {
+		names = c.VariablesFrom()
+	}
+	variables, _ := json.Marshal(clientenv.Collect(os.Getenv, names)) // strings: encoding cannot fail
+	message := []byte(`{"jsonrpc":"2.0","method":"client.environment","params":{"environment":`)
+	return append(append(message, variables...), "}}"...)
 }

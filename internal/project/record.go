@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,20 @@ func statesOf(getenv func(string) string) (states, error) {
 		return states{}, fmt.Errorf("finding the state directory: %w", err)
 	}
 	return states{filepath.Join(home, "projects"), machineID()}, nil
+}
+
+// machineID returns the id of this installation of the system, machine-id(5), or "" if it is
+// unknown, as on systems other than Linux.
+func machineID() string {
+	if runtime.GOOS != "linux" {
+		return ""
+	}
+	text, _ := os.ReadFile("/etc/machine-id") // machines without an id all count as the same
+	id := strings.TrimSpace(string(text))
+	if len(id) < machineIDShort || id == "uninitialized" {
+		return ""
+	}
+	return id
 }
 
 // named returns the state directory of a root by its name alone. If machines share a home

@@ -201,3 +201,38 @@ func (w *writer) put(r, after rune) {
 	}
 	w.passed(r)
 }
+
+// Fence returns a code fence that no line of a text closes
+// (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
+func Fence(text string) string {
+	longest, run := 2, 0
+	for i := range len(text) {
+		if text[i] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", longest+1)
+}
+
+// signs are characters that we and agents use as signs, each with its replacement on a terminal
+// that shows only ASCII.
+var signs = strings.NewReplacer(
+	"—", "--", "–", "-", "−", "-", "·", "-", "…", "...", "•", "*",
+	"“", `"`, "”", `"`, "‘", "'", "’", "'", "«", "<<", "»", ">>",
+	"→", "->", "←", "<-", "❯", ">", "×", "x",
+	"☐", "[ ]", "▶", "[>]", "☑", "[x]",
+	"●", "*", "✓", "ok", "✗", "x", "⊘", "x", "✻", "~",
+	"│", "|", "─", "-", "┼", "+", "├", "+", "└", "+", "┌", "+", "┐", "+", "┘", "+", "┤", "+", "┬", "+", "┴", "+",
+)
+
+// Signs replaces signs that the terminal cannot show. Call it before breaking or cutting lines:
+// some signs are wider in ASCII. A second call changes nothing.
+func (m Marks) Signs(text string) string {
+	if m != ASCII || plain(text) {
+		return text
+	}
+	return signs.Replace(text)
+}

@@ -1,0 +1,282 @@
+//go:build linux || darwin
+
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// patience bounds each wait of these tests.
+const patience = time.Minute
+
+// fileParams are those of the methods of filed.
+type fileParams struct {
+	Text string `json:"text"`
+	Fail bool   `json:"fail,omitempty"`
+	Pad  int    `json:"pad,omitempty"`
+}
+
+// filed is a registry whose method file replies with the reading end of a
+// pipe that has a text in it. The writing ends are given to the test.
+func filed(t *testing.T) (*server.Registry, chan *os.File) {
+	reg, writers := server.NewRegistry(), make(chan *os.File, 100)
+	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
+	h := func(ctx context.Context, p fileParams) (string, error) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		_, err = io.WriteString(w, p.Text)
+		require.NoError(t, err)
+		writers <- w
+		t.Cleanup(func() { w.Close() })
+		if err := server.ReplyFile(ctx, r); err != nil {
+			return "", server.NewError(-32050, err.Error(), nil)
+		}
+		if p.Fail {
+			return "", errors.New("no")
+		}
+		return p.Text + strings.Repeat("x", p.Pad), nil
+	}
+	server.Handle(reg, "file", h, server.LongRunning())
+	server.Handle(reg, "file.inline", h)
+	return reg, writers
+}
+
+// pair returns the ends of a connection: one that sends files, and one that receives them.
+func pair(t *testing.T) (ours socket.Sender, peer *socket.FileConn) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	accepted, err := socket.Senders(l).Accept()
+	require.NoError(t, err)
+	peer = socket.NewFileConn(conn.(*net.UnixConn))
+	require.NoError(t, peer.SetDeadline(time.Now().Add(patience)))
+	t.Cleanup(func() { peer.Close() })
+	return accepted.(socket.Sender), peer
+}
+
+func serveFiles(t *testing.T, reg *server.Registry, opts server.Options) *socket.FileConn {
+	ours, peer := pair(t)
+	ended := make(chan error, 1)
+	go func() { ended <- server.New(reg, opts).Serve(context.Background(), ours, frame.NDJSON) }()
+	t.Cleanup(func() {
+		peer.Close()
+		<-ended
+	})
+	return peer
+}
+
+// closedSoon requires that the other end of a pipe is closed. The system reports that whatever
+// events are polled for.
+func closedSoon(t *testing.T, w *os.File) {
+	t.Helper()
+	conn, err := w.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, conn.Control(func(fd uintptr) {
+		reported := []unix.PollFd{{Fd: int32(fd)}}
+		n := 0
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			n, err = unix.Poll(reported, int(patience.Milliseconds()))
+		}
+		require.NoError(t, err)
+		require.Equal(t, 1, n, "the file has to be closed")
+	}))
+	_, err = w.Write([]byte("x"))
+	require.ErrorIs(t, err, unix.EPIPE)
+}
+
+// Each file comes with its own reply, at any position among other replies.
+func TestFilesGoWithTheirReplies(t *testing.T) {
+	reg, writers := filed(t)
+	peer := serveFiles(t, reg, server.Options{})
+	const n = 60
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":[%d]}`+"\n", 1000+i, i)
+		if i%3 == 0 {
+			fmt.Fprintf(&out, `{"jsonrpc":"2.0","id":%d,"method":"file","params":{"text":"file %d","pad":%d}}`+"\n", i, i, i*300)
+		}
+		if i%10 == 9 { // the peer keeps no more than 16 untaken
+			_, err := io.WriteString(peer, out.String())
+			require.NoError(t, err)
+			out.Reset()
+			readReplies(t, peer, 10+countOfThree(i-9, i))
+		}
+	}
+	for range n / 3 {
+		(<-writers).Close()
+	}
+}
+
+func countOfThree(from, to int) (n int) {
+	for i := from; i <= to; i++ {
+		if i%3 == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// readReplies reads byte by byte. A file must come no later than its reply's first byte, and not
+// before the preceding reply.
+func readReplies(t *testing.T, peer *socket.FileConn, n int) {
+	t.Helper()
+	for range n {
+		var line []byte
+		var file *os.File
+		for b := make([]byte, 1); len(line) == 0 || line[len(line)-1] != '\n'; {
+			_, err := peer.Read(b)
+			require.NoError(t, err)
+			line = append(line, b...)
+			if f, err := peer.NextFile(); err == nil {
+				require.Nil(t, file)
+				require.Len(t, line, 1, "with the first byte")
+				file = f
+			}
+		}
+		var m struct {
+			ID     int
+			Result json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(line, &m))
+		if m.ID >= 1000 {
+			require.Nil(t, file, "%s", line)
+			continue
+		}
+		require.NotNil(t, file, "%.100s", line)
+		want := fmt.Sprint("file ", m.ID)
+		text := make([]byte, len(want))
+		_, err := io.ReadFull(file, text)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+		require.NoError(t, file.Close())
+	}
+}
+
+// A peer that does not read gets the file when it does.
+func TestAFileWaitsForThePeer(t *testing.T) {
+	reg, writers := filed(t)
+	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20})
+	big := strings.Repeat("y", 900_000)
+	for i := range 4 {
+		_, err := fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":["%s"]}`+"\n", i, big)
+		require.NoError(t, err)
+	}
+	_, err := io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"late"}}`+"\n"+
+		`{"jsonrpc":"2.0","id":"after","method":"echo"}`+"\n")
+	require.NoError(t, err)
+	w := <-writers
+	in := bufio.NewReaderSize(peer, 2<<20)
+	var ids []string
+	for range 6 {
+		line, err := in.ReadBytes('\n')
+		require.NoError(t, err)
+		var m struct{ ID json.RawMessage }
+		require.NoError(t, json.Unmarshal(line, &m))
+		ids = append(ids, string(m.ID))
+	}
+	assert.ElementsMatch(t, []string{"0", "1", "2", "3", `"f"`, `"after"`}, ids)
+	f, err := peer.NextFile()
+	require.NoError(t, err)
+	text := make([]byte, 4)
+	_, err = io.ReadFull(f, text)
+	require.NoError(t, err)
+	assert.Equal(t, "late", string(text))
+	f.Close()
+	closedSoon(t, w) // the server has no copy left
+}
+
+// If a reply cannot carry a file the handler gets an error, and no file stays open.
+func TestRepliesThatCarryNoFile(t *testing.T) {
+	reg, writers := filed(t)
+	peer := serveFiles(t, reg, server.Options{MaxLine: 4096})
+	in := bufio.NewReader(peer)
+	for _, c := range []struct{ request, answer string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"file.inline","params":{"text":"a"}}`, server.ErrNoFiles.Error()},
+		{`[{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a"}}]`, server.ErrNoFiles.Error()},
+		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","fail":true}}`, "-32603"},
+		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","pad":5000}}`, "result_too_large"},
+	} {
+		_, err := io.WriteString(peer, c.request+"\n")
+		require.NoError(t, err)
+		line, err := in.ReadString('\n')
+		require.NoError(t, err)
+		assert.Contains(t, line, c.answer, c.request)
+		closedSoon(t, <-writers)
+	}
+	_, err := io.WriteString(peer, `{"jsonrpc":"2.0","method":"file","params":{"text":"a"}}`+"\n")
+	require.NoError(t, err)
+	closedSoon(t, <-writers)
+	_, err = peer.NextFile()
+	assert.ErrorIs(t, err, socket.ErrNoFile)
+
+	near, far := server.Pipe()
+	serving := server.New(reg, server.Options{}).Connect(context.Background(), far, frame.LSP)
+	calling := server.New(server.NewRegistry(), server.Options{}).Connect(context.Background(), near, frame.LSP)
+	assert.ErrorContains(t, calling.Call(context.Background(), "file", fileParams{Text: "a"}, nil), server.ErrNoFiles.Error())
+	closedSoon(t, <-writers)
+	calling.End()
+	<-calling.Done()
+	<-serving.Done()
+	assert.ErrorIs(t, server.ReplyFile(context.Background(), os.NewFile(^uintptr(0), "none")), server.ErrNoFiles)
+}
+
+// A file for a peer that leaves is closed.
+func TestAFileOfAPeerThatGoes(t *testing.T) {
+	reg, writers := filed(t)
+	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20, Grace: 50 * time.Millisecond})
+	_, err := fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":1,"method":"echo","params":["%s"]}`+"\n", strings.Repeat("y", 900_000))
+	require.NoError(t, err)
+	_, err = io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"never"}}`+"\n")
+	require.NoError(t, err)
+	w := <-writers
+	require.NoError(t, peer.Close())
+	closedSoon(t, w)
+}
+
+// A program that calls its peer takes the file after the call has returned.
+func TestACallThatBringsAFile(t *testing.T) {
+	reg, writers := filed(t)
+	ours, peer := pair(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	serving := server.New(reg, server.Options{}).Connect(ctx, ours, frame.NDJSON)
+	calling := server.New(server.NewRegistry(), server.Options{}).Connect(ctx, peer, frame.NDJSON)
+	for i := range 20 {
+		var text string
+		require.NoError(t, calling.Call(ctx, "file", fileParams{Text: fmt.Sprint("f", i)}, &text))
+		f, err := server.NextFile(calling)
+		require.NoError(t, err)
+		got := make([]byte, len(text))
+		_, err = io.ReadFull(f, got)
+		require.NoError(t, err)
+		assert.Equal(t, text, string(got))
+		f.Close()
+		closedSoon(t, <-writers)
+	}
+	_, err := server.NextFile(serving)
+	assert.ErrorIs(t, err, server.ErrNoFiles, "that transport receives none")
+	cancel()
+	<-serving.Done()
+	<-calling.Done()
+}
