@@ -60,8 +60,10 @@ type FileChange struct {
 
 // File stores and announces a file that a run has changed.
 func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
-	change := domain.Change{Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now(),
-		OldMode: c.OldMode, NewMode: c.NewMode}
+	change := domain.Change{
+		Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now(),
+		OldMode: c.OldMode, NewMode: c.NewMode,
+	}
 	if err := t.PutChange(change); err != nil {
 		return err
 	}
