@@ -54,6 +54,8 @@ type checkpoints struct {
 	failed map[string]time.Time // when directories that are too large were last tried
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
 	told   map[string]bool      // directories of which a conversation says that they are too large
+	// restricted are directories whose last run must not start programs of the project.
+	restricted map[string]bool
 	// firstPatience and patience are the constants, except in tests.
 	firstPatience, patience time.Duration
 	noGit                   atomic.Bool // git is not installed, and the log says so
@@ -81,6 +83,9 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	if !on || c.isTooLarge(dir) {
 		return nil
 	}
+	c.mu.Lock()
+	c.restricted[dir] = run.Restricted
+	c.mu.Unlock()
 	t := &checkpointed{dir: dir, start: checkpoint.NewStart(), done: make(chan struct{})}
 	t.first, t.soon = time.After(c.firstPatience), time.After(c.patience)
 	if run.Source == domain.SourceAgent {
@@ -193,6 +198,14 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 	c.mu.Unlock()
 	if known != nil {
 		return known, false, nil
+	}
+	if isTrusted := opts.Trusted; isTrusted != nil {
+		opts.Trusted = func() bool {
+			c.mu.Lock()
+			restricted := c.restricted[dir]
+			c.mu.Unlock()
+			return !restricted && isTrusted()
+		}
 	}
 	if opened, err = checkpoint.Open(ctx, opts); err != nil {
 		return nil, false, err

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
@@ -479,4 +480,27 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 		assert.Equal(t, want, string(text))
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "two"))
+}
+
+// The fsmonitor of a trusted repository does not run for an editor that does not trust the workspace.
+func TestFSMonitorOfARestrictedEditor(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	ran, monitor := filepath.Join(state, "ran"), filepath.Join(state, "monitor")
+	testkit.Program(t, monitor, "#!/bin/sh\ntouch '"+ran+"'\nprintf 'now\\0/\\0'\n")
+	for _, args := range [][]string{{"init", "-q"}, {"config", "core.fsmonitor", monitor}} {
+		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Trusted: func() bool { return true }}, true
+		}
+	})
+	run, err := h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p"})
+	require.NoError(t, err)
+	await(t, h, run)
+	assert.NoFileExists(t, ran)
+	await(t, h, launch(t, h, "p"))
+	assert.FileExists(t, ran)
 }
