@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -318,6 +319,30 @@ func TestAttempts(t *testing.T) {
 	leaves.keys("q")
 	leaves.sees("the attempts go on: duet-rpc approvals answers")
 	assert.Equal(t, 1, leaves.status())
+}
+
+// The command goes on with the next hub: the agents that were asked are asked again.
+func TestAttemptsOutliveTheirHub(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	git := gitIn(t, s.root)
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	p := s.talk(t, "prompt", "--agents", "scripted,scripted", "hello")
+	p.sees("Allow? ")
+	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+	p.sees("the hub has gone; going on with another one")
+	for range 2 {
+		p.sees("Allow? ")
+		p.keys("y")
+	}
+	p.sees("choose one with")
+	assert.Equal(t, 0, p.status())
+	out, err := s.command("attempts")
+	require.NoError(t, err, out)
+	assert.Equal(t, 2, strings.Count(out, "completed"), out)
 }
 
 func TestMovedProjectKeepsItsWorktrees(t *testing.T) {

@@ -75,11 +75,32 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
-	sessions, interrupted, err := turn.AttendAll(ctx, c, view, sessions, options)
+	place, err := s.Project()
+	if err != nil {
+		return err
+	}
+	attend := func() (interrupted bool, err error) {
+		ctx, cancel := hubclient.WhileConnected(ctx, h.Client)
+		defer cancel()
+		if sessions, interrupted, err = turn.AttendAll(ctx, h.Client, view, sessions, options); err != nil {
+			err = hubclient.OrGone(ctx, err)
+		}
+		return interrupted, err
+	}
+	interrupted, err := attend()
+	for errors.Is(err, hubclient.ErrHubGone) && !interrupted && !place.Stopped() {
+		view.Note("the hub has gone; going on with another one")
+		if err = h.Again(); err == nil {
+			err = hubclient.OrGone(ctx, goOn(ctx, h.Client, sessions, text))
+		}
+		if err == nil {
+			interrupted, err = attend()
+		}
+	}
 	if err != nil {
 		return turn.InWords(err)
 	}
-	if err := showAttempts(ctx, cmd, s, c, sessions[0].ID, false); err != nil {
+	if err := showAttempts(ctx, cmd, s, h.Client, sessions[0].ID, false); err != nil {
 		return turn.InWords(err)
 	}
 	switch {
@@ -87,6 +108,25 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		return exitStatus(term.Status)
 	case !slices.ContainsFunc(sessions, func(s protocol.Session) bool { return s.Status == hubclient.Completed }):
 		return exitStatus(1)
+	}
+	return nil
+}
+
+// goOn continues the sessions that ended with their hub.
+func goOn(ctx context.Context, c *client.Client, sessions []protocol.Session, text string) error {
+	for i := range sessions {
+		session, _, err := hubclient.SessionState(ctx, c, sessions[i].ID)
+		if err == nil && turn.IsOrphan(session) {
+			var next protocol.LaunchResult
+			params := map[string]any{"session_id": session.ID, "query": turn.GoOnPrompt(text)}
+			if err = c.Call(ctx, "continueSession", params, &next); err == nil {
+				session, _, err = hubclient.SessionState(ctx, c, next.SessionID)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		sessions[i] = session
 	}
 	return nil
 }
