@@ -338,7 +338,11 @@ func TestAgentFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHub()
-			x := newExecutor(t, h, executor.Options{StartTimeout: time.Second})
+			opts := executor.Options{StartTimeout: time.Minute}
+			if c.code == task.CodeTimeout {
+				opts.StartTimeout = time.Second
+			}
+			x := newExecutor(t, h, opts)
 			result := execute(t, x, prompt(t, c.kind, c.word))
 			require.Equal(t, catalog.StatusFailed, result.Status)
 			assert.Equal(t, c.code, result.Error.Code)
