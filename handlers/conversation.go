@@ -234,7 +234,7 @@ func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol
 			Diff: f.Diff, Hunks: hunksOf(f), Mode: modeOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
 		if f.Binary {
-			one.Diff = "Binary file " + f.Path + " differs\n"
+			one.Diff += "Binary file " + f.Path + " differs\n" // after the mode
 		}
 		if size := encodedSize(one.Hunks); size <= hunksLeft {
 			hunksLeft -= size

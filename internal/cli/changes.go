@@ -230,17 +230,22 @@ type part struct{ id, text, state string }
 // partsOf splits the change of a file into its hunks, each below the names of the file, and the
 // change of its mode. A file without hunks is one part.
 func partsOf(file protocol.Snapshot) (list []part) {
-	mode, text := "", file.Diff
-	if at := strings.Index("\n"+text, "\n--- "); file.Mode != nil && at >= 0 {
-		mode, text = text[:at], text[at:]
+	text := file.Diff
+	content := "\n--- "
+	if file.Binary {
+		content = "\nBinary file "
+	}
+	if at := strings.Index("\n"+text, content); file.Mode != nil && at >= 0 {
+		list = append(list, part{file.Mode.ID, text[:at], file.Mode.State})
+		text = text[at:]
 	}
 	names, rest, found := strings.Cut(text, "\n@@ ")
 	hunks := strings.Split(rest, "\n@@ ")
-	if !found || len(hunks) > len(file.Hunks) { // the hunks did not fit into the answer
+	switch {
+	case file.Binary:
+		return append(list, part{"", text, file.State})
+	case !found || len(hunks) > len(file.Hunks): // the hunks did not fit into the answer
 		return []part{{"", file.Diff, file.State}}
-	}
-	if mode != "" {
-		list = append(list, part{file.Mode.ID, mode, file.Mode.State})
 	}
 	for i, hunk := range hunks {
 		list = append(list, part{file.Hunks[i].ID, names + "\n@@ " + strings.TrimSuffix(hunk, "\n") + "\n", file.Hunks[i].State})

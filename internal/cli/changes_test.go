@@ -30,4 +30,6 @@ func TestPartsOfAChange(t *testing.T) {
 	assert.Equal(t, []part{{"1", names + first, "open"}}, partsOf(file))
 	file.Binary, file.Diff = true, "Binary file /p/x differs\n"
 	assert.Equal(t, []part{{"", file.Diff, "open"}}, partsOf(file))
+	file.Mode, file.Diff = &protocol.FileMode{ID: "m", State: "open"}, mode+file.Diff
+	assert.Equal(t, []part{{"m", mode, "open"}, {"", "Binary file /p/x differs\n", "open"}}, partsOf(file))
 }
