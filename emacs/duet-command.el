@@ -117,14 +117,16 @@ NAME, COMMAND, DONE and FAIL are as there."
 
 (defun duet-command--split (output)
   "Leave in the buffer OUTPUT what a program on another machine has printed.
-Return a buffer with what it wrote to standard error."
-  (let ((said (duet-remote-output (with-current-buffer output (buffer-string)))))
-    (with-current-buffer output
-      (erase-buffer)
-      (insert (car said)))
-    (with-current-buffer (generate-new-buffer " *duet command errors*" t)
-      (insert (cdr said))
-      (current-buffer))))
+Return a buffer with what it wrote to standard error.  OUTPUT is gone if the
+connection to that machine was closed."
+  (with-current-buffer (generate-new-buffer " *duet command errors*" t)
+    (when (buffer-live-p output)
+      (let ((said (duet-remote-output (with-current-buffer output (buffer-string)))))
+        (insert (cdr said))
+        (with-current-buffer output
+          (erase-buffer)
+          (insert (car said)))))
+    (current-buffer)))
 
 (defun duet-command--ended (process errors read success-fn fail)
   "Call SUCCESS-FN with what PROCESS has printed, or FAIL with why it did not.

@@ -24,7 +24,7 @@ import traceback
 from dataclasses import dataclass, field
 
 GUARD = os.path.join(os.path.dirname(os.path.realpath(__file__)), "guard.py")
-SECONDS = 1200  # how long a command may take before it counts as hung
+SECONDS = 2700  # how long a command may take before it counts as hung
 FLAKY_LIMIT = 3  # so many flaky tests in a run fail the tier
 RETRY_LIMIT = 10  # with more failed tests than that, none runs again
 TIMED_OUT = 124  # exit status of guard.py

@@ -86,6 +86,14 @@
     (should (duet-remote-same-p "/ssh:box:/x" there))
     (should-not (duet-remote-same-p "/x" there))))
 
+(ert-deftest duet-remote-test-output-is-gone ()
+  "A program on another machine may end after the buffer of its output was killed."
+  (let ((output (generate-new-buffer " *output*" t)))
+    (kill-buffer output)
+    (let ((errors (duet-command--split output)))
+      (unwind-protect (should (equal (with-current-buffer errors (buffer-string)) ""))
+        (kill-buffer errors)))))
+
 (ert-deftest duet-remote-test-output ()
   "What a program says is told from what stands before it and behind it."
   (should (equal (duet-remote-output "Welcome!\nduet: ready\nwords\n\0oops\n")
