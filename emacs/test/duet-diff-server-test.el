@@ -50,6 +50,7 @@
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  modified$")
         (should (equal (duet-test-log) ""))
         ;; A server that is not there leaves what is shown.
+        (duet-test-wait-for (not duet-diff--loading))
         (call-interactively #'duet-stop)
         (duet-test-listening
           (duet-test-press "g" #'duet-diff-refresh)
