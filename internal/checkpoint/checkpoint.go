@@ -10,8 +10,8 @@
 //
 // Nothing of the project configures git. Each git process runs with a git directory of the
 // store, which has its own configuration, attributes, index and HEAD. Thus no hook, filter or
-// pager of the project runs, and its fsmonitor only if the user trusts it. The user's index, HEAD, branches, stash, reflogs and
-// configuration are never written.
+// pager of the project runs, and its fsmonitor only if the user trusts it. The user's index, HEAD,
+// branches, stash, reflogs and configuration are never written.
 //
 // The process may be killed at any moment. Take writes the ref last, so a killed Take leaves
 // only objects without a ref, which gc drops, and temporary files, which the next call removes.
@@ -407,7 +407,7 @@ func (s *Store) size(ctx context.Context, list []Checkpoint) (int64, error) {
 		revisions.WriteString(c.tree + "\n")
 	}
 	revisions.WriteString("^" + list[len(list)-1].tree + "\n")
-	if head, err := git.ReadSmall(filepath.Join(s.repo.Dir, "HEAD")); err == nil && !s.own {
+	if head, err := git.ReadSmall(filepath.Join(s.repo.Dir, "HEAD")); err == nil && !s.own && !strings.HasPrefix(head, "-") {
 		revision := strings.TrimPrefix(strings.TrimSpace(head), "ref: ") + "^{tree}"
 		if tree, err := s.git(ctx, git.Command{Args: []string{"rev-parse", "--verify", "--quiet", revision}}); err == nil {
 			revisions.WriteString("^" + string(tree))

@@ -775,7 +775,7 @@ func TestRemoveAllDeletesTheRefsOfEachStore(t *testing.T) {
 	assert.NoError(t, checkpoint.RemoveAll(t.Context(), parent))
 }
 
-// What others do while the files are recorded is not in the checkpoint before it.
+// A checkpoint has no changes that begin after its start.
 func TestTakeBeforeOthersBegin(t *testing.T) {
 	for name, prepare := range map[string]func(*world){
 		"repository": func(w *world) { w.git("init", "-q") },
@@ -793,7 +793,7 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			select {
 			case <-first.Allowed():
 			default:
-				t.Error("nobody else may begin")
+				t.Error("the files are recorded, and others may not begin")
 			}
 
 			w.write(map[string]string{"users": "2", "users-dir/gone": "", "users-dir/new": "1"})
@@ -845,6 +845,17 @@ func TestPruneToASize(t *testing.T) {
 			w.git("init", "-q")
 			w.commit(map[string]string{"first": noise(100_000)})
 			w.git("checkout", "-q", "--detach")
+		},
+		"partial clone": func(w *world) {
+			w.git("init", "-q", "-b", "main")
+			w.commit(map[string]string{"outside/a": noise(100_000), "dir/b": "1"})
+			w.git("config", "uploadpack.allowFilter", "true")
+			from := w.dir
+			w.dir = filepath.Join(w.home, "clone")
+			w.opts.Dir = w.dir
+			gitIn(w, w.home, "clone", "-q", "--filter=blob:none", "--no-checkout", "file://"+from, w.dir)
+			w.git("sparse-checkout", "set", "dir")
+			w.git("checkout", "-q", "main")
 		},
 		"no git": func(*world) {},
 	} {

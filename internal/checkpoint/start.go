@@ -32,16 +32,19 @@ func NewStart() *Start {
 // files are recorded.
 func (s *Start) Allowed() <-chan struct{} { return s.allowed }
 
-// Begin is called before others begin. It waits for the next tick of the clock of the files, some
-// milliseconds at most, so that the time of a file says on which side of it a change was.
+// Begin is called before others begin. It waits for the next tick of the clock of the files, a few
+// milliseconds, so that the time of a file says on which side of it a change was. If the clock was
+// set back, Begin does not wait longer than 50 ms.
 func (s *Start) Begin() {
-	for {
-		if now := fileClock(); now.After(s.made) {
-			s.BeginAt(now)
-			return
+	now := fileClock()
+	for range 50 {
+		if now.After(s.made) {
+			break
 		}
 		time.Sleep(time.Millisecond)
+		now = fileClock()
 	}
+	s.BeginAt(now)
 }
 
 // BeginAt says that others began at a time. Only the first call counts, of Begin or BeginAt.
