@@ -1,6 +1,7 @@
 """Runs suites of tests side by side, runs a single failed test again, and reports.
 
-A Tier has lanes. A lane is a thread that runs steps and suites one after the other.
+A Tier has lanes. A lane is a thread that runs steps and suites one after the other. As many
+lanes run at once as the machine has processors, and at least two.
 A step is a command that has to succeed. A suite is a command that runs many tests and
 reports each one by name.
 
@@ -24,7 +25,7 @@ import traceback
 from dataclasses import dataclass, field
 
 GUARD = os.path.join(os.path.dirname(os.path.realpath(__file__)), "guard.py")
-SECONDS = 2700  # how long a command may take before it counts as hung
+SECONDS = 3600  # how long a command may take before it counts as hung
 FLAKY_LIMIT = 3  # so many flaky tests in a run fail the tier
 RETRY_LIMIT = 10  # with more failed tests than that, none runs again
 TIMED_OUT = 124  # exit status of guard.py
@@ -88,6 +89,7 @@ class Tier:
         self.show = show
         self.lock = threading.RLock()
         self.lanes = []
+        self.processors = threading.Semaphore(max(2, os.cpu_count() or 2))
         self.processes = set()
         self.stopping = False
         self.passed = 0
@@ -183,10 +185,11 @@ class Tier:
     # The run.
 
     def lane(self, function, *arguments):
-        """Adds a lane, which calls function once finish starts it."""
+        """Adds a lane, which calls function once finish has started it and a processor is free."""
         def run():
             try:
-                function(self, *arguments)
+                with self.processors:
+                    function(self, *arguments)
             except Stopped:
                 pass
             except Exception:  # a defect of this program

@@ -20,7 +20,7 @@ import (
 func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, s *site){
-		"removed":             func(t *testing.T, s *site) { require.NoError(t, os.RemoveAll(s.state())) },
+		"removed":             removeState,
 		"moved away":          func(t *testing.T, s *site) { require.NoError(t, os.Rename(s.state(), filepath.Join(s.home, "away"))) },
 		"the lock is removed": func(t *testing.T, s *site) { require.NoError(t, os.Remove(filepath.Join(s.state(), "lock"))) },
 	} {
@@ -63,6 +63,11 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			}
 		})
 	}
+}
+
+// removeState removes the state directory. The hub may create files in it meanwhile.
+func removeState(t *testing.T, s *site) {
+	require.Eventually(t, func() bool { return os.RemoveAll(s.state()) == nil }, watchdog/3, pollEvery)
 }
 
 // requireNotOf requires that a daemon which has lost its files has confirmed nothing: the request

@@ -22,7 +22,7 @@ import (
 
 // watchdog is when a process is killed that a test waits for in vain, unless
 // its launch says otherwise.
-const watchdog = 3 * time.Minute
+const watchdog = 10 * time.Minute
 
 // pollEvery is how often a condition is looked at that a test waits for.
 const pollEvery = 5 * time.Millisecond
