@@ -87,9 +87,12 @@ func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.stranger()
+	s.others.Store(true) // the stranger is not asked to end
 	for _, args := range [][]string{{"task", "list"}, {"daemon", "start"}, {"daemon", "stop", "--force"}} {
 		_, err := s.command(append([]string{soon}, args...)...)
 		assert.ErrorContains(t, err, "does not answer, and it is not this project's hub", "%v", args)
+		// A daemon that the command has started ends by itself, maybe later than the command.
+		require.Eventually(t, project.Project{StateDir: s.state()}.Unlocked, watchdog/3, pollEvery)
 	}
 }
 

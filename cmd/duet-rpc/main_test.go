@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 func waitInParallel() {
 	parallel := flag.Lookup("test.parallel")
 	if parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(8 * runtime.GOMAXPROCS(0)))
+		_ = parallel.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
 	}
 }
 

@@ -174,7 +174,7 @@ func (sc *scene) ends() {
 // [lookAgain].
 func (sc *scene) await(why string, wanted func([]screen.Line) bool) {
 	sc.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(lookAgain) {
+	for deadline := time.Now().Add(watchdog / 3); ; time.Sleep(lookAgain) {
 		lines := sc.lines()
 		if wanted(lines) {
 			return

@@ -20,7 +20,7 @@
 ;; Nothing of what tests write is for the user's own history.
 (setq duet-compose-history-file nil)
 
-(defconst duet-test-deadline 60
+(defconst duet-test-deadline 180
   "How many seconds anything may take; only a broken server takes them.")
 
 (define-advice tramp-wait-for-regexp (:around (wait &rest arguments) duet-test-deadline)

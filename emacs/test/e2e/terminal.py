@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-DEADLINE = 60
+DEADLINE = 180
 POLL = 0.03
 MINIBUFFER = r"^File .* Minibuf"  # the menu bar, while something is asked for
 

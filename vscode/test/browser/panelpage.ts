@@ -43,7 +43,7 @@ export async function startPages(): Promise<PanelPages> {
     open: async ({ prepare, given, theme = "dark", width = 720, height = 900, reducedMotion = false, script = "/panel.js" } = {}) => {
       const context = await browser.newContext({ viewport: { width, height }, reducedMotion: reducedMotion ? "reduce" : "no-preference", permissions: ["clipboard-read", "clipboard-write"] });
       const page = await context.newPage();
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(120_000);
       const problems: string[] = [];
       page.on("pageerror", (error) => problems.push(String(error)));
       page.on("console", (message) => message.type() === "error" && problems.push(message.text()));

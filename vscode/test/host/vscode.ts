@@ -19,7 +19,7 @@ const serverHome = process.env["DUET_TEST_CODE_SERVER"] ?? join(process.env["XDG
 const pictures = resolve("out/pictures");
 
 /** How long a window may take for a step on a slow machine, in milliseconds. */
-const patience = 120_000;
+const patience = 300_000;
 
 const testFile = basename(process.argv[1] ?? "", ".test.mjs");
 let windows = 0;
