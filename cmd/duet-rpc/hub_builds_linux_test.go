@@ -135,6 +135,7 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			require.NoError(t, os.MkdirAll(s.state(), 0o700))
+			require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
 			l, err := net.Listen("unix", s.socketPath())
 			require.NoError(t, err)
 			defer l.Close()

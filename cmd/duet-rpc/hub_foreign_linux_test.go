@@ -89,6 +89,7 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	s := newSite(t)
 	s.clearDaemons()
 	require.NoError(t, os.MkdirAll(s.state(), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
 	l, err := net.Listen("unix", s.socketPath())
 	require.NoError(t, err)
 	defer l.Close()

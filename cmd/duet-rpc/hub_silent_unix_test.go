@@ -74,6 +74,7 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 func (s *site) stranger() net.Listener {
 	s.t.Helper()
 	require.NoError(s.t, os.MkdirAll(s.state(), 0o700))
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
 	l, err := net.Listen("unix", s.socketPath())
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { l.Close() })

@@ -3,12 +3,16 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // The files go back to before a turn, in the shell and in a conversation, and the rewind is undone.
@@ -16,8 +20,19 @@ func TestRewindInTheShell(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents("\n[checkpoints]\nenabled = true\n")
-	for _, args := range [][]string{{"one"}, {"-c", "two"}} {
+	// A checkpoint takes longer than a turn.
+	git, err := exec.LookPath("git")
+	require.NoError(t, err)
+	slow := t.TempDir()
+	testkit.Program(t, filepath.Join(slow, "git"), "#!/bin/sh\n[ \"$1\" != mktag ] || sleep 1\nexec "+git+" \"$@\"\n")
+	s.env = append(s.env, "PATH="+slow+":"+os.Getenv("PATH"))
+	editor := s.start() // the hub goes on while it does
+	editor.call("task.stats", object{}, nil)
+	for i, args := range [][]string{{"one"}, {"-c", "two"}} {
 		_, problem, err := s.commandIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
+		require.NoError(t, err, problem)
+		// It waits for the checkpoints. Else the one after the turn might have changes of the next turn.
+		_, problem, err = s.commandIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
 		require.NoError(t, err, problem)
 	}
 	demo := filepath.Join(s.root, "demo.txt")
@@ -66,7 +81,6 @@ func TestRewindInTheShell(t *testing.T) {
 			Thread string `json:"thread_id"`
 		}
 	}
-	editor := s.start()
 	editor.call("listSessions", nil, &list)
 	editor.leave()
 	require.Len(t, list.Sessions, 3)

@@ -54,6 +54,8 @@ type checkpoints struct {
 	failed map[string]time.Time // when directories that are too large were last tried
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
 	told   map[string]bool      // directories of which a conversation says that they are too large
+	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
+	taking map[chan struct{}]string
 	// restricted are directories whose last run must not start programs of the project.
 	restricted map[string]bool
 	// firstPatience and patience are the constants, except in tests.
@@ -91,7 +93,9 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	if run.Source == domain.SourceAgent {
 		t.start.BeginAt(run.Created)
 	}
+	taken := c.take(dir)
 	c.hub.active.Go(func() {
+		defer taken()
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
 		var isNew bool
@@ -109,6 +113,41 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 		}
 	})
 	return t
+}
+
+// take notes that a checkpoint of a directory is being taken, until taken is called.
+func (c *checkpoints) take(dir string) (taken func()) {
+	done := make(chan struct{})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taking[done] = dir
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.taking, done)
+		close(done)
+	}
+}
+
+// settle waits until the checkpoints of a directory that are being taken are there. A short turn may
+// end before they are.
+func (c *checkpoints) settle(ctx context.Context, dir string) error {
+	c.mu.Lock()
+	var taking []chan struct{}
+	for done, of := range c.taking {
+		if of == dir {
+			taking = append(taking, done)
+		}
+	}
+	c.mu.Unlock()
+	for _, done := range taking {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // tryAgain is when a directory is tried again that was too large for a checkpoint.
@@ -293,7 +332,9 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	}
 	commands := commandTimes(items)
 	if len(commands) == 0 {
+		taken := c.take(t.dir)
 		h.active.Go(func() { // the run's end does not wait for it
+			defer taken()
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
 			defer cancel()
 			if _, err := t.after(ctx, run); err != nil && h.ctx.Err() == nil {

@@ -208,6 +208,9 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 	if !on {
 		return w, nil
 	}
+	if err := h.checkpoints.settle(ctx, w.Run.Thread.CWD); err != nil {
+		return w, err
+	}
 	if w.store, _, err = h.checkpoints.open(ctx, w.Run.Thread.CWD, opts); err == nil {
 		w.checkpoints, err = w.store.List(ctx)
 	}
