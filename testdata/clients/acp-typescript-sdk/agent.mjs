@@ -95,7 +95,7 @@ export class Project {
 // An Agent is a process of duet-rpc acp, and its lines.
 class Agent {
 	constructor(project, args) {
-		this.child = spawn(program(), args, { cwd: project.root, env: project.env, stdio: 'pipe' });
+		this.child = spawn(program(), ['--answer-within=1m', ...args], { cwd: project.root, env: project.env, stdio: 'pipe' });
 		this.received = []; // each message
 		this.faults = [];
 		this.version = 1; // of the protocol
