@@ -93,9 +93,7 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	if run.Source == domain.SourceAgent {
 		t.start.BeginAt(run.Created)
 	}
-	taken := c.take(dir)
-	c.hub.active.Go(func() {
-		defer taken()
+	c.inBackground(dir, func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
 		var isNew bool
@@ -115,17 +113,21 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	return t
 }
 
-// take notes that a checkpoint of a directory is being taken, until taken is called.
-func (c *checkpoints) take(dir string) (taken func()) {
+// inBackground calls take in a goroutine of the hub, and notes until it returns that a checkpoint of a
+// directory is being taken. While the hub closes, it does not call take.
+func (c *checkpoints) inBackground(dir string, take func()) {
 	done := make(chan struct{})
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.taking[done] = dir
-	return func() {
+	c.mu.Unlock()
+	taken := func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.taking, done)
 		close(done)
+	}
+	if !c.hub.active.Go(func() { defer taken(); take() }) {
+		taken()
 	}
 }
 
@@ -332,9 +334,7 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	}
 	commands := commandTimes(items)
 	if len(commands) == 0 {
-		taken := c.take(t.dir)
-		h.active.Go(func() { // the run's end does not wait for it
-			defer taken()
+		c.inBackground(t.dir, func() { // the run's end does not wait for it
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
 			defer cancel()
 			if _, err := t.after(ctx, run); err != nil && h.ctx.Err() == nil {
