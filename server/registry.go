@@ -18,17 +18,16 @@ import (
 
 // A Registry holds the methods that an endpoint serves. Methods may be added while it is in use.
 type Registry struct {
-	mu     sync.Mutex // serialises writers
-	byName atomic.Pointer[map[string]*Method]
-	order  []*Method // in order of registration; guarded by mu
+	mu     sync.Mutex // guards byName and order
+	byName map[string]*Method
+	order  []*Method // in order of registration
+	// found is a copy of byName that is read without the lock; nil if methods were added since.
+	// A process registers all its methods before it looks one up, so it makes one copy.
+	found atomic.Pointer[map[string]*Method]
 }
 
 // NewRegistry makes an empty Registry.
-func NewRegistry() *Registry {
-	r := &Registry{}
-	r.byName.Store(&map[string]*Method{})
-	return r
-}
+func NewRegistry() *Registry { return &Registry{byName: make(map[string]*Method)} }
 
 // A Method is a registered method. Its fields describe it to clients.
 type Method struct {
@@ -151,14 +150,12 @@ func (r *Registry) add(m *Method, options []Option) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := *r.byName.Load()
-	if _, taken := old[m.Name]; taken {
+	if _, taken := r.byName[m.Name]; taken {
 		panic(fmt.Sprintf("server: method %q is registered twice", m.Name))
 	}
-	next := maps.Clone(old)
-	next[m.Name] = m
-	r.byName.Store(&next)
+	r.byName[m.Name] = m
 	r.order = append(r.order, m)
+	r.found.Store(nil)
 }
 
 // Methods returns the registered methods, in the order of registration.
@@ -168,7 +165,17 @@ func (r *Registry) Methods() []*Method {
 	return slices.Clone(r.order)
 }
 
-func (r *Registry) lookup(name []byte) *Method { return (*r.byName.Load())[string(name)] }
+func (r *Registry) lookup(name []byte) *Method {
+	found := r.found.Load()
+	if found == nil {
+		r.mu.Lock()
+		methods := maps.Clone(r.byName)
+		found = &methods
+		r.found.Store(found)
+		r.mu.Unlock()
+	}
+	return (*found)[string(name)]
+}
 
 // form is the form in which a type takes parameters.
 type form uint8

@@ -80,7 +80,7 @@ func Errorf(kind, format string, args ...any) *Error {
 }
 
 // ErrEnding says that the hub is ending: it starts and stores nothing more.
-var ErrEnding = Errorf(KindUnavailable, "duet-rpc is ending; connect again in a moment, and try again")
+var ErrEnding = &Error{Kind: KindUnavailable, Message: "duet-rpc is ending; connect again in a moment, and try again"}
 
 // Invalid returns an error of KindInvalid for a parameter. accepted lists the valid values, if
 // there is a list.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -176,7 +178,7 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 		return true
 	}
 	if b == nil && wantsAnswer(m) && wantsDescriptor(m) {
-		r.answer(frame.ErrorBody(m.ID, noDescriptor))
+		r.answer(frame.ErrorBody(m.ID, noDescriptor()))
 		return false
 	}
 	then := r.effect(m)
@@ -232,9 +234,11 @@ func wantsDescriptor(m *frame.Message) bool {
 	return false
 }
 
-var noDescriptor = server.InvalidParam(server.ParamError{
-	Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
-})
+func noDescriptor() *jsonrpc2.Error {
+	return server.InvalidParam(server.ParamError{
+		Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
+	})
+}
 
 // noteShutdown records that the editor ends the connection, unless the hub refuses.
 func (r *Relay) noteShutdown(m *frame.Message) (then func(*frame.Message)) {
