@@ -19,6 +19,12 @@ export interface ComparisonMethods {
   choose: { thread: string };
 }
 
+/** The agent that a choice names, and its model: AGENT or AGENT=MODEL, as in the shell and Emacs. */
+export function agentOf(choice: string): { agent: string; model?: string } {
+  const at = choice.indexOf("=");
+  return at < 0 ? { agent: choice } : { agent: choice.slice(0, at), model: choice.slice(at + 1) };
+}
+
 /** The agent of an attempt, and its model. */
 export function agentWords({ agent, model }: Pick<Attempt, "agent" | "model">): string {
   return model ? `${agent} (${model})` : agent;

@@ -1,6 +1,7 @@
 // Sessions that the first prompt of their panel starts: new ones, and forks.
 import * as vscode from "vscode";
 import { demo } from "../agents";
+import { agentOf } from "../hub/attempts";
 import { realPath, repositoryOf } from "../hub/root";
 import type { Project, Projects } from "../projects";
 import type { Result } from "../protocol";
@@ -93,7 +94,7 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   const agents = available.map(({ name, title, version }) => ({ name, title: title || name, description: version ?? "" }));
   if (agent !== "" && !agents.some(({ name }) => name === agent)) agents.push({ name: agent, title: agent, description: "" });
   // Without its settings, the agent can still get a prompt, or say why not.
-  const described = agent === "" ? undefined : await connection.request("agent.describe", { agent: place.chosen.agents?.[0] ?? agent }).catch(() => undefined);
+  const described = agent === "" ? undefined : await connection.request("agent.describe", { agent: place.chosen.agents ? agentOf(place.chosen.agents[0]!).agent : agent }).catch(() => undefined);
   // Several agents have Duet's own modes in common.
   const description = described && place.chosen.agents ? { agent, modes: described.modes.filter(({ by }) => by === "duet") } : described;
   return { about, folders, agents, onlyDemo: available.every(({ name }) => name === demo), ...(description && { description }), ...place, chosen: { ...place.chosen, agent } };
@@ -114,7 +115,7 @@ export async function launch({ thread, fork, gates, turns }: Beginning, { folder
 /** Sends the first prompt to several agents, all of them or none. Each starts a conversation of its own. */
 export async function launchAttempts({ gates, turns }: Beginning, { folder, mode }: Choices, agents: readonly string[], { connection }: Project, prompt: { query: string; content?: PromptContent[] }): Promise<Result<"session.launchAttempts">> {
   return connection.request("session.launchAttempts", {
-    ...prompt, working_dir: folder, agents: agents.map((agent) => ({ agent, ...(mode && { permission_mode: mode }) })),
+    ...prompt, working_dir: folder, agents: agents.map((choice) => ({ ...agentOf(choice), ...(mode && { permission_mode: mode }) })),
     ...(gates && { gates }), ...(turns !== undefined && { max_iterations: turns }),
   });
 }

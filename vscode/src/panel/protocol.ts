@@ -83,7 +83,10 @@ export interface Choices {
   /** Whether the agent works in a git worktree of its own: "yes", "no", or empty as configured. */
   worktree?: string;
   agent?: string;
-  /** Several agents, in place of one: each gets the prompt, in a git worktree of its own. In panel.choose, an empty list asks the user which. */
+  /**
+   * Several agents, in place of one: each gets the prompt, in a git worktree of its own. One is AGENT, or AGENT=MODEL, as in the
+   * shell. In panel.choose, an empty list asks the user which.
+   */
   agents?: string[];
   mode?: string;
   model?: string;

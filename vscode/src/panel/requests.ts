@@ -4,7 +4,9 @@ import * as vscode from "vscode";
 import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
+import { agentOf } from "../hub/attempts";
 import { wholeOfParts, wholeOfPatch } from "../hub/changes";
+import { visible } from "../hub/groups";
 import { wholeQuestions } from "../hub/model";
 import type { Session } from "../hub/model";
 import { choicesOf } from "../hub/questions";
@@ -72,9 +74,9 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (!beginning) throw begun();
       const choices = checked(given);
       if (choices.agents) {
-        const { agent = "", agents: before = [agent] } = (await newSession())!.chosen;
+        const { agent = "", model, agents: before = [model ? `${agent}=${model}` : agent] } = (await newSession())!.chosen;
         const agents = await pickAgents(project, before);
-        if (agents) beginnings.choose(beginning, agents.length === 1 ? { agent: agents[0]! } : { agents });
+        if (agents) beginnings.choose(beginning, agents.length === 1 ? agentOf(agents[0]!) : { agents });
         return (await newSession())!;
       }
       const chosen = choices.folder === undefined ? project : projects.at(choices.folder);
@@ -181,10 +183,18 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
 /** The most agents at one prompt, as in the hub. */
 const mostAgents = 10;
 
-/** pickAgents asks which of the available agents get the prompt. undefined: the user has chosen none. */
+/** pickAgents asks which of the available agents get the prompt, and which of their models. undefined: the user has chosen none. */
 async function pickAgents({ connection }: Project, chosen: readonly string[]): Promise<string[] | undefined> {
   const available = (await connection.request("agent.list", {})).agents.filter((agent) => agent.available);
-  const items = available.map(({ name, title, version }) => ({ label: title || name, ...(version && { description: version }), picked: chosen.includes(name), name }));
+  const items = (await Promise.all(available.map(async ({ name, title, version }) => {
+    // An agent that has not reported its models can still get the prompt.
+    const described = await connection.request("agent.describe", { agent: name }).catch(() => undefined);
+    const label = visible(title || name);
+    return [
+      { label, description: visible(version ?? ""), name },
+      ...(described?.agent_session?.model?.available ?? []).map((model) => ({ label: `${label} (${visible(model.name || model.id)})`, description: "", name: `${name}=${model.id}` })),
+    ];
+  }))).flat().map((item) => ({ ...item, picked: chosen.includes(item.name) }));
   const picked = await vscode.window.showQuickPick(items, { title: "Which agents get the prompt? Each works in a git worktree of its own.", canPickMany: true, ignoreFocusOut: true });
   if (picked && picked.length > mostAgents) throw new RPCError(ErrorCode.InvalidParams, `a prompt can have at most ${mostAgents} agents`);
   return picked && picked.length > 0 ? picked.map(({ name }) => name) : undefined;

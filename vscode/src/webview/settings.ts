@@ -1,4 +1,5 @@
 // The settings of an agent and their select boxes: modes of the agent and of Duet, models, and the agent's own options.
+import { agentOf, agentWords } from "../hub/attempts";
 import type { NewSession, PanelParams } from "../panel/protocol";
 import { make, setText } from "./dom";
 import { objectOf, objectsOf, stringOf } from "./json";
@@ -56,7 +57,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
  * the user has not chosen are the agent's defaults.
  */
 export function newSettingsOf({ folders, agents, worktrees, description, chosen }: NewSession): Setting[] {
-  const several = chosen.agents?.map((name) => agents.find((agent) => agent.name === name)?.title ?? name).join(" + ");
+  const several = chosen.agents?.map(agentOf).map((choice) => agentWords({ ...choice, agent: agents.find(({ name }) => name === choice.agent)?.title ?? choice.agent })).join(" + ");
   const setting = (id: "folder" | "agent" | "worktree", name: string, values: Array<Partial<SettingValue> & { id: string; name: string }>): Setting[] =>
     values.length === 0 ? [] : [{ id, name, description: "", current: chosen[id] ?? "", values: values.map((value) => ({ description: "", group: "", ...value })), change: (value) => ({ [id]: value }) }];
   const { model, options } = description?.agent_session ?? {};

@@ -175,6 +175,44 @@ test("the first prompt is sent to several agents, which the user chooses, in a r
   assert.equal((await back.request<NewSession>("panel.choose", { agent: "other" })).chosen.agents, undefined, "one agent again");
 });
 
+// An agent with two models, whose turns end at once.
+const modeller = `
+let current = "fast";
+const configOptions = () => [{ id: "model", name: "Model", category: "model", type: "select", currentValue: current, options: [{ value: "fast", name: "Fast" }, { value: "deep", name: "Deep" }] }];
+const answers = {
+  initialize: () => ({ protocolVersion: 1, agentCapabilities: {}, authMethods: [] }),
+  "session/new": () => ({ sessionId: "one", configOptions: configOptions() }),
+  "session/set_config_option": ({ value }) => ((current = value), { configOptions: configOptions() }),
+  "session/prompt": () => ({ stopReason: "end_turn" }),
+};
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: answers[method]?.(params) ?? {} }) + "\\n");
+}).on("close", () => process.exit(0));
+`;
+
+test("an agent gets the prompt several times, with models that it has reported", async (t) => {
+  const { hub, open } = await opened(t, `[agents.modeller]\ndriver = "acp"\ncommand = [${JSON.stringify(process.execPath)}, "--eval", ${JSON.stringify(modeller)}]\n`);
+  answers.length = shown.length = 0;
+  const { folder } = hub.project;
+  addRepository(folder);
+  const thread = "00000000-0000-4000-8000-000000000009";
+  await hub.connection.request("launchSession", { query: "hello", agent: "modeller", working_dir: folder, conversation_id: thread });
+  await hub.until("the end", () => hub.model.conversationOf({ thread_id: thread })?.status === "completed");
+  const page = open({ title: "New session", chosen: { folder, agent: "modeller", model: "deep" } });
+  await page.request("panel.start");
+  answers.push(["modeller (Deep)"]);
+  const { chosen } = await page.request<NewSession>("panel.choose", { agents: [] });
+  assert.deepEqual(shown.at(-1)!.labels.filter((label) => label.startsWith("modeller")), ["modeller", "modeller (Fast)", "modeller (Deep)"]);
+  assert.deepEqual([chosen.agent, chosen.model, chosen.agents], ["modeller", "deep", undefined], "one agent with its model");
+  answers.push(["modeller (Fast)", "modeller (Deep)"]);
+  const several = await page.request<NewSession>("panel.choose", { agents: [] });
+  assert.deepEqual(several.chosen.agents, ["modeller=fast", "modeller=deep"]);
+  await page.request("panel.launch", { query: "hello" });
+  const { attempts } = await hub.connection.request("session.attempts", { session_id: page.compared[0]!.session.id });
+  assert.deepEqual(attempts.map(({ agent, model }) => [agent, model]).sort(), [["modeller", "deep"], ["modeller", "fast"]]);
+});
+
 test("the configuration says whether a new session gets a worktree, unless the user has chosen", async (t) => {
   const { hub, open } = await opened(t, 'worktree = "conversation"\n');
   addRepository(hub.project.folder);
