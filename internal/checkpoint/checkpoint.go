@@ -31,6 +31,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,6 +80,9 @@ type Store struct {
 	prefix         string      // of the refs
 	excludes       string      // the user's file of ignore patterns
 	env, lockedEnv []string
+
+	mu   sync.Mutex        // guards tags
+	tags map[ID]Checkpoint // those of the last list, and newer ones, without numbers; the map never changes
 }
 
 // An ID names a checkpoint. It is the name of a git object.
@@ -250,23 +254,50 @@ func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err erro
 	if err != nil || len(refs) == 0 {
 		return nil, 0, err
 	}
-	var ids bytes.Buffer
-	var numbers []int
+	s.mu.Lock()
+	known := s.tags
+	s.mu.Unlock()
+	tags := make(map[ID]Checkpoint)
+	var unknown bytes.Buffer
 	for line := range strings.Lines(string(refs)) {
 		id, ref, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		n, err := strconv.Atoi(strings.TrimPrefix(ref, s.prefix))
 		if err != nil {
 			continue
 		}
-		ids.WriteString(id + "\n")
-		numbers = append(numbers, n)
 		last = max(last, n)
+		list = append(list, Checkpoint{ID: ID(id), Number: n})
+		if c, ok := known[ID(id)]; ok {
+			tags[c.ID] = c
+		} else {
+			unknown.WriteString(id + "\n")
+		}
 	}
-	tags, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch"}, Stdin: &ids})
-	if err != nil {
+	if err := s.readTags(ctx, &unknown, tags); err != nil {
 		return nil, 0, err
 	}
-	for _, n := range numbers {
+	s.mu.Lock()
+	s.tags = tags
+	s.mu.Unlock()
+	list = slices.DeleteFunc(list, func(c Checkpoint) bool { _, ok := tags[c.ID]; return !ok })
+	for i, c := range list {
+		list[i] = tags[c.ID]
+		list[i].Number = c.Number
+	}
+	slices.SortFunc(list, func(a, b Checkpoint) int { return a.Number - b.Number })
+	return list, last, nil
+}
+
+// readTags adds the tags of the ids, one a line, to a map. It leaves out a missing one.
+func (s *Store) readTags(ctx context.Context, ids *bytes.Buffer, into map[ID]Checkpoint) error {
+	if ids.Len() == 0 {
+		return nil
+	}
+	tags, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch"}, Stdin: ids})
+	if err != nil {
+		return err
+	}
+	for len(tags) > 0 {
 		head, rest, _ := bytes.Cut(tags, []byte("\n"))
 		tags = rest
 		fields := strings.Fields(string(head))
@@ -275,16 +306,15 @@ func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err erro
 		}
 		size, err := strconv.Atoi(fields[2])
 		if err != nil || size >= len(tags) {
-			return nil, 0, fmt.Errorf("git cat-file: unexpected answer %.100q", head)
+			return fmt.Errorf("git cat-file: unexpected answer %.100q", head)
 		}
 		if c, ok := parseTag(string(tags[:size])); ok && fields[1] == "tag" {
-			c.ID, c.Number = ID(fields[0]), n
-			list = append(list, c)
+			c.ID = ID(fields[0])
+			into[c.ID] = c
 		}
 		tags = tags[size+1:]
 	}
-	slices.SortFunc(list, func(a, b Checkpoint) int { return a.Number - b.Number })
-	return list, last, nil
+	return nil
 }
 
 const skippedHead = "\n\nSkipped:\n"

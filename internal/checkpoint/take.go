@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,14 +140,25 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 
 // keep writes the tag and the ref of a checkpoint whose tree is written.
 func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
-	out, err := s.git(ctx, git.Command{Args: []string{"mktag"}, Stdin: strings.NewReader(c.tag())})
+	text := c.tag()
+	out, err := s.git(ctx, git.Command{Args: []string{"mktag"}, Stdin: strings.NewReader(text)})
 	if err != nil {
 		return err
 	}
 	c.ID = ID(strings.TrimSpace(string(out)))
 	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
-	_, err = s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}})
-	return err
+	if _, err := s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}}); err != nil {
+		return err
+	}
+	if kept, ok := parseTag(text); ok {
+		kept.ID = c.ID
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		tags := map[ID]Checkpoint{c.ID: kept}
+		maps.Copy(tags, s.tags)
+		s.tags = tags
+	}
+	return nil
 }
 
 // A pick says which entries of the index are to change.

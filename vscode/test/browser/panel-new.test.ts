@@ -114,14 +114,14 @@ test("several agents can be chosen in a repository, and work in worktrees only",
   await page.evaluate(() => {
     const { newSession } = window.host.start;
     newSession!.worktrees = true;
-    window.host.answers["panel.choose"] = ({ agents, agent }) => ({ ...newSession, chosen: { ...newSession!.chosen, ...(agents ? { agents: ["claude", "demo"] } : { agent }) } });
+    window.host.answers["panel.choose"] = ({ agents, agent }) => ({ ...newSession, chosen: { ...newSession!.chosen, ...(agents ? { agents: ["claude=opus", "demo"] } : { agent }) } });
     window.host.notify("panel.connection", { is: "ready" });
   });
   await page.getByRole("combobox", { name: "Place of work" }).waitFor();
   assert.deepEqual(await offered(), ["Claude Code", "Demonstration", "Several Agents…"]);
   await agent.selectOption("Several Agents…");
-  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Agent']")!.selectedOptions[0]!.text === "Claude Code + Demonstration");
-  assert.deepEqual([await offered(), await page.getByRole("combobox", { name: "Place of work" }).count()], [["Claude Code", "Demonstration", "Claude Code + Demonstration", "Several Agents…"], 0]);
+  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label='Agent']")!.selectedOptions[0]!.text === "Claude Code (opus) + Demonstration");
+  assert.deepEqual([await offered(), await page.getByRole("combobox", { name: "Place of work" }).count()], [["Claude Code", "Demonstration", "Claude Code (opus) + Demonstration", "Several Agents…"], 0]);
   await page.screenshot({ path: `${pictures}new-attempts.png` });
   await agent.selectOption("Demonstration");
   await page.getByRole("combobox", { name: "Place of work" }).waitFor();
