@@ -24,6 +24,19 @@ type ownJSON struct{ text string }
 
 func (o *ownJSON) UnmarshalJSON(b []byte) error { o.text = string(b); return nil }
 
+func TestAMethodIsAddedWhileOthersAreCalled(t *testing.T) {
+	reg := server.NewRegistry()
+	shows[any](reg, "first")
+	c := connect(t, reg, frame.LSP, server.Options{})
+	for _, name := range []string{"second", "third"} {
+		c.silent(`{"jsonrpc":"2.0","method":"` + name + `"}`)
+		shows[any](reg, name)
+		assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"1"}`, c.ask(`{"jsonrpc":"2.0","id":1,"method":"`+name+`","params":1}`))
+	}
+	assert.PanicsWithValue(t, `server: method "third" is registered twice`, func() { shows[any](reg, "third") })
+	require.NoError(t, c.close())
+}
+
 // Every method that Handle registers can be called.
 func TestEveryFormOfParamsThatIsRegisteredCanBeCalled(t *testing.T) {
 	reg := server.NewRegistry()

@@ -248,7 +248,8 @@ func (s *Store) List(ctx context.Context) ([]Checkpoint, error) {
 	return list, err
 }
 
-// list also returns the highest number of a ref. It leaves out a ref without its object.
+// list also returns the highest number of a ref. It leaves out a ref whose object was missing when
+// it was first seen. A tag never changes, so one that is known is not read again.
 func (s *Store) list(ctx context.Context) (list []Checkpoint, last int, err error) {
 	refs, err := s.git(ctx, git.Command{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", s.prefix}})
 	if err != nil || len(refs) == 0 {
