@@ -120,6 +120,8 @@ func claudeSite(t testing.TB, path string) *agentSite {
 		"DISABLE_AUTOUPDATER":                      "1",
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"DISABLE_TELEMETRY":                        "1",
+		// By itself it begins a turn without the tools of a server that took 5 s to start.
+		"MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "600000", "MCP_TIMEOUT": "600000",
 	}
 	s.env = append(s.env, "ANTHROPIC_BASE_URL="+s.model.URL, "ANTHROPIC_API_KEY=not-this-one")
 	s.signOut = func() { s.service, s.env = "", append(s.env, "ANTHROPIC_API_KEY=") }
@@ -157,6 +159,7 @@ func newKimiSite(t testing.TB) *agentSite {
 		"KIMI_MODEL_NAME": "model", "KIMI_MODEL_BASE_URL": s.model.URL + "/v1", "KIMI_MODEL_MAX_CONTEXT_SIZE": "100000",
 		"KIMI_CODE_NO_AUTO_UPDATE": "1",
 	}
+	s.put(filepath.Join(s.home, ".kimi-code", "config.toml"), "[mcp]\nstartup_timeout_ms = 600000\n")
 	s.counted = 2
 	s.signOut = func() {
 		s.service, s.more = "", ""
@@ -222,6 +225,21 @@ env_key = "OPENAI_API_KEY"
 	return s
 }
 
+// newCodexToolsSite has Codex wait for the server of the editor's tools. By itself it begins a turn
+// without the tools of a server that took 10 s to start.
+func newCodexToolsSite(t testing.TB) *agentSite {
+	t.Helper()
+	s := newCodexSite(t)
+	f, err := os.OpenFile(filepath.Join(s.home, ".codex", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("[mcp_servers.duet-editor]\ncommand = \"replaced by what Duet says\"\nrequired = true\nstartup_timeout_sec = 600\n")
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	s.variables["DISABLE_MCP_CONFIG_FILTERING"] = "true" // else the server of this name that Duet gives is skipped
+	s.configure()
+	return s
+}
+
 func newGeminiSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newAgentSite(t, "gemini", "gemini", programsOf(t, "gemini-cli"))
@@ -247,7 +265,7 @@ func newOpencodeSite(t testing.TB) *agentSite {
 	s.variables = map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
 	s.put(filepath.Join(s.home, "config", "opencode", "opencode.json"), `{
 		"autoupdate": false, "share": "disabled", "model": "ours/model", "small_model": "ours/model",
-		"permission": {"bash": "ask", "edit": "ask"},
+		"permission": {"bash": "ask", "edit": "ask"}, "experimental": {"mcp_timeout": 600000},
 		"provider": {"ours": {
 			"npm": "@ai-sdk/anthropic", "name": "Ours", "options": {"baseURL": "%s/v1", "apiKey": "{env:KEY_FROM_DUET}"},
 			"models": {"model": {

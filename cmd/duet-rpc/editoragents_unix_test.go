@@ -19,7 +19,7 @@ import (
 // agentsWithServers are real agents that use the MCP servers that Duet gives them.
 func agentsWithServers() map[string]func(testing.TB) *agentSite {
 	return map[string]func(testing.TB) *agentSite{
-		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
+		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexToolsSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 	if err != nil {
 		t.Skip("Emacs is not installed; run .ci/install")
 	}
-	for name, site := range map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexSite} {
+	for name, site := range map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexToolsSite} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := site(t)

@@ -29,7 +29,11 @@ export async function startModel(after: (end: () => void) => void): Promise<Clau
     createInterface({ input: model.stdout }).on("line", (line) => resolve(JSON.parse(line) as { url: string; key: string }));
     model.on("exit", () => reject(new Error("the model has ended")));
   });
-  const variables = { ANTHROPIC_BASE_URL: url, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_ERROR_REPORTING: "1", DISABLE_TELEMETRY: "1" };
+  const variables = {
+    ANTHROPIC_BASE_URL: url, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_ERROR_REPORTING: "1", DISABLE_TELEMETRY: "1",
+    // By itself it begins a turn without the tools of a server that took 5 s to start.
+    MCP_CONNECTION_NONBLOCKING: "0", MCP_CONNECT_TIMEOUT_MS: "600000", MCP_TIMEOUT: "600000",
+  };
   return {
     env: { KEY_OF_THE_MODEL: key },
     prepare: ({ home }) => {

@@ -25,6 +25,7 @@ test("what a build finds is in the list of problems until it is built again", as
   // (What is in output channels is not to be seen in this VS Code, which has no native modules.)
   rmSync(join(project.folder, "output"));
   await command("Duet: Build…");
+  await page.locator(".panel .action-item.checked").filter({ has: page.locator('[aria-label^="Output"]') }).waitFor(); // else it would cover the problems
   await page.locator('.panel .action-label[aria-label^="Problems"]').click();
   await problem.waitFor({ state: "detached" });
   await page.locator(".markers-panel").filter({ hasText: "No problems" }).waitFor();
