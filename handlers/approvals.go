@@ -255,11 +255,8 @@ func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error
 	list := make([]*protocol.Rule, 0, len(found))
 	for _, r := range found {
 		one := &protocol.Rule{
-			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: domain.ScopeProject,
-			CreatedAt: r.Created.UTC(),
-		}
-		if !r.InProject {
-			one.Scope, one.ThreadID, one.Title = domain.ScopeSession, r.Thread.UUID, r.Thread.Title
+			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: r.Scope(),
+			ThreadID: r.Thread.UUID, Title: r.Thread.Title, CreatedAt: r.Created.UTC(),
 		}
 		list = append(list, one)
 	}

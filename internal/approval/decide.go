@@ -361,7 +361,7 @@ func (in *Inbox) decide(t store.Tx, a *domain.Approval, d Decision, restrict boo
 	if err := in.closeIn(t, *a, d.Client); err != nil {
 		return err
 	}
-	if err := in.keepRules(t, *a, d.Scope, rules); err != nil {
+	if err := in.keepRules(t, *a, rules); err != nil {
 		return err
 	}
 	if a.Carried {
@@ -397,7 +397,7 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 }
 
 // keepRules stores the rules of a decision and answers open questions with them.
-func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []domain.Rule) error {
+func (in *Inbox) keepRules(t store.Tx, a domain.Approval, rules []domain.Rule) error {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -406,7 +406,7 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, scope string, rules []
 			return err
 		}
 	}
-	if scope == domain.ScopeProject {
+	if rules[0].Thread == 0 {
 		return in.reconsiderAll(t)
 	}
 	return in.Reconsider(t, a.Thread)

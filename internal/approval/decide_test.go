@@ -79,7 +79,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rules, 1)
 	assert.Equal(t, "/p/**", rules[0].Path)
-	assert.Equal(t, []any{false, run.Thread}, []any{rules[0].InProject, rules[0].Thread.ID})
+	assert.Equal(t, []any{domain.ScopeSession, run.Thread}, []any{rules[0].Scope(), rules[0].Thread.ID})
 	result, err := h.Ask(ctx, run.ID, write("/p/b/c"))
 	require.NoError(t, err)
 	assert.Equal(t, "rule=session", result.Reason)

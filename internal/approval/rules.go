@@ -25,8 +25,7 @@ type StandingRule struct {
 	domain.Rule
 	Command   string        // command that the rule covers; "" for any input, and with SameInput
 	SameInput bool          // the rule covers one input only
-	InProject bool          // for the project; else for Thread
-	Thread    domain.Thread // not set if InProject
+	Thread    domain.Thread // not set if the rule is for the project
 }
 
 // Rules lists the standing rules, the oldest first.
@@ -37,11 +36,11 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
-		rule := StandingRule{Rule: r, Command: r.Command, InProject: r.Thread == 0}
+		rule := StandingRule{Rule: r, Command: r.Command}
 		if isForExactInput(r) {
 			rule.Command, rule.SameInput = "", true
 		}
-		if !rule.InProject {
+		if r.Thread != 0 {
 			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
 				return nil, store.Explain(err)
 			}

@@ -129,11 +129,11 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					{"deadline", deadline},
 					{"decided by", a.DecidedBy},
 					{"because", a.Explanation},
-					{"rule, session", a.Rules[domain.ScopeSession].Text},
-					{"rule, project", a.Rules[domain.ScopeProject].Text},
-					{"comment", a.Comment},
-					{"response", a.Response},
 				}
+				for _, scope := range domain.RuleScopes() {
+					fields = append(fields, term.Field{"rule, " + scope, a.Rules[scope].Text})
+				}
+				fields = append(fields, term.Field{"comment", a.Comment}, term.Field{"response", a.Response})
 				for i, o := range a.Options {
 					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}

@@ -121,6 +121,14 @@ type Rule struct {
 	Created time.Time `db:"created"`
 }
 
+// Scope is the scope of the decision that created the rule.
+func (r Rule) Scope() string {
+	if r.Thread == 0 {
+		return ScopeProject
+	}
+	return ScopeSession
+}
+
 // A RulePreview describes the rule that a decision with a scope would make.
 type RulePreview struct {
 	Tool    string `json:"tool_name"`
