@@ -229,9 +229,7 @@ func (c Call) listed(effect, pattern string) (of condition, ok bool) {
 // decided returns the condition of a rule made by a decision. ok is false if the rule is for other
 // calls.
 func (c Call) decided(r domain.Rule) (of condition, ok bool) {
-	if of.reason = "rule=project"; r.Thread != 0 {
-		of.reason = "rule=session"
-	}
+	of.reason = "rule=" + r.Scope()
 	of.explanation = explanationOf(r)
 	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return name == r.Tool }) || c.isPlan && r.Effect == config.EffectAllow {
 		return of, false
