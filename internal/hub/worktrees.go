@@ -429,7 +429,7 @@ func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Wor
 	}
 	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Top == top })
 	if i < 0 {
-		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree is gone (%s)", top)
+		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree no longer exists (%s); git for-each-ref refs/duet/discarded lists the work that was kept", top)
 	}
 	return of, list[i], nil
 }
