@@ -9,53 +9,19 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Adoption returns the adopter, which imports conversations that started outside Duet.
-func (h *Hub) Adoption() *Adopter { return h.adoption }
-
-func (h *Hub) newAdoption() *Adopter {
-	return newAdopter(adoptOptions{
-		Store: h.store, Query: h.query, Conversation: h.conversation, Intake: h.intake, Root: h.opts.Root, Write: h.write, Note: h.noteWrite, Directory: h.directory,
-		Begin: func(t store.Tx, thread *domain.Thread) error { return h.addThread(t, thread, "") },
-		Complete: func(t store.Tx, run *domain.Run) error {
-			return h.transition(t, run, domain.Completed, outcome{reason: "adopted"})
-		},
-	})
-}
+func (h *Hub) Adoption() Adopter { return Adopter{h} }
 
 // This file imports conversations that an agent held without Duet.
 
-// adoptOptions configure an [Adopter]. All fields are required.
-type adoptOptions struct {
-	Store        store.Store
-	Query        *query.Queries
-	Conversation *conversation.Writer
-	Intake       *intake.Intake
-	Root         string // project root
-	// Write runs a transaction. Its errors are safe to show to users.
-	Write func(ctx context.Context, change func(store.Tx) error) error
-	Note  func(error) error
-	// Directory resolves the directory that a caller names to an absolute path.
-	Directory func(path string) (string, error)
-	// Begin stores a new conversation. Complete ends a run that no executor has started.
-	Begin    func(store.Tx, *domain.Thread) error
-	Complete func(store.Tx, *domain.Run) error
-}
-
 // Adopter imports conversations. Its methods may be called from any goroutine.
-type Adopter struct {
-	opts adoptOptions
-}
-
-// newAdopter returns an Adopter.
-func newAdopter(opts adoptOptions) *Adopter { return &Adopter{opts: opts} }
+type Adopter struct{ hub *Hub }
 
 // Session is a session that an agent stores itself.
 type Session struct {
@@ -73,50 +39,50 @@ type Session struct {
 
 // Directory returns the absolute path of the directory that a caller names; "" is the project root.
 // Its error is safe to show to users.
-func (a *Adopter) Directory(path string) (string, error) { return a.opts.Directory(path) }
+func (a Adopter) Directory(path string) (string, error) { return a.hub.directory(path) }
 
 // Find returns the last run of the conversation that uses an agent's session. ok reports whether
 // one exists.
-func (a *Adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
-	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
+func (a Adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
+	thread, err := a.hub.store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, false, nil
 	}
 	if err == nil {
 		var last domain.Run
-		if last, err = a.opts.Store.LastRun(ctx, thread); err == nil {
-			s, err = a.opts.Query.ByRun(ctx, last.ID)
+		if last, err = a.hub.store.LastRun(ctx, thread); err == nil {
+			s, err = a.hub.query.ByRun(ctx, last.ID)
 		}
 	}
-	return s, err == nil, a.opts.Note(err)
+	return s, err == nil, a.hub.noteWrite(err)
 }
 
 // Unfinished returns an active or queued run that uses an agent's session. ok reports whether one
 // exists.
-func (a *Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
-	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
+func (a Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
+	thread, err := a.hub.store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.Run{}, false, nil
 	}
 	if err != nil {
-		return domain.Run{}, false, a.opts.Note(err)
+		return domain.Run{}, false, a.hub.noteWrite(err)
 	}
-	runs, err := a.opts.Store.UnfinishedRuns(ctx, thread)
+	runs, err := a.hub.store.UnfinishedRuns(ctx, thread)
 	for _, r := range runs {
 		if r.State != domain.Draft {
 			return r, true, nil
 		}
 	}
-	return domain.Run{}, false, a.opts.Note(err)
+	return domain.Run{}, false, a.hub.noteWrite(err)
 }
 
 // Adopt makes a conversation of an agent's session: one completed run that holds the whole history.
 // If the session already has a conversation, Adopt returns it unchanged and fresh is false.
-func (a *Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
-	parts := a.opts.Intake.ReadHistory(s.Parts, s.Secrets)
+func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
+	parts := a.hub.intake.ReadHistory(s.Parts, s.Secrets)
 	title := s.Secrets.Text(s.Title)
 	var id int64
-	err = a.opts.Write(ctx, func(t store.Tx) error {
+	err = a.hub.write(ctx, func(t store.Tx) error {
 		fresh = false
 		thread, err := t.FindNativeOf(ctx, s.Agent, s.Native)
 		switch {
@@ -134,16 +100,16 @@ func (a *Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session,
 	if err != nil {
 		return domain.Session{}, false, err
 	}
-	adopted, err = a.opts.Query.ByRun(ctx, id)
+	adopted, err = a.hub.query.ByRun(ctx, id)
 	return adopted, fresh, err
 }
 
-func (a *Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
+func (a Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
 	thread := domain.Thread{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native, Mode: catalog.ModeDefault,
 		Created: t.Now(), Active: t.Now(),
 	}
-	if err := a.opts.Begin(t, &thread); err != nil {
+	if err := a.hub.addThread(t, &thread, ""); err != nil {
 		return 0, err
 	}
 	run := domain.Run{
@@ -158,11 +124,11 @@ func (a *Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string
 		return 0, err
 	}
 	if note := s.note(); note != "" {
-		if err := a.opts.Conversation.Adopted(t, run, note); err != nil {
+		if err := a.hub.conversation.Adopted(t, run, note); err != nil {
 			return 0, err
 		}
 	}
-	if err := a.opts.Intake.RecordHistory(t, run.ID, parts); err != nil {
+	if err := a.hub.intake.RecordHistory(t, run.ID, parts); err != nil {
 		return 0, err
 	}
 	run, err := t.Run(ctx, run.ID)
@@ -172,7 +138,7 @@ func (a *Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string
 	if _, err := t.Append(run.Event(domain.NativeSessionChanged{NativeSession: s.Native})); err != nil {
 		return 0, err
 	}
-	return run.ID, a.opts.Complete(t, &run)
+	return run.ID, a.hub.transition(t, &run, domain.Completed, outcome{reason: "adopted"})
 }
 
 // note describes the missing part of the history.

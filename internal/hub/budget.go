@@ -2,7 +2,6 @@ package hub
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,22 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// forBudget implements [budgetRuns].
-type forBudget struct{ hub *Hub }
-
-// Interrupt implements [budgetRuns].
-func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) error {
-	now, err := t.Run(f.hub.ctx, run.ID)
-	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
-		return err
-	}
-	return f.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
-}
-
-// Warn implements [budgetRuns].
-func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
-	return f.hub.conversation.BudgetNear(t, run, message)
-}
+// This file interrupts runs that exceed a budget. It compares the usage that agents report with the
+// limits of the run, its conversation and the day. It warns before a limit is reached and
+// interrupts the run when it is.
+//
+// An interrupted run can be continued: the new run starts new accounts for the run and the
+// conversation. The account of a day starts at midnight.
 
 // budgets returns the currently configured limits.
 func (h *Hub) budgets() config.Budget {
@@ -74,34 +63,10 @@ func (h *Hub) timeUsed(live *liveRun) {
 	}
 }
 
-// This file interrupts runs that exceed a budget. It compares the usage that agents report with the
-// limits of the run, its conversation and the day. It warns before a limit is reached and
-// interrupts the run when it is.
-//
-// An interrupted run can be continued: the new run starts new accounts for the run and the
-// conversation. The account of a day starts at midnight.
-
-// budgetRuns is the access of a [budgetGuard] to runs. Its methods are called inside transactions.
-type budgetRuns interface {
-	// Interrupt ends a run with a code and a message for people. It ignores a run that has ended or
-	// is ending.
-	Interrupt(t store.Tx, run domain.Run, code, message string) error
-	// Warn adds a warning to the conversation of a run.
-	Warn(t store.Tx, run domain.Run, message string) error
-}
-
-// budgetOptions configure a [budgetGuard]. All fields are required.
-type budgetOptions struct {
-	// Limits returns the currently configured limits. It is called often.
-	Limits func() config.Budget
-	Runs   budgetRuns
-}
-
 // budgetGuard checks the usage of runs. Its methods may be called from any goroutine, except that
 // those with a transaction belong to the store's writer.
 type budgetGuard struct {
-	ctx  context.Context
-	opts budgetOptions
+	hub *Hub
 
 	mu       sync.Mutex // guards accounts
 	accounts map[int64]*account
@@ -115,11 +80,6 @@ type account struct {
 	call    string // fingerprint of the last tool call that ended
 	repeats int    // its consecutive repetitions
 	warned  map[string]bool
-}
-
-// newBudgetGuard returns a guard. ctx is the context of its reads.
-func newBudgetGuard(ctx context.Context, opts budgetOptions) *budgetGuard {
-	return &budgetGuard{ctx: ctx, opts: opts, accounts: make(map[int64]*account)}
 }
 
 // Close drops the account of a run that has ended.
@@ -142,7 +102,7 @@ func (g *budgetGuard) account(run int64) *account {
 
 // Admit returns an error if the day's budget is used up. The error is safe to show to users.
 func (g *budgetGuard) Admit(t store.Tx) error {
-	day := g.opts.Limits().Day
+	day := g.hub.budgets().Day
 	if day == (config.BudgetLimits{}) {
 		return nil
 	}
@@ -189,7 +149,7 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 	if repeats == nil {
 		return nil
 	}
-	item, err := t.ToolItem(g.ctx, run.ID, tool)
+	item, err := t.ToolItem(g.hub.ctx, run.ID, tool)
 	if err != nil {
 		return err
 	}
@@ -211,7 +171,7 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 
 // Used compares a run's stored usage with all limits.
 func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
-	limits := g.opts.Limits()
+	limits := g.hub.budgets()
 	limits.Run = g.ofRun(t, run)
 	used := domain.Usage{Tokens: run.Tokens}
 	if limits.Run.Time != nil {
@@ -248,7 +208,7 @@ func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 // TimeLeft returns how long an active run may continue until a time budget is nearly or fully used.
 // limited is false if no time budget applies.
 func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
-	limits := g.opts.Limits()
+	limits := g.hub.budgets()
 	limits.Run = g.ofRun(t, run)
 	for _, scope := range []struct {
 		most *time.Duration
@@ -304,7 +264,7 @@ func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string,
 		if scope == "day" {
 			what = more + ", or continue it tomorrow"
 		}
-		return g.opts.Runs.Interrupt(t, run, code, l.reached(who)+"; "+what)
+		return g.interrupt(t, run, code, l.reached(who)+"; "+what)
 	}
 	a := g.account(run.ID)
 	if l.part < near || a.warned[scope+"."+l.key] {
@@ -312,19 +272,28 @@ func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string,
 	}
 	a.warned[scope+"."+l.key] = true
 	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
-	return g.opts.Runs.Warn(t, run, strings.ToUpper(text[:1])+text[1:])
+	return g.hub.conversation.BudgetNear(t, run, strings.ToUpper(text[:1])+text[1:])
+}
+
+// interrupt ends a run, unless it has ended or is ending.
+func (g *budgetGuard) interrupt(t store.Tx, run domain.Run, code, message string) error {
+	now, err := t.Run(g.hub.ctx, run.ID)
+	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
+		return err
+	}
+	return g.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
 }
 
 // ofRun returns the limits of a run: the configured ones, and lower ones that its conversation
 // sets.
 func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
-	limits := g.opts.Limits().Run
+	limits := g.hub.budgets().Run
 	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
 	a := g.account(run.ID)
 	if a.asked == nil {
-		thread, err := t.Thread(g.ctx, run.Thread)
+		thread, err := t.Thread(g.hub.ctx, run.Thread)
 		if err != nil {
 			return limits
 		}
@@ -359,24 +328,24 @@ const leastPause = 100 * time.Millisecond
 
 // usedByRun returns the usage of a run. Queued runs behind it have used nothing.
 func (g *budgetGuard) usedByRun(r store.Reader, run domain.Run) (domain.Usage, error) {
-	return r.Usage(g.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
+	return r.Usage(g.hub.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
 }
 
 // usedByThread returns the usage of a conversation's runs after the last one that exceeded a
 // budget.
 func (g *budgetGuard) usedByThread(r store.Reader, thread int64) (domain.Usage, error) {
-	last, err := r.LastWith(g.ctx, thread, domain.CodeThreadBudget)
+	last, err := r.LastWith(g.hub.ctx, thread, domain.CodeThreadBudget)
 	if err != nil {
 		return domain.Usage{}, err
 	}
-	return r.Usage(g.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
+	return r.Usage(g.hub.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
 }
 
 // usedToday returns the usage of the runs launched since midnight.
 func (g *budgetGuard) usedToday(r store.Reader) (domain.Usage, error) {
 	now := time.Now()
 	y, m, d := now.Date()
-	return r.Usage(g.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
+	return r.Usage(g.hub.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
 }
 
 // near is the part of a limit at which the guard warns.

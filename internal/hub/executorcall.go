@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -18,67 +16,22 @@ import (
 // This file answers executor calls. The session token of a call names its run: the executor gets
 // the run's context, asks for permissions, or adds a message.
 
-// callAgents looks up configured agents.
-type callAgents interface {
-	// AgentFor returns a named agent, for a caller that may be restricted. Its error is safe to
-	// show to clients.
-	AgentFor(restricted bool, name string) (config.Agent, error)
-	// ConfirmsAnswers reports whether an agent's executor confirms that the agent has taken an
-	// answer.
-	ConfirmsAnswers(agent string) bool
-}
-
-// callReports receives what agents say.
-type callReports interface {
-	// EndMessage ends the message that a run's agent is writing. When it returns, earlier text is
-	// on its way to the store.
-	EndMessage(ctx context.Context, run int64)
-	// Answered notes that the agent of a run has an answer. The answer counts as taken when the
-	// agent continues.
-	Answered(run int64, approval string)
-}
-
-// executorCallOptions configure [ExecutorCalls]. The last two are optional.
-type executorCallOptions struct {
-	Store        store.Reader
-	Query        *query.Queries
-	Write        func(ctx context.Context, change func(store.Tx) error) error // its error is safe to show to clients
-	Tokens       *credential.Tokens
-	Keys         *credential.Keys
-	Conversation *conversation.Writer
-	Approvals    *approval.Inbox
-	Reports      callReports
-	Agents       callAgents
-	// GetsServers, if set, gets the MCP servers of a run's agent. It must not block.
-	GetsServers func(s domain.Session, agent config.Agent, servers []catalog.MCPServer)
-	// EditorServer is that of Options.
-	EditorServer func(thread string) *catalog.MCPServer
-}
-
 // ExecutorCalls answers executors. Its methods may be called from any goroutine. Their errors are
 // safe to show to clients.
-type ExecutorCalls struct {
-	opts executorCallOptions
-	ctx  context.Context
-}
-
-// newExecutorCalls returns ExecutorCalls. It writes nothing after ctx ends.
-func newExecutorCalls(ctx context.Context, opts executorCallOptions) *ExecutorCalls {
-	return &ExecutorCalls{opts: opts, ctx: ctx}
-}
+type ExecutorCalls struct{ hub *Hub }
 
 // GetExecutionContext returns the context that an executor needs for a run.
 func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
-	token, err := c.opts.Tokens.Find(p.SessionToken)
+	token, err := c.hub.tokens.Find(p.SessionToken)
 	if err != nil {
 		return result, err
 	}
-	s, err := c.opts.Query.ByRun(ctx, token.Run)
+	s, err := c.hub.query.ByRun(ctx, token.Run)
 	if err != nil {
 		return result, err
 	}
-	agent, err := c.opts.Agents.AgentFor(s.Run.Restricted, s.Thread.Agent)
+	agent, err := c.hub.configured.AgentFor(s.Run.Restricted, s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -94,11 +47,9 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	for _, own := range s.Thread.Settings.MCPServers {
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
-	if c.opts.GetsServers != nil {
-		c.opts.GetsServers(s, agent, result.MCPServers)
-	}
-	if c.opts.EditorServer != nil {
-		if own := c.opts.EditorServer(s.Thread.UUID); own != nil {
+	c.hub.tryServers(s, agent, result.MCPServers)
+	if c.hub.opts.EditorServer != nil {
+		if own := c.hub.opts.EditorServer(s.Thread.UUID); own != nil {
 			result.MCPServers = append(result.MCPServers, *own)
 		}
 	}
@@ -115,11 +66,11 @@ func (c *ExecutorCalls) forkedSession(ctx context.Context, s domain.Session) (st
 	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
 		return "", nil
 	}
-	from, err := c.opts.Store.Thread(ctx, s.Thread.Parent)
+	from, err := c.hub.store.Thread(ctx, s.Thread.Parent)
 	if err != nil {
 		return "", store.Explain(err)
 	}
-	last, err := c.opts.Store.LastRun(ctx, from.ID)
+	last, err := c.hub.store.LastRun(ctx, from.ID)
 	if err != nil || last.ID != s.Thread.ForkRun || !last.State.Ended() || from.Agent != s.Thread.Agent {
 		return "", store.Explain(err)
 	}
@@ -146,7 +97,7 @@ const maxTranscript = 1 << 20
 
 // transcript returns the conversation before a run, for its agent.
 func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	chain, err := c.opts.Query.Chain(ctx, s)
+	chain, err := c.hub.query.Chain(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +107,7 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]cat
 		if chain[n].State == domain.Cancelled { // it was cancelled before an agent saw it
 			continue
 		}
-		items, err := c.opts.Query.Items(ctx, chain[n].ID)
+		items, err := c.hub.query.Items(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
 		}
@@ -171,15 +122,15 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]cat
 
 // CreateMessage adds an executor's message to the conversation that its token permits.
 func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	token, err := c.opts.Tokens.Find(p.SessionToken)
+	token, err := c.hub.tokens.Find(p.SessionToken)
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	c.opts.Reports.EndMessage(ctx, token.Run)
-	p.Message.Content = c.opts.Keys.Of(token.Thread).JSON(p.Message.Content)
+	c.hub.intake.EndMessage(ctx, token.Run)
+	p.Message.Content = c.hub.keys.Of(token.Thread).JSON(p.Message.Content)
 	return c.writeMessage(ctx, p)
 }
 
@@ -204,12 +155,12 @@ func (c *ExecutorCalls) checkMessage(ctx context.Context, p catalog.CreateMessag
 
 func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	var item domain.Item
-	err := c.opts.Write(ctx, func(t store.Tx) error {
-		run, err := query.Find(c.ctx, t, p.TaskID)
+	err := c.hub.write(ctx, func(t store.Tx) error {
+		run, err := query.Find(c.hub.ctx, t, p.TaskID)
 		if err != nil {
 			return err
 		}
-		item, err = c.opts.Conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		item, err = c.hub.conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
 		return err
 	})
 	if err != nil { // the transaction may still run if ctx has ended
@@ -225,18 +176,18 @@ func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.Request
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
-	p = c.opts.Keys.WithoutKeys(p, token.Thread)
+	p = c.hub.keys.WithoutKeys(p, token.Thread)
 	if len(p.Unasked) > 0 {
-		return c.opts.Approvals.CheckUnasked(ctx, token.Run, p)
+		return c.hub.approvals.CheckUnasked(ctx, token.Run, p)
 	}
-	c.opts.Reports.EndMessage(ctx, token.Run)
-	result, err := c.opts.Approvals.Ask(ctx, token.Run, p)
+	c.hub.intake.EndMessage(ctx, token.Run)
+	result, err := c.hub.approvals.Ask(ctx, token.Run, p)
 	if err != nil || result.ApprovalID == "" {
 		return result, err
 	}
 	// If the run is not found, its answers count as taken when it completes.
-	if run, err := c.opts.Store.Run(ctx, token.Run); err == nil && !c.opts.Agents.ConfirmsAnswers(run.Agent) {
-		c.opts.Reports.Answered(token.Run, result.ApprovalID)
+	if run, err := c.hub.store.Run(ctx, token.Run); err == nil && !c.hub.configured.ConfirmsAnswers(run.Agent) {
+		c.hub.intake.Answered(token.Run, result.ApprovalID)
 	}
 	return result, nil
 }
@@ -246,11 +197,11 @@ var errOthersToken = domain.Errorf(domain.KindInvalidToken, "the session token i
 // TokenOf parses a session token. task is any id of the token's run, or "" if the request names
 // none. Errors are of [domain.KindInvalidToken].
 func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credential.Token, error) {
-	token, err := c.opts.Tokens.Find(text)
+	token, err := c.hub.tokens.Find(text)
 	if err != nil || task == "" || task == token.Task { // the usual case
 		return token, err
 	}
-	id, err := c.opts.Store.Find(ctx, task)
+	id, err := c.hub.store.Find(ctx, task)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
 		return credential.Token{}, errOthersToken
@@ -266,11 +217,11 @@ func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) erro
 	if token == "" {
 		return nil
 	}
-	known, err := c.opts.Tokens.Find(token)
+	known, err := c.hub.tokens.Find(token)
 	if err != nil {
 		return err
 	}
-	s, err := c.opts.Query.Session(ctx, id)
+	s, err := c.hub.query.Session(ctx, id)
 	if err == nil && s.Run.Thread != known.Thread {
 		err = errOthersToken
 	}
@@ -282,6 +233,6 @@ func (c *ExecutorCalls) CheckToken(token string) error {
 	if token == "" {
 		return nil
 	}
-	_, err := c.opts.Tokens.Find(token)
+	_, err := c.hub.tokens.Find(token)
 	return err
 }

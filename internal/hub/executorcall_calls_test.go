@@ -2,9 +2,7 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,60 +13,50 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
-	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// world is ExecutorCalls with a store. It also fakes the agents, their reports, and the events.
-type world struct {
-	*ExecutorCalls
-	store  store.Store
-	tokens *credential.Tokens
-	ended  []int64 // runs whose message was ended
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{tokens: credential.NewTokens()}
-	ctx, cancel := context.WithCancel(context.Background())
-	var err error
-	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
+// A message of an executor ends what its agent is writing; a refused one does not.
+func TestMessageOfAnExecutor(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		create := func(role, text string) error {
+			_, err := x.daemon.CreateMessage(ctx, catalog.CreateMessageParams{
+				SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Message: catalog.CreateMessage{Role: role, Content: encode(text)},
+			})
+			return err
+		}
+		x.say("one ")
+		assert.EqualError(t, create("system", "x"), "message.role: expected a role, received system")
+		x.say("two")
+		assert.NoError(t, create("assistant", "of the executor"))
+		x.say("three")
+		return completed
+	})
+	s := await(t, h, launch(t, h, "p"))
+	items, err := h.query.Items(t.Context(), s.Run.ID)
 	require.NoError(t, err)
-	q := query.New(ctx, w.store)
-	keys := credential.NewKeys(credential.Options{
-		Tokens: w.tokens, Runs: q, Events: w, Configured: func(domain.Run) map[string]config.Key { return nil },
-		Getenv:     func(string) string { return "sesame-open-1234" },
-		NoteAccess: func(context.Context, int64, string, string) error { return nil },
-	})
-	w.ExecutorCalls = newExecutorCalls(ctx, executorCallOptions{
-		Store: w.store, Query: q, Write: w.store.Write, Tokens: w.tokens, Keys: keys, Conversation: conversation.New(ctx, q.Known), Reports: w, Agents: w,
-	})
-	t.Cleanup(func() { keys.Close(); cancel(); require.NoError(t, w.store.Close()) })
-	return w
-}
-
-func (w *world) Ask(domain.Event) (heard <-chan struct{}, withdraw func()) { return nil, func() {} }
-
-func (w *world) EndMessage(_ context.Context, run int64) { w.ended = append(w.ended, run) }
-
-func (w *world) Answered(int64, string) {}
-
-func (w *world) ConfirmsAnswers(string) bool { return true }
-
-func (w *world) AgentFor(_ bool, name string) (config.Agent, error) {
-	if name == "gone" {
-		return config.Agent{}, errors.New("the agent is not configured any more")
+	var said []string
+	for _, m := range conversation.Transcript(items) {
+		said = append(said, m.Content)
 	}
-	return config.Agent{Name: name, MCPServers: []catalog.MCPServer{{Name: "of the agent"}}}, nil
+	assert.Equal(t, []string{"p", "one two", "of the executor", "three"}, said)
 }
 
-// run adds a run with its token, and a conversation if thread has none.
-func (w *world) run(t *testing.T, thread *domain.Thread, r domain.Run) (run domain.Run, token string) {
+// agentWithServer knows each agent but one that is gone.
+type agentWithServer struct{}
+
+func (agentWithServer) Resolve(name string) (config.Agent, error) {
+	if name == "gone" {
+		return config.Agent{}, &config.UnknownAgentError{Name: name}
+	}
+	return config.Agent{Name: name, Driver: "acp", MCPServers: []catalog.MCPServer{{Name: "of the agent"}}}, nil
+}
+
+// insertRun stores a run, and its conversation unless that is stored, and returns the run's token.
+func insertRun(t *testing.T, h *Hub, thread *domain.Thread, r domain.Run) (run domain.Run, token string) {
 	t.Helper()
-	require.NoError(t, w.store.Write(t.Context(), func(tx store.Tx) error {
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
 		if thread.ID == 0 {
 			thread.UUID, thread.CWD, thread.Mode, thread.Created, thread.Active = uuid.NewString(), "/p", "default", time.Now(), time.Now()
 			if err := errors.Join(tx.InsertThread(thread), tx.SetAlias(thread.UUID, 0, thread.ID)); err != nil {
@@ -78,111 +66,26 @@ func (w *world) run(t *testing.T, thread *domain.Thread, r domain.Run) (run doma
 		r.UUID, r.SessionID, r.RunID, r.Thread, r.Agent = uuid.NewString(), uuid.NewString(), uuid.NewString(), thread.ID, thread.Agent
 		r.Created, r.Active = time.Now(), time.Now()
 		err := tx.InsertRun(&r)
-		token = w.tokens.Issue(tx, r)
+		token = h.tokens.Issue(tx, r)
 		return err
 	}))
 	return r, token
 }
 
-func callKindOf(t *testing.T, err error) string {
-	t.Helper()
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
-	return refused.Kind
-}
-
-func message(token, task, role, text string) catalog.CreateMessageParams {
-	content, _ := json.Marshal(text)
-	return catalog.CreateMessageParams{SessionToken: token, TaskID: task, Message: catalog.CreateMessage{Role: role, Content: content}}
-}
-
-// A token is valid for its own run, by any id of it, and for no other run of the conversation.
-func TestTokenOf(t *testing.T) {
-	w := newWorld(t)
-	thread := &domain.Thread{Agent: "fake"}
-	one, token := w.run(t, thread, domain.Run{State: domain.Completed})
-	other, _ := w.run(t, thread, domain.Run{State: domain.Running, Parent: one.ID})
-	for _, task := range []string{"", one.UUID, one.SessionID, one.RunID} {
-		got, err := w.TokenOf(t.Context(), token, task)
-		require.NoError(t, err, task)
-		assert.Equal(t, credential.Token{Thread: thread.ID, Run: one.ID, Task: one.UUID}, got)
-	}
-	for _, task := range []string{other.UUID, "nothing"} {
-		got, err := w.TokenOf(t.Context(), token, task)
-		assert.EqualError(t, err, "the session token is that of another conversation, or of another task in it")
-		assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
-		assert.Zero(t, got)
-	}
-	require.NoError(t, w.CheckToken(token))
-	w.tokens.Revoke(one.ID)
-	_, err := w.TokenOf(t.Context(), token, "")
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckToken(token)))
-	assert.NoError(t, w.CheckToken(""), "clients of our own user need none")
-}
-
-// A token holder may name anything in its conversation and nothing else.
-func TestCheckTokenOf(t *testing.T) {
-	w := newWorld(t)
-	thread := &domain.Thread{Agent: "fake"}
-	one, token := w.run(t, thread, domain.Run{State: domain.Completed})
-	other, _ := w.run(t, thread, domain.Run{State: domain.Running, Parent: one.ID})
-	stranger, _ := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
-	for _, id := range []string{one.UUID, other.SessionID, thread.UUID} {
-		assert.NoError(t, w.CheckTokenOf(t.Context(), token, id))
-	}
-	assert.NoError(t, w.CheckTokenOf(t.Context(), "", stranger.UUID))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckTokenOf(t.Context(), token, stranger.UUID)))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckTokenOf(t.Context(), "worthless", one.UUID)))
-	assert.Equal(t, domain.KindRunNotFound, callKindOf(t, w.CheckTokenOf(t.Context(), token, "nothing")))
-}
-
-// An executor's message follows what its agent was writing, with the agent's secrets redacted.
-func TestCreateMessage(t *testing.T) {
-	w := newWorld(t)
-	run, token := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
-	_, err := w.opts.Keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "any"})
-	require.NoError(t, err)
-	result, err := w.CreateMessage(t.Context(), message(token, run.UUID, "assistant", "it is sesame-open-1234"))
-	require.NoError(t, err)
-	assert.Equal(t, []int64{run.ID}, w.ended)
-	items, err := w.opts.Query.Items(t.Context(), run.ID)
-	require.NoError(t, err)
-	require.Len(t, items, 1)
-	assert.Equal(t, items[0].Key, result.MessageID)
-	assert.Equal(t, []catalog.Message{{Role: "assistant", Content: "it is [secret]", Type: "message"}}, conversation.Transcript(items))
-}
-
-// A refused message does not split the agent's current message.
-func TestRefusedMessage(t *testing.T) {
-	w := newWorld(t)
-	run, token := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
-	stranger, _ := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
-	_, err := w.CreateMessage(t.Context(), message(token, run.UUID, "system", "x"))
-	assert.EqualError(t, err, "message.role: expected a role, received system")
-	_, err = w.CreateMessage(t.Context(), message(token, stranger.UUID, "user", "x"))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
-	_, err = w.CreateMessage(t.Context(), message("", run.UUID, "user", "x"))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err), "an executor needs a token")
-	assert.Empty(t, w.ended)
-	_, err = w.AddMessage(t.Context(), message("", run.UUID, "user", "x"))
-	assert.NoError(t, err, "our own user does not")
-}
-
 // An agent gets the context of its conversation without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
-	w := newWorld(t)
+	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
 	thread := &domain.Thread{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{
 		AppendSystemPrompt: "two", CustomInstructions: "three", MCPServers: []domain.MCPServer{{Name: "own"}},
 	}}
-	first, _ := w.run(t, thread, domain.Run{State: domain.Completed})
-	taken, _ := w.run(t, thread, domain.Run{State: domain.Cancelled, Parent: first.ID})
-	last, token := w.run(t, thread, domain.Run{State: domain.Running, Parent: taken.ID})
+	first, _ := insertRun(t, h, thread, domain.Run{State: domain.Completed})
+	taken, _ := insertRun(t, h, thread, domain.Run{State: domain.Cancelled, Parent: first.ID})
+	last, token := insertRun(t, h, thread, domain.Run{State: domain.Completed, Parent: taken.ID})
 	for id, text := range map[string]string{first.UUID: "kept", taken.UUID: "taken back", last.UUID: "now"} {
-		_, err := w.AddMessage(t.Context(), message("", id, "user", text))
+		_, err := h.calls.AddMessage(t.Context(), catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: encode(text)}})
 		require.NoError(t, err)
 	}
-	got, err := w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
+	got, err := h.calls.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
 	require.NoError(t, err)
 	assert.Equal(t, []catalog.Message{{Role: "user", Content: "kept", Type: "message"}}, got.Messages)
 	assert.Equal(t, "two\n\nthree", got.SystemPrompt)
@@ -190,24 +93,24 @@ func TestExecutionContext(t *testing.T) {
 	assert.Equal(t, "large", got.ModelConfig.Model)
 	assert.Equal(t, "native", got.NativeSessionID)
 	assert.Empty(t, got.ForkNativeSessionID)
-	_, token = w.run(t, &domain.Thread{Agent: "gone"}, domain.Run{State: domain.Running})
-	_, err = w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
-	assert.EqualError(t, err, "the agent is not configured any more")
+	_, token = insertRun(t, h, &domain.Thread{Agent: "gone"}, domain.Run{State: domain.Completed})
+	_, err = h.calls.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
+	assert.ErrorContains(t, err, `"gone"`)
 }
 
 // A fork uses its parent's own session only while that has no further content.
 func TestForkedSession(t *testing.T) {
-	w := newWorld(t)
+	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
 	parent := &domain.Thread{Agent: "fake", NativeSession: "native"}
-	from, _ := w.run(t, parent, domain.Run{State: domain.Completed})
+	from, _ := insertRun(t, h, parent, domain.Run{State: domain.Completed})
 	forked := func(agent string) string {
-		_, token := w.run(t, &domain.Thread{Agent: agent, Parent: parent.ID, ForkRun: from.ID}, domain.Run{State: domain.Running, Parent: from.ID})
-		got, err := w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
+		_, token := insertRun(t, h, &domain.Thread{Agent: agent, Parent: parent.ID, ForkRun: from.ID}, domain.Run{State: domain.Completed, Parent: from.ID})
+		got, err := h.calls.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
 		require.NoError(t, err)
 		return got.ForkNativeSessionID
 	}
 	assert.Equal(t, "native", forked("fake"))
 	assert.Empty(t, forked("other"), "another agent does not have it")
-	w.run(t, parent, domain.Run{State: domain.Completed, Parent: from.ID})
+	insertRun(t, h, parent, domain.Run{State: domain.Completed, Parent: from.ID})
 	assert.Empty(t, forked("fake"), "it has gone on")
 }

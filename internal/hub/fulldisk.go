@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,107 +13,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// forFullDisk implements [fullDiskRuns].
-type forFullDisk struct{ hub *Hub }
-
-func (f forFullDisk) Change(ctx context.Context, change func(store.Tx) error) error {
-	return f.hub.change(ctx, change)
-}
-
-func (f forFullDisk) Live() []int64 {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	return slices.Collect(maps.Keys(f.hub.live))
-}
-
-func (f forFullDisk) StopperOf(run int64) func() {
-	live := f.hub.liveRun(run)
-	return func() { f.hub.stopAgent(live) }
-}
+// This file ends runs that cannot continue because the disk is full. When space is free again, it
+// closes what they left open.
 
 const (
 	reasonDiskFull  = "disk_full"
 	messageDiskFull = "the disk is full, so this could not go on; free some space and continue it"
 )
 
-func (f forFullDisk) FailFull(t store.Tx, run domain.Run) error {
-	return f.hub.transition(t, &run, domain.Failed, outcome{
-		code: domain.CodeStoreFull, reason: reasonDiskFull, leaveOpen: true, leaveApprovals: true, message: messageDiskFull,
-	})
-}
-
-func (f forFullDisk) AnnounceFull(run domain.Run) {
-	e := run.Event(domain.RunStateChanged{
-		From: run.State, To: domain.Failed, Title: run.Title, Agent: run.Agent, Reason: reasonDiskFull, Error: messageDiskFull, ErrorCode: domain.CodeStoreFull,
-	})
-	f.hub.events.Publish(e)
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	f.hub.endAwaiting(run.ID)
-}
-
-// unstored returns an overlay that marks a session as failed if a full disk has ended it and the
-// end is not stored yet.
-func (f forFullDisk) unstored() (overlay func(*domain.Session)) {
-	runs := f.hub.cutShort.Runs()
-	if len(runs) == 0 {
-		return nil
-	}
-	return func(s *domain.Session) {
-		if canEndOnFullDisk(s.State) && slices.Contains(runs, s.Run.ID) {
-			s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
-		}
-	}
-}
-
-// This file ends runs that cannot continue because the disk is full. When space is free again, it
-// closes what they left open.
-
-// fullDiskRuns is the access of [cutShortByFullDisk] to runs. Its methods may be called from any
-// goroutine; those with a store.Tx belong to the store's writer.
-type fullDiskRuns interface {
-	// Change runs a transaction that may change the states of runs. Its error is the store's own.
-	Change(ctx context.Context, change func(store.Tx) error) error
-	// Live returns the runs that have an agent.
-	Live() []int64
-	// StopperOf returns a function that stops the current agent of a run without waiting.
-	StopperOf(run int64) (stop func())
-	// FailFull fails a run because the disk is full, with as few bytes as possible.
-	FailFull(t store.Tx, run domain.Run) error
-	// AnnounceFull informs clients that a run has failed because the disk is full, before that can
-	// be stored.
-	AnnounceFull(run domain.Run)
-}
-
-// fullDiskQuestions holds the approvals of runs and their answers.
-type fullDiskQuestions interface {
-	// KeepQuestions keeps the open questions of an ending run for the run that continues it.
-	KeepQuestions(t store.Tx, run domain.Run) error
-	// SettleAnswers records what became of the answers of a run that has ended.
-	SettleAnswers(t store.Tx, run domain.Run, stopped bool) error
-}
-
-// fullDiskConversation holds the messages and tool calls of runs.
-type fullDiskConversation interface {
-	// End closes the open items of a run.
-	End(t store.Tx, run *domain.Run) error
-}
-
-// fullDiskOptions configure [cutShortByFullDisk]. All fields are required.
-type fullDiskOptions struct {
-	Store        store.Store
-	Runs         fullDiskRuns
-	Questions    fullDiskQuestions
-	Conversation fullDiskConversation
-	AwaitRoom    func(context.Context) error // waits until space may be free again
-	Logger       *slog.Logger
-}
-
 // cutShortByFullDisk holds the runs that a full disk has stopped. Its methods may be called from
 // any goroutine; those with a store.Tx belong to the store's writer.
 type cutShortByFullDisk struct {
-	opts    fullDiskOptions
-	ctx     context.Context
+	hub     *Hub
 	keeping background.Group
 
 	mu      sync.Mutex         // guards the fields below
@@ -123,13 +33,7 @@ type cutShortByFullDisk struct {
 	hadRoom bool               // DiskHasRoom was called meanwhile: too early for these runs
 }
 
-// newFullDisk returns an empty set. It writes nothing after ctx ends.
-func newFullDisk(ctx context.Context, opts fullDiskOptions) *cutShortByFullDisk {
-	return &cutShortByFullDisk{opts: opts, ctx: ctx, runs: make(map[int64]struct{})}
-}
-
-// Close waits until pending ends are stored, or ctx ends. The context of [newFullDisk] must have
-// ended.
+// Close waits until pending ends are stored, or ctx ends. The hub must be ending.
 func (c *cutShortByFullDisk) Close(ctx context.Context) error { return c.keeping.Close(ctx) }
 
 // DiskIsFull stops the active runs after a transaction found no space. It ends them at once if the
@@ -138,7 +42,7 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	if !c.markAll() {
 		return // already handled, or no run is active
 	}
-	c.opts.Logger.Error("the disk is full: ending all runs", "err", cause)
+	c.hub.log.Error("the disk is full: ending all runs", "err", cause)
 	if !c.keeping.Go(c.keep) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -148,7 +52,9 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 
 // markAll marks all active runs as stopped. begin reports whether the caller must start keep.
 func (c *cutShortByFullDisk) markAll() (begin bool) {
-	live := c.opts.Runs.Live()
+	c.hub.mu.Lock()
+	live := slices.Collect(maps.Keys(c.hub.live))
+	c.hub.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range live {
@@ -163,10 +69,10 @@ func (c *cutShortByFullDisk) markAll() (begin bool) {
 func (c *cutShortByFullDisk) keep() {
 	handled := make(map[int64]bool) // the runs that stopAgents has handled
 	for {
-		err := c.opts.Runs.Change(c.ctx, c.end)
+		err := c.hub.change(c.hub.ctx, c.end)
 		if err != nil && !store.IsFull(err) {
 			if !isEnding(err) {
-				c.opts.Logger.Error("runs could not be ended", "err", err)
+				c.hub.log.Error("runs could not be ended", "err", err)
 			}
 			c.mu.Lock()
 			c.keeps = false
@@ -190,7 +96,7 @@ func (c *cutShortByFullDisk) keep() {
 			continue
 		}
 		c.stopAgents(handled) // their further output would not be stored
-		if c.opts.AwaitRoom(c.ctx) != nil {
+		if c.hub.health.AwaitRoom(c.hub.ctx) != nil {
 			return
 		}
 	}
@@ -200,18 +106,18 @@ func (c *cutShortByFullDisk) keep() {
 func (c *cutShortByFullDisk) end(t store.Tx) error {
 	runs := c.Runs()
 	for _, id := range runs {
-		run, err := t.Run(c.ctx, id)
+		run, err := t.Run(c.hub.ctx, id)
 		if err != nil {
 			return err
 		}
 		if !canEndOnFullDisk(run.State) {
 			continue
 		}
-		stop := c.opts.Runs.StopperOf(id) // the commit forgets the agent
+		live := c.hub.liveRun(id) // the commit forgets it
 		if err := c.Fail(t, run); err != nil {
 			return err
 		}
-		t.AfterCommit(stop)
+		t.AfterCommit(func() { c.hub.stopAgent(live) })
 	}
 	t.AfterCommit(func() {
 		c.mu.Lock()
@@ -254,10 +160,35 @@ func (c *cutShortByFullDisk) Fail(t store.Tx, run domain.Run) error {
 	if err := c.noteLeftOpen(t, run.ID); err != nil {
 		return err
 	}
-	if err := c.opts.Questions.KeepQuestions(t, run); err != nil {
+	if err := c.hub.approvals.KeepQuestions(t, run); err != nil {
 		return err
 	}
-	return c.opts.Runs.FailFull(t, run)
+	return c.hub.transition(t, &run, domain.Failed, outcome{
+		code: domain.CodeStoreFull, reason: reasonDiskFull, leaveOpen: true, leaveApprovals: true, message: messageDiskFull,
+	})
+}
+
+// announce informs clients that a run has failed, before that can be stored.
+func (c *cutShortByFullDisk) announce(run domain.Run) {
+	c.hub.events.Publish(run.Event(domain.RunStateChanged{
+		From: run.State, To: domain.Failed, Title: run.Title, Agent: run.Agent, Reason: reasonDiskFull, Error: messageDiskFull, ErrorCode: domain.CodeStoreFull,
+	}))
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	c.hub.endAwaiting(run.ID)
+}
+
+// overlay returns a function that marks a session as failed if its end is not stored yet, or nil.
+func (c *cutShortByFullDisk) overlay() func(*domain.Session) {
+	runs := c.Runs()
+	if len(runs) == 0 {
+		return nil
+	}
+	return func(s *domain.Session) {
+		if canEndOnFullDisk(s.State) && slices.Contains(runs, s.Run.ID) {
+			s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
+		}
+	}
 }
 
 // stopAgents stops the agents of the runs whose ends cannot be stored yet, and informs clients,
@@ -268,14 +199,14 @@ func (c *cutShortByFullDisk) stopAgents(handled map[int64]bool) {
 			continue
 		}
 		handled[id] = true
-		run, err := c.opts.Store.Run(c.ctx, id)
+		run, err := c.hub.store.Run(c.hub.ctx, id)
 		if err != nil {
-			c.opts.Logger.Error("cannot find an agent that has to end", "err", err)
+			c.hub.log.Error("cannot find an agent that has to end", "err", err)
 			continue
 		}
 		if canEndOnFullDisk(run.State) {
-			c.opts.Runs.StopperOf(id)()
-			c.opts.Runs.AnnounceFull(run)
+			c.hub.stopAgent(c.hub.liveRun(id))
+			c.announce(run)
 		}
 	}
 }
@@ -295,7 +226,7 @@ func (c *cutShortByFullDisk) noteLeftOpen(t store.Tx, run int64) error {
 
 // firstLeftOpen returns the first run that may have open items, or 0.
 func (c *cutShortByFullDisk) firstLeftOpen(t store.Tx) (int64, error) {
-	open, err := t.Meta(c.ctx, metaLeftOpen)
+	open, err := t.Meta(c.hub.ctx, metaLeftOpen)
 	if err != nil || open == "" {
 		return 0, err
 	}
@@ -312,15 +243,15 @@ func (c *cutShortByFullDisk) CloseLeftOpen(t store.Tx) error {
 	if err != nil || first == 0 {
 		return err
 	}
-	runs, err := t.RunsFailedWith(c.ctx, domain.CodeStoreFull, first)
+	runs, err := t.RunsFailedWith(c.hub.ctx, domain.CodeStoreFull, first)
 	if err != nil {
 		return err
 	}
 	for _, run := range runs {
-		if err := c.opts.Conversation.End(t, &run); err != nil {
+		if err := c.hub.conversation.End(t, &run); err != nil {
 			return err
 		}
-		if err := c.opts.Questions.SettleAnswers(t, run, false); err != nil {
+		if err := c.hub.approvals.SettleAnswers(t, run, false); err != nil {
 			return err
 		}
 	}
@@ -332,9 +263,9 @@ func (c *cutShortByFullDisk) DiskHasRoom() {
 	c.mu.Lock()
 	c.hadRoom = c.keeps
 	c.mu.Unlock()
-	c.opts.Store.Enqueue(c.CloseLeftOpen, func(err error) {
+	c.hub.store.Enqueue(c.CloseLeftOpen, func(err error) {
 		if err != nil && !isEnding(err) {
-			c.opts.Logger.Warn("cannot yet close what a full disk left open", "err", err)
+			c.hub.log.Warn("cannot yet close what a full disk left open", "err", err)
 		}
 	})
 }

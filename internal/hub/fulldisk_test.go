@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
@@ -94,6 +95,59 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 		require.NoError(t, h.Close())
 		clients.Wait()
 	}
+}
+
+// A run that is being interrupted when the disk gets full ends by itself, as what it is.
+func TestAFullDiskLeavesAnInterruptedRunToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		release := make(chan struct{})
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			result := hang(ctx, x)
+			<-release
+			return result
+		}, onFullStore(&s))
+		ending := inState(t, h, launch(t, h, "ending"), domain.Running)
+		working := inState(t, h, launch(t, h, "working"), domain.Running)
+		_, err := h.Interrupt(t.Context(), ending.UUID, "")
+		require.NoError(t, err)
+		s.full.Store(true)
+		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+		require.Error(t, err)
+		s.full.Store(false)
+		close(release)
+		assert.Equal(t, domain.Interrupted, await(t, h, ending).State)
+		assert.Equal(t, domain.CodeStoreFull, await(t, h, working).ErrorCode)
+	})
+}
+
+// The open items of a run are closed even if another transaction finds space before the run's end
+// is stored.
+func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		h := openHub(t, database(t), hang, onFullStore(&s))
+		run := inState(t, h, launch(t, h, "p"), domain.Running)
+		s.full.Store(true)
+		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+		require.Error(t, err)
+		h.cutShort.DiskHasRoom()
+		synctest.Wait()
+		leftOpen := func() (run string) {
+			require.NoError(t, s.Store.Write(t.Context(), func(tx store.Tx) (err error) {
+				run, err = tx.Meta(t.Context(), metaLeftOpen)
+				return err
+			}))
+			return run
+		}
+		s.full.Store(false)
+		for len(h.cutShort.Runs()) > 0 {
+			time.Sleep(time.Second)
+		}
+		assert.Equal(t, domain.CodeStoreFull, await(t, h, run).ErrorCode)
+		synctest.Wait()
+		assert.Empty(t, leftOpen())
+	})
 }
 
 // Gate results on a full disk are stored when space is free. Queued runs of the thread do not wait

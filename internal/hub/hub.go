@@ -148,7 +148,6 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
-	adoption     *Adopter
 	environments *runEnvironments
 	query        *query.Queries
 	log          *slog.Logger
@@ -210,24 +209,18 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
-	h.cutShort = newFullDisk(h.ctx, fullDiskOptions{
-		Store: h.store, Runs: forFullDisk{h}, Questions: h.approvals, Conversation: h.conversation, AwaitRoom: h.health.AwaitRoom, Logger: h.log,
-	})
-	h.query.Unstored = forFullDisk{h}.unstored
+	h.cutShort = &cutShortByFullDisk{hub: h, runs: make(map[int64]struct{})}
+	h.query.Unstored = h.cutShort.overlay
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
-	h.budget = newBudgetGuard(h.ctx, budgetOptions{Limits: h.budgets, Runs: forBudget{h}})
+	h.budget = &budgetGuard{hub: h, accounts: make(map[int64]*account)}
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
-	h.calls = newExecutorCalls(h.ctx, executorCallOptions{
-		GetsServers: h.tryServers, EditorServer: opts.EditorServer,
-		Store: h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
-	})
-	h.adoption = h.newAdoption()
+	h.calls = &ExecutorCalls{h}
 	h.terminals = h.newTerminals(h.ctx)
 	h.commands = h.newCommands(h.ctx)
 	h.builds = h.newBuilds()
