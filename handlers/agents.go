@@ -25,8 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerSignIn registers what asks agents about themselves, outside of any
-// session.
+// registerSignIn registers the methods that ask an agent about itself and sign the user in.
 func registerSignIn(reg *server.Registry, d Domain) {
 	m := signIn{d}
 	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing."))
@@ -39,7 +38,7 @@ func registerSignIn(reg *server.Registry, d Domain) {
 
 type signIn struct{ Domain }
 
-// configuration is that of who asks, who may not trust the workspace.
+// configuration returns the configuration for the caller, which may not trust the workspace.
 func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 	c, err := m.Configuration(m.Workspaces.isRestricted(server.ConnFrom(ctx)))
 	if err != nil {
@@ -56,7 +55,7 @@ func (m signIn) list(ctx context.Context, _ none) (protocol.AgentList, error) {
 	return protocol.AgentList{Agents: agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
 
-// launch is how an agent is started for who asks.
+// launch returns how to start an agent for the caller.
 func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []string, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
@@ -114,7 +113,7 @@ func (m signIn) logout(ctx context.Context, p protocol.AgentParams) (protocol.Su
 	return protocol.Success{Success: true}, nil
 }
 
-// signInError makes an agent's error, or the reason why it could not be asked, one for clients.
+// signInError converts an agent's error, or the reason why no agent could be asked, for clients.
 func signInError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -177,7 +176,7 @@ var duetsModes = map[string]protocol.Mode{
 	catalog.ModePlan:        {ID: catalog.ModePlan, Name: "Plan", Description: "What would change something is refused", By: "duet"},
 }
 
-// modes describes the modes that can be asked of an agent.
+// modes describes the modes that a client can request of an agent.
 func modes(known threadsettings.Known) []protocol.Mode {
 	list, reported := []protocol.Mode{}, known.Reported
 	for _, id := range known.Modes {
@@ -200,7 +199,7 @@ func modes(known threadsettings.Known) []protocol.Mode {
 // reportedAtMost limits an agent's report in a result, in bytes: an agent may report any amount.
 const reportedAtMost = 256 << 10
 
-// agentSession is an agent's report about its session, or nil.
+// agentSession converts an agent's report about its session. It returns nil if there is none.
 func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 	if reported.Size() > reportedAtMost {
 		reported.Options, reported.Commands = nil, nil
@@ -220,8 +219,7 @@ func describeSession(s *protocol.Session, known threadsettings.Known) {
 	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
 }
 
-// registerNativeSessions registers what is asked about the sessions that agents keep
-// themselves.
+// registerNativeSessions registers the methods about the sessions that agents store themselves.
 func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
 	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
@@ -349,13 +347,13 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.Nativ
 	return protocol.Success{Success: true}, nil
 }
 
-// asked is how an agent is started to be asked.
+// asked returns how to start an agent that is asked about its sessions.
 func (m nativeSessions) asked(ctx context.Context, name string) (agentlink.Launch, error) {
 	l, _, err := m.launch(ctx, name)
 	return l, err
 }
 
-// nativeError makes an agent's error, or the reason why it could not be asked, one for clients.
+// nativeError converts an agent's error, or the reason why no agent could be asked, for clients.
 func nativeError(ctx context.Context, err error) error {
 	var gone *agentlink.DirectoryError
 	switch {
@@ -371,7 +369,7 @@ func nativeError(ctx context.Context, err error) error {
 	return &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
 }
 
-// registerMCP registers what is asked of the MCP servers that agents get.
+// registerMCP registers the methods that call agents' MCP servers.
 func registerMCP(reg *server.Registry, d Domain) {
 	f := boundaryFamily
 	handle(reg, d, f, "mcp.listServers", listServers,
@@ -382,7 +380,7 @@ func registerMCP(reg *server.Registry, d Domain) {
 		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32007."))
 }
 
-// findServer is the server that is named.
+// findServer returns the named server.
 func findServer(p protocol.MCPServerName, ctx context.Context, h *hub.Hub) (mcp.Server, error) {
 	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
 	if err != nil {
@@ -410,7 +408,7 @@ func listServers(ctx context.Context, h *hub.Hub, p protocol.MCPServerOwner) (pr
 	return r, nil
 }
 
-// publicURL is an address without who calls, and what is asked.
+// publicURL returns an address without user information and query.
 func publicURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -468,7 +466,8 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	return r, nil
 }
 
-// workingIn is a session that works, whose question it is then, or "".
+// workingIn returns the id of the conversation's working session, to which the approval of the call
+// belongs, or "".
 func workingIn(ctx context.Context, h *hub.Hub, thread string) string {
 	if thread == "" {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerApprovals registers the inbox of questions to humans (HumanLayer).
+// registerApprovals registers the methods of the inbox of approvals (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
@@ -30,7 +30,7 @@ const (
 	humanContact protocol.ApprovalType = "human_contact"
 )
 
-// elicitationOf is what the question asks for beyond words.
+// elicitationOf returns the form or address of the question.
 func elicitationOf(p protocol.CreateApprovalParams) domain.Elicitation {
 	switch schema := orAbsent(p.Schema); {
 	case schema != nil:
@@ -66,7 +66,7 @@ func checkApprovalOptions(p protocol.CreateApprovalParams) error {
 func createApproval(ctx context.Context, h *hub.Hub, p protocol.CreateApprovalParams) (protocol.CreateApprovalResult, error) {
 	options, err := protocol.ReadOptions(p.Options)
 	if err != nil {
-		return protocol.CreateApprovalResult{}, err // check has looked
+		return protocol.CreateApprovalResult{}, err // checked before the call
 	}
 	a, err := h.Approvals().Create(ctx, approval.Spec{
 		Run: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
@@ -131,7 +131,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (p
 	return r, err
 }
 
-// orAbsent is nil for null, which clients write for what they do not give.
+// orAbsent returns nil for null: clients send null for an absent value.
 func orAbsent(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
@@ -139,7 +139,7 @@ func orAbsent(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// trimApproval cuts the inputs to at most most bytes each.
+// trimApproval cuts each input to most bytes.
 func trimApproval(a *protocol.Approval, most int) {
 	inputs := []*json.RawMessage{&a.ToolInput, &a.UpdatedInput}
 	if a.FunctionCall != nil {
@@ -150,15 +150,15 @@ func trimApproval(a *protocol.Approval, most int) {
 			*input, a.Truncated = fitRaw(*input, most), true
 		}
 	}
-	if a.Elicitation != nil && len(a.Schema) > most { // a part of it would be another form
+	if a.Elicitation != nil && len(a.Schema) > most { // a part of a schema is another form
 		whole := *a.Elicitation
 		whole.Schema = nil
 		a.Elicitation, a.Truncated = &whole, true
 	}
 }
 
-// fitApprovals shortens approvals until all of them fit into most bytes: a
-// question that is not listed would wait for ever.
+// fitApprovals shortens approvals until all of them fit into most bytes. It leaves none out: users
+// would not see its question.
 func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
 	for _, limit := range textCaps {
 		if fitting(list, most) == len(list) {
@@ -171,7 +171,7 @@ func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
 	return fit(list, most)
 }
 
-// approvalOf is an approval of the session s.
+// approvalOf converts an approval of the session s.
 func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
 	ambiguity, title := approval.Presented(a)
 	answers := a.Answers()
@@ -205,7 +205,7 @@ func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
 	return r
 }
 
-// approvedOrNil is nil while the approval is pending.
+// approvedOrNil reports whether an approval is approved. It returns nil while the approval is pending.
 func approvedOrNil(status string) *bool {
 	if status == "pending" {
 		return nil
@@ -221,7 +221,7 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// responseOptions are an agent's options as HumanLayer has them.
+// responseOptions converts an agent's options to those of HumanLayer.
 func responseOptions(options []domain.Option) []protocol.ResponseOption {
 	list := make([]protocol.ResponseOption, 0, len(options))
 	for _, o := range options {
@@ -230,7 +230,7 @@ func responseOptions(options []domain.Option) []protocol.ResponseOption {
 	return list
 }
 
-// approvalDiff is what a tool would change, as a unified diff.
+// approvalDiff returns the changes that a tool would make as a unified diff.
 func approvalDiff(cwd string, diffs []domain.Diff) string {
 	var all strings.Builder
 	for _, d := range diffs {
@@ -239,7 +239,7 @@ func approvalDiff(cwd string, diffs []domain.Diff) string {
 	return all.String()
 }
 
-// registerRules registers a look at what sendDecision has settled with a scope.
+// registerRules registers the methods for rules that decisions with a scope created.
 func registerRules(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getRules", getRules,
 		server.Doc("Lists the rules that sendDecision has made with a scope, the oldest first."))

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerAutomation registers automation.* (AIWG): what AIWG calls a rule is a trigger.
+// registerAutomation registers automation.* (AIWG). AIWG's rules are Duet's triggers.
 func registerAutomation(reg *server.Registry, d Domain) {
 	handle(reg, d, taskFamily, "automation.status", automationStatusOf, server.Doc("Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md."))
 	handle(reg, d, taskFamily, "automation.enable", switchAutomation(true), server.Doc("Enables one trigger, or all as a whole. That holds until it is changed again."))
@@ -21,7 +21,7 @@ func registerAutomation(reg *server.Registry, d Domain) {
 	handle(reg, d, taskFamily, "automation.test", automationTest, server.Doc("Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits."))
 }
 
-// recentExecutions is AIWG's number.
+// recentExecutions limits the listed executions. AIWG defines the number.
 const recentExecutions = 10
 
 func automationStatusOf(ctx context.Context, h *hub.Hub, _ none) (protocol.AutomationStatus, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerBoundary registers what programs ask of people and of agents, and wait for:
-// the methods of application boundaries.
+// registerBoundary registers the methods of application boundaries by which a program asks users
+// and agents, and waits for the answer.
 func registerBoundary(reg *server.Registry, d Domain) {
 	b := boundary{executor{d}}
 	f := boundaryFamily
@@ -31,7 +31,7 @@ func registerBoundary(reg *server.Registry, d Domain) {
 
 type boundary struct{ executor }
 
-// inquiryOf is where something is asked, and what becomes of it without its caller.
+// inquiryOf returns the conversation of a question, and what happens when its caller leaves.
 func inquiryOf(p protocol.AskedIn, ctx context.Context, s approval.Spec) approval.Inquiry {
 	s.Run = p.Thread
 	q := approval.Inquiry{Spec: s, CWD: p.CWD}
@@ -54,7 +54,7 @@ func checkAskUser(p protocol.AskUserParams) error {
 	return cmp.Or(protocol.NotEmpty("message", p.Message), err)
 }
 
-// askUserOptions are the answers to choose from, of which plain texts are names and ids in one.
+// askUserOptions returns the answers to choose from. A plain text is both name and id.
 func askUserOptions(p protocol.AskUserParams) ([]domain.Option, error) {
 	var names []string
 	if json.Unmarshal(p.Options, &names) == nil {
@@ -77,7 +77,7 @@ func askUserOptions(p protocol.AskUserParams) ([]domain.Option, error) {
 func (boundary) askUser(ctx context.Context, h *hub.Hub, p protocol.AskUserParams) (protocol.AskUserResult, error) {
 	options, err := askUserOptions(p)
 	if err != nil {
-		return protocol.AskUserResult{}, err // check has looked
+		return protocol.AskUserResult{}, err // checked before the call
 	}
 	a, err := h.Approvals().Consult(ctx, inquiryOf(p.AskedIn, ctx, approval.Spec{Type: domain.HumanContact, Title: p.Message, Subject: p.Subject, Options: options}))
 	return protocol.AskUserResult{Response: a.Response, Option: a.Option, ApprovalID: a.ID}, err

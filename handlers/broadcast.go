@@ -21,7 +21,7 @@ import (
 type broadcasts struct {
 	log *slog.Logger
 
-	watching sync.Mutex // guards the field below, and is held while a watch begins
+	watching sync.Mutex // guards the field below; held while a watch begins
 	events   *eventlog.Watch
 
 	mu      sync.Mutex // guards the fields below
@@ -32,7 +32,7 @@ func newBroadcasts(log *slog.Logger) *broadcasts {
 	return &broadcasts{log: log, members: make(map[*server.Conn]*member)}
 }
 
-// watch makes sure that the events of the hub are seen.
+// watch subscribes to the hub's events, once.
 func (b *broadcasts) watch(h *hub.Hub) {
 	b.watching.Lock()
 	defer b.watching.Unlock()
@@ -41,9 +41,9 @@ func (b *broadcasts) watch(h *hub.Hub) {
 	}
 }
 
-// join makes the connection a member, if it is none, and holds its broadcasts
-// back until the reply has gone out. A new member first gets the changes of tasks after since, if
-// that is given; see protocol.TaskStatsParams.
+// join makes the connection a member, if it is none, and holds its broadcasts back until the reply
+// is sent. A new member first gets the changes of tasks after since, if that is given; see
+// protocol.TaskStatsParams.
 func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	conn := server.ConnFrom(ctx)
 	if conn == nil {
@@ -78,8 +78,8 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 	server.AfterReply(ctx, func() { m.hold(-1) })
 }
 
-// flushed waits until all members were sent what has happened, as long as ctx
-// lasts: for all at once, as [subscriptions] do.
+// flushed waits until all members have all broadcasts so far, or ctx ends. It waits for all members
+// at once.
 func (b *broadcasts) flushed(ctx context.Context) {
 	b.watching.Lock()
 	events := b.events
@@ -103,7 +103,7 @@ func (b *broadcasts) flushed(ctx context.Context) {
 	all.Wait()
 }
 
-// see is called with each event.
+// see broadcasts an event.
 func (b *broadcasts) see(e domain.Event, s domain.Session) {
 	n := noteOf(e, s)
 	if n == nil {
@@ -122,45 +122,45 @@ func (b *broadcasts) see(e domain.Event, s domain.Session) {
 const (
 	// outputEvery is the time between two broadcasts of a task's output.
 	outputEvery = time.Second / 20
-	// outputAtMost bounds the output that waits for a connection, in bytes;
-	// what is beyond it is lost, and can be fetched with task.get.
+	// outputAtMost limits the queued output of a connection, in bytes. Further output is dropped;
+	// task.get returns it.
 	outputAtMost = 256 << 10
-	// notesAtMost bounds what waits for a connection beside output.
+	// notesAtMost limits the queued notes of a connection that are no output.
 	notesAtMost = 1000
 )
 
-// A member is a connection that gets broadcasts: a bounded queue, and a
-// goroutine (run) that sends from it at the pace of the peer.
+// A member is a connection that gets broadcasts: a bounded queue, and a goroutine (run) that sends
+// as fast as the peer reads.
 type member struct {
 	send func(context.Context, *protocol.Notification) error
 
 	wake chan struct{} // something has changed
 
-	warned bool // that broadcasts are dropped; guarded by the lock of broadcasts
+	warned bool // the log says that broadcasts were dropped; guarded by broadcasts.mu
 
 	mu     sync.Mutex // guards the fields below
 	queue  []note
 	output int // bytes of output in queue
-	held   int // while above 0, only what came before is sent
-	before int // how many of queue that are
+	held   int // while above 0, only the first notes of queue are sent
+	before int // their number
 
-	replaying bool   // what happened before is being read
-	later     []note // what happens meanwhile
-	sending   bool   // run is about to send, or does
-	after     int64  // of what happens now, only what has a higher number is sent
+	replaying bool   // earlier events are being read
+	later     []note // of the events that come meanwhile
+	sending   bool   // run is about to send, or sends
+	after     int64  // new events with this number or a lower one are not sent
 
 	idle  []chan struct{} // closed when no notification is waiting
 	ended chan struct{}   // closed when sending has ended
 }
 
-// expect says that what is sent from now on has higher numbers than seq.
+// expect ignores new events with the number seq or a lower one.
 func (m *member) expect(seq int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.after = seq
 }
 
-// drained is closed as soon as nothing waits for the member.
+// drained returns a channel that is closed as soon as the queue is empty.
 func (m *member) drained() <-chan struct{} {
 	idle := make(chan struct{})
 	m.mu.Lock()
@@ -170,8 +170,8 @@ func (m *member) drained() <-chan struct{} {
 	return idle
 }
 
-// replay queues what became of tasks after since, up to upTo, before all that
-// happens now. What is behind what cannot be read is left out.
+// replay queues the changes of tasks after since, up to upTo, before new ones. An event that cannot
+// be read ends the replay.
 func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo int64) error {
 	if since < 0 {
 		since = events.Began()
@@ -199,9 +199,8 @@ func newMember(send func(context.Context, *protocol.Notification) error) *member
 	return &member{send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
 }
 
-// hold begins or ends to hold back what comes from now on. What waits already
-// does not wait longer: a client that sends requests without a pause would get
-// nothing, until what waits for it is dropped.
+// hold begins (1) or ends (-1) to hold back new notes. It does not hold back queued ones: a client
+// that sends requests without a pause would get nothing until its notes are dropped.
 func (m *member) hold(n int) {
 	m.mu.Lock()
 	if m.held == 0 {
@@ -219,14 +218,13 @@ func (m *member) changed() {
 	}
 }
 
-// put queues a note, without waiting. Output that follows output of the same
-// task is joined to it, and lost if too much waits already; it reports whether
-// a note was lost that is no output.
+// put queues a note, without waiting. It appends output to queued output of the same task, and
+// drops output if the queue is full. It returns false if it dropped a note that is no output.
 func (m *member) put(n note) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer m.changed()
-	if n.seq <= m.after { // it was sent, or happened before
+	if n.seq <= m.after { // it was sent already
 		return true
 	}
 	if !m.replaying {
@@ -259,10 +257,10 @@ func (m *member) putLocked(n note) bool {
 	return true
 }
 
-// run sends until ctx, which is the connection's, ends.
+// run sends until ctx, the connection's context, ends.
 func (m *member) run(ctx context.Context) {
 	defer close(m.ended)
-	sent := make(map[int64]time.Time) // when output of a task was sent last
+	sent := make(map[int64]time.Time) // time of the last output, by task
 	for {
 		n, wait := m.next(sent)
 		if n == nil {
@@ -291,9 +289,9 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-// next takes the first note off the queue. Output that is not due yet waits,
-// unless something behind it is no output; then it is nil, and wait says for
-// how long, if that is known.
+// next removes and returns the first note that may be sent now. Output waits for outputEvery, unless
+// a later note of the queue is no output. If no note may be sent, n is nil, and wait is the time
+// until one may, or 0 if that is unknown.
 func (m *member) next(sent map[int64]time.Time) (n *note, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -335,8 +333,7 @@ func (m *member) urgent() bool {
 	return false
 }
 
-// firstPart splits output so that a part of it fits into any message, however
-// it is escaped.
+// firstPart splits output so that its first part fits into any message, however it is escaped.
 func firstPart(output []byte) (part, rest []byte) {
 	const most = 64 << 10
 	if len(output) <= most {
@@ -349,18 +346,18 @@ func firstPart(output []byte) (part, rest []byte) {
 	return output[:end:end], output[end:]
 }
 
-// A note is one broadcast that waits: a message, or output.
+// A note is a queued broadcast: a message, or output.
 type note struct {
 	task    int64
 	seq     int64
 	message *protocol.Notification // nil: output
 	last    bool                   // the task has ended
-	chunk   string                 // of output that comes
-	output  []byte                 // of output that waits
+	chunk   string                 // new output
+	output  []byte                 // queued output
 }
 
-// noteOf is what an event means for those who watch tasks, or nil. s is the
-// session as it is now: it may have gone on since.
+// noteOf converts an event to the broadcast about a task. It returns nil for other events. s is the
+// current session, which may be newer than the event.
 func noteOf(e domain.Event, s domain.Session) *note {
 	if s.Task == 0 {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerBuilds registers build, buildBackend (application boundaries) and what belongs to
-// them.
+// registerBuilds registers build, buildBackend (application boundaries) and the methods beside them.
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
 	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), " +
@@ -64,7 +63,7 @@ func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (protocol.Bu
 	}, nil
 }
 
-// outputInError is how many bytes of a failed build's output its error has.
+// outputInError limits the output in the error of a failed build, in bytes.
 const outputInError = 16 << 10
 
 func failureOf(f *build.FailedError) protocol.BuildFailure {
@@ -111,7 +110,7 @@ func (l buildListener) Ended(ctx context.Context, id string, t build.Target, sta
 	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: stage})
 }
 
-// registerGates registers what people ask of gates apart from any work.
+// registerGates registers the methods that list gates and run one without a session.
 func registerGates(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "listGates", listGates,
 		server.Doc("Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust."))
@@ -131,7 +130,7 @@ func listGates(ctx context.Context, h *hub.Hub, _ none) (protocol.GateList, erro
 func checkGate(ctx context.Context, h *hub.Hub, p protocol.CheckGateParams) (protocol.GateResult, error) {
 	conn := server.ConnFrom(ctx)
 	result, err := h.Gates().CheckNow(ctx, p.Gate, func(ctx context.Context, text string) {
-		_ = conn.Notify(ctx, "gateProgress", protocol.GateProgress{Gate: p.Gate, Output: text}) // a connection that has broken ends the gate
+		_ = conn.Notify(ctx, "gateProgress", protocol.GateProgress{Gate: p.Gate, Output: text}) // the end of the connection ends the gate
 	})
 	return protocol.GateResultOf(result), err
 }
@@ -140,7 +139,7 @@ func gateSpec(g protocol.Gated) gate.Spec {
 	return gate.Spec{Gates: g.Gates, MaxIterations: g.MaxIterations}
 }
 
-// gatesOf is the state of a session's gates, or nil.
+// gatesOf returns the state of a session's gates, or nil if it has none.
 func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gates, error) {
 	l, has, err := h.Gates().Of(ctx, of.Run.ID)
 	if err != nil || !has {
@@ -153,7 +152,7 @@ func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gate
 	return g, err
 }
 
-// allGates are the same of those sessions of a list that have gates, by run, in short.
+// allGates returns the states of the gates of a list's sessions, by run, without the gates' output.
 func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64]*protocol.Gates, error) {
 	runs := make([]int64, 0, len(list))
 	for _, s := range list {
@@ -185,7 +184,7 @@ func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Ga
 	return g, err
 }
 
-// gatesAtMost is how long that can be as JSON.
+// gatesAtMost returns an upper limit for the length of gates as JSON, in bytes.
 func gatesAtMost(g *protocol.Gates) int {
 	if g == nil {
 		return 0

@@ -19,7 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerConversation registers what was said and changed in sessions (HumanLayer), and a search of ours.
+// registerConversation registers the methods for messages and changed files of sessions (HumanLayer),
+// and the search, which is Duet's own.
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
@@ -51,14 +52,14 @@ func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationPar
 	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
 }
 
-// eventsAtOnce is how many events a result has at most that no limit was given for: a
-// conversation of 100,000 would keep its client waiting for seconds.
+// eventsAtOnce limits the events of a result if the request has no limit: the client would wait for
+// seconds for a conversation of 100,000 events.
 const eventsAtOnce = 10_000
 
-// leastEvent is less than any event of a conversation has, as JSON, in bytes.
+// leastEvent is a lower limit for the length of an event as JSON, in bytes.
 const leastEvent = 128
 
-// eventsAtMost is how many events need to be looked at for a result of most bytes.
+// eventsAtMost returns how many events to read for a result of most bytes.
 func eventsAtMost(p protocol.ConversationParams, most int) int {
 	fit := most/leastEvent + 1
 	if p.Limit == nil || *p.Limit == 0 {
@@ -67,7 +68,7 @@ func eventsAtMost(p protocol.ConversationParams, most int) int {
 	return int(min(*p.Limit, uint(fit)))
 }
 
-// eventsOf makes entries events: a tool call that has a result becomes two.
+// eventsOf converts entries to events. A tool call with a result becomes two.
 func eventsOf(entries []query.Entry) []*protocol.ConversationEvent {
 	events := make([]*protocol.ConversationEvent, 0, len(entries)+len(entries)/2)
 	add := func(e protocol.ConversationEvent) { events = append(events, &e) }
@@ -108,14 +109,14 @@ func eventsOf(entries []query.Entry) []*protocol.ConversationEvent {
 	return events
 }
 
-// toolName is never empty: old clients show nothing else of a tool call.
+// toolName returns a name that is never empty: old clients show only the name of a tool call.
 func toolName(i domain.Item) string {
 	return cmp.Or(i.Tool, i.Title, i.ToolKind)
 }
 
-// conversationPage is the page of events that was asked for, of total, as far as
-// it fits into most bytes. A client that pages gets whole texts, as far as one
-// fits at all; one that does not gets them cut, before events are left out.
+// conversationPage returns the part of a page that fits into most bytes; total is the number of all
+// events. A client that pages gets whole texts. For another client texts are cut first, and then
+// events are left out.
 func conversationPage(page []*protocol.ConversationEvent, total int, p protocol.ConversationParams, most int) protocol.ConversationResult {
 	begin := int(min(p.Offset, uint(total)))
 	for i, e := range page {
@@ -141,8 +142,7 @@ func conversationPage(page []*protocol.ConversationEvent, total int, p protocol.
 	return r
 }
 
-// whole is as much of a page as fits, at least one event: that is cut if it
-// alone does not.
+// whole returns the first events of a page that fit. It returns at least one, cut if necessary.
 func whole(page []*protocol.ConversationEvent, most int) []*protocol.ConversationEvent {
 	n := fitting(page, most)
 	if n > 0 || len(page) == 0 {
@@ -152,8 +152,8 @@ func whole(page []*protocol.ConversationEvent, most int) []*protocol.Conversatio
 	return fit(page[:1], most)
 }
 
-// withoutData leaves out what cannot be cut and is most often the longest:
-// getSessionSnapshots has the diffs, too.
+// withoutData removes the diffs, which cannot be cut and are usually the longest part. A client gets
+// them by getSessionSnapshots.
 func withoutData(page []*protocol.ConversationEvent) {
 	const most = 4 << 10
 	for _, e := range page {
@@ -222,8 +222,8 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionPara
 	return snapshotsOf(s, files, room(ctx)), nil
 }
 
-// snapshotsOf leaves half of most bytes to the diff, which is worth most, and a quarter at most
-// to the hunks.
+// snapshotsOf returns the changes of files in at most most bytes. The diff gets half of them, the
+// hunks a quarter.
 func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol.SnapshotsResult {
 	r := protocol.SnapshotsResult{Snapshots: []*protocol.Snapshot{}}
 	var all strings.Builder
@@ -299,10 +299,9 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	return result, err
 }
 
-// fitRaw cuts the strings in raw JSON until it fits into most bytes. What
-// cannot be made to fit becomes an object that says so. All members stay as they
-// stand there, also those that programs may take for one: what a human is shown
-// is no one program's reading.
+// fitRaw cuts the strings in raw JSON until it fits into most bytes. If that is not enough, it
+// returns an object that says so. It keeps all members, also repeated names: programs differ in which
+// one counts, so the user sees all.
 func fitRaw(raw json.RawMessage, most int) json.RawMessage {
 	if len(raw) <= most {
 		return raw
@@ -318,8 +317,7 @@ func fitRaw(raw json.RawMessage, most int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"trimmed":%d}`, len(raw)))
 }
 
-// cutStrings cuts the texts in compact JSON to at most limit bytes each; names
-// stay.
+// cutStrings cuts each string value in compact JSON to limit bytes. It does not cut names.
 func cutStrings(compact []byte, limit int) json.RawMessage {
 	out := make([]byte, 0, len(compact))
 	for len(compact) > 0 {
@@ -343,7 +341,7 @@ func cutStrings(compact []byte, limit int) json.RawMessage {
 }
 
 func cutString(quoted []byte, limit int, isName bool) []byte {
-	if isName || len(quoted)-2 <= limit { // escaped it is no shorter
+	if isName || len(quoted)-2 <= limit { // escaping makes it no shorter
 		return quoted
 	}
 	var text string
@@ -354,11 +352,11 @@ func cutString(quoted []byte, limit int, isName bool) []byte {
 }
 
 func encodeText(text string) []byte {
-	b, _ := json.Marshal(text) // a string always can be
+	b, _ := json.Marshal(text) // a string has no error
 	return b
 }
 
-// registerAttachments registers what has the bytes of content. Ours.
+// registerAttachments registers the method that returns the bytes of attachments. It is Duet's own.
 func registerAttachments(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getAttachment", getAttachment,
 		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more."))
@@ -387,13 +385,13 @@ func checkContent(p protocol.PromptContent) error {
 	return err
 }
 
-// A fullPrompt is a text and what goes with it.
+// A fullPrompt is the text of a prompt with its attachments.
 type fullPrompt struct {
 	text    string
 	content []domain.Content
 }
 
-// promptWith is a prompt and its content. An error names the block.
+// promptWith returns a prompt with its content. Its error names the wrong block.
 func promptWith(p protocol.PromptContent, text string) (fullPrompt, error) {
 	list, texts, wrong := conversation.ReadPrompt(p.Content)
 	if wrong != nil {

@@ -14,28 +14,27 @@ import (
 // ProtocolVersion is the version of JSON-RPC that initialize reports.
 const ProtocolVersion = "2.0"
 
-// A Core has what the core methods need to know.
+// A Core has the dependencies of the core methods.
 type Core struct {
 	Version  string         // of duet-rpc
-	LogLevel *slog.LevelVar // what setLogLevel sets
+	LogLevel *slog.LevelVar // setLogLevel sets it
 	Now      func() time.Time
-	Logger   *slog.Logger // of requests to shut down; nil for none
-	// Trust, if set, trusts the project's configuration as it is now.
+	Logger   *slog.Logger // logs requests to shut down; may be nil
+	// Trust, if set, trusts the current configuration of the project.
 	Trust func() error
-	// Workspaces, if set, keeps which connections do not trust the workspace, and the
+	// Workspaces, if set, stores which connections do not trust the workspace, and the
 	// environments of clients.
 	Workspaces *Workspaces
-	// Build, if set, notes the build of the client at the other end of a connection, "" if it is
-	// not known, and returns the daemon's answer. It must not wait for anything.
+	// Build, if set, notes the build of a connection's client, "" if it is unknown, and returns the
+	// daemon's answer. It must not block.
 	Build func(ctx context.Context, conn *server.Conn, build, version string) DaemonBuild
 	// Unwatched, if set, remembers sessions that worked without a client.
 	Unwatched *Unwatched
-	// Issues, if set, lists problems and remedies. It must not wait.
+	// Issues, if set, lists problems and remedies. It must not block.
 	Issues func() []string
 }
 
-// RegisterCore registers the methods that work without anything behind them
-// (docs/protocol.md, "Methods").
+// RegisterCore registers the methods that need no hub (docs/protocol.md, "Methods").
 func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "initialize", core.initialize(reg),
 		server.Doc("Returns the server's name and version. No handshake is needed. A client that sends its capabilities gets those of duet-rpc."))
@@ -55,7 +54,7 @@ func RegisterCore(reg *server.Registry, core Core) {
 
 type none struct{}
 
-// families are known by one of their methods.
+// families lists the method families. A family is offered if reg has its method.
 var families = []struct{ name, method string }{
 	{"core", "initialize"}, {"editor", "editor.offer"}, {"task", "task.submit"}, {"session", "launchSession"}, {"executor", "execute_prompt"}, {"terminal", "terminal.write"},
 }
@@ -100,7 +99,7 @@ func (c Core) initialize(reg *server.Registry) func(context.Context, protocol.In
 	}
 }
 
-// longRunning are the names of the methods that run beside others.
+// longRunning returns the names of the methods that run beside other requests.
 func longRunning(reg *server.Registry) []string {
 	names := []string{}
 	for _, m := range reg.Methods() {
@@ -167,7 +166,7 @@ func (c Core) setLogLevel(_ context.Context, p protocol.SetLogLevelParams) (prot
 	return protocol.SetLogLevelResult{Level: p.Level, Success: true}, nil
 }
 
-// clientEnvironment keeps the environment of a client; see package clientenv.
+// clientEnvironment stores the environment of a client; see package clientenv.
 func (c Core) clientEnvironment(ctx context.Context, p protocol.ClientEnvironmentParams) (protocol.Success, error) {
 	if p.Environment == nil {
 		return protocol.Success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "an object of strings", Received: "null"})
@@ -200,8 +199,7 @@ func (c Core) clientBuild(ctx context.Context, p protocol.ClientBuildParams) (Da
 
 const maxShutdownMS = 60_000
 
-// shutdown ends the connection (docs/protocol.md); reason and timeout_ms are the
-// executor catalog's.
+// shutdown ends the connection (docs/protocol.md). The executor catalog defines reason and timeout_ms.
 func (c Core) shutdown(ctx context.Context, p protocol.ShutdownParams) (protocol.ShutdownResult, error) {
 	conn := server.ConnFrom(ctx)
 	c.logShutdown(p.Reason)
@@ -224,7 +222,7 @@ func (c Core) shutdown(ctx context.Context, p protocol.ShutdownParams) (protocol
 	return result, nil
 }
 
-// logShutdown logs that a client asks for the end of its connection, and why.
+// logShutdown logs a client's request to end its connection, with the reason.
 func (c Core) logShutdown(reason *string) {
 	switch {
 	case c.Logger == nil:

@@ -1,6 +1,5 @@
-// Package handlers has the methods of duet-rpc, one file a family: typed
-// parameters in, a typed result out. It says what each method means on the
-// wire and nothing of how bytes get there; package server does that.
+// Package handlers has the methods of duet-rpc, one file a family, with typed parameters and results.
+// Package server reads and writes the messages.
 package handlers
 
 import (
@@ -26,19 +25,19 @@ import (
 // A Domain has the dependencies of the methods that need the hub. All functions may be called from
 // any goroutine.
 type Domain struct {
-	// Hub returns the hub. If there is none, its error, a *domain.Error of
-	// KindUnavailable, says why.
+	// Hub returns the hub. If there is none, the error is a *domain.Error of KindUnavailable with the
+	// reason.
 	Hub     func(ctx context.Context) (*hub.Hub, error)
 	Version string
 	Now     func() time.Time
-	// Stop begins to end the process and returns at once, after the reply is queued. With
-	// force, it does not wait for running work.
+	// Stop begins to end the process, after the reply is queued, and does not block. With force, the
+	// process does not wait for running work.
 	Stop func(force bool)
-	// Configuration is the project's current configuration; restricted, that of a client that
-	// does not trust the workspace.
+	// Configuration returns the project's current configuration; restricted, the one for a client
+	// that does not trust the workspace.
 	Configuration func(restricted bool) (*config.Config, error)
 	Clients       func() int      // open connections
-	Sockets       func() []string // where it listens; may be nil
+	Sockets       func() []string // paths on which the daemon listens; may be nil
 	Unserved      func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
 	Logger        *slog.Logger
 	// EditorFiles, if set, has the connections that read files for tasks.
@@ -51,9 +50,9 @@ type Domain struct {
 	AgentNotes *agentlink.Notes
 }
 
-// RegisterDomain registers the methods of tasks, sessions and executors. flush waits
-// until all subscribers, and those of event.task…, were sent what has happened, or its
-// context ends.
+// RegisterDomain registers the methods of tasks, sessions and executors. flush waits until all
+// subscribers, and the members of the broadcasts event.task…, have all events so far, or its context
+// ends.
 func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)) {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -90,8 +89,8 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	}
 }
 
-// checkParams checks parameters against the rules that their schema does not have. The error
-// is one of server.InvalidParam.
+// checkParams checks the rules for parameters that are not in their schema. The error is one of
+// server.InvalidParam.
 func checkParams(params any) error {
 	switch p := params.(type) {
 	case protocol.LaunchParams:
@@ -130,8 +129,8 @@ func checkParams(params any) error {
 	return nil
 }
 
-// handle registers a method of the hub. It checks the parameters first, and gives the hub's
-// errors the codes of the family.
+// handle registers a method of the hub. The method checks its parameters first. The hub's errors get
+// the codes of the family.
 func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
 ) {
@@ -152,7 +151,7 @@ func handle[P, R any](reg *server.Registry, d Domain, f family, name string,
 	}, options...)
 }
 
-// hubKind is the kind of an error of the domain, or "".
+// hubKind returns the kind of a *domain.Error, or "".
 func hubKind(err error) string {
 	var e *domain.Error
 	if errors.As(err, &e) {
@@ -161,11 +160,11 @@ func hubKind(err error) string {
 	return ""
 }
 
-// longest is the longest time that a client can mean: it is without end, and
-// what is reckoned with it is still a date.
+// longest is the longest duration of a parameter. Longer ones mean the same, unlimited, and a date
+// cannot overflow by this one.
 const longest = 100 * 365 * 24 * time.Hour
 
-// milliseconds is a time of so many, or the longest if that is less.
+// milliseconds returns n milliseconds, at most longest.
 func milliseconds[N int64 | uint](n N) time.Duration {
 	if n > 0 && uint64(n) > uint64(longest/time.Millisecond) {
 		return longest
@@ -173,7 +172,7 @@ func milliseconds[N int64 | uint](n N) time.Duration {
 	return max(time.Duration(n), -longest/time.Millisecond) * time.Millisecond
 }
 
-// timeOrNil is nil for the zero time.
+// timeOrNil returns nil for the zero time.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -182,7 +181,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// orNil is nil for the zero value.
+// orNil returns nil for the zero value.
 func orNil[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -191,7 +190,7 @@ func orNil[T comparable](v T) *T {
 	return &v
 }
 
-// headline is the beginning of a text as one line of at most most characters.
+// headline returns the beginning of a text as one line of at most most characters.
 func headline(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if utf8.RuneCountInString(text) <= most {
@@ -200,11 +199,11 @@ func headline(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// longestMessage bounds what goes out where the framing does not: a peer that
-// is a duet-rpc itself takes frames of 10 MiB.
+// longestMessage limits a message, in bytes, if the framing has no limit. Another duet-rpc accepts
+// frames of 10 MiB.
 const longestMessage = 9 << 20
 
-// room is how many bytes a result may have on the connection that asks.
+// room returns how many bytes a result may have on the connection of the request.
 func room(ctx context.Context) int {
 	const envelope = 2048 // the id and the members around a result
 	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
@@ -213,17 +212,15 @@ func room(ctx context.Context) int {
 	return longestMessage
 }
 
-// A shortenable is an object with texts that may be cut where a message would
-// become too long.
+// A shortenable is an object with texts that may be cut if a message is too long.
 type shortenable interface{ Texts() []*string }
 
-// textCaps are the lengths to which texts are cut, one after the other, until
-// a message fits.
+// textCaps are the lengths, in bytes, to which texts are cut: the next one is tried until the message
+// fits.
 var textCaps = []int{256 << 10, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256}
 
-// fit cuts texts of the objects of a list until the list fits into most bytes,
-// and if that does not do, returns only as many of its objects as fit. Texts
-// that are cut say so.
+// fit cuts texts of the objects of a list until the list fits into most bytes. If that is not enough,
+// it returns the first objects that fit. A cut text ends with a note that says so.
 func fit[T shortenable](list []T, most int) []T {
 	sizes := make([]int, len(list))
 	measure := func() (total int) {
@@ -255,7 +252,7 @@ func fit[T shortenable](list []T, most int) []T {
 	return list[:kept]
 }
 
-// fitting is how many of the first of a list fit into most bytes.
+// fitting returns how many objects at the beginning of a list fit into most bytes.
 func fitting[T any](list []T, most int) int {
 	for i, o := range list {
 		if most -= encodedSize(o) + 1; most < 0 {
@@ -265,8 +262,8 @@ func fitting[T any](list []T, most int) int {
 	return len(list)
 }
 
-// atMost is an upper limit for the length of a list as JSON, in bytes, which costs less than
-// encoding it. It knows lists of sessions and of tasks.
+// atMost returns an upper limit for the length of a list as JSON, in bytes. It costs less than
+// encoding the list. It supports lists of sessions and of tasks.
 func atMost[T any](list []T) int {
 	total := 0
 	for _, o := range list {
@@ -285,7 +282,8 @@ func atMost[T any](list []T) int {
 	return total
 }
 
-// textAtMost is how long texts are at most, as JSON: each byte may become six.
+// textAtMost returns an upper limit for the length of texts as JSON, in bytes: each byte may become
+// six.
 func textAtMost(texts ...*string) int {
 	total := 0
 	for _, text := range texts {
@@ -294,7 +292,7 @@ func textAtMost(texts ...*string) int {
 	return total
 }
 
-// encodedSize is the length of v as JSON, in bytes; it is not too small.
+// encodedSize returns the length of v as JSON, in bytes, or a little more.
 func encodedSize(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -303,7 +301,7 @@ func encodedSize(v any) int {
 	return len(b)
 }
 
-// pageSize is the limit of a list: its default where none was asked for.
+// pageSize returns the limit of a list, which is byDefault if the request has none.
 func pageSize(asked *uint, byDefault, most int) int {
 	if asked == nil || *asked == 0 {
 		return byDefault
@@ -311,7 +309,7 @@ func pageSize(asked *uint, byDefault, most int) int {
 	return int(min(*asked, uint(most)))
 }
 
-// beforeRow is the row of the run that an id names, for paging; 0 for none.
+// beforeRow returns the row of the run with an id, for paging, or 0 for "".
 func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
 	if id == "" {
 		return 0, nil
@@ -320,22 +318,21 @@ func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
 	return s.ID, err
 }
 
-// Workspaces knows the connections of editors whose user does not trust the
-// workspace (initialize), and the environments that clients have sent
-// (client.environment). It forgets a connection when that ends. A nil one knows
-// none. It may be used by many goroutines at once.
+// Workspaces stores which connections belong to an editor whose user does not trust the workspace
+// (initialize), and the environments of clients (client.environment). It forgets a connection when
+// that ends. A nil one is empty. Its methods may be called from any goroutine.
 type Workspaces struct {
 	mu           sync.Mutex
 	restricted   map[*server.Conn]struct{}
 	environments map[*server.Conn]clientenv.Environment
 }
 
-// NewWorkspaces knows none yet.
+// NewWorkspaces returns an empty one.
 func NewWorkspaces() *Workspaces {
 	return &Workspaces{restricted: make(map[*server.Conn]struct{}), environments: make(map[*server.Conn]clientenv.Environment)}
 }
 
-// context returns the context of a request with what is known of its connection.
+// context returns the context of a request with the trust and the environment of its connection.
 func (w *Workspaces) context(ctx context.Context) context.Context {
 	if w == nil {
 		return ctx
@@ -354,8 +351,8 @@ func (w *Workspaces) context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// setEnvironment keeps the environment that a client has sent, until its connection ends. ctx
-// is that of an inline handler.
+// setEnvironment stores a client's environment until its connection ends. ctx must be the context of
+// an inline handler.
 func (w *Workspaces) setEnvironment(ctx context.Context, e clientenv.Environment) {
 	conn := server.ConnFrom(ctx)
 	if w == nil || conn == nil {
@@ -373,7 +370,7 @@ func (w *Workspaces) setEnvironment(ctx context.Context, e clientenv.Environment
 	w.environments[conn] = e
 }
 
-// trust notes what an editor says of the workspace, until its connection ends.
+// trust stores whether an editor's user trusts the workspace, until its connection ends.
 func (w *Workspaces) trust(conn *server.Conn, trusted bool) {
 	if w == nil || conn == nil {
 		return
@@ -406,21 +403,21 @@ func (w *Workspaces) isRestricted(conn *server.Conn) bool {
 	return restricted
 }
 
-// Unwatched remembers which sessions were at work when the last subscription ended, so that the
-// next client can show that they went on. Each user gets that once. A nil one remembers
-// nothing. It may be used by many goroutines at once.
+// Unwatched stores which sessions ran when the last subscription ended. The next client then shows
+// that they continued, once for each user. A nil one stores nothing. Its methods may be called from
+// any goroutine.
 type Unwatched struct {
-	once func() bool // reports true once for each user
+	once func() bool // returns true once for each user
 
 	mu       sync.Mutex // guards the fields below
-	watching int        // how many subscriptions there are
-	sessions []string   // the names of their tasks
+	watching int        // number of subscriptions
+	sessions []string   // names of their tasks
 }
 
-// NewUnwatched remembers nothing yet. once reports true once for each user.
+// NewUnwatched returns an empty one. once must return true once for each user.
 func NewUnwatched(once func() bool) *Unwatched { return &Unwatched{once: once} }
 
-// statusWithin is how long the hub may take to list what runs.
+// statusWithin is how long the hub may take to list the running sessions.
 const statusWithin = 200 * time.Millisecond
 
 func (u *Unwatched) begin() {
@@ -444,7 +441,7 @@ func (u *Unwatched) end(h *hub.Hub) {
 	ctx, cancel := context.WithTimeout(context.Background(), statusWithin)
 	defer cancel()
 	status, err := h.Status(ctx)
-	if err != nil { // the hub ends, and with it what runs
+	if err != nil { // the hub is ending, and its sessions end with it
 		return
 	}
 	u.sessions = nil
@@ -455,8 +452,8 @@ func (u *Unwatched) end(h *hub.Hub) {
 	}
 }
 
-// Notice says that sessions went on while no client followed them; "" if none did, or the user
-// got it before. The client that gets it shows it.
+// Notice returns a message that sessions continued without a client, for the client to show. It
+// returns "" if none did, or if the user got the message before.
 func (u *Unwatched) Notice() string {
 	if u == nil {
 		return ""

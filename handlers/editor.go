@@ -36,15 +36,14 @@ const (
 	promptedThreads = 1000             // conversations whose editor is remembered
 )
 
-// editors are the connections that offer the tools of their editor.
+// editors stores the connections that offer the tools of their editor.
 type editors struct {
 	mu      sync.Mutex // guards the fields below
 	offers  []*editorOffer
-	prompts map[string]*editorOffer // by a conversation's UUID: which of them sent its last prompt
+	prompts map[string]*editorOffer // by a conversation's UUID: the one that sent its last prompt
 }
 
-// editorOffer is what a connection offers. Of several, the one that was used last is last in
-// editors.offers.
+// editorOffer is the offer of a connection. The one that was used last is last in editors.offers.
 type editorOffer struct {
 	conn  *server.Conn
 	name  string
@@ -98,13 +97,13 @@ func (e *editors) prompted(ctx context.Context, thread string) {
 	o := e.offers[at]
 	e.offers = append(slices.Delete(e.offers, at, at+1), o)
 	if e.prompts == nil || len(e.prompts) >= promptedThreads {
-		e.prompts = make(map[string]*editorOffer) // those forgotten have the editor that was used last
+		e.prompts = make(map[string]*editorOffer) // forgotten conversations use the editor that was used last
 	}
 	e.prompts[thread] = o
 }
 
-// of returns the editor of a conversation that has a tool: the one that sent its last prompt, else
-// the one that was used last.
+// of returns an editor that has a tool: the one that sent the conversation's last prompt, else the one
+// that was used last.
 func (e *editors) of(thread, tool string) (editorOffer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +159,7 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	return r, err
 }
 
-// withoutDenied returns a result without what is in files that the agent may not read.
+// withoutDenied returns a result without the contents of files that the agent may not read.
 func withoutDenied(result json.RawMessage, denied func(path string) bool) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil {
@@ -197,7 +196,7 @@ func withoutDenied(result json.RawMessage, denied func(path string) bool) (json.
 
 var errDeniedFile = domain.Errorf(domain.KindPermissionDenied, "a rule denies this agent to read the file")
 
-// editorArguments returns the arguments of a tool for an editor, in which a path is absolute.
+// editorArguments returns the arguments of a tool for an editor, with an absolute path.
 func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage, denied func(path string) bool) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if raw = orAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// readFile is what a connection is asked that has offered the files of its sessions
+// readFile is the request to a connection that has offered the files of its sessions
 // (docs/protocol.md, "Files").
 const readFile = "file.read"
 
-// sessionsRead is of how many sessions of a connection the files are read there: the
-// last ones that it has begun.
+// sessionsRead limits the sessions of a connection whose files the hub reads there, to the last ones
+// that it launched.
 const sessionsRead = 64
 
-// editorFiles are the offers of connections.
+// editorFiles stores the offers of connections to read files.
 type editorFiles struct {
-	readers *Readers // nil: none are taken
+	readers *Readers // nil: no offer is accepted
 
 	mu    sync.Mutex // guards tasks
 	tasks map[*server.Conn][]string
 }
 
-// starting holds back who reads files until done is called, if a session is about to be
-// begun whose files will be offered.
+// starting delays reads of files until done is called, if reads is set: the files of the session that
+// is about to be launched will be offered.
 func (f *editorFiles) starting(reads bool) (done func()) {
 	if !reads || f.readers == nil {
 		return func() {}
@@ -35,8 +35,7 @@ func (f *editorFiles) starting(reads bool) (done func()) {
 	return f.readers.Starting()
 }
 
-// offer has the files of a session read by the connection that has begun it, as long as
-// that lasts.
+// offer lets the connection that launched a session read its files, until the connection ends.
 func (f *editorFiles) offer(ctx context.Context, s domain.Session) {
 	conn := server.ConnFrom(ctx)
 	if f.readers == nil || conn == nil {
@@ -67,7 +66,7 @@ func (f *editorFiles) offer(ctx context.Context, s domain.Session) {
 	f.tasks[conn] = tasks
 }
 
-// withdraw takes back what a connection has offered.
+// withdraw withdraws the offers of a connection.
 func (f *editorFiles) withdraw(conn *server.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,27 +74,25 @@ func (f *editorFiles) withdraw(conn *server.Conn) {
 	delete(f.tasks, conn)
 }
 
-// Readers knows which editor has the unsaved files of a task: the one that launched it. Tasks of
-// other clients read the disk.
-
-// answerWithin is how long an editor may take; then the file on the disk counts.
+// answerWithin is how long an editor may take. After that the file on the disk counts.
 const answerWithin = 5 * time.Second
 
 // A ReadFunc asks an editor for the text of a file.
 type ReadFunc func(ctx context.Context, path string) (string, error)
 
-// Readers are the editors to ask, by task. The zero value has none. Its methods may be
+// Readers stores the editors that have the unsaved files of tasks: an editor has those of the tasks
+// that it launched. Tasks of other clients read the disk. The zero value is empty. Its methods may be
 // called from any goroutine.
 type Readers struct {
 	mu       sync.Mutex // guards the fields below
 	byTask   map[string]ReadFunc
-	starting int           // tasks whose editors have yet to offer
-	settled  chan struct{} // is closed when there are none; nil: there are none
+	starting int           // tasks whose editor will make its offer
+	settled  chan struct{} // closed when starting is 0; nil while it is 0
 }
 
-// Starting says that a task is about to be begun whose files will be offered: until done
-// is called, a read for a task without an offer waits, because an agent may be faster than the
-// reply to the client that launched it.
+// Starting must be called before the launch of a task whose files will be offered. Until done is
+// called, a read for a task without an offer waits: an agent may be faster than the reply to the client
+// that launched it.
 func (r *Readers) Starting() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +109,7 @@ func (r *Readers) Starting() (done func()) {
 	}
 }
 
-// Offer has the files of a task read by an editor, until it is withdrawn.
+// Offer lets an editor read the files of a task, until the offer is withdrawn.
 func (r *Readers) Offer(task string, read ReadFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +119,7 @@ func (r *Readers) Offer(task string, read ReadFunc) {
 	r.byTask[task] = read
 }
 
-// Withdraw forgets tasks.
+// Withdraw withdraws the offers for tasks.
 func (r *Readers) Withdraw(tasks ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,13 +134,13 @@ func (r *Readers) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFilePa
 	defer cancel()
 	read := r.offered(ctx, p.TaskID)
 	if read == nil {
-		return catalog.ReadEditorFileResult{}, nil // as for most tasks: the disk counts
+		return catalog.ReadEditorFileResult{}, nil // the file on the disk counts
 	}
 	text, err := read(ctx, p.Path)
 	return catalog.ReadEditorFileResult{Found: err == nil, Text: text}, nil
 }
 
-// offered is who reads the files of a task, or nil.
+// offered returns the function that reads the files of a task, or nil.
 func (r *Readers) offered(ctx context.Context, task string) ReadFunc {
 	for {
 		r.mu.Lock()

@@ -12,14 +12,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// defaultExecuteMS is how long a prompt may run unless the caller says
-// otherwise (the executor catalog's program), in milliseconds.
+// defaultExecuteMS is how long a prompt may run without a timeout of the caller, in milliseconds. The
+// executor catalog defines it.
 const defaultExecuteMS = 300_000
 
-// registerExecutor registers what a daemon calls of an executor (the executor catalog):
-// for such a daemon, duet-rpc is one. A session token is optional, since all
-// who can connect are the same user; one that is wrong, or of another
-// conversation, is refused.
+// registerExecutor registers the methods that a daemon calls on an executor (the executor catalog):
+// duet-rpc can be one. A session token is optional, since all clients belong to the same user. A wrong
+// token, or one of another conversation, is refused.
 func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
 	f := executorFamily
@@ -38,7 +37,7 @@ func checkExecute(p protocol.ExecuteParams) error {
 }
 
 func executeSpec(p protocol.ExecuteParams) hub.LaunchSpec {
-	prompt, _ := promptWith(p.PromptContent, p.Prompt) // it was checked
+	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
@@ -70,8 +69,7 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 	return executed(ended, p), nil
 }
 
-// abandon ends a run whose request was cancelled. If it is the connection that
-// ends, the run continues.
+// abandon ends a run whose request was cancelled. If the connection ended, the run continues.
 func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
@@ -103,8 +101,8 @@ func executed(s domain.Session, p protocol.ExecuteParams) protocol.ExecuteResult
 	return r
 }
 
-// checkConversation refuses a token that is not good for the conversation, of
-// which there is none yet if a new one is begun.
+// checkConversation refuses a token that does not permit the conversation. A new conversation permits
+// each valid token.
 func checkConversation(ctx context.Context, h *hub.Hub, p protocol.ExecuteParams) error {
 	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.SessionID)
 	if hubKind(err) == domain.KindRunNotFound {
@@ -113,7 +111,7 @@ func checkConversation(ctx context.Context, h *hub.Hub, p protocol.ExecuteParams
 	return err
 }
 
-// checkToken refuses a token that is wrong; none is fine.
+// checkToken refuses a wrong token. "" is accepted.
 func checkToken(h *hub.Hub, token string) error {
 	if token == "" {
 		return nil
@@ -146,5 +144,5 @@ func (executor) provide(ctx context.Context, h *hub.Hub, p protocol.ProvideSecre
 	return protocol.Success{Success: err == nil}, err
 }
 
-// ExecutorError gives an error of the hub a code of the executor catalog.
+// ExecutorError converts an error of the hub to one with a code of the executor catalog.
 func ExecutorError(err error) error { return executorFamily.Error(err) }

@@ -11,23 +11,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A family is a set of methods whose error codes mean the same. It is a value: no
-// handler asks which client it answers.
+// A family is a set of methods with the same error codes.
 type family struct {
 	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
-	params map[string]string   // the domain's names of parameters and the family's
+	params map[string]string   // the family's names of parameters, by the domain's
 }
 
-// A wireCode is what an error of the domain is in a family.
+// A wireCode is the error of a family for a kind of *domain.Error.
 type wireCode struct {
 	code int64
 	kind string // data.kind
-	// message is what the specification, AIWG or the boundaries' own table calls the code. A
-	// clarification follows it.
+	// message is the name of the code in the specification, in AIWG or in the table of application
+	// boundaries. The details follow it.
 	message string
 }
 
-// Codes of AIWG, and ours.
+// Codes of AIWG and of Duet.
 const (
 	codeTaskNotFound       = -32000
 	codeTaskNotCancellable = -32001
@@ -37,14 +36,14 @@ const (
 	codeBudget             = -32045
 )
 
-// everywhere is what means the same in each family.
+// everywhere has the codes that all families share.
 var everywhere = map[string]wireCode{
 	domain.KindBudget:     {codeBudget, "budget_reached", ""},
 	domain.KindNotTrusted: {codeNotTrusted, "not_trusted", ""},
 }
 
-// The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same numbers for
-// different things, so a code is looked up in the family of the method.
+// The families (docs/protocol.md, "Errors by family"). The systems that they come from use the same
+// number for different errors, so the family of the method decides.
 var (
 	taskFamily = family{codes: map[string]wireCode{
 		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found", "Task not found: "},
@@ -77,8 +76,8 @@ const (
 	codeContextOverflow  = -32008
 )
 
-// boundaryFamily is the family of what programs ask of each other and of people: askUser,
-// requestPermission, sendTask and their kin.
+// boundaryFamily is the family of the methods by which programs ask each other and users: askUser,
+// requestPermission, sendTask and others.
 var boundaryFamily = family{codes: map[string]wireCode{
 	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied", "Permission denied: "},
 	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled", "Task cancelled: "},
@@ -93,10 +92,10 @@ type errorData struct {
 	Reason string `json:"reason,omitempty"`
 	Kind   string `json:"kind"`
 
-	Upstream json.RawMessage `json:"upstream,omitempty"` // what an MCP server answered
+	Upstream json.RawMessage `json:"upstream,omitempty"` // the answer of an MCP server
 }
 
-// An answer is an error as the peer gets it, with its cause for the log.
+// An answer is the error for the peer, with its cause for the log.
 type answer struct {
 	wire  *jsonrpc2.Error
 	cause error
@@ -106,8 +105,8 @@ func (t answer) Error() string { return t.cause.Error() }
 
 func (t answer) Unwrap() []error { return []error{t.wire, t.cause} }
 
-// Error turns an error of the domain into what the family calls it. Other errors
-// stay what they are: package server keeps their text for the log.
+// Error converts a *domain.Error to the error of the family. It returns other errors unchanged:
+// package server writes their text to the log only.
 func (f family) Error(err error) error {
 	var e *domain.Error
 	if !errors.As(err, &e) {
@@ -137,7 +136,7 @@ func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 	return server.NewError(code.code, code.message+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
 }
 
-// invalidParam is a -32602 with the name that the parameter has in the family.
+// invalidParam returns an error -32602 with the family's name of the parameter.
 func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	p := server.ParamError{Param: e.Param, Expected: e.Expected, Received: e.Received, Accepted: e.Accepted}
 	if name, renamed := f.params[p.Param]; renamed {
@@ -155,8 +154,8 @@ func (f family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: "+e.Message, p)
 }
 
-// codeGateFailed is the code of work whose gates still fail, as application boundaries have it.
+// codeGateFailed is application boundaries' code for work whose gates still fail.
 const codeGateFailed = -32002
 
-// codeBuildFailed is the code of a build that has failed, as application boundaries have it.
+// codeBuildFailed is application boundaries' code for a failed build.
 const codeBuildFailed = -32001

@@ -36,8 +36,7 @@ type openRPCMethod struct {
 	ParamStructure string              `json:"paramStructure"`
 	Params         []contentDescriptor `json:"params"`
 	Result         contentDescriptor   `json:"result"`
-	// LongRunning is an extension: the method runs beside others and can be
-	// cancelled with $/cancelRequest.
+	// LongRunning is an extension of Duet: the method runs beside others, and $/cancelRequest cancels it.
 	LongRunning bool `json:"x-long-running,omitempty"`
 }
 
@@ -49,7 +48,7 @@ type contentDescriptor struct {
 	Schema      *schema.Schema `json:"schema"`
 }
 
-// Describe makes the document of a registry's methods.
+// Describe returns the document of a registry's methods.
 func Describe(reg *server.Registry, version string) OpenRPCDocument {
 	doc := OpenRPCDocument{
 		OpenRPC: "1.3.2",
@@ -79,7 +78,7 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 	return doc
 }
 
-// Markdown is the reference of a registry's methods, for docs/protocol.md.
+// Markdown returns the reference of a registry's methods, for docs/protocol.md.
 func Markdown(reg *server.Registry) string {
 	var b strings.Builder
 	methods := reg.Methods()
@@ -116,7 +115,7 @@ func writeMembers(b *strings.Builder, s *schema.Schema, ifNone string) {
 	}
 }
 
-// writeRows writes a row for each member, and those of objects inside.
+// writeRows writes a row for each member, including the members of nested objects.
 func writeRows(b *strings.Builder, s *schema.Schema, prefix string) {
 	for _, p := range s.Properties {
 		about := p.Schema.Description
@@ -138,16 +137,15 @@ func writeRows(b *strings.Builder, s *schema.Schema, prefix string) {
 	}
 }
 
-// anchor is the fragment that a Markdown viewer gives to a heading.
+// anchor returns the fragment that a Markdown viewer generates for a heading.
 func anchor(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ".", ""))
 }
 
-// TypeScript declares the parameters and results of a registry's methods, for
-// the extension of VS Code. A method is a member of the interface Methods, under its
-// name as it is on the wire: names that identifiers would make equal, such as
-// cancel_task and cancelTask, stay apart. A struct and an enum are declared under the names of
-// their Go types.
+// TypeScript returns declarations of the parameters and results of a registry's methods, for the
+// extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
+// identifiers, cancel_task and cancelTask would be equal. Structs and enums have the names of their Go
+// types.
 func TypeScript(reg *server.Registry) string {
 	var methods strings.Builder
 	t := typeScript{declared: make(map[string]string)}
@@ -176,8 +174,8 @@ func TypeScript(reg *server.Registry) string {
 // typeScript collects declarations by their names.
 type typeScript struct{ declared map[string]string }
 
-// typeOf returns the type of the JSON that a schema allows. suffix is for the name of a type
-// that differs as a parameter and as a result.
+// typeOf returns the type of the JSON that a schema allows. suffix is appended to the name of a type
+// that differs between parameters and results.
 func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 	if s.Nullable && s.Type != "" {
 		plain := *s
@@ -224,7 +222,7 @@ func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 	return s.Type
 }
 
-// declare declares a type, which takes its name in the place of %s, and returns the name.
+// declare declares a type and returns its name. The name replaces %s in text.
 func (t typeScript) declare(name, suffix, text string) string {
 	name = strings.ToUpper(name[:1]) + name[1:]
 	text = "export " + text
@@ -240,7 +238,7 @@ func (t typeScript) declare(name, suffix, text string) string {
 
 var identifier = lazyregexp.New(`^[A-Za-z_$][\w$]*$`)
 
-// memberName is a name in the form that precedes the colon of a member.
+// memberName returns a name as TypeScript writes it before the colon of a member.
 func memberName(name string) string {
 	if identifier().MatchString(name) {
 		return name
@@ -248,7 +246,7 @@ func memberName(name string) string {
 	return strconv.Quote(name)
 }
 
-// writeComment writes a documentation comment, if there is anything to say.
+// writeComment writes a documentation comment, unless the text is empty.
 func writeComment(b *strings.Builder, text string, depth int) {
 	if text != "" {
 		fmt.Fprintf(b, "%s/** %s */\n", indent(depth), strings.ReplaceAll(text, "*/", "*\\/"))

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerPreview registers what clients that show the pages of a project call (application
+// registerPreview registers the methods for clients that show the project's pages (application
 // boundaries).
 func registerPreview(reg *server.Registry, d Domain) {
 	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
@@ -34,13 +34,14 @@ func registerPreview(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "listPageMessages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
 }
 
-// previews are the connections that watch previews.
+// previews stores the connections that watch previews.
 type previews struct {
 	mu       sync.Mutex // guards the field below
 	watchers map[*server.Conn]*preview.Watcher
 }
 
-// watcher is that of the connection, which is made if need be; nil where it is ending.
+// watcher returns the watcher of the connection, which it creates if necessary. It returns nil if the
+// connection is ending.
 func (p *previews) watcher(ctx context.Context, h *hub.Hub) *preview.Watcher {
 	conn := server.ConnFrom(ctx)
 	if conn == nil {
@@ -58,7 +59,7 @@ func (p *previews) watcher(ctx context.Context, h *hub.Hub) *preview.Watcher {
 		for {
 			select {
 			case update := <-w.C:
-				if tellPreview(ctx, conn, update) != nil {
+				if sendPreview(ctx, conn, update) != nil {
 					return
 				}
 			case <-ctx.Done():
@@ -80,7 +81,7 @@ func (p *previews) drop(conn *server.Conn) {
 	delete(p.watchers, conn)
 }
 
-func tellPreview(ctx context.Context, conn *server.Conn, t preview.Update) error {
+func sendPreview(ctx context.Context, conn *server.Conn, t preview.Update) error {
 	switch {
 	case t.Said != nil:
 		return conn.Notify(ctx, "pageMessage", pageMessageOf(*t.Said))
@@ -90,7 +91,7 @@ func tellPreview(ctx context.Context, conn *server.Conn, t preview.Update) error
 	return conn.Notify(ctx, "navigate", map[string]string{"url": t.Navigate})
 }
 
-// shows notes that the connection shows the preview.
+// shows records that the connection shows the preview.
 func (p *previews) shows(ctx context.Context, h *hub.Hub) {
 	if w := p.watcher(ctx, h); w != nil {
 		h.Preview().Shows(w)

@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerSessions registers what starts, lists and ends sessions (HumanLayer).
+// registerSessions registers the methods that start, list and end sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	f := sessionFamily
@@ -96,7 +96,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 	return r, nil
 }
 
-// session is a session as it is now.
+// session converts a session at its current state.
 func (s sessions) session(h *hub.Hub, of domain.Session) *protocol.Session {
 	r := sessionOf(of, s.Now())
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
@@ -214,7 +214,7 @@ func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p protocol.RecentPa
 	return r, err
 }
 
-// setSilence adds that the agent gives no sign of life.
+// setSilence adds the silence of the agent.
 func setSilence(r *protocol.Session, s domain.AgentSilent) {
 	since := s.Since.UTC()
 	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
@@ -233,7 +233,7 @@ func sessionAtMost(s *protocol.Session) int {
 
 const summaryShown = 80
 
-// summaryOf describes a run in lists: the user's request, or why its agent continued.
+// summaryOf describes a run in lists: the user's request, or the reason why its agent continued.
 func summaryOf(run domain.Run) string {
 	if run.Source != domain.SourceAgent {
 		return domain.RequestOf(run.Prompt)
@@ -244,11 +244,11 @@ func summaryOf(run domain.Run) string {
 			Label string `json:"label"`
 		} `json:"turn_trigger"`
 	}
-	_ = json.Unmarshal(run.Metadata, &own) // zero if the agent did not say why
+	_ = json.Unmarshal(run.Metadata, &own) // zero if the agent gave no reason
 	return domain.TurnTrigger(own.Trigger).String()
 }
 
-// sessionOf is a run at the time now.
+// sessionOf converts a run at the time now.
 func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &protocol.Session{
@@ -287,8 +287,8 @@ func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 	return r
 }
 
-// contextTokens is how full the context is: what the agent says, else what it
-// used.
+// contextTokens returns the number of tokens in the context: as the agent reports it, else the tokens
+// that it used.
 func contextTokens(r domain.Run) int64 {
 	if r.Tokens.ContextUsed > 0 {
 		return r.Tokens.ContextUsed
@@ -308,8 +308,8 @@ func resultOf(s domain.Session) *protocol.SessionResult {
 	return r
 }
 
-// modeInForce is the permission mode of a session's conversation. An agent that has
-// left plan mode, or has entered it, is in another one than people have asked for.
+// modeInForce returns the permission mode of a session's conversation. It differs from the user's
+// choice if the agent has entered or left plan mode.
 func modeInForce(s domain.Session) string {
 	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
 	switch {
@@ -326,7 +326,7 @@ func checkAgentSettings(a protocol.AgentSettings) error {
 	return err
 }
 
-// applySettings changes settings: what was not given stays.
+// applySettings changes the settings that the request has.
 func applySettings(a protocol.AgentSettings, s *domain.Settings) {
 	set(&s.SystemPrompt, a.SystemPrompt)
 	set(&s.AppendSystemPrompt, a.AppendSystemPrompt)
@@ -335,7 +335,7 @@ func applySettings(a protocol.AgentSettings, s *domain.Settings) {
 	setList(&s.AllowedTools, a.AllowedTools)
 	setList(&s.DisallowedTools, a.DisallowedTools)
 	setList(&s.AdditionalDirectories, a.AdditionalDirectories)
-	s.MaxTurns = a.MaxTurns // HumanLayer: of each session its own
+	s.MaxTurns = a.MaxTurns // HumanLayer: each session has its own
 	if a.Budget != nil {
 		s.Budget = budgetOf(*a.Budget)
 	}
@@ -356,8 +356,7 @@ func setList(field *[]string, value []string) {
 	}
 }
 
-// mcpServers is the list that the hub keeps, in the order of the names; nil if
-// there is none.
+// mcpServers returns the list that the hub stores, in the order of the names, or nil if there is none.
 func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	wrong := func(received string) error {
 		return server.InvalidParam(server.ParamError{
@@ -412,7 +411,7 @@ func checkLaunch(p protocol.LaunchParams) error {
 	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID))
 }
 
-// uuidOrNone refuses an id that is not as those are that are given out here.
+// uuidOrNone refuses an id that is no UUID. "" is accepted.
 func uuidOrNone(param, id string) error {
 	if parsed, err := uuid.Parse(id); id == "" || err == nil && parsed.String() == id {
 		return nil
@@ -420,7 +419,7 @@ func uuidOrNone(param, id string) error {
 	return server.InvalidParam(server.ParamError{Param: param, Expected: "a UUID in lower case, with hyphens", Received: "another text"})
 }
 
-// objectOrNone refuses what is not an object.
+// objectOrNone refuses a value that is no object. An absent one is accepted.
 func objectOrNone(param string, raw json.RawMessage) error {
 	if len(raw) == 0 || raw[0] == '{' || string(raw) == "null" {
 		return nil
@@ -442,12 +441,12 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParam
 	return result, err
 }
 
-// beside returns the tasks that may change the files of a session that has started.
+// beside returns the tasks that may change the files of a started session.
 func beside(ctx context.Context, h *hub.Hub, s domain.Session) (tasks []string) {
 	if s.State.Ended() || s.State == domain.Draft {
 		return nil
 	}
-	working, _ := h.Beside(ctx, s) // the session has started, whether or not this is known
+	working, _ := h.Beside(ctx, s) // an error must not fail the launch: the session has started
 	for _, other := range working {
 		tasks = append(tasks, domain.TaskName(other.Task))
 	}
@@ -455,7 +454,7 @@ func beside(ctx context.Context, h *hub.Hub, s domain.Session) (tasks []string) 
 }
 
 func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
-	prompt, _ := promptWith(p.PromptContent, p.Query) // it was checked
+	prompt, _ := promptWith(p.PromptContent, p.Query) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
@@ -523,7 +522,7 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)
 	}
-	prompt, _ := promptWith(p.PromptContent, protocol.Value(p.Query)) // it was checked
+	prompt, _ := promptWith(p.PromptContent, protocol.Value(p.Query)) // checked before
 	spec.Prompt, spec.Content = prompt.text, prompt.content
 	if mayBeSteered(p) && len(prompt.content) == 0 {
 		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
@@ -548,8 +547,8 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	return result, err
 }
 
-// mayBeSteered reports whether a prompt is for an agent that works, too: it changes nothing
-// else.
+// mayBeSteered reports whether an agent may get the prompt while it works: the request changes no
+// settings.
 func mayBeSteered(p protocol.ContinueParams) bool {
 	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
 }
@@ -558,8 +557,8 @@ func continued(s domain.Session, delivered string) protocol.ContinueResult {
 	return protocol.ContinueResult{LaunchResult: launched(s), ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession, Delivered: delivered}
 }
 
-// registerQueue registers what looks at the prompts that wait for their turn, and changes
-// them. interruptSession takes one back.
+// registerQueue registers the methods that list and change queued prompts. interruptSession cancels
+// one.
 func registerQueue(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "session.queue", func(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.QueueResult, error) {

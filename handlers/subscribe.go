@@ -35,30 +35,30 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptio
 	return s
 }
 
-// subscriptions are those of all connections.
+// subscriptions stores the subscriptions of all connections.
 type subscriptions struct {
 	watching  *watching
 	unwatched *Unwatched
 
 	mu    sync.Mutex // guards the fields below
 	open  map[subscriptionKey]*subscription
-	count map[*server.Conn]int // of open
+	count map[*server.Conn]int // number of subscriptions
 }
 
-// A subscriptionKey says which subscription: an id is that of a connection.
+// A subscriptionKey identifies a subscription: ids are unique within a connection.
 type subscriptionKey struct {
 	conn *server.Conn
 	id   string
 }
 
-// subscriptionsAtMost is how many a connection has at most. Each holds goroutines
-// and a page of events while its peer does not read.
+// subscriptionsAtMost limits the subscriptions of a connection. Each holds goroutines, and a page of
+// events while its peer does not read.
 const subscriptionsAtMost = 64
 
 var errTooManySubscriptions = domain.Errorf(domain.KindTooManySubscriptions,
 	"this connection has %d subscriptions, and no more are possible; end some with Unsubscribe, or ask for more events with one", subscriptionsAtMost)
 
-// add notes a subscription, unless its connection has too many.
+// add stores a subscription, unless its connection has too many.
 func (s *subscriptions) add(sub *subscription) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *subscriptions) add(sub *subscription) error {
 	return nil
 }
 
-// flushed waits until all subscribers were sent what has happened, as long as ctx lasts:
-// for all at once, so that one who does not read takes no time of the others.
+// flushed waits until all subscribers have all events so far, or ctx ends. It waits for all at once:
+// a subscriber that does not read takes no time from the others.
 func (s *subscriptions) flushed(ctx context.Context) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Values(s.open))
@@ -89,7 +89,7 @@ func (s *subscriptions) flushed(ctx context.Context) {
 	all.Wait()
 }
 
-// forget drops a subscription, if it is there and of that connection.
+// forget removes and returns a subscription of a connection, or returns nil.
 func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 	return sub
 }
 
-// longestSubscriptionID limits an id that a client chooses, in bytes.
+// longestSubscriptionID limits a client's own id, in bytes.
 const longestSubscriptionID = 100
 
 func checkSubscribe(p protocol.SubscribeParams) error {
@@ -135,7 +135,7 @@ func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
 	return f
 }
 
-// checkRun refuses a run that is none of the session.
+// checkRun refuses a run of another session.
 func checkRun(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
@@ -160,8 +160,8 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.Su
 	sub := newSubscription(protocol.Of(conn), conn.Send)
 	sub.id = cmp.Or(p.ID, sub.id)
 	sub.room = conn.MaxMessage()
-	if len(p.EventTypes) == 0 { // who wants it by name gets it
-		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }
+	if len(p.EventTypes) == 0 { // a client that names the event gets it
+		sub.known = func(n eventlog.Notice) bool { return s.watching.covers(conn, n) }
 	}
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	sub.conn, sub.cancel = conn, cancel
@@ -212,20 +212,19 @@ func (s *subscriptions) unsubscribe(ctx context.Context, _ *hub.Hub, p protocol.
 	return protocol.Success{Success: true}, nil
 }
 
-// A subscription writes one subscriber's events in the dialect of its
-// connection.
+// A subscription sends events to one subscriber, in the dialect of its connection.
 type subscription struct {
 	id      string
 	dialect *protocol.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
-	held    []eventlog.Notice          // that go with the next one
-	known   func(eventlog.Notice) bool // the connection gets it in another way; may be nil
+	held    []eventlog.Notice          // sent together with the next one
+	known   func(eventlog.Notice) bool // the connection gets it otherwise; may be nil
 
 	conn   *server.Conn
 	cancel context.CancelFunc
-	feed   atomic.Pointer[eventlog.Subscription] // where the events come from; nil: there is none yet
-	last   atomic.Int64                          // when something was sent last, in nanoseconds since began
+	feed   atomic.Pointer[eventlog.Subscription] // source of the events; nil at first
+	last   atomic.Int64                          // time of the last message, in nanoseconds since began
 	began  time.Time
 }
 
@@ -233,8 +232,7 @@ func newSubscription(d *protocol.Client, send func(context.Context, ...any) erro
 	return &subscription{id: "sub_" + uuid.NewString(), dialect: d, send: send, began: time.Now()}
 }
 
-// deliver sends an event; it waits for the peer as long as ctx and the
-// connection last.
+// deliver sends an event. It waits for the peer until ctx or the connection ends.
 func (s *subscription) deliver(ctx context.Context, n eventlog.Notice) error {
 	if s.known != nil && s.known(n) {
 		return nil
@@ -248,7 +246,7 @@ func (s *subscription) deliver(ctx context.Context, n eventlog.Notice) error {
 	return err
 }
 
-// sendHeld sends what was held together, or at least one behind the other.
+// sendHeld sends the held events together, or one after the other if they are too long together.
 func (s *subscription) sendHeld(ctx context.Context) error {
 	if len(s.held) > 1 {
 		messages := make([]any, len(s.held))
@@ -267,7 +265,7 @@ func (s *subscription) sendHeld(ctx context.Context) error {
 	return nil
 }
 
-// sendEvent sends an event, with its texts cut if it is too long for a line.
+// sendEvent sends an event. It cuts the texts if the message is too long.
 func sendEvent(ctx context.Context, send func(context.Context, ...any) error, d *protocol.Client, subscription string, room int, e domain.Event) error {
 	data := protocol.Data(e)
 	err := send(ctx, d.Event(subscription, e, data))

@@ -15,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTasks registers task.* and chat.send (AIWG). Who calls one of
-// them gets the broadcasts event.task… from then on.
+// registerTasks registers task.* and chat.send (AIWG). A connection that calls one of them gets the
+// broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
 	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
@@ -41,7 +41,7 @@ type tasks struct {
 	broadcasts *broadcasts
 }
 
-// joined makes the caller one that gets broadcasts.
+// joined wraps a handler so that its caller gets broadcasts.
 func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error)) func(context.Context, *hub.Hub, P) (R, error) {
 	return func(ctx context.Context, hb *hub.Hub, p P) (R, error) {
 		t.broadcasts.watch(hb)
@@ -55,7 +55,7 @@ func checkSubmit(p protocol.SubmitTaskParams) error {
 }
 
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskParams) (protocol.SubmitTaskResult, error) {
-	prompt, _ := promptWith(p.PromptContent, p.Prompt) // it was checked
+	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: gateSpec(p.Gated)}
 	spec.Priority = protocol.Value(p.Priority)
 	if p.Budget != nil {
@@ -69,7 +69,7 @@ func submitted(s domain.Session) protocol.SubmitTaskResult {
 	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.SessionID}
 }
 
-// chatPriority is the priority of chat messages (AIWG), for which a person waits.
+// chatPriority is the priority of chat messages (AIWG): a user waits for the answer.
 const chatPriority = 5
 
 func (t *tasks) chat(ctx context.Context, h *hub.Hub, p protocol.ChatParams) (protocol.SubmitTaskResult, error) {
@@ -157,7 +157,7 @@ func taskAtMost(t *protocol.Task) int {
 	return 4096 + textAtMost(t.Texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods) + gatesAtMost(t.Gates)
 }
 
-// authMethodsAtMost is how long ways to sign in can be as JSON.
+// authMethodsAtMost returns an upper limit for the length of methods as JSON, in bytes.
 func authMethodsAtMost(methods []domain.AuthMethod) (total int) {
 	for _, m := range methods {
 		total += 100 + textAtMost(&m.ID, &m.Name, &m.Description, &m.Type)
@@ -179,13 +179,12 @@ func taskOf(s domain.Session, output string) *protocol.Task {
 	return t
 }
 
-// titleOf is the run's title, else its thread's.
+// titleOf returns the run's title, else its conversation's.
 func titleOf(s domain.Session) string {
 	return cmp.Or(s.Title, s.Thread.Title)
 }
 
-// metadataOf is an object, with the source that AIWG gives to
-// chat messages.
+// metadataOf returns the metadata as an object, with AIWG's source of chat messages.
 func metadataOf(r domain.Run) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
@@ -211,7 +210,7 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	if err != nil {
 		return protocol.SendTaskResult{}, err
 	}
-	notices, err := b.tellOfTask(ctx, h, s, p, since)
+	notices, err := b.reportTask(ctx, h, s, p, since)
 	if err != nil {
 		b.abandon(ctx, h, s) // the request was cancelled meanwhile
 		return protocol.SendTaskResult{}, err
@@ -227,17 +226,17 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	}
 	r, err := sentTask(s, ended, loop)
 	if err == nil || loop != nil && loop.State == domain.LoopFailed {
-		r.Gates, _ = gatesOf(ctx, h, s) // it was read a moment ago
+		r.Gates, _ = gatesOf(ctx, h, s) // the session was just read
 	}
-	notices.tellEnd(ctx, r, ended)
+	notices.reportEnd(ctx, r, ended)
 	if loop != nil && loop.State == domain.LoopFailed {
 		return protocol.SendTaskResult{}, gateFailed(s, r, *loop)
 	}
 	return r, err
 }
 
-// endOfWork waits until the work on a task has ended, and is the session that has ended
-// then: with gates, the last of several. loop is nil without.
+// endOfWork waits until the work on a task has ended. It returns the last session, and the state of
+// the gates or nil.
 func endOfWork(ctx context.Context, h *hub.Hub, s domain.Session) (ended domain.Session, loop *domain.GateLoop, err error) {
 	l, has, err := h.Gates().Await(ctx, s.Run.ID)
 	if err != nil {
@@ -251,7 +250,7 @@ func endOfWork(ctx context.Context, h *hub.Hub, s domain.Session) (ended domain.
 	return ended, &l, err
 }
 
-// sentTask is what became of a task for who has waited for it.
+// sentTask returns the result of a task to the client that waited for it.
 func sentTask(sent, s domain.Session, loop *domain.GateLoop) (protocol.SendTaskResult, error) {
 	name := domain.TaskName(sent.Task)
 	switch {
@@ -282,8 +281,8 @@ func gateFailed(s domain.Session, r protocol.SendTaskResult, l domain.GateLoop) 
 	return server.NewError(codeGateFailed, "Gate failed: "+strings.Join(names, ", ")+": "+l.Reason, f)
 }
 
-// A taskNews reports the progress of a task to the client that sent it.
-type taskNews struct {
+// A taskReports reports the progress of a task to the client that sent it.
+type taskReports struct {
 	*eventlog.Subscription
 	conn *server.Conn
 	id   string // of the task, as the caller knows it
@@ -294,12 +293,12 @@ type taskNews struct {
 	of map[int64]bool
 }
 
-// tellOfTask begins to tell.
-func (b boundary) tellOfTask(ctx context.Context, h *hub.Hub, s domain.Session, p protocol.SendTaskParams, since int64) (*taskNews, error) {
-	n := &taskNews{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Run.ID: true}}
+// reportTask starts the reports.
+func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.Session, p protocol.SendTaskParams, since int64) (*taskReports, error) {
+	n := &taskReports{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Run.ID: true}}
 	kinds := []domain.EventKind{domain.EventRunState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
 	var err error
-	n.Subscription, err = h.Events().Subscribe(ctx, eventlog.Subscribing{Kinds: kinds, Run: s.Thread.UUID, Since: since}, n.tell)
+	n.Subscription, err = h.Events().Subscribe(ctx, eventlog.Subscribing{Kinds: kinds, Run: s.Thread.UUID, Since: since}, n.report)
 	if err == nil {
 		n.Start()
 	}
@@ -307,7 +306,7 @@ func (b boundary) tellOfTask(ctx context.Context, h *hub.Hub, s domain.Session, 
 }
 
 // isOurs reports whether a run works for the task.
-func (n *taskNews) isOurs(ctx context.Context, run int64) bool {
+func (n *taskReports) isOurs(ctx context.Context, run int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ours, known := n.of[run]
@@ -320,8 +319,8 @@ func (n *taskNews) isOurs(ctx context.Context, run int64) bool {
 	return ours
 }
 
-// tell reports an event. The end of the connection ends the subscription.
-func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
+// report sends an event to the client. The end of the connection ends the subscription.
+func (n *taskReports) report(ctx context.Context, e eventlog.Notice) error {
 	if !n.isOurs(ctx, e.Run) {
 		return nil
 	}
@@ -338,8 +337,8 @@ func (n *taskNews) tell(ctx context.Context, e eventlog.Notice) error {
 	return nil
 }
 
-// tellEnd reports the end of the work.
-func (n *taskNews) tellEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.Session) {
+// reportEnd reports the end of the work.
+func (n *taskReports) reportEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.Session) {
 	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.SessionID, State: string(ended.State), Gates: r.Gates})
 }
 
@@ -379,7 +378,7 @@ func checkUsage(p protocol.UsageParams) error {
 
 func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (r protocol.UsageResult, err error) {
 	var f domain.UsageFilter
-	f.Since, _ = timeOrNone("since", p.Since) // they were checked
+	f.Since, _ = timeOrNone("since", p.Since) // checked before
 	f.Til, _ = timeOrNone("until", p.Until)
 	if p.SessionID != "" {
 		s, err := h.Query().Session(ctx, p.SessionID)

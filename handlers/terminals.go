@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerTerminals registers spawn_terminal (the executor catalog) and what belongs to it.
+// registerTerminals registers spawn_terminal (the executor catalog) and the methods beside it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
 	f := executorFamily
@@ -44,7 +44,7 @@ func checkSpawn(p protocol.SpawnTerminalParams) error {
 	return cmp.Or(cells("cols", p.Cols), cells("rows", p.Rows), checkEnv(p.Env))
 }
 
-// checkEnv refuses what cannot stand in an environment.
+// checkEnv refuses variables that no environment can have.
 func checkEnv(env map[string]string) error {
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
@@ -160,7 +160,7 @@ func (t terminals) detach(ctx context.Context, _ *hub.Hub, p protocol.CloseTermi
 	return protocol.DetachTerminalResult{Detached: true}, nil
 }
 
-// checkDescriptor refuses to pass a descriptor where that is not possible.
+// checkDescriptor refuses a request for a descriptor on a connection that cannot pass one.
 func checkDescriptor(ctx context.Context, wanted bool) error {
 	if !wanted || server.CanReplyFile(ctx) {
 		return nil
@@ -170,14 +170,13 @@ func checkDescriptor(ctx context.Context, wanted bool) error {
 	})
 }
 
-// newFeed makes a feed for the connection that asks.
+// newFeed returns a feed for the connection of the request.
 func (t terminals) newFeed(ctx context.Context) *terminalFeed {
 	conn := server.ConnFrom(ctx)
 	return newTerminalFeed(protocol.Of(conn), conn.MaxMessage(), conn.Send, t.Logger)
 }
 
-// begin lets a view begin with the reply. It ends with the terminal, the
-// connection or terminal.detach.
+// begin starts a watch after the reply. It ends with the terminal, the connection or terminal.detach.
 func (t terminals) begin(ctx context.Context, view *terminal.View, feed *terminalFeed) error {
 	if view.File != nil {
 		if err := server.ReplyFile(ctx, view.File); err != nil {
@@ -197,24 +196,23 @@ func (t terminals) begin(ctx context.Context, view *terminal.View, feed *termina
 	return nil
 }
 
-// show sends what a terminal prints until it, its connection or the watch ends.
+// show sends a terminal's output until the terminal, the connection or the watch ends.
 func (t terminals) show(ctx context.Context, w *watch) {
 	defer t.watching.remove(w)
 	w.feed.run(ctx)
 	w.view.Close()
 	if w.feed.exitQueued() {
-		select { // the log reports the end, too, and must not repeat it
+		select { // the event of the log must not repeat the terminal's end, see watching.covers
 		case <-ctx.Done():
 		case <-time.After(exitEchoWithin):
 		}
 	}
 }
 
-// exitEchoWithin is how long the log's word of a terminal's end may come
-// behind the terminal's own.
+// exitEchoWithin is how much later than the terminal's end the log's event of it may come.
 const exitEchoWithin = time.Minute
 
-// watching is which connections watch which terminals.
+// watching stores which connections watch which terminals.
 type watching struct {
 	mu   sync.Mutex // guards open
 	open map[watchKey]*watch
@@ -225,7 +223,7 @@ type watchKey struct {
 	id   string
 }
 
-// A watch is a connection that watches a terminal.
+// A watch is one connection's watch of a terminal.
 type watch struct {
 	conn *server.Conn
 	id   string
@@ -241,8 +239,7 @@ func (w *watching) find(conn *server.Conn, id string) *watch {
 	return w.open[watchKey{conn, id}]
 }
 
-// add notes a watch, which takes the place of another of that connection and
-// terminal.
+// add stores a watch. It ends and replaces another one of the same connection and terminal.
 func (w *watching) add(one *watch) {
 	key := watchKey{one.conn, one.id}
 	w.mu.Lock()
@@ -263,13 +260,13 @@ func (w *watching) remove(one *watch) {
 	}
 }
 
-// tells reports whether a connection gets an event because it watches the terminal.
-func (w *watching) tells(conn *server.Conn, n eventlog.Notice) bool {
+// covers reports whether a connection gets an event by its watch of the terminal.
+func (w *watching) covers(conn *server.Conn, n eventlog.Notice) bool {
 	exit, ok := n.Payload.(domain.TerminalExited)
 	return ok && w.find(conn, exit.TerminalID) != nil
 }
 
-// cells refuses a size that no terminal has.
+// cells refuses a width or height over mostCells.
 func cells(param string, n *uint) error {
 	if n == nil || *n <= mostCells {
 		return nil
@@ -286,7 +283,7 @@ func orZero(n *uint) int {
 	return int(*n)
 }
 
-// someCells refuses a size that no terminal has, and none.
+// someCells refuses 0, and a width or height over mostCells.
 func someCells(param string, n uint) error {
 	if n == 0 {
 		return server.InvalidParam(server.ParamError{Param: param, Expected: "integer from 1 on", Received: "0"})
@@ -294,42 +291,40 @@ func someCells(param string, n uint) error {
 	return cells(param, &n)
 }
 
-// mostCells bounds a terminal's width and height.
+// mostCells limits a terminal's width and height, in cells.
 const mostCells = 10_000
 
 const (
-	// terminalQueue bounds what a terminal printed and its connection has not
-	// taken yet, in bytes. Output beyond it is lost, and the client gets the event lagged.
+	// terminalQueue limits the queued output of a terminal, in bytes. Further output is lost, and the
+	// client gets the event lagged.
 	terminalQueue = 256 << 10
-	// terminalPatience is how long the terminal waits for such a connection,
-	// before it is left behind until it has taken all that is queued. Whatever
-	// else its executor has to tell waits, too.
+	// terminalPatience is how long the terminal waits for a connection with a full queue. After that,
+	// it does not wait again until the queue is empty. All reports of its executor wait meanwhile.
 	terminalPatience = 250 * time.Millisecond
-	// terminalPart bounds the output in one event, in bytes.
+	// terminalPart limits the output in one event, in bytes.
 	terminalPart = 64 << 10
 )
 
-// A terminalFeed is what one terminal has to tell its connection: a bounded
-// queue in which adjacent output is joined, and a goroutine (run) that sends
-// from it at the pace of the peer.
+// A terminalFeed sends the events of a terminal to one connection: a bounded queue, in which adjacent
+// output is joined, and a goroutine (run) that sends as fast as the peer reads.
 type terminalFeed struct {
 	dialect *protocol.Client
 	room    int // of a message, in bytes; 0: no limit
 	send    func(ctx context.Context, messages ...any) error
 	log     *slog.Logger
 
-	wake  chan struct{} // something was queued
-	space chan struct{} // something was taken, or nothing will be
+	wake  chan struct{} // signals a new piece in the queue
+	space chan struct{} // signals free space in the queue, or the end of the feed
 
 	mu     sync.Mutex // guards the fields below
 	queue  []terminalPiece
 	bytes  int  // of output in queue
-	behind bool // it was waited for in vain, and has not taken all yet
+	behind bool // the wait for space timed out; false again when the queue is empty
 	ended  bool
-	exit   bool // the last in queue, or the last that was in it, is the terminal's end
+	exit   bool // the last piece that was queued is the terminal's end
 }
 
-// A terminalPiece is output, or a gap in it, or another event as it is.
+// A terminalPiece is output, a gap in it, or another event.
 type terminalPiece struct {
 	id       string
 	encoding string
@@ -343,8 +338,7 @@ func newTerminalFeed(d *protocol.Client, room int, send func(context.Context, ..
 	return &terminalFeed{dialect: d, room: room, send: send, log: log, wake: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
-// put queues an event of the terminal. It waits a moment where output finds no
-// room.
+// put queues an event of the terminal. It waits for space for output, at most terminalPatience.
 func (f *terminalFeed) put(e domain.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -387,8 +381,8 @@ func (f *terminalFeed) putOutput(p domain.TerminalPrinted, at time.Time) {
 	f.queue = append(f.queue, terminalPiece{id: p.TerminalID, encoding: p.Encoding, output: output, time: at})
 }
 
-// waitForRoom waits until so many bytes fit, but not for a peer that is behind
-// already; f.mu is held, but not meanwhile.
+// waitForRoom waits until n bytes fit into the queue. It does not wait if the peer is behind. The
+// caller holds f.mu, which is released during the wait.
 func (f *terminalFeed) waitForRoom(n int) {
 	if f.behind || f.bytes+n <= terminalQueue {
 		return
@@ -415,7 +409,7 @@ func (f *terminalFeed) last() *terminalPiece {
 	return &f.queue[len(f.queue)-1]
 }
 
-// run sends until the terminal has ended or the connection has.
+// run sends until the terminal or the connection ends.
 func (f *terminalFeed) run(ctx context.Context) {
 	defer f.finish()
 	for {
@@ -437,15 +431,15 @@ func (f *terminalFeed) run(ctx context.Context) {
 	}
 }
 
-// exitQueued reports whether the terminal's exit was sent, or is about to be.
+// exitQueued reports whether the terminal's end was sent or is queued.
 func (f *terminalFeed) exitQueued() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.exit
 }
 
-// take takes the first piece off the queue; if there is none, more says
-// whether one may come.
+// take removes and returns the first piece of the queue. If there is none, piece is nil, and more
+// reports whether one may come.
 func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -460,7 +454,7 @@ func (f *terminalFeed) take() (piece *terminalPiece, more bool) {
 	return &first, true
 }
 
-// finish drops the queued output, and ends run.
+// finish drops the queue and ends run.
 func (f *terminalFeed) finish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -469,7 +463,7 @@ func (f *terminalFeed) finish() {
 	nudge(f.space)
 }
 
-// nudge wakes a waiter on c, now or later.
+// nudge wakes a goroutine that waits on c, or the next one that will.
 func nudge(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -477,7 +471,7 @@ func nudge(c chan<- struct{}) {
 	}
 }
 
-// asEvent is the piece as an event.
+// asEvent converts the piece to an event.
 func (p terminalPiece) asEvent() domain.Event {
 	if p.event != nil {
 		return *p.event
@@ -486,7 +480,7 @@ func (p terminalPiece) asEvent() domain.Event {
 	switch {
 	case p.dropped > 0:
 		e.Payload = domain.TerminalLagged{TerminalID: p.id, Dropped: p.dropped}
-	case p.encoding == catalog.EncodingBase64: // also where the parts of it together are UTF-8
+	case p.encoding == catalog.EncodingBase64: // even if the joined output is UTF-8
 		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: base64.StdEncoding.EncodeToString(p.output), Encoding: p.encoding}
 	default:
 		e.Payload = domain.TerminalPrinted{TerminalID: p.id, Data: string(p.output), Encoding: p.encoding}

@@ -8,8 +8,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// RegisterTestMethods registers methods for authors of clients, with which
-// cancellation, errors and isolation can be tried (flag --test-methods).
+// RegisterTestMethods registers methods for authors of clients, to try cancellation, errors and
+// isolation (flag --test-methods).
 func RegisterTestMethods(reg *server.Registry) {
 	server.Handle(reg, "test.sleep", testSleep, server.LongRunning(),
 		server.Doc("Sleeps, then answers (with --test-methods)."))

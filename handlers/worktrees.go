@@ -81,7 +81,7 @@ const (
 func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsParams) (protocol.AttemptsResult, error) {
 	patch := 0
 	if p.Patch {
-		patch = room(ctx) / 4 / hub.MaxAttempts // escaped in JSON it may be twice as long
+		patch = room(ctx) / 4 / hub.MaxAttempts // JSON may double its length
 	}
 	r := protocol.AttemptsResult{Attempts: []protocol.Attempt{}}
 	all, err := h.Attempts(ctx, p.SessionID, patch, s.Now())
@@ -158,7 +158,7 @@ func withPaths(err error) error {
 	return withData(err, protocol.WorktreeError{Paths: paths[:shown], More: len(paths) - shown})
 }
 
-// withLosses adds what would be lost to an error.
+// withLosses adds the list of losses to an error.
 func withLosses(err error) error {
 	var loss *worktree.LossError
 	if !errors.As(err, &loss) {
