@@ -22,21 +22,20 @@ type server struct {
 	name    string
 	command []string // program, as an absolute path, and its arguments
 
-	// verbatim: a reply is the request itself, byte for byte.
+	// verbatim says that a reply equals the request, byte for byte.
 	verbatim bool
-	// echoesNotifications: notifications come back too, which makes the server
-	// useless for the workload that sends them.
+	// echoesNotifications says that notifications come back too. The workload with notifications then
+	// leaves this server out.
 	echoesNotifications bool
 
 	// agent is the program that duet-rpc's runs use, with the argument agent.
 	agent string
 
-	// directory is the server's working directory and home, so that what it
-	// stores stays out of the user's own files.
+	// directory is the server's working directory and home, so that it does not write into the user's.
 	directory string
 }
 
-// A transport is what the child's stdin and stdout are.
+// A transport is the kind of the child's stdin and stdout.
 type transport int
 
 const (
@@ -45,10 +44,10 @@ const (
 )
 
 const (
-	// exitGrace is how long a child may take to end after its stdin has.
+	// exitGrace is how long a child may take to end after its stdin was closed.
 	exitGrace = 3 * time.Second
-	// receiveBuffer is the most that is read at once, in bytes. It holds what a
-	// default pipe can, and fits a second level cache.
+	// receiveBuffer is the size of a read, in bytes: that of a default pipe, which fits into a second
+	// level cache.
 	receiveBuffer = 256 << 10
 )
 
@@ -56,7 +55,7 @@ const (
 type child struct {
 	server   *server
 	process  *os.Process
-	started  time.Time // just before the process was
+	started  time.Time // just before the start of the process
 	watchdog *time.Timer
 	overdue  atomic.Bool // the watchdog killed the child
 
@@ -65,12 +64,11 @@ type child struct {
 	stderr             string // path of a file
 }
 
-// errHung is why a cell failed whose child was still alive at its limit.
+// errHung is the error of a cell whose child was still alive at the time limit.
 var errHung = errors.New("the server hung and was killed")
 
-// start runs a server with blocking descriptors, as editors do, and kills it
-// at the limit. The caller has to be locked to its thread: the child dies with
-// that.
+// start runs a server with blocking descriptors, as editors do, and kills it at the limit. The caller
+// must be locked to its thread: the child ends with that thread.
 func start(s *server, t transport, limit time.Duration) (*child, error) {
 	stdin, toChild, fromChild, stdout, err := connect(t)
 	if err != nil {
@@ -123,8 +121,8 @@ func connect(t transport) (stdin *os.File, toChild, fromChild int, stdout *os.Fi
 	return os.NewFile(uintptr(in[0]), "stdin"), in[1], out[0], os.NewFile(uintptr(out[1]), "stdout"), nil
 }
 
-// environment is the caller's without what would tune a Go program, point a
-// server at the user's own files or configure duet-rpc.
+// environment returns the caller's environment without variables that tune Go programs, name the
+// user's files or configure duet-rpc.
 func environment(home string) []string {
 	kept := []string{"HOME=" + home}
 	for _, entry := range os.Environ() {
@@ -145,9 +143,8 @@ func (c *child) disconnect() {
 	unix.Close(c.fromChild)
 }
 
-// stop closes the child's stdin and waits until it has ended. It kills exactly
-// that process, and says so, if it does not end by itself; a cell that failed
-// does not wait for that.
+// stop closes the child's stdin and waits for its end. If the child does not end, stop kills it and
+// returns an error. After a failed cell, it kills the child at once.
 func (c *child) stop(failed bool) (killed bool) {
 	c.watchdog.Stop()
 	unix.Close(c.toChild)
@@ -170,7 +167,7 @@ func (c *child) stop(failed bool) (killed bool) {
 	}
 }
 
-// explain adds to the reason why a cell failed what the child wrote last.
+// explain adds the child's last output to the error of a cell.
 func (c *child) explain(err error) error {
 	if c.overdue.Load() {
 		err = fmt.Errorf("%w: %w", errHung, err)
@@ -183,8 +180,7 @@ func (c *child) explain(err error) error {
 	return fmt.Errorf("%w; its stderr ends with: %s", err, text[max(0, len(text)-400):])
 }
 
-// cpu is the CPU time that the child has used so far, user and system, ended
-// threads included.
+// cpu returns the CPU time of the child so far: user and system time, with ended threads.
 func (c *child) cpu() time.Duration { return cpuOf(c.process.Pid) }
 
 func cpuOf(pid int) time.Duration {
@@ -192,7 +188,7 @@ func cpuOf(pid int) time.Duration {
 	return clock(int32(^pid)<<3 | schedulerClock)
 }
 
-// clientCPU is the CPU time that the load generator has used so far.
+// clientCPU returns the CPU time of the load generator so far.
 func clientCPU() time.Duration { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
 func clock(id int32) time.Duration {

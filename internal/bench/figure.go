@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A figure is something that is measured. Figures are compared by address.
+// A figure is a measured quantity. Figures are compared by address.
 type figure struct {
 	name          string
 	unit          string
@@ -32,7 +32,7 @@ const (
 
 var firstReply = cost("start → first reply", milliseconds)
 
-// pingPongFigures are those of one transport.
+// pingPongFigures are the figures of one transport.
 type pingPongFigures struct{ p10, p50, p99, cpu *figure }
 
 func newPingPongFigures(over string) pingPongFigures {
@@ -83,7 +83,7 @@ var (
 	hubDeaf       = cost("memory, 10,000 events, an editor that does not read", megabytes)
 )
 
-// A measurement is what one or more cells of the same server yielded.
+// A measurement is the result of one or more cells of the same server.
 type measurement map[*figure]float64
 
 // results are the measurements of all rounds: results[round][server name].
@@ -115,8 +115,8 @@ func (r results) of(server string, f *figure) []float64 {
 	return values
 }
 
-// advantages returns, for every round that has both figures, how many times
-// better one server did than another.
+// advantages returns, for each round that has both figures, the factor by which one server is better
+// than another.
 func (r results) advantages(of, over string, f *figure) []float64 {
 	var ratios []float64
 	for _, round := range r {

@@ -10,43 +10,39 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// A Store keeps the program's values. Its methods may be called from any
-// goroutine; those that read go beside the one that writes.
+// A Store holds the program's data. Its methods may be called from any goroutine. Reads run beside the
+// single writer.
 //
-// What was read is true for what is asked next: a read that may have seen a change
-// returns when what is in memory follows that (see Tx.AfterCommit), and its events
-// were announced.
+// Reads wait for announcements: a read that may have seen a change returns after the functions of
+// Tx.AfterCommit have run and the events of the change were announced.
 type Store interface {
 	Reader
-	// Search finds items by words: all of them must be there, the last may be
-	// the beginning of one. The best come first; where there are very many,
-	// the newest, with rank 0.
+	// Search finds items that contain all words. The last word may be the beginning of one. The best
+	// hits come first. If there are very many, the newest come first, with rank 0.
 	Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error)
-	// ItemsFrom lists items of a run, with notes or without, from the one on in
-	// which the event is that has so many before it, until they are limit events,
-	// or one more. before is how many events of the first are before that one.
-	// It looks at few other items, wherever that is.
+	// ItemsFrom lists items of a run, with notes or without. An item has one or two events. The first
+	// item contains the event number offset, from 0; before is the number of its events before that
+	// one. The items have at least limit events, if there are so many, and at most one more. The cost
+	// does not grow with offset.
 	ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error)
-	// Length is how many events the items of a run are, with notes or without.
+	// Length returns the number of events of a run's items, with notes or without.
 	Length(ctx context.Context, run int64, notes bool) (int, error)
 
-	// Write runs change in a transaction and returns after its commit, which
-	// survives a power cut. If change fails, nothing of it remains and its error
-	// is returned. change runs in the writer's goroutine; it must not keep the Tx.
-	// If ctx ends first, the change may still be made.
+	// Write runs change in a transaction and returns after the commit, which survives a power cut. If
+	// change fails, Write undoes it and returns its error. change runs in the writer's goroutine. It
+	// must not keep the Tx. If ctx ends first, the change may still be committed.
 	Write(ctx context.Context, change func(Tx) error) error
-	// Enqueue is Write without waiting: done is called by the writer's goroutine
-	// after the commit, which survives a kill of the process, or with an error
-	// instead of it. It must not block.
+	// Enqueue is Write without waiting. The writer's goroutine calls done after the commit, which
+	// survives a kill of the process, or with the error. done must not block.
 	Enqueue(change func(Tx) error, done func(error))
 	// Valid returns a *LostError if writes are lost. It is cheap.
 	Valid() error
-	// FreeBytes is about how much can still be written to the disk the database is
-	// on, or a negative number if that is not known.
+	// FreeBytes returns the approximate free space on the database's disk, in bytes, or a negative
+	// number if it is unknown.
 	FreeBytes() int64
-	// Path is where the database is.
+	// Path returns the path of the database.
 	Path() string
-	// Close commits what is queued, and closes the database.
+	// Close commits the queued changes and closes the database.
 	Close() error
 }
 
@@ -56,14 +52,12 @@ type Options struct {
 	// goroutine. It must not block or write, and must read only through now: other reads of the
 	// store wait until it returns.
 	Committed func(events []domain.Event, now Reader)
-	// RolledBack, if set, is called by the same goroutine when a change, or the
-	// transaction that it shared, was undone, and before the next one begins: what
-	// anybody remembers of a change under way may not be so. It must not block and
-	// not use the store.
+	// RolledBack, if set, is called by the same goroutine after a change, or the transaction that it
+	// shared, was rolled back, and before the next one begins. Values that a change has stored in
+	// memory before its commit may be wrong then. RolledBack must not block or use the store.
 	RolledBack func()
-	// Valid, if set, is asked before and after each commit whether this process
-	// still has the right to write: an error is returned, in a [*LostError],
-	// instead of success.
+	// Valid, if set, is called before and after each commit. It returns an error if this process has
+	// lost the right to write; the write then returns it in a [*LostError].
 	Valid func() error
 	// Damaged, if set, is called with the error of each read that failed because the store is
 	// damaged, and of each that found an impossible value. The reader calls it; it must not block.

@@ -13,9 +13,8 @@ const MostTriggerExecutions = 500
 // MostPageMessages limits how many messages of a preview's pages are kept.
 const MostPageMessages = 1000
 
-// A Tx is a change under way: all of it is kept, or nothing. It belongs to the
-// function that it was given to, and sees its own changes. Only one is under
-// way at a time.
+// A Tx is a transaction: all of its changes are committed, or none. It is valid only in the function
+// that gets it, and it sees its own changes. There is one at a time.
 type Tx interface {
 	Reader
 
@@ -30,8 +29,8 @@ type Tx interface {
 	// not block and not use the store.
 	AfterCommit(f func())
 
-	// Conversations, runs, and what belongs to them. An Update writes every field that can
-	// change; its error is ErrNotFound if there is no such row.
+	// Conversations, runs, and their items. An Update writes every field that can change. Its error is
+	// ErrNotFound if the row does not exist.
 
 	// InsertThread adds a thread and sets its ID.
 	InsertThread(th *domain.Thread) error

@@ -1,5 +1,5 @@
-// Package testkit is for tests: golden files, trees of files, parts of JSON messages, what other
-// goroutines say and other processes do, and programs that a machine may lack.
+// Package testkit helps tests with golden files, file trees, members of JSON messages, reports of
+// goroutines, other processes, and programs that may not be installed.
 package testkit
 
 import (

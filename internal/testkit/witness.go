@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A Witness collects what other goroutines report, so that a test can wait for a value.
+// A Witness collects the reports of other goroutines, so that a test can wait for a value.
 
-// patience is how long a test waits for what has to come: long, since machines
-// are slow at times, and no goroutine waits where the value appears.
+// patience is how long a test waits for a value. It is long because machines may be slow. A test that
+// passes does not wait for it.
 const patience = time.Minute
 
 // A Witness is embedded in a type that receives reports. Its lock guards them.
@@ -34,8 +34,8 @@ func (w *Witness) Note(change func()) {
 	}
 }
 
-// Await waits until found, which is asked after each change, without the lock; why
-// is what the test fails with.
+// Await waits until found returns true. It calls found after each change, without the lock. If found
+// never does, the test fails with why.
 func (w *Witness) Await(t testing.TB, found func() bool, why string) {
 	t.Helper()
 	if !w.hears(found) {
@@ -43,7 +43,7 @@ func (w *Witness) Await(t testing.TB, found func() bool, why string) {
 	}
 }
 
-// hears reports whether found is so before patience ends.
+// hears reports whether found returns true before patience ends.
 func (w *Witness) hears(found func() bool) bool {
 	timeout := time.After(patience)
 	for {
@@ -64,8 +64,7 @@ func (w *Witness) hears(found func() bool) bool {
 	}
 }
 
-// A Text is a log, or output, that can be looked at while it is written. The zero
-// value is empty.
+// A Text is a log or output that can be read while it is written. The zero value is empty.
 type Text struct {
 	written Witness // its lock guards buf
 	buf     bytes.Buffer
@@ -76,15 +75,14 @@ func (t *Text) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// String is what was written so far.
+// String returns the text that was written so far.
 func (t *Text) String() string {
 	t.written.Lock()
 	defer t.written.Unlock()
 	return t.buf.String()
 }
 
-// Await waits until found, which is asked with all that was written whenever there
-// is more; why is what the test fails with.
+// Await waits until found returns true for the text so far. If it never does, the test fails with why.
 func (t *Text) Await(tb testing.TB, found func(text string) bool, why string) {
 	tb.Helper()
 	if !t.written.hears(func() bool { return found(t.String()) }) {
@@ -98,9 +96,9 @@ func (t *Text) AwaitPart(tb testing.TB, part string) {
 	t.Await(tb, func(text string) bool { return strings.Contains(text, part) }, strconv.Quote(part))
 }
 
-// Program writes a program or script that the test has run. No child is forked meanwhile: until a
-// child has called exec it has this process's open files, and a file that is open for writing
-// cannot be run ("text file busy").
+// Program writes a program or script that the test will run. It prevents forks meanwhile: until a
+// child calls exec it has this process's open files, and a file that is open for writing cannot be run
+// ("text file busy").
 func Program[T string | []byte](t testing.TB, path string, text T) {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -13,7 +13,7 @@ const (
 	headerStart = "Content-Length: "
 	headerEnd   = "\r\n\r\n"
 
-	// idWithin is how far into a body the "id" of a request is looked for.
+	// idWithin limits the search for a request's "id", in bytes from the beginning of the body.
 	idWithin = 32
 )
 
@@ -22,15 +22,13 @@ var (
 	errBadHeader = errors.New("not a frame of the load generator")
 )
 
-// echoFrames reads LSP frames, sends requests back unchanged and drops
-// notifications, without looking at the JSON any further than it takes to tell
-// one from the other. No server that parses can be faster with the same
-// buffers: it is the limit that the other figures are held against.
+// echoFrames reads LSP frames, sends requests back unchanged and drops notifications. It reads only as
+// much of the JSON as it needs to distinguish them. No server that parses can be faster with the same
+// buffers, so it is the limit for the other figures.
 //
 // It understands the load generator's frames only: one Content-Length header,
-// spelled so, and "id" right behind "jsonrpc". It keeps what it read in one
-// buffer. Requests that stand side by side there are written as one piece, so
-// nothing is copied.
+// spelled so, and "id" right after "jsonrpc". It keeps the input in one buffer. It writes adjacent
+// requests in one call, and copies nothing.
 func echoFrames(in io.Reader, out io.Writer) error {
 	buffer := make([]byte, 64<<10)
 	filled := 0

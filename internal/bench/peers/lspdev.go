@@ -10,9 +10,8 @@ import (
 	"go.lsp.dev/jsonrpc2"
 )
 
-// serveLSPDev serves echo and ping with go.lsp.dev/jsonrpc2: its LSP framing,
-// its default codec, and a handler that runs on its read loop. It is the peer
-// that duet-rpc has to beat.
+// serveLSPDev serves echo and ping with go.lsp.dev/jsonrpc2: its LSP framing, its default codec, and a
+// handler on its read loop. duet-rpc's targets are relative to it.
 func serveLSPDev() {
 	stream := jsonrpc2.NewHeaderStream(struct {
 		io.Reader

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command peers is what the benchmark measures duet-rpc against, and with: its first argument
-// selects one of them.
+// Command peers contains the servers with which the benchmark compares duet-rpc, and the agent that it
+// uses. The first argument selects one.
 package main
 
 import (
@@ -36,11 +36,10 @@ func main() {
 	}
 }
 
-// echoBytes writes back every byte that it reads: the floor of what a
-// ping-pong with a Go process costs. It knows neither frames nor JSON, so echo
-// and ping are both served by returning the request itself, and notifications
-// come back too. It is written as anybody would write it, on os.Stdin and
-// os.Stdout; with bare system calls it would be about 0.1 µs faster.
+// echoBytes writes back every byte that it reads: the minimum cost of a ping-pong with a Go process.
+// It knows neither frames nor JSON, so the response to echo and ping is the request itself, and
+// notifications come back too. It uses os.Stdin and os.Stdout; bare system calls would be about 0.1 µs
+// faster.
 func echoBytes() {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -24,8 +24,8 @@ func serveSourcegraph() {
 	<-conn.DisconnectNotify()
 }
 
-// responder hands params to the response as they are, which spares the library
-// the encoding that Conn.Reply would do: its best case.
+// responder copies params into the response without the encoding of Conn.Reply: the best case of the
+// library.
 type responder struct{}
 
 var pong = json.RawMessage(`"pong"`)
