@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; `duet-approval-view' shows a question in full, with the diff of an edit, before it
-;; is answered.  `duet-approval-edit' edits the input of its tool.  A transcript and
-;; the list of questions show an excerpt of that input.
+;; `duet-approval-view' shows a whole question, with the diff of an edit.
+;; `duet-approval-edit' edits the input of its tool.  A transcript and the list of
+;; questions show an excerpt of that input.
 
 ;;; Code:
 
@@ -36,7 +36,7 @@
   "Keymap of `duet-approval-view-mode'.")
 
 (define-derived-mode duet-approval-view-mode diff-mode "Duet-Question"
-  "Major mode that shows a question and what an edit would change.
+  "Major mode that shows a question and the diff of its edit.
 
 \\{duet-approval-view-mode-map}"
   (setq buffer-read-only t
@@ -46,13 +46,13 @@
         header-line-format '(:eval (duet-approval-view--header)))
   (setq-local truncate-lines nil
               word-wrap t)
-  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  ;; `diff-mode' has keys for read-only buffers that would hide ours.
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
 
 (defun duet-approval-keys (approval &rest more)
-  "Return which keys answer APPROVAL, as much as a header line has room for.
-MORE are parts of `duet-header-fit' that come after them."
+  "Return the keys that answer APPROVAL, as many as fit into a header line.
+MORE are further parts for `duet-header-fit'."
   (cl-flet ((key (command words) (duet-header-key command words 'duet-approval-map)))
     (duet-header-fit
      (append
@@ -81,14 +81,14 @@ MORE are parts of `duet-header-fit' that come after them."
    (t (duet-approval-keys duet-approval))))
 
 (defun duet-approval-view--buffer (approval mode)
-  "Return a buffer in MODE that is about APPROVAL, or nil."
+  "Return a buffer in MODE that shows APPROVAL, or nil."
   (cl-find-if (lambda (buffer)
                 (and (eq (buffer-local-value 'major-mode buffer) mode)
                      (eq (buffer-local-value 'duet-approval buffer) approval)))
               (buffer-list)))
 
 (defun duet-approval-view (approval)
-  "Show all that is known of APPROVAL, and what it would change."
+  "Show APPROVAL in full, with the diff of its edit."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (let ((buffer (or (duet-approval-view--buffer approval 'duet-approval-view-mode)
@@ -108,7 +108,7 @@ MORE are parts of `duet-header-fit' that come after them."
     (pop-to-buffer buffer)))
 
 (defun duet-approval-view--load ()
-  "Ask the server for all of the buffer's question; events have no diff."
+  "Request the buffer's whole question from the server; events have no diff."
   (unless (duet-approval-connection duet-approval)
     (user-error "This question is already answered"))
   (duet-connection-request
@@ -117,18 +117,18 @@ MORE are parts of `duet-header-fit' that come after them."
    :success-fn
    (duet-latest
     (lambda (result)
-      ;; It may be decided meanwhile.
+      ;; It may have been decided meanwhile.
       (when (duet-approval-connection duet-approval)
         (duet-approval-view--print (duet-get result :approval)))))))
 
 (defun duet-approval-view--print (data)
-  "Show the question that DATA, from the server, describe."
+  "Show the question in DATA, from the server."
   (let* ((inhibit-read-only t)
          (line (line-number-at-pos))
          (approval duet-approval)
          (session (duet-approval-session approval duet-connection))
          (title (or (duet-get-string data :title) (duet-approval-tool approval)))
-         ;; An event may have left out the input.
+         ;; An event may lack the input.
          (command (duet-approval-command (let ((whole (copy-sequence approval)))
                                            (setf (duet-approval-data whole) data)
                                            whole)))
@@ -139,7 +139,7 @@ MORE are parts of `duet-header-fit' that come after them."
     (erase-buffer)
     (unless (and command (duet-approval-says-command-p title command))
       (insert (propertize
-               ;; Of a tool it is the agent's words, which must not look like what follows.
+               ;; The title of a tool comes from the agent.  It must not look like a diff.
                (funcall (if (duet-approval-question-p approval) #'duet-visible #'duet-visible-line)
                         (duet-render-wrap-diff title))
                'font-lock-face 'duet-waiting)
@@ -173,7 +173,7 @@ MORE are parts of `duet-header-fit' that come after them."
                                    (duet-render-wrap-diff (duet-visible-line text)) "\n")
                            'wrap-prefix (make-string 9 ?\s)))))
     (when (duet-get data :truncated)
-      ;; An event leaves it out; the server's reply says where, and how much.
+      ;; In an event the text is missing; the server's reply has it, with notes about cuts.
       (insert (propertize (if (eq data (duet-approval-data approval))
                               "It is long, and comes in a moment"
                             "It is too long for a message: parts of it are left out")
@@ -194,10 +194,10 @@ MORE are parts of `duet-header-fit' that come after them."
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
       (unless (bolp) (insert "\n")))
-    ;; Below the diff, which is what one decides by: what neither it nor the command shows.
+    ;; Below the diff, which matters most: the input that neither the diff nor the command shows.
     (when (and input (not (duet-approval-question-p approval)))
       (insert "\n" (propertize "Input" 'font-lock-face 'duet-heading) "\n"
-              ;; No line of it must look like one of a diff.
+              ;; No line of the input must look like a line of a diff.
               (replace-regexp-in-string
                "^" "  " (duet-render-wrap (duet-visible (duet-approval--json input))))
               "\n"))
@@ -207,10 +207,10 @@ MORE are parts of `duet-header-fit' that come after them."
 
 
 (defun duet-approval-view-resolved (approval data)
-  "Put away what shows APPROVAL, which is decided as DATA say.
-DATA are nil if it was decided here.  A decision of another client is shown
-in the buffer if that is selected: a key that the user is about to press
-must not reach the buffer behind it."
+  "Close the buffers that show APPROVAL, which was decided; DATA is the event.
+DATA is nil if the decision was made here.  If another client decided and
+the buffer is selected, the buffer shows the decision instead: the user's
+next key must not reach another buffer."
   (dolist (mode '(duet-approval-view-mode duet-approval-edit-mode))
     (when-let ((buffer (duet-approval-view--buffer approval mode)))
       (cond
@@ -231,45 +231,45 @@ must not reach the buffer behind it."
 
 ;;; Excerpts
 
-;; A question shows its subject: the beginning and the end of the tool's input, and
-;; how much of it is hidden.  `duet-approval-view' shows all.  Input that is too long
-;; for an event is requested from the server.
+;; A question shows the beginning and the end of the tool's input, and how much is
+;; hidden between them.  `duet-approval-view' shows all.  The server is asked for
+;; input that is too long for an event.
 
 (defconst duet-approval-lines 8
-  "How many lines of a tool's input a question shows.")
+  "Number of lines of a tool's input in a question.")
 
 (defconst duet-approval--width 300
-  "How many characters of each such line.")
+  "Number of characters of each such line.")
 
 (defconst duet-approval-heading 60
-  "How many columns of its summary are shown above a tool's input.")
+  "Width of the summary above a tool's input, in columns.")
 
 (defun duet-approval-command-fits-p (command)
-  "Return non-nil if COMMAND stands in the heading of a question, as it is."
+  "Return non-nil if the heading of a question shows COMMAND unchanged."
   (and (equal (duet-visible command) (duet-approval-line command))
        (<= (+ 2 (string-width (duet-visible command))) duet-approval-heading)))
 
 (defun duet-approval--shell (command)
-  "Return COMMAND behind a prompt of a shell; its other lines are indented."
+  "Return COMMAND after a shell prompt, with its further lines indented."
   (concat "$ " (replace-regexp-in-string "\n" "\n  " command t t)))
 
 (defun duet-approval--without-command (input command)
-  "Return INPUT of a tool; if COMMAND is non-nil, without the member that has it."
+  "Return INPUT of a tool, without the member that has COMMAND if non-nil."
   (if (null command) input
     (cl-loop for (key value) on input by #'cddr
              unless (eq key :command) append (list key value))))
 
 (defun duet-approval--details (data command)
-  "Return what the agent says of its tool in DATA, unless that is COMMAND again."
+  "Return the agent's description of its tool in DATA, unless it is COMMAND."
   (when-let ((details (duet-get-string data :details)))
     (unless (and command (duet-approval-says-command-p details command))
       details)))
 
 (defun duet-approval-excerpt (approval)
   "Return the beginning and the end of the input of APPROVAL's tool.
-The value is a list of lines, in which one says how much is hidden; nil if
-its summary has all of it.  What a diff shows is left out, and so is a
-command that its summary has."
+The value is a list of lines; one of them says how much is hidden.  It is
+nil if the summary shows everything.  It leaves out the members that a diff
+shows, and a command that the summary shows."
   (let* ((data (duet-approval-data approval))
          (command (duet-approval-command approval))
          (input (duet-approval--without-command
@@ -294,7 +294,7 @@ command that its summary has."
                 "\n")))
     (cond
      ((and (duet-get data :truncated) (null input) (null command))
-      (list "… it is too long to stand here: [v] view shows all of it"))
+      (list "… too long to show here: [v] view shows all of it"))
      ((or (string-empty-p text)
           (and (duet-approval-question-p approval)
                (equal text (duet-approval-name approval))))
@@ -302,8 +302,8 @@ command that its summary has."
      (t (duet-approval--cut (split-string text "\n"))))))
 
 (defun duet-approval--member (key value)
-  "Return the lines of the member KEY of an input, which is VALUE.
-Those after the first are indented, so that none looks like another member."
+  "Return the lines for the member KEY of an input, with VALUE.
+Further lines are indented, so that none looks like another member."
   (format "%s: %s" (duet-get-name key)
           (replace-regexp-in-string "\n" "\n    "
                                     (if (stringp value) value (duet-approval--json value))
@@ -331,7 +331,7 @@ Those after the first are indented, so that none looks like another member."
                (last lines tail))))))
 
 (defun duet-approval--named (input)
-  "Return INPUT, whose members have names that are text (`duet-get-name')."
+  "Return INPUT with readable names of its members (`duet-get-name')."
   (cond ((vectorp input) (cl-map 'vector #'duet-approval--named input))
         ((and (consp input) (keywordp (car input)))
          (cl-loop for (key value) on input by #'cddr
@@ -350,10 +350,10 @@ Those after the first are indented, so that none looks like another member."
         (error (format "%S" input))))))
 
 (defvar duet-approval--fetched (make-hash-table :test #'equal)
-  "The ids of questions all of which was asked for.")
+  "The ids of the questions that were requested in full.")
 
 (defun duet-approval-complete (approval)
-  "Ask the server for what an event has left out of APPROVAL, once."
+  "Request the parts of APPROVAL that its event lacks from the server, once."
   (when-let* ((id (duet-approval-id approval))
               (connection (and (duet-get (duet-approval-data approval) :truncated)
                                (not (gethash id duet-approval--fetched))
@@ -369,7 +369,7 @@ Those after the first are indented, so that none looks like another member."
          (dolist (key '(:tool_input :diff :plan :details :schema :truncated))
            (setq data (plist-put data key (plist-get whole key))))
          (setf (duet-approval-data approval) data)
-         ;; An event that repeats it, as after a restart of the server, fetches it again.
+         ;; An event that repeats the question, as after a restart of the server, fetches it again.
          (unless (duet-get data :truncated) (remhash id duet-approval--fetched))
          (when (eq connection (duet-approval-connection approval))
            (duet-model-announce (duet-connection-model connection) 'approval
@@ -391,7 +391,7 @@ Those after the first are indented, so that none looks like another member."
   "Keymap of `duet-approval-edit-mode'.")
 
 (define-derived-mode duet-approval-edit-mode prog-mode "Duet-Input"
-  "Major mode in which the input of a tool is changed, as JSON.
+  "Major mode to edit the input of a tool, as JSON.
 
 \\{duet-approval-edit-mode-map}"
   (modify-syntax-entry ?\" "\"")
@@ -416,8 +416,8 @@ Those after the first are indented, so that none looks like another member."
                 ", " (key #'duet-approval-edit-cancel "leaves it"))))))
 
 (defun duet-approval-edit (approval)
-  "Change the input of the tool of APPROVAL, then approve.
-What was changed before is gone on with."
+  "Edit the input of the tool of APPROVAL, then approve.
+Earlier edits are kept."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
@@ -429,7 +429,7 @@ What was changed before is gone on with."
         (connection (duet-approval-connection approval)))
     (cond
      (buffer (duet-approval-edit--show buffer))
-     ;; An event leaves out an input that is too long.
+     ;; An event lacks an input that is too long.
      ((duet-get (duet-approval-data approval) :truncated)
       (duet-connection-request
        connection 'getApproval (list :approval_id (duet-approval-id approval))
@@ -442,8 +442,8 @@ What was changed before is gone on with."
 
 (defun duet-approval-edit--input (approval connection input)
   "Show a buffer to edit INPUT of the tool of APPROVAL of CONNECTION.
-In INPUT, which jsonrpc.el has read, {} and null are the same.  Where it
-has either, the conversation is asked for the JSON itself."
+jsonrpc.el reads {} and null as the same value.  If INPUT has either, the
+JSON text is requested with the conversation."
   (let* ((session (duet-approval-session approval connection))
          (open (lambda (&rest _)
                  (duet-approval-edit--open approval connection
@@ -456,7 +456,7 @@ has either, the conversation is asked for the JSON itself."
                  :error-fn open :success-fn then))))
     (if (not (and session (duet-approval--ambiguous-p input)))
         (funcall open)
-      ;; Beyond the end there is nothing but the number.
+      ;; A page after the end has only the total.
       (funcall ask 1000000000
                (lambda (end)
                  (funcall ask (max 0 (- (or (duet-get-number end :total) 0) 50))
@@ -468,7 +468,7 @@ has either, the conversation is asked for the JSON itself."
                               (funcall open)))))))))
 
 (defun duet-approval--ambiguous-p (input)
-  "Return non-nil if INPUT, or something in it, is nil."
+  "Return non-nil if INPUT is nil or contains nil."
   (cond ((null input) t)
         ((vectorp input) (cl-some #'duet-approval--ambiguous-p input))
         ((consp input) (cl-loop for (_ value) on input by #'cddr
@@ -484,8 +484,8 @@ has either, the conversation is asked for the JSON itself."
         (t input)))
 
 (defun duet-approval-edit--find (approval input events)
-  "Return the JSON of INPUT as EVENTS of the conversation have it, or nil.
-That is the tool call that APPROVAL is about, if its input is INPUT."
+  "Return the JSON text of INPUT from EVENTS of the conversation, or nil.
+It is that of the tool call of APPROVAL, if the call has this INPUT."
   (cl-some
    (lambda (event)
      (when-let ((text (and (equal (duet-get-string event :tool_id)
@@ -507,7 +507,7 @@ That is the tool call that APPROVAL is about, if its input is INPUT."
 
 (defun duet-approval-edit--open (approval connection text)
   "Show a buffer to edit TEXT, the JSON of the input of the tool of APPROVAL.
-The server of CONNECTION has asked it."
+CONNECTION is the connection of APPROVAL."
   (let ((buffer (generate-new-buffer
                  (format "*duet input: %s*" (duet-approval-name approval)))))
     (with-current-buffer buffer
@@ -528,8 +528,8 @@ The server of CONNECTION has asked it."
                           (window-height . 14))))
 
 (defun duet-approval-edit--parse ()
-  "Return the object that the buffer spells.
-If it does not, point goes where that is seen and it is an error."
+  "Parse the buffer and return its object.
+If it is not valid, move point to the mistake and signal an error."
   (let ((start (point))
         (parsed nil))
     (goto-char (point-min))
@@ -551,7 +551,7 @@ If it does not, point goes where that is seen and it is an error."
     parsed))
 
 (defun duet-approval-edit-send ()
-  "Approve, with the input that is in the buffer."
+  "Approve, with the input in the buffer."
   (interactive nil duet-approval-edit-mode)
   (let ((approval duet-approval)
         (input (duet-approval-edit--parse)))
@@ -564,7 +564,7 @@ If it does not, point goes where that is seen and it is an error."
     (quit-window)))
 
 (defun duet-approval-edit-cancel ()
-  "Leave the input as it is; what was changed is there again next time."
+  "Close the buffer without an answer; the next edit continues with its text."
   (interactive nil duet-approval-edit-mode)
   (quit-window)
   (message "Not answered"))

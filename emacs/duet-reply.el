@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; With `duet-reply-box' a transcript ends in a box in which the next prompt is
-;; written, as in a chat: RET sends it.  While the agent works, RET puts it into the
-;; queue, and C-c C-n gives it to the agent at once.  The box is the last section.  Its text has a
-;; keymap, in which letters are letters; all other text is read-only.  The keys that answer a
-;; question work here behind C-c C-q.
+;; With `duet-reply-box' a transcript ends in a box for the next prompt, as in a
+;; chat: RET sends the prompt.  While the agent works, RET queues it, and C-c C-n
+;; sends it to the agent at once.  The box is the last section.  Its text has a
+;; keymap in which letters insert themselves; all other text is read-only.  In the
+;; box the keys that answer a question follow C-c C-q.
 ;;
-;; A long prompt is better written in a buffer of its own (duet-compose.el), which
-;; has undo and attachments: a key takes the text there.
+;; A buffer of its own (duet-compose.el) suits a long prompt: it has undo and
+;; attachments.  A key moves the text there.
 
 ;;; Code:
 
@@ -30,10 +30,10 @@
 (declare-function duet-approvals "duet-approvals" ())
 
 (defcustom duet-reply-box nil
-  "Whether a transcript ends in a box in which the next prompt is written.
-Else it is written in a buffer of its own.  Customize gives transcripts
-that are open a box, or takes it away; Lisp code calls `duet-reply-setup'
-in each."
+  "Whether a transcript ends in a box for the next prompt.
+If nil, prompts are written in a buffer of their own.  Customize adds the
+box to open transcripts or removes it; Lisp code calls `duet-reply-setup'
+in each transcript."
   :type 'boolean
   :set (lambda (symbol value)
          (set-default symbol value)
@@ -45,11 +45,11 @@ in each."
 
 (defvar duet-reply-map
   (let ((map (make-sparse-keymap)))
-    ;; Letters are letters here.
+    ;; Letters insert themselves, although the mode binds them.
     (dotimes (i 95)
       (define-key map (vector (+ ?\s i)) #'self-insert-command))
     (define-key map [?\S-\s] #'self-insert-command)
-    ;; Else the map of the mode has its say.
+    ;; At the end of the buffer the map of the mode applies.
     (define-key map [remap self-insert-command] #'duet-reply--self-insert)
     (define-key map [remap yank] #'duet-reply--yank)
     (define-key map (kbd "DEL") #'delete-backward-char)
@@ -61,10 +61,10 @@ in each."
     (define-key map (kbd "M-RET") #'duet-reply-newline)
     (define-key map (kbd "C-c C-k") #'duet-reply-clear)
     (define-key map (kbd "C-c C-e") #'duet-reply-compose)
-    ;; What j and w do above the box.
+    ;; The same commands as j and w above the box.
     (define-key map (kbd "C-c C-j") #'duet-approval-next)
     (define-key map (kbd "C-c C-w") #'duet-approvals)
-    ;; What a letter does on a question, it does here behind this prefix.
+    ;; The letters of a question, after this prefix.
     (define-key map (kbd "C-c C-q") (make-composed-keymap nil duet-approval-map))
     (define-key map (kbd "C-a") #'duet-reply-beginning)
     (define-key map (kbd "M-p") #'duet-compose-previous)
@@ -75,32 +75,31 @@ in each."
   "Keymap of the box at the end of a transcript.")
 
 (defvar-local duet-reply--start nil
-  "A marker where what is written in the box begins, or nil if there is none.")
+  "A marker at the beginning of the text in the box, or nil without a box.")
 
 (defun duet-reply--bounds ()
-  "Return where the prompt is written in the transcript, (BEG . END), or nil."
+  "Return the bounds of the text in the box, (BEG . END), or nil without a box."
   (when-let ((section (and duet-reply--start (duet-section-get 'reply))))
     (cons (marker-position duet-reply--start)
           (marker-position (duet-section-end section)))))
 
 (defun duet-reply--changed (beg end _length)
-  "Have what was inserted from BEG to END be part of the box, if it is there."
+  "Make the text inserted from BEG to END part of the box, if it is in the box."
   (when-let ((bounds (duet-reply--bounds)))
     (when (<= (car bounds) beg end (cdr bounds))
       (restore-buffer-modified-p nil)
       (with-silent-modifications
-        ;; What was copied somewhere looks as if it had been typed.
+        ;; Copied text must look like typed text.
         (set-text-properties beg end (list 'keymap duet-reply-map
                                            'duet-section (duet-section-get 'reply)))))))
 
-;; Emacs draws the header line of a window again only if something calls for it,
-;; and a move of point does not.
+;; Emacs does not redraw the header line of a window when point moves.
 
 (defvar-local duet-reply--in-box nil
   "Whether point was in the box after the last command.")
 
 (defun duet-reply--follow-point ()
-  "Have the header line name the keys of the box while point is there."
+  "Show the keys of the box in the header line while point is in the box."
   (let ((in-box (when-let ((bounds (duet-reply--bounds)))
                   (<= (car bounds) (point)))))
     (unless (eq in-box duet-reply--in-box)
@@ -108,7 +107,7 @@ in each."
       (force-mode-line-update))))
 
 (defun duet-reply-setup ()
-  "Show a box for the next prompt at the end of the current transcript, or none."
+  "Add or remove the box of the current transcript, as `duet-reply-box' says."
   (let ((section (duet-section-get 'reply)))
     (cond
      ((and section (not duet-reply-box))
@@ -128,7 +127,7 @@ in each."
       (setq duet-reply--start (copy-marker (duet-section-end section))
             duet-compose-bounds-function #'duet-reply--bounds)
       (with-silent-modifications
-        ;; All is read-only but what is between them.
+        ;; All text but that of the box is read-only.
         (remove-text-properties duet-reply--start (point-max) '(front-sticky nil))
         (put-text-property duet-reply--start (point-max) 'keymap duet-reply-map))
       (setq buffer-read-only nil)
@@ -142,12 +141,12 @@ in each."
 (add-hook 'duet-transcript-shown-hook #'duet-reply-setup)
 
 (defun duet-reply--keep ()
-  "Keep what is written; the buffer is killed."
+  "Add the text in the box to the prompt history, before the buffer is killed."
   (when (duet-reply--bounds)
     (duet-compose-remember (duet-compose--text))))
 
 (defun duet-reply--complete ()
-  "Complete what is written in the box, a `completion-at-point' function."
+  "Complete the text in the box, a `completion-at-point' function."
   (when-let ((bounds (duet-reply--bounds)))
     (when (<= (car bounds) (point) (cdr bounds))
       (save-restriction
@@ -160,7 +159,8 @@ in each."
     (user-error "No prompt box here")))
 
 (defun duet-reply-go (session)
-  "Go to the box for the next prompt of SESSION; return nil if none is here."
+  "Move point to the box for the next prompt of SESSION.
+Return nil if the current buffer has no such box."
   (when-let ((bounds (and (derived-mode-p 'duet-transcript-mode)
                           (eq session duet-session)
                           (duet-reply--bounds))))
@@ -171,15 +171,15 @@ in each."
 (add-hook 'duet-actions-continue-functions #'duet-reply-go)
 
 (defun duet-reply-send ()
-  "Send what is written in the box.
-While an agent works in the session it waits for its turn."
+  "Send the prompt in the box.
+While an agent works in the session, the prompt is queued."
   (interactive (duet-reply--here) duet-transcript-mode)
   (duet-reply--submit nil))
 
 (defun duet-reply-send-now ()
-  "Send what is written in the box, also to an agent that works.
-It gets the prompt in the middle of its turn.  An agent that cannot take it
-gets it when the turn has ended."
+  "Send the prompt in the box at once, also to an agent that works.
+The agent gets the prompt during its turn.  An agent that does not support
+that gets the prompt when the turn has ended."
   (interactive (duet-reply--here) duet-transcript-mode)
   (duet-reply--submit t))
 
@@ -190,8 +190,8 @@ gets it when the turn has ended."
          (duet-compose--busy-p))))
 
 (defun duet-reply--answers (session)
-  "Return for the header line the keys that answer the question of SESSION, or nil.
-They are named in the box, while a single question waits."
+  "Return the keys that answer the question of SESSION, for the header line.
+Return nil unless point is in the box and exactly one question is open."
   (when-let* ((bounds (duet-reply--bounds))
               (approvals (and (<= (car bounds) (point)) (duet-session-approvals session))))
     (unless (or (cdr approvals) (duet-approval-sending-p (car approvals)))
@@ -207,8 +207,8 @@ They are named in the box, while a single question waits."
 (add-hook 'duet-header-functions #'duet-reply--answers t)
 
 (defun duet-reply--header (_session)
-  "Return for the header line the key that sends a prompt now, or nil.
-It is named in the box, while the agent works."
+  "Return the key that sends a prompt now, for the header line.
+Return nil unless point is in the box and the agent works."
   (when (duet-reply-busy-p)
     (let ((key (duet-header-key #'duet-reply-send-now "now" 'duet-reply-map)))
       ;; While a menu such as `duet-dispatch' is open, the key does something else.
@@ -217,7 +217,7 @@ It is named in the box, while the agent works."
 (add-hook 'duet-header-functions #'duet-reply--header t)
 
 (defun duet-reply--submit (now)
-  "Send what is written in the box, with NOW also to an agent that works."
+  "Send the prompt in the box; with NOW, also to an agent that works."
   (let ((buffer (current-buffer)))
     (duet-compose-submit
      nil
@@ -237,13 +237,13 @@ It is named in the box, while the agent works."
      now)))
 
 (defun duet-reply--enter ()
-  "Go into the box from behind it."
+  "Move point into the box if it is after the box."
   (when-let ((bounds (duet-reply--bounds)))
     (when (> (point) (cdr bounds))
       (goto-char (cdr bounds)))))
 
 (defun duet-reply--self-insert (count)
-  "Insert the character that was typed COUNT times, at the end of the buffer too."
+  "Insert the typed character COUNT times; after the box, insert it in the box."
   (interactive (progn (duet-reply--here) (list (prefix-numeric-value current-prefix-arg)))
                duet-transcript-mode)
   (duet-reply--enter)
@@ -252,34 +252,34 @@ It is named in the box, while the agent works."
 (put 'duet-reply--self-insert 'delete-selection t)
 
 (defun duet-reply--yank (&optional argument)
-  "Insert what was copied or killed last, at the end of the buffer too.
-ARGUMENT is that of `yank'."
+  "Insert the last killed text; after the box, insert it in the box.
+ARGUMENT is as for `yank'."
   (interactive (progn (duet-reply--here) (list current-prefix-arg)) duet-transcript-mode)
   (duet-reply--enter)
   (setq this-command 'yank)
   (yank argument))
 
 (defun duet-reply-newline ()
-  "Begin another line of the prompt."
+  "Insert a line break into the prompt."
   (interactive (duet-reply--here) duet-transcript-mode)
   (insert "\n"))
 
 (defun duet-reply-beginning ()
-  "Go to the beginning of the line, or of what is written in it."
+  "Move point to the beginning of the line, or of the prompt in that line."
   (interactive (duet-reply--here) duet-transcript-mode)
   (goto-char (max (line-beginning-position)
                   (if (>= (point) duet-reply--start) (marker-position duet-reply--start)
                     (point-min)))))
 
 (defun duet-reply-clear ()
-  "Do not send what is written; \\<duet-reply-map>\\[duet-compose-previous] has it again."
+  "Empty the box; \\<duet-reply-map>\\[duet-compose-previous] restores the prompt."
   (interactive (duet-reply--here) duet-transcript-mode)
   (duet-compose-remember (duet-compose--text))
   (setq duet-compose--place nil)
   (duet-compose--replace ""))
 
 (defun duet-reply-compose ()
-  "Go on with what is written in a buffer of its own."
+  "Continue with the prompt in a buffer of its own."
   (interactive (duet-reply--here) duet-transcript-mode)
   (let ((text (duet-compose--written)))
     (duet-compose--replace "")
