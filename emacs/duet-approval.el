@@ -6,12 +6,12 @@
 ;;; Commentary:
 
 ;; An agent asks for permission to run a tool, or asks a question.  These commands
-;; answer it.  They act on the question at point, whatever the buffer: the list
-;; of all that wait (duet-approvals.el), a transcript, or a question's own buffer
+;; answer it.  They act on the question at point, in the list of open questions
+;; (duet-approvals.el), in a transcript, and in a question's own buffer
 ;; (duet-approval-view.el).
 ;;
-;; Nothing waits for the server.  What was typed outlives a C-g, and a question
-;; that another client has answered meanwhile says so.
+;; No command waits for the server.  An unfinished answer survives C-g.  If another
+;; client has answered meanwhile, the command says so.
 
 ;;; Code:
 
@@ -31,26 +31,26 @@
 ;;; Commands
 
 (defvar-local duet-approval nil
-  "The question that the buffer is about.")
+  "The question that the buffer shows.")
 
 (defvar-local duet-approval-at-point-function nil
-  "Function that returns the question at point, where a buffer shows several.")
+  "Function that returns the question at point, in a buffer with several.")
 
 (defvar duet-session)
 
 (defvar duet-approval-deny-history nil
-  "Reasons that were given for not running a tool.")
+  "History of reasons for denials.")
 (defvar duet-approval-answer-history nil
-  "Answers that were given to questions.")
+  "History of answers to questions.")
 
 (defvar duet-approval--drafts (make-hash-table :test #'equal)
   "Unfinished answers to questions, by their ids.")
 
 (defvar duet-approval--sending (make-hash-table :test #'equal)
-  "The ids of questions whose answer is on its way.")
+  "The ids of questions whose answer is being sent.")
 
 (defun duet-approval-here ()
-  "Return the question at point, or that the buffer is about."
+  "Return the question at point, or the question that the buffer shows."
   (or (get-text-property (point) 'duet-approval)
       duet-approval
       (and duet-approval-at-point-function
@@ -62,7 +62,7 @@
                   (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))))
 
 (defun duet-approval-connection (approval)
-  "Return the connection whose server asks APPROVAL; nil if it waits no more."
+  "Return the connection of APPROVAL, or nil if APPROVAL is closed."
   (let (found)
     (maphash (lambda (_ connection)
                (when (eq approval (gethash (duet-approval-id approval)
@@ -73,12 +73,12 @@
     found))
 
 (defun duet-approval-session (approval connection)
-  "Return the session of CONNECTION in which APPROVAL is asked, or nil."
+  "Return the session of CONNECTION that asks APPROVAL, or nil."
   (gethash (duet-approval-run approval)
            (duet-model-runs (duet-connection-model connection))))
 
 (defun duet-approval-sending-p (approval)
-  "Return non-nil if the answer to APPROVAL is on its way."
+  "Return non-nil if the answer to APPROVAL is being sent."
   (gethash (duet-approval-id approval) duet-approval--sending))
 
 
@@ -93,8 +93,8 @@
 
 (defun duet-approval-send (approval decision words &rest params)
   "Answer APPROVAL with DECISION, a string, and PARAMS of sendDecision.
-WORDS say that it is done.  This does not wait; if it fails the question
-goes on waiting."
+WORDS are the message after success.  This does not wait.  If it fails, the
+question stays open."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
          (name (duet-approval-name approval))
@@ -131,7 +131,7 @@ goes on waiting."
                 (duet-connection-error-text err))))))
 
 (defun duet-approval--forget (model approval)
-  "Take APPROVAL out of MODEL, if no event has done so.
+  "Remove APPROVAL from MODEL, if no event has done so.
 No event reports a decision that precedes the subscription."
   (when (gethash (duet-approval-id approval) (duet-model-approvals model))
     (remhash (duet-approval-id approval) (duet-model-approvals model))
@@ -145,16 +145,16 @@ No event reports a decision that precedes the subscription."
     (define-key map " " #'self-insert-command)
     (define-key map "?" #'self-insert-command)
     map)
-  "Keymap that goes before that of the minibuffer.")
+  "Keymap with priority over the minibuffer's.")
 
 (defun duet-approval--read (approval read)
-  "Return the text that READ returns, a function of the earlier input.
-What is typed about APPROVAL is kept until it is answered."
+  "Call READ with the unfinished answer to APPROVAL, and return its text.
+An unfinished answer is kept until APPROVAL is answered."
   (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
          (text (minibuffer-with-setup-hook
                    (lambda ()
-                     ;; An answer may have several words, even where some are offered.
+                     ;; An answer may have several words, also beside options.
                      (use-local-map (make-composed-keymap duet-approval--answer-map
                                                           (current-local-map)))
                      (add-hook 'minibuffer-exit-hook
@@ -177,9 +177,9 @@ What is typed about APPROVAL is kept until it is answered."
 
 (defun duet-approval-deny (approval &optional reason)
   "Do not let the tool of APPROVAL run.
-With a prefix argument a REASON is read, which is kept in the conversation.
+With a prefix argument read a REASON, which is stored in the conversation.
 Most agents cannot receive it; `duet-approval-deny-and-tell' sends it.
-A form, an address to be opened or a choice is declined."
+A form, an address to open or a choice is declined."
   (interactive (let ((approval (duet-approval-here)))
                  (list approval
                        (and current-prefix-arg
@@ -197,7 +197,7 @@ A form, an address to be opened or a choice is declined."
                                      reason)))))
 
 (defun duet-approval--reason (approval prompt)
-  "Read why the tool of APPROVAL is not to run, after PROMPT with its name."
+  "Read the reason for denying the tool of APPROVAL, after PROMPT with its name."
   (string-trim (duet-approval--read
                 approval
                 (lambda (draft)
@@ -206,7 +206,7 @@ A form, an address to be opened or a choice is declined."
 
 (defun duet-approval--elicited (approval answer)
   "Answer APPROVAL, a form or an address, with ANSWER.
-That is a table of values, t, or one of the symbols `decline' and `cancel'."
+ANSWER is a table of values, t, or one of the symbols `decline' and `cancel'."
   (pcase answer
     ('decline (duet-approval-send approval "deny" "Declined" :comment "declined"))
     ('cancel (duet-approval-send approval "cancel" "Left without an answer"))
@@ -214,7 +214,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
     (_ (duet-approval-send approval "respond" "Sent" :content answer))))
 
 (defun duet-approval--elicit (approval)
-  "Have APPROVAL, a form or an address, answered by the user."
+  "Ask the user to answer APPROVAL, a form or an address."
   (duet-approval-check approval)
   (let* ((data (duet-approval-data approval))
          (answer (if (duet-form-p data)
@@ -225,7 +225,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
     (duet-approval--elicited approval answer)))
 
 (defun duet-approval-deny-and-tell (approval)
-  "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
+  "Do not let the tool of APPROVAL run, and send the agent the reason.
 An agent that cannot receive a reason gets it as its next prompt."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
@@ -239,8 +239,8 @@ An agent that cannot receive a reason gets it as its next prompt."
                         :comment words :tell t)))
 
 (defun duet-approval-respond (approval)
-  "Answer the question APPROVAL, with one of its options or in other words.
-A form is filled in; an address is opened, or not."
+  "Answer the question APPROVAL, with one of its options or with a text.
+Fill in a form; open an address or decline it."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (if (duet-approval-elicits-p approval)
@@ -248,7 +248,7 @@ A form is filled in; an address is opened, or not."
     (duet-approval--respond approval)))
 
 (defun duet-approval--respond (approval)
-  "Answer the question APPROVAL with what is read."
+  "Read an answer to the question APPROVAL and send it."
   (unless (duet-approval-question-p approval)
     (user-error "This is a permission: %s approves, %s denies"
                 (duet-look-key #'duet-approval-approve 'duet-approval-map)
@@ -273,13 +273,13 @@ A form is filled in; an address is opened, or not."
 
 (defun duet-approval--answer (approval answer &optional option)
   "Answer the question APPROVAL with ANSWER.
-If OPTION, an id, is non-nil the answer is that option."
+If OPTION, an id, is non-nil, the answer is that option."
   (apply #'duet-approval-send approval "respond" (format "Answered %s" answer)
          :type "human_contact" :comment answer
          (and option (list :option option))))
 
 (defun duet-approval-choose ()
-  "Give the answer whose number was typed, of those that are offered at point."
+  "Answer the question at point with the option of the typed number."
   (interactive nil duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (let* ((approval (duet-approval-here))
          (number (- (logand last-command-event 127) ?0))
@@ -289,7 +289,7 @@ If OPTION, an id, is non-nil the answer is that option."
     (duet-approval-take approval number)))
 
 (defun duet-approval-take (approval number)
-  "Give APPROVAL the answer NUMBER, from 1, of those that its agent offers."
+  "Answer APPROVAL with its agent's option NUMBER, from 1."
   (let ((option (nth (1- number) (duet-approval-options approval)))
         (data (nth (1- number) (duet-get-objects (duet-approval-data approval) :options))))
     (cond
@@ -318,9 +318,9 @@ If OPTION, an id, is non-nil the answer is that option."
 
 ;;; Rules
 
-;; A tool can be allowed from now on, in its session or in the whole project: the
-;; server makes a rule of that.  The subject of the rule, a command or a pattern of
-;; files, is shown first, and can be changed.
+;; The user can allow a tool from now on, in its session or in the whole project.  The
+;; server then creates a rule.  The command first shows the rule's subject, a command
+;; or a pattern of files, for the user to change.
 
 (defun duet-approval-always-rule (approval scope)
   "Return the subject of a rule of SCOPE, a keyword, for APPROVAL, or nil."
@@ -334,33 +334,33 @@ If OPTION, an id, is non-nil the answer is that option."
       (if (and command (equal text (concat "the command " command)))
           "this command"
         (duet-approval-line
-         ;; The server writes out where one's home is.
+         ;; The server writes the home directory in full.
          (string-replace (concat " " (expand-file-name "~/")) " ~/" text))))))
 
 (defun duet-approval-always--what (approval)
-  "Return in words the permission of a rule for APPROVAL."
+  "Return in words the tool, or the command, that a rule for APPROVAL allows."
   (let ((tool (duet-approval-tool approval)))
     (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
         (format "%s %s" tool (duet-approval--subject approval))
       tool)))
 
 (defun duet-approval-always (approval)
-  "Let the tool of APPROVAL run, now and whenever this session wants to.
-Of a tool that runs commands that is this command only, of one that changes
-files those of the same directory, unless you give another pattern."
+  "Let the tool of APPROVAL run, now and always in this session.
+If the tool runs commands, this allows this command only; if it changes
+files, the files of the same directory.  You can give another pattern."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval-always--scoped approval "session"))
 
 (defun duet-approval-always-in-project (approval)
-  "Let the tool of APPROVAL run, now and whenever the project wants to.
-It is for the same as with `duet-approval-always'."
+  "Let the tool of APPROVAL run, now and always in this project.
+It allows the same as `duet-approval-always'."
   (interactive (list (duet-approval-here))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (duet-approval-always--scoped approval "project"))
 
 (defun duet-approval-always--scoped (approval scope)
-  "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
+  "Approve APPROVAL with SCOPE, a string, after the user has confirmed the rule."
   (when (duet-approval-question-p approval)
     (user-error "Only a permission can become a rule"))
   (when (duet-approval-plan approval)
@@ -394,26 +394,26 @@ It is for the same as with `duet-approval-always'."
 
 ;;; Words
 
-;; A question of an agent in words: its name, its tool, its subject in one line, its
-;; possible answers, and how it ended.
+;; The texts about a question: its name, its tool, its subject in one line, its
+;; possible answers, and its end.
 
 (defun duet-approval-question-p (approval)
-  "Return non-nil if APPROVAL is a question, not a tool that wants to run."
+  "Return non-nil if APPROVAL is a question, not a request to run a tool."
   (equal (duet-approval-type approval) "human_contact"))
 
 (defun duet-approval-elicits-p (approval)
-  "Return non-nil if APPROVAL is a form, or an address to be opened."
+  "Return non-nil if APPROVAL is a form, or an address to open."
   (let ((data (duet-approval-data approval)))
     (or (duet-form-p data) (duet-form-link-p data))))
 
 (defun duet-approval-editable-p (approval)
-  "Return non-nil if the tool of APPROVAL would run with another input.
-A server that says nothing of it takes one."
+  "Return non-nil if the tool of APPROVAL can run with a changed input.
+If the server does not say, it can."
   (not (or (duet-approval-question-p approval)
            (eq (plist-get (duet-approval-data approval) :input_editable) :json-false))))
 
 (defun duet-approval-tool (approval)
-  "Return the name of the tool that APPROVAL is about."
+  "Return the name of the tool of APPROVAL."
   (if (duet-approval-question-p approval)
       "question"
     (duet-approval-line (or (duet-get-string (duet-approval-data approval) :tool_name)
@@ -425,26 +425,26 @@ A server that says nothing of it takes one."
          (name (if (and (not (duet-approval-question-p approval))
                         (equal title (duet-approval-tool approval))
                         (duet-approval-input approval))
-                   ;; It says too little.
+                   ;; The name of the tool alone says too little.
                    (concat title " " (duet-approval--subject approval))
                  title)))
     (truncate-string-to-width name 70 nil nil "…")))
 
 (defconst duet-approval--longest 400
-  "How many characters of a text fit into a line.")
+  "Number of characters of a text in one line.")
 
 (defun duet-approval-line (text)
-  "Return TEXT as one line; a text that is too long is cut, and says so."
+  "Return TEXT as one line, cut with a note if it is too long."
   (concat (duet-visible-line (substring text 0 (min duet-approval--longest (length text))))
           (if (> (length text) duet-approval--longest) "…" "")))
 
 (defun duet-approval-input (approval)
-  "Return the input of the tool that APPROVAL is about, or nil."
+  "Return the input of the tool of APPROVAL, or nil."
   (duet-get (duet-approval-data approval) :tool_input))
 
 (defun duet-approval--counts (data)
-  "Return how many lines DATA of a question add and remove, as text, or nil.
-An event has old and new texts, a reply a unified diff."
+  "Return the numbers of added and removed lines in DATA of a question, or nil.
+The value is a text.  An event has old and new texts, a reply a unified diff."
   (let ((diffs (duet-get-objects data :diffs))
         (diff (duet-get-string data :diff))
         (added 0)
@@ -468,13 +468,13 @@ An event has old and new texts, a reply a unified diff."
       (mapconcat #'duet-approval--quoted command " ")))))
 
 (defun duet-approval--quoted (word)
-  "Return WORD of a command as a shell takes it for one word."
+  "Return WORD of a command, quoted for a shell if necessary."
   (if (string-match-p "\\`[-+@%:,./=_[:alnum:]]+\\'" word) word
     (concat "'" (string-replace "'" "'\\''" word) "'")))
 
 (defun duet-approval-says-command-p (text command)
-  "Return non-nil if TEXT of an agent has COMMAND and little else.
-The beginning of COMMAND counts, too."
+  "Return non-nil if TEXT of an agent contains COMMAND and little else.
+The beginning of COMMAND is enough."
   (cl-flet ((plain (text)
               (string-trim
                (replace-regexp-in-string
@@ -483,13 +483,13 @@ The beginning of COMMAND counts, too."
     (let ((text (plain text))
           (command (plain command)))
       (or (string-prefix-p (string-trim-right text "…\\|\\.\\.\\.") command)
-          ;; With a verb, or the name of the tool, in front.
+          ;; A verb, or the name of the tool, may precede it.
           (and (string-suffix-p command text)
                (< (- (length text) (length command)) 20))))))
 
 (defun duet-approval-summary (approval &optional root)
   "Return in one line the subject of APPROVAL: a command, a file, a question.
-Files are shown relative to ROOT, and a command behind a prompt of a shell."
+Files are shown relative to ROOT, and a command after a shell prompt."
   (if-let ((command (duet-approval-command approval)))
       (propertize (concat "$ " (duet-approval-line command)) 'face 'duet-code)
     (duet-approval--subject approval root)))
@@ -533,18 +533,18 @@ Files are shown relative to ROOT."
                 (duet-get-objects (duet-approval-data approval) :options))))
 
 (defun duet-approval-options-only-p (approval)
-  "Return non-nil if APPROVAL is answered with one of its options alone.
-So it is where an agent lets one choose: its protocol has no place for words."
+  "Return non-nil if only options can answer APPROVAL.
+The protocol of an agent that offers a choice has no place for a text."
   (eq (duet-get (duet-approval-data approval) :options_only) t))
 
 (defun duet-approval-declinable-p (approval)
-  "Return non-nil if APPROVAL, a question, need not be answered to go on."
+  "Return non-nil if the user can decline APPROVAL, a question."
   (eq (duet-get (duet-approval-data approval) :declinable) t))
 
 (defun duet-approval-rule-p (approval)
-  "Return non-nil if an answer to APPROVAL can become a rule for good.
-The hub says what a rule would cover; an event that is too long leaves
-that out."
+  "Return non-nil if an answer to APPROVAL can create a rule.
+The hub reports the subject of the rule; an event that is too long lacks
+it."
   (let ((data (duet-approval-data approval)))
     (and (not (duet-approval-question-p approval))
          (not (duet-approval-plan approval))
@@ -555,27 +555,27 @@ that out."
   (duet-get-string (duet-approval-data approval) :plan))
 
 (defun duet-approval-option-rejects-p (option)
-  "Return non-nil if an agent that is given OPTION does not do what it asks for."
+  "Return non-nil if OPTION of an agent rejects its request."
   (string-prefix-p "reject_" (or (duet-get-string option :kind) "")))
 
-;; By its first word, so that one that says two things is explained.
+;; Only the first word counts, so that an ambiguous name is explained.
 (defconst duet-approval--allowing
   (concat "\\`\\(?:always +\\)?"
           (regexp-opt '("accept" "allow" "approve" "confirm" "ok" "permit" "proceed" "run"
                         "yes")
                       'words))
-  "Regexp for names of answers that say that they allow.")
+  "Regexp for names of options that allow.")
 
 (defconst duet-approval--denying
   (concat "\\`\\(?:always +\\)?"
           (regexp-opt '("cancel" "decline" "deny" "disallow" "do not" "don't" "never" "no"
                         "refuse" "reject")
                       'words))
-  "Regexp for names of answers that say that they deny.")
+  "Regexp for names of options that deny.")
 
 (defun duet-approval--effect (name kind)
-  "Return the effect of an agent's answer called NAME, of KIND, as text.
-It is empty where the name says it."
+  "Return the effect of an agent's option called NAME, of KIND, as text.
+It is empty if the name says the same."
   (let* ((case-fold-search t)
          (remembered (member kind '("allow_always" "reject_always")))
          (does (pcase kind
@@ -587,7 +587,7 @@ It is empty where the name says it."
     (if effects (format " (%s)" (string-join effects "; ")) "")))
 
 (defun duet-approval-answers (approval)
-  "Return the answers of its own that the agent of APPROVAL offers, in words."
+  "Return the texts of the options that the agent of APPROVAL offers."
   (mapcar (lambda (option)
             (let ((name (duet-approval-line (or (duet-get-string option :name)
                                                 (duet-get-string option :option_id) ""))))
@@ -597,11 +597,12 @@ It is empty where the name says it."
 (defconst duet-approval--plain
   '(("allow_once" "accept" "allow" "allow once" "approve" "ok" "proceed" "yes")
     ("reject_once" "decline" "deny" "no" "reject" "reject once"))
-  "Kinds of answers, and names that say no more than the kind.")
+  "Kinds of options, and names that say no more than the kind.")
 
 (defun duet-approval-plain-p (approval number)
-  "Return non-nil if answer NUMBER of the agent of APPROVAL is what a key does.
-To approve takes the first that allows once, and to deny the first that rejects."
+  "Return non-nil if a key of Duet chooses option NUMBER of APPROVAL.
+Approving chooses the first option that allows once, and denying the first
+that rejects."
   (let* ((options (duet-get-objects (duet-approval-data approval) :options))
          (option (nth (1- number) options))
          (kind (duet-get-string option :kind)))

@@ -1,17 +1,17 @@
-;;; duet-approvals.el --- All questions that wait, in a list and in transcripts  -*- lexical-binding: t; -*-
+;;; duet-approvals.el --- All open questions, in a list and in transcripts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Questions of all sessions of all connected projects are listed in one buffer,
-;; `duet-approvals'; the mode line shows how many there are; and each is
-;; shown at the end of its session's transcript, where the same keys answer it.
-;; `duet-approval-next' goes from one to the next, from anywhere.
+;; The buffer of `duet-approvals' lists the open questions of all sessions of all
+;; connected projects.  The mode line shows their number.  A transcript shows the
+;; questions of its session at its end, where the same keys answer them.
+;; `duet-approval-next' moves to the next question, from any buffer.
 ;;
-;; All of that follows the models.  A question may become known before the tool
-;; call that it is about, or after, and neither makes it disappear.
+;; All of these show the models.  A question may arrive before or after its tool
+;; call; both orders work.
 
 ;;; Code:
 
@@ -28,15 +28,15 @@
 ;;; All questions
 
 (defcustom duet-lighter t
-  "Whether the mode line says how many questions wait."
+  "Whether the mode line shows the number of open questions."
   :type 'boolean
   :group 'duet)
 
 (defvar duet-approvals--timer nil
-  "The timer that brings all that shows questions up to date.")
+  "The timer that updates all views of questions.")
 
 (defun duet-approvals-all ()
-  "Return all questions that wait in connected projects, the oldest first."
+  "Return the open questions of all connected projects, the oldest first."
   (let (approvals)
     (maphash (lambda (_ connection)
                (unless (eq (duet-connection-state connection) 'stopped)
@@ -53,7 +53,7 @@
 ;;;; Changes of the model
 
 (defun duet-approvals--observe (model kind _session object extra)
-  "Note a change of MODEL: its KIND, OBJECT and EXTRA."
+  "Handle a change of MODEL: its KIND, OBJECT and EXTRA."
   (pcase kind
     ('approval-resolved
      (duet-approvals--say object extra)
@@ -64,29 +64,29 @@
           (guard (not (duet-approval-sending-p object))))
      (duet-approval-complete object)
      (duet-approvals--soon))
-    ;; The next key may come at once, and is meant for something else.
+    ;; Update at once: the user's next key may be meant for another question.
     ((and 'approval (guard (or (duet-approval-sending-p object) (eq extra 'not-sent))))
      (duet-approvals-flush))
     ((or 'approval 'connection) (duet-approvals--soon))
-    ;; A question may be known before its session is, or before it is loaded.
+    ;; A question may arrive before its session is known or loaded.
     ((or 'session 'sessions 'messages-loaded)
      (unless (zerop (hash-table-count (duet-model-approvals model)))
        (duet-approvals--soon)))))
 
 (defun duet-approvals--say (approval data)
-  "Say how APPROVAL was decided, as DATA say, if that was not done here."
+  "Show a message about the decision DATA of APPROVAL, unless it was made here."
   (when (and (duet-approval-title approval)
              data
              (not (duet-approval-sending-p approval)))
     (message "Duet: %s %s" (duet-approval-name approval) (duet-approval-outcome data))))
 
 (defun duet-approvals--soon ()
-  "Bring all that shows questions up to date, soon."
+  "Schedule an update of all views of questions."
   (unless duet-approvals--timer
     (setq duet-approvals--timer (run-at-time 0.05 nil #'duet-approvals-flush))))
 
 (defun duet-approvals-flush ()
-  "Bring all that shows questions up to date."
+  "Update all views of questions."
   (when duet-approvals--timer
     (cancel-timer duet-approvals--timer)
     (setq duet-approvals--timer nil))
@@ -113,10 +113,10 @@
   (let ((map (make-sparse-keymap)))
     (define-key map [mode-line mouse-1] #'duet-approvals)
     map)
-  "Keymap of what the mode line says.")
+  "Keymap of the number in the mode line.")
 
 (defun duet-approvals--lighter-update ()
-  "Have the mode line say how many questions wait."
+  "Update the number of open questions in the mode line."
   (let* ((count (length (duet-approvals-all)))
          (text (and duet-lighter (> count 0)
                     (concat " "
@@ -149,11 +149,12 @@ mouse-1: list them")))))
 (add-hook 'duet-header-functions #'duet-approvals--header)
 
 
-;;;; From one to the next
+;;;; Moving between questions
 
 (defun duet-approvals--sequence ()
-  "Return all questions whose session is known, in the order of going there.
-Those of a session are together; the session with the oldest comes first."
+  "Return all questions with a known session, in the order of `duet-approval-next'.
+The questions of a session are together; the session with the oldest
+question comes first."
   (let (groups)
     (dolist (approval (duet-approvals-all))
       (when-let ((session (duet-approvals--session approval)))
@@ -162,9 +163,10 @@ Those of a session are together; the session with the oldest comes first."
 
 ;;;###autoload
 (defun duet-approval-next ()
-  "Go to the next question that waits, in its session's transcript.
-In a transcript that is the first of this session, if point is on none of
-them; then they come one after the other, those of a session together."
+  "Move to the next open question, in its session's transcript.
+In a transcript, move to the first question of its session, if point is on
+no question.  Otherwise move to the next one of the session, or to the next
+session with questions."
   (interactive)
   (let* ((all (duet-approvals--sequence))
          (listed (derived-mode-p 'duet-approvals-mode))
@@ -186,9 +188,9 @@ them; then they come one after the other, those of a session together."
      (t (duet-approvals-go-to approval connection session)))))
 
 (defun duet-approvals-go-to (approval connection session)
-  "Go to APPROVAL, a question, in the transcript of SESSION of CONNECTION."
+  "Move to APPROVAL, a question, in the transcript of SESSION of CONNECTION."
   (duet-transcript-show connection session)
-  ;; While the minibuffer is in use that does not select the window.
+  ;; While the minibuffer is in use, this does not select the window.
   (let ((buffer (duet-transcript-buffer session)))
     (with-current-buffer buffer
       (duet-approvals--footer)
@@ -198,7 +200,7 @@ them; then they come one after the other, those of a session together."
         (set-window-point window (point))))))
 
 (defun duet-approvals--session (approval)
-  "Return the session in which APPROVAL is asked, or nil."
+  "Return the session that asks APPROVAL, or nil."
   (when-let ((connection (duet-approval-connection approval)))
     (duet-approval-session approval connection)))
 
@@ -221,10 +223,10 @@ them; then they come one after the other, those of a session together."
   "Keymap of `duet-approvals-mode'.")
 
 (defvar-local duet-approvals--clock nil
-  "The timer that keeps the ages right.")
+  "The timer that updates the ages.")
 
 (define-derived-mode duet-approvals-mode tabulated-list-mode "Duet-Questions"
-  "Major mode of the list of questions that wait for an answer.
+  "Major mode of the list of open questions.
 
 \\{duet-approvals-mode-map}"
   (setq tabulated-list-format (vector (list "Tool" 8 nil) (list "Input" 32 nil)
@@ -233,7 +235,7 @@ them; then they come one after the other, those of a session together."
         tabulated-list-padding 1
         duet-approval-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-approvals--mode-line)))
-  ;; The heading of the columns is in the buffer, above them the keys.
+  ;; The heading of the columns is in the buffer; the header line has the keys.
   (setq-local tabulated-list-use-header-line nil)
   (setq header-line-format
         '(:eval (duet-approvals--list-header)))
@@ -300,7 +302,7 @@ them; then they come one after the other, those of a session together."
                    (duet-get-string (duet-approval-data approval) :created_at))))))
 
 (defun duet-approvals--print ()
-  "Show the questions as they are; keep point on its own."
+  "Update the list of questions, and keep point on its question."
   (when-let ((window (and (not (eq (window-buffer) (current-buffer)))
                           (get-buffer-window nil t))))
     (goto-char (window-point window)))
@@ -311,7 +313,7 @@ them; then they come one after the other, those of a session together."
     (setf (nth 1 (aref tabulated-list-format 2))
           (if (< (duet-header-room) 76) 14 18))
     (duet-sessions-fit 1 16)
-    ;; Also where that column is as wide as it was.
+    ;; Also if the width of that column is unchanged.
     (tabulated-list-init-header)
     (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
     (tabulated-list-print t)
@@ -319,8 +321,8 @@ them; then they come one after the other, those of a session together."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert "\n No question waits for you.\n")))
-    ;; Where the question at point is gone, its line has the next one; and what
-    ;; comes to an empty list is pointed at.
+    ;; If the question at point is closed, point moves to the next one.  In a list
+    ;; that was empty, point moves to the first.
     (cond
      ((null approvals) (goto-char (point-min)))
      ((and here (not (memq here approvals)))
@@ -335,14 +337,14 @@ them; then they come one after the other, those of a session together."
     (force-mode-line-update)))
 
 (defun duet-approvals--first ()
-  "Go to the first question of the list."
+  "Move to the first question of the list."
   (goto-char (point-min))
   (while (not (or (eobp) (tabulated-list-get-id)))
     (forward-line 1)))
 
 ;;;###autoload
 (defun duet-approvals ()
-  "List the questions that wait for an answer, of all connected projects."
+  "List the open questions of all connected projects."
   (interactive)
   (let ((buffer (get-buffer-create "*duet questions*")))
     (with-current-buffer buffer
@@ -352,13 +354,13 @@ them; then they come one after the other, those of a session together."
     (unless (tabulated-list-get-id) (duet-approvals--first))))
 
 (defun duet-approvals-view-mouse (event)
-  "Show the question where EVENT, a click, was."
+  "Show the question at EVENT, a click."
   (interactive "e" duet-approvals-mode)
   (mouse-set-point event)
   (duet-approval-view (duet-approval-here)))
 
 (defun duet-approvals-refresh ()
-  "Ask all servers again for what waits."
+  "Request the open questions from all servers again."
   (interactive (duet-only-in 'duet-approvals-mode) duet-approvals-mode)
   (maphash (lambda (_ connection)
              (when (duet-connection-rpc connection)
@@ -368,10 +370,9 @@ them; then they come one after the other, those of a session together."
 
 ;;; Questions in a transcript
 
-;; The questions of a session are shown at the end of its transcript, with buttons
-;; that say which keys answer them.  The keys are those of the text there, so
-;; a point at the end of the buffer, as after a prompt was sent, moves to the first
-;; button when a question comes.
+;; A transcript shows the questions of its session at its end, with buttons that name
+;; the keys.  The keys work only on that text.  When a question arrives and point is
+;; at the end of the buffer, as after a prompt, point moves to the first button.
 
 (defvar duet-approvals-inline-map
   (let ((map (make-sparse-keymap)))
@@ -383,14 +384,15 @@ them; then they come one after the other, those of a session together."
 
 (defun duet-approvals--button (label command &optional option)
   "Return a button with LABEL that calls COMMAND.
-If OPTION, a number, is non-nil it is for that answer of the agent's."
+If OPTION, a number, is non-nil, the button chooses that option of the agent."
   (propertize label 'face 'duet-button 'mouse-face 'highlight 'follow-link t
               'duet-action command 'duet-option option
               'help-echo "RET, mouse-1: do this"))
 
 (defun duet-approvals--choices (names &optional without)
-  "Return a button for each answer of an agent's own; NAMES are their labels.
-WITHOUT is a function that returns non-nil for the number of one that has none."
+  "Return a button for each option of an agent; NAMES are their labels.
+WITHOUT is a function that returns non-nil for the number of an option
+without a button."
   (cl-loop for name in names
            for number from 1
            unless (and without (funcall without number))
@@ -399,8 +401,8 @@ WITHOUT is a function that returns non-nil for the number of one that has none."
                     #'duet-approvals--take number)))
 
 (defun duet-approvals--rows (buttons)
-  "Return BUTTONS in as many lines as they take; none is broken that fits in one.
-They are closer together where all fit into one line by that."
+  "Return BUTTONS in lines, without a line break within a button that fits.
+The space between them is smaller if all then fit into one line."
   (let* ((room (- (min 200 (duet-header-room)) 3))
          (widths (mapcar #'string-width buttons))
          (close (+ (apply #'+ widths) (length buttons) -1))
@@ -436,7 +438,7 @@ They are closer together where all fit into one line by that."
              (let ((summary (duet-approval-summary approval root))
                    (command (duet-approval-command approval)))
                (cond
-                ;; All of it is below.
+                ;; The whole text is below.
                 ((and command (not (duet-approval-command-fits-p command))) "")
                 (excerpt (concat "  " (truncate-string-to-width summary duet-approval-heading
                                                                 nil nil "…")))
@@ -468,7 +470,7 @@ They are closer together where all fit into one line by that."
            (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
-              ;; Few lines: the question has to be seen above them in a small window.
+              ;; Few lines, so that a small window shows the question above them.
               (if (not (duet-approval-rule-p approval)) ""
                 (concat "\n  always: "
                         (duet-approvals--button "[s] session" #'duet-approval-always) "  "
@@ -489,17 +491,17 @@ They are closer together where all fit into one line by that."
   (duet-approval-take (duet-approval-here) (get-text-property (point) 'duet-option)))
 
 (defun duet-approvals-act ()
-  "Do what the button at point says, or show the question at point."
+  "Press the button at point, or show the question at point."
   (interactive nil duet-transcript-mode)
   (call-interactively (or (get-text-property (point) 'duet-action) #'duet-approval-view)))
 
 (defun duet-approvals-act-mouse (event)
-  "Do what the button says where EVENT, a click, was."
+  "Press the button at EVENT, a click."
   (interactive "e" duet-transcript-mode)
   (mouse-set-point event)
   (duet-approvals-act))
 
-;; The section is in front of nothing: duet-transcript.el inserts messages before it.
+;; The section stays at the end: duet-transcript.el inserts messages before it.
 (defvar-local duet-approvals--shown nil
   "The text of questions in the transcript.")
 (defvar-local duet-approvals--known nil
@@ -535,11 +537,11 @@ They are closer together where all fit into one line by that."
       (force-mode-line-update))))
 
 (defun duet-approvals-catch (&optional others)
-  "Go to the first question of the transcript, from the end of the buffer.
-That is where point is after a prompt was sent, and there the keys that
-the question names do something else.  A point elsewhere is left alone.
-If OTHERS is non-nil the questions are others than before: who was at one of
-those has answered it, and goes to the first, too."
+  "Move to the first question of the transcript, from the end of the buffer.
+Point is at the end after a prompt was sent, and the keys of a question do
+not work there.  Point elsewhere does not move, unless OTHERS is non-nil and
+point was on a question: the questions have changed, so the user has
+answered that one."
   (when-let* ((section (duet-section-get 'footer))
               (end (point-max))
               (button (text-property-not-all (duet-section-beg section) end

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; A prompt is written in a buffer of its own.  No text is lost: \\`M-p' brings back a
-;; prompt that was sent, cancelled or killed, in the next Emacs too, and a prompt that
-;; the server refuses stays where it is.
+;; A prompt has a buffer of its own.  No text is lost: \\`M-p' restores a prompt that
+;; was sent, cancelled or killed, also in the next Emacs.  A prompt that the server
+;; refuses stays in its buffer.
 ;;
 ;; `@' completes to a file of the project, or to the region or the diagnostics of the
 ;; previous buffer.  `/' at the beginning completes to the agent's commands, and to
-;; words that set it (duet-settings.el).
+;; the names of its settings (duet-settings.el).
 
 ;;; Code:
 
@@ -38,14 +38,14 @@
 ;;; The prompt
 
 (defcustom duet-compose-history-size 200
-  "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
+  "Number of prompts in the history of \\<duet-compose-mode-map>\\[duet-compose-previous]."
   :type 'natnum
   :group 'duet)
 
 (defvar-local duet-compose--origin nil
-  "The buffer that the prompt was begun in.")
+  "The buffer in which the user began the prompt.")
 (defvar duet-compose-history (make-ring duet-compose-history-size)
-  "Prompts that were written, the last first.")
+  "The earlier prompts, the newest first.")
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
 Each is called in the compose buffer and returns a property list for
@@ -63,7 +63,7 @@ content blocks, as the protocol spells them.")
 (defvar-local duet-compose--worktree nil
   "Whether the new session is to work in a git worktree.")
 (defvar-local duet-compose--agents nil
-  "The agents that get the prompt of a new session if they are several: objects.")
+  "The agents of a new session with several agents, a list of objects, or nil.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
@@ -86,7 +86,7 @@ content blocks, as the protocol spells them.")
   "Keymap of `duet-compose-mode'.")
 
 (define-derived-mode duet-compose-mode text-mode "Duet-Compose"
-  "Major mode in which a prompt is written.
+  "Major mode to write a prompt.
 
 \\{duet-compose-mode-map}"
   (setq header-line-format '(:eval (duet-compose--header)))
@@ -125,11 +125,11 @@ content blocks, as the protocol spells them.")
                 (unless duet-session
                   (cons 5 (concat ", " (duet-header-key #'duet-compose-agents "several agents"
                                                         'duet-compose-mode-map))))))
-         ;; Before that is shortened what adds context is left out.
+         ;; The keys for context are dropped before the name is shortened.
          (room (- (min 100 (duet-header-room)) 3 (string-width what)
                   (string-width recipient)
                   (apply #'+ (mapcar #'string-width (list (car keys) (cdadr keys)))))))
-    ;; A % in a name is no construct of a mode line.
+    ;; A % in a name must not be read as a mode line construct.
     (replace-regexp-in-string
      "%" "%%"
      (duet-header-fit
@@ -145,7 +145,7 @@ content blocks, as the protocol spells them.")
      t t)))
 
 (defun duet-compose--recipient ()
-  "Return agent, model and permission mode of the prompt, nil where not known."
+  "Return agent, model and permission mode of the prompt; unknown ones are nil."
   (if duet-session
       (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
             (duet-actions-session-mode duet-session))
@@ -166,7 +166,7 @@ They are those of `duet-compose-parameters-functions', and the worktree."
           (apply #'append (mapcar #'funcall duet-compose-parameters-functions))))
 
 (defun duet-compose-toggle-worktree ()
-  "Have the new session work in a git worktree, or in the project's directory.
+  "Switch between a git worktree and the project's directory for the new session.
 A worktree is a directory outside of the project, on a branch of its own.
 `duet-land' brings the result to your branch."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
@@ -178,16 +178,16 @@ A worktree is a directory outside of the project, on a branch of its own.
              "The agent works in the project's directory")))
 
 (defun duet-compose--agent-names ()
-  "Return the agents that get the prompt if they are several, each as it is typed."
+  "Return the agents of a new session with several agents, as the user types them."
   (mapcar (lambda (agent)
             (let ((model (plist-get agent :model)))
               (concat (plist-get agent :agent) (and model (concat "=" model)))))
           duet-compose--agents))
 
 (defun duet-compose-agents (names)
-  "Have several agents get the prompt, each in a git worktree of its own.
-NAMES are agents, or NAME=MODEL; nil for one agent after all.
-`duet-attempts' compares what they do."
+  "Send the prompt to several agents, each in a git worktree of its own.
+NAMES are agents, or NAME=MODEL; nil means one agent.
+`duet-attempts' compares their results."
   (interactive
    (progn
      (duet-only-in 'duet-compose-mode)
@@ -203,7 +203,7 @@ NAMES are agents, or NAME=MODEL; nil for one agent after all.
   (message (if names "Each agent works in a git worktree of its own" "One agent gets the prompt")))
 
 (defun duet-compose--learn-agents ()
-  "Have the header line name the agent, once that is known."
+  "Show the agent in the header line once it is known."
   (let ((buffer (current-buffer)))
     (require 'duet-agents)
     (duet-agents-learn duet-connection
@@ -212,7 +212,7 @@ NAMES are agents, or NAME=MODEL; nil for one agent after all.
                            (with-current-buffer buffer (force-mode-line-update)))))))
 
 (defun duet-compose--directory (connection session)
-  "Return where files are that a prompt for SESSION of CONNECTION mentions.
+  "Return the directory of the files in a prompt for SESSION of CONNECTION.
 SESSION is nil for a new one."
   (if (and session (duet-session-worktree-directory session))
       (duet-connection-directory connection session)
@@ -221,8 +221,8 @@ SESSION is nil for a new one."
 (defun duet-compose (connection &optional session run queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
 With RUN, the id of a run of SESSION, for a fork that begins after it.
-With QUEUED, (RUN . TEXT), edit the prompt of RUN, which is TEXT and waits.
-One that was begun before is gone on with."
+With QUEUED, (RUN . TEXT), edit TEXT, the queued prompt of RUN.
+A prompt that was begun before is shown again."
   (let* ((origin (if (derived-mode-p 'duet-compose-mode) duet-compose--origin
                    (current-buffer)))
          (old (cl-find-if
@@ -262,24 +262,24 @@ One that was begun before is gone on with."
                             (window-height . duet-compose--fit)))))
 
 (defun duet-compose--fit (window)
-  "Make WINDOW ten lines high, as far as others can spare them."
+  "Make WINDOW ten lines high, or less if other windows need the lines."
   (let ((lines (window-resizable window (- 10 (window-total-height window)))))
     (unless (zerop lines)
       (window-resize window lines))))
 
 (defvar-local duet-compose-bounds-function nil
-  "Function that returns where a prompt is written, (BEG . END), or nil.
-Nil means all of the buffer, which then holds only the prompt.")
+  "Function that returns the bounds of the prompt, (BEG . END), or nil.
+If this is nil, the prompt is the whole buffer.")
 
 (defun duet-compose--bounds ()
-  "Return where the prompt is written in the current buffer, (BEG . END)."
+  "Return the bounds of the prompt in the current buffer, (BEG . END)."
   (or (if duet-compose-bounds-function (funcall duet-compose-bounds-function)
         (duet-only-in 'duet-compose-mode)
         (cons (point-min) (point-max)))
       (user-error "No prompt here")))
 
 (defun duet-compose--written ()
-  "Return the text of the prompt, as it is."
+  "Return the text of the prompt, with the space around it."
   (let ((bounds (duet-compose--bounds)))
     (buffer-substring-no-properties (car bounds) (cdr bounds))))
 
@@ -295,7 +295,7 @@ Nil means all of the buffer, which then holds only the prompt.")
     (insert text)))
 
 (defun duet-compose--keep ()
-  "Keep the text of the prompt; the buffer is killed."
+  "Add the prompt to the history, before the buffer is killed."
   (unless (and duet-compose--queued (not (buffer-modified-p)))
     (duet-compose-remember (duet-compose--text))))
 
@@ -305,15 +305,15 @@ Nil means all of the buffer, which then holds only the prompt.")
 
 (defun duet-compose-send ()
   "Send the prompt, or save the queued prompt that is edited here.
-While an agent works in the session it waits for its turn."
+While an agent works in the session, the prompt is queued."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (if duet-compose--queued (duet-queue-save)
     (duet-compose--send nil)))
 
 (defun duet-compose-send-now ()
-  "Send the prompt, also to an agent that works.
-It gets the prompt in the middle of its turn.  An agent that cannot take it
-gets it when the turn has ended."
+  "Send the prompt at once, also to an agent that works.
+The agent gets the prompt during its turn.  An agent that does not support
+that gets the prompt when the turn has ended."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (when duet-compose--queued
     (user-error "A queued prompt is sent in its turn; %s saves it"
@@ -321,7 +321,7 @@ gets it when the turn has ended."
   (duet-compose--send t))
 
 (defun duet-compose--send (now)
-  "Send the prompt in the current buffer, with NOW also to an agent that works."
+  "Send the prompt in the current buffer; with NOW, also to an agent that works."
   (let ((buffer (current-buffer))
         (connection duet-connection)
         (session duet-session))
@@ -333,10 +333,10 @@ gets it when the turn has ended."
      now)))
 
 (defun duet-compose-submit (run done &optional now)
-  "Send what is written to the buffer's session, or to a new one if it has none.
+  "Send the prompt to the buffer's session, or to a new one if it has none.
 RUN is the id of the run to fork from, or nil.  DONE is called with the
-result, which is nil if what is written sets the agent and says nothing else.
-With NOW an agent that works gets it in the middle of its turn, if it can."
+result, which is nil if the prompt only changes settings.  With NOW an agent
+that works gets the prompt during its turn, if it supports that."
   (let* ((written (duet-compose--text))
          (buffer (current-buffer))
          (connection duet-connection)
@@ -395,9 +395,9 @@ With NOW an agent that works gets it in the middle of its turn, if it can."
                                     done fail now)))))))
 
 (defun duet-compose--report (session result now)
-  "Report on a prompt of SESSION, from the RESULT of continueSession.
-NOW is non-nil if it was meant for an agent that works, and `with-more' if
-something goes with it that has to wait."
+  "Show a message about a prompt of SESSION, from the RESULT of continueSession.
+NOW is non-nil if the user wanted to send it to an agent that works, and
+`with-more' if the prompt also changes settings, which have to wait."
   (let ((delivered (duet-get-string result :delivered)))
     (cond ((equal delivered "injected") (message "Sent: the agent has it"))
           ((and (equal delivered "queued") (duet-session-active-run session))
@@ -409,8 +409,8 @@ something goes with it that has to wait."
           (now (message "Sent")))))
 
 (defun duet-compose--set (settings)
-  "Return those of SETTINGS that session.set takes.
-A budget goes with a prompt."
+  "Return the SETTINGS that session.set accepts.
+A budget is sent with a prompt instead."
   (cl-loop for (setting value) on settings by #'cddr
            unless (eq setting :budget) append (list setting value)))
 
@@ -431,8 +431,8 @@ A budget goes with a prompt."
     (and content (list :content (vconcat content)))))
 
 (defun duet-compose--launch (connection text settings content done fail)
-  "Have CONNECTION begin a session with the prompt TEXT; call DONE or FAIL then.
-SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
+  "Launch a session of CONNECTION with the prompt TEXT, then call DONE or FAIL.
+SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
   (let ((more (copy-sequence (duet-compose--parameters)))
         (agents (or (plist-get settings :agents) duet-compose--agents)))
     (cl-loop for (parameter value) on (duet-compose--chosen settings) by #'cddr
@@ -441,15 +441,16 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
     (duet-connection-request
      connection (if agents 'session.launchAttempts 'launchSession)
      (append (list :query text) more content
-             ;; Else it would be called after its last prompt one day.
+             ;; Without a title, the session would be named after its last prompt.
              (unless (plist-member more :title)
                (list :title (duet-compose--title text))))
      :success-fn done
      :error-fn fail)))
 
 (defun duet-compose--attempts (agents parameters)
-  "Return PARAMETERS of a launch as those of session.launchAttempts for AGENTS.
-The permission mode is that of each; the other settings are of one agent alone."
+  "Convert PARAMETERS of a launch to those of session.launchAttempts for AGENTS.
+The permission mode applies to each agent.  Other settings belong to one
+agent, and are dropped."
   (let ((mode (duet-get-string parameters :permission_mode)))
     (append (list :agents (vconcat (mapcar (lambda (agent)
                                              (append agent (and mode (list :permission_mode mode))))
@@ -459,9 +460,9 @@ The permission mode is that of each; the other settings are of one agent alone."
                      append (list parameter value)))))
 
 (defun duet-compose--continue (connection session run text content done fail now)
-  "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
+  "Continue SESSION of CONNECTION with the prompt TEXT, then call DONE or FAIL.
 RUN is the id of the run to fork from, or nil; CONTENT are more parameters.
-With NOW an agent that works gets the prompt in the middle of its turn."
+With NOW an agent that works gets the prompt during its turn."
   (duet-connection-request
    connection 'continueSession
    (append (list :session_id (or run (duet-session-leaf-id session)) :query text)
@@ -483,7 +484,7 @@ With NOW an agent that works gets the prompt in the middle of its turn."
   (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
 
 (defun duet-compose--close (buffer)
-  "Kill BUFFER, whose prompt was sent or saved, and leave its window."
+  "Kill BUFFER after its prompt was sent or saved, and quit its window."
   (when (buffer-live-p buffer)
     (if-let ((window (get-buffer-window buffer t)))
         (quit-restore-window window 'kill)
@@ -491,7 +492,7 @@ With NOW an agent that works gets the prompt in the middle of its turn."
     (when (buffer-live-p buffer) (kill-buffer buffer))))
 
 (defun duet-compose--sent (connection buffer result thread)
-  "Note that the prompt in BUFFER was sent through CONNECTION, with RESULT.
+  "Handle RESULT of sending the prompt in BUFFER through CONNECTION.
 THREAD is the session's id, or nil for a new one.  RESULT is nil if the
 prompt only set the agent."
   (let* ((model (duet-connection-model connection))
@@ -508,7 +509,7 @@ prompt only set the agent."
                         (duet-get-string sent :agent)))
     (let ((session (and result (duet-model-session model new))))
       (when session
-        ;; In the list point goes to the new session.
+        ;; Move point to the new session in the list.
         (when (and (null thread) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
@@ -516,7 +517,7 @@ prompt only set the agent."
           (duet-transcript-show connection session t))))))
 
 (defun duet-compose-cancel ()
-  "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."
+  "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] restores it next time."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (let ((empty (string-empty-p (duet-compose--text)))
         (queued duet-compose--queued))
@@ -525,7 +526,7 @@ prompt only set the agent."
           ((not empty) (message "Not sent; M-p in a new prompt brings it back")))))
 
 (defun duet-compose-previous (&optional count)
-  "Replace what is written by the prompt before, or the COUNTth before."
+  "Replace the prompt by the previous one, or the COUNTth previous one."
   (interactive (progn (duet-compose--bounds)
                       (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
@@ -544,7 +545,7 @@ prompt only set the agent."
                              (or duet-compose--draft "")))))
 
 (defun duet-compose-next (&optional count)
-  "Replace what is written by the prompt after, or the COUNTth after."
+  "Replace the prompt by the next one, or the COUNTth next one."
   (interactive (progn (duet-compose--bounds)
                       (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
@@ -553,8 +554,8 @@ prompt only set the agent."
   (duet-compose-previous (- (or count 1))))
 
 (defun duet-compose-search (prompt)
-  "Replace what is written by PROMPT, one that was written before.
-It is chosen by any of its words."
+  "Replace the prompt by PROMPT, an earlier one.
+Any of its words selects it."
   (interactive (progn (duet-compose--bounds)
                       (list (duet-compose-history-read)))
                duet-compose-mode)
@@ -592,19 +593,19 @@ It is chosen by any of its words."
             :exit-function #'duet-compose--completed))))
 
 (defun duet-compose-complete-command ()
-  "Complete what begins with /, a `completion-at-point' function.
-That is a slash command, or sets the agent."
+  "Complete a word that begins with /, a `completion-at-point' function.
+It is a slash command or the name of a setting."
   (duet-directive-complete duet-session))
 
 (defun duet-compose--contexts ()
-  "Return the completions from the buffer that the prompt was begun in."
+  "Return the completions from the buffer in which the user began the prompt."
   (when (buffer-live-p duet-compose--origin)
     (with-current-buffer duet-compose--origin
       (delq nil (list (and (mark t) (use-region-p) "@region")
                       (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
 
 (defun duet-compose--completed (candidate status)
-  "Replace CANDIDATE, which was completed with STATUS, by what it means."
+  "Replace CANDIDATE, completed with STATUS, by its text."
   (when-let ((text (and (eq status 'finished)
                         (buffer-live-p duet-compose--origin)
                         (pcase candidate
@@ -616,7 +617,7 @@ That is a slash command, or sets the agent."
     (insert text)))
 
 (defun duet-compose-region-text ()
-  "Return the region as a block of code that says where it is from."
+  "Return the region as a code block with its file and lines."
   (let ((beg (region-beginning))
         (end (region-end)))
     (format "%s:%d-%d\n```\n%s\n```\n"
@@ -635,14 +636,14 @@ That is a slash command, or sets the agent."
             "\n")))
 
 (defun duet-compose--list-files ()
-  "Ask Git for the files of the project; do not wait for it."
+  "Request the files of the project from Git, without waiting."
   (let ((buffer (current-buffer))
         (output '()))
     (if (and (locate-dominating-file default-directory ".git")
              (executable-find "git" t))
         (make-process
          :name "duet files" :noquery t :connection-type 'pipe :file-handler t
-         :command ;; A file system monitor is a program that the tree names.
+         :command ;; The tree could name a file system monitor, a program.
          '("git" "-c" "core.fsmonitor=false" "ls-files" "-co" "--exclude-standard" "-z")
          :filter (lambda (_ text) (push text output))
          :sentinel (lambda (process _)
@@ -657,26 +658,25 @@ That is a slash command, or sets the agent."
 
 ;;; History
 
-;; A file keeps the prompts that were sent, cancelled or killed, and the unfinished
-;; ones at the end of Emacs.  Of several Emacsen each adds its own prompts to the file.
+;; A file has the prompts that were sent, cancelled or killed, and the unfinished ones
+;; at the end of Emacs.  Each of several Emacsen adds its own prompts.
 ;;
-;; Nothing here signals: an error in a file must not disturb the writing of a prompt.
-;; The log says what went wrong.
+;; Nothing here signals: an error in the file must not disturb the user.  It is logged.
 
 (defcustom duet-compose-history-file (locate-user-emacs-file "duet-history.eld")
-  "The file in which prompts are kept when Emacs ends; nil means none."
+  "The file for the prompt history; nil means none."
   :type '(choice file (const :tag "None" nil))
   :group 'duet)
 
 (defconst duet-compose-history--most 200
-  "How many prompts the file has at most.")
+  "The maximum number of prompts in the file.")
 
 (defvar duet-compose-history--loaded nil
-  "The file that was read already.")
+  "The file that was already read.")
 (defvar duet-compose-history--new nil
-  "Prompts that are not in the file yet, the last first.")
+  "Prompts that are not in the file yet, the newest first.")
 (defvar duet-compose-history--timer nil
-  "The timer that writes them when Emacs is idle.")
+  "The timer that writes new prompts when Emacs is idle.")
 
 (defun duet-compose-remember (text)
   "Add TEXT to the history of prompts."
@@ -691,7 +691,7 @@ That is a slash command, or sets the agent."
             (run-with-idle-timer 3 nil #'duet-compose-history-save)))))
 
 (defun duet-compose-history-load ()
-  "Add what the file has to the history, unless that was done."
+  "Add the prompts in the file to the history, once."
   (when (and duet-compose-history-file
              (not (equal duet-compose-history--loaded duet-compose-history-file)))
     (setq duet-compose-history--loaded duet-compose-history-file)
@@ -703,8 +703,8 @@ That is a slash command, or sets the agent."
           (ring-insert-at-beginning duet-compose-history text))))))
 
 (defun duet-compose-history--read ()
-  "Return the prompts in the file, the last first.
-What is there and is no such list is put aside when the file is written."
+  "Return the prompts in the file, the newest first.
+A file with other content is renamed when the history is written."
   (condition-case err
       (when (file-exists-p duet-compose-history-file)
         (with-temp-buffer
@@ -722,7 +722,7 @@ What is there and is no such list is put aside when the file is written."
            nil)))
 
 (defun duet-compose-history-read ()
-  "Have the user choose an earlier prompt, by any of its words; return it."
+  "Read an earlier prompt, by any of its words, and return it."
   (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
     (user-error "No earlier prompt"))
@@ -744,7 +744,7 @@ What is there and is no such list is put aside when the file is written."
         (user-error "No prompt chosen"))))
 
 (defun duet-compose-history-save ()
-  "Write to the file what it does not have yet."
+  "Write the new prompts to the file."
   (when duet-compose-history--timer
     (cancel-timer duet-compose-history--timer)
     (setq duet-compose-history--timer nil))
@@ -758,7 +758,7 @@ What is there and is no such list is put aside when the file is written."
                                                    (duet-compose-history--read)))
                               duet-compose-history--most))
              (file (file-truename duet-compose-history-file))
-             ;; Only its owner may read a file that this makes.
+             ;; Only the owner may read a new file.
              (new (make-temp-file (concat file "."))))
         (unwind-protect
             (let ((print-length nil)
@@ -774,7 +774,7 @@ What is there and is no such list is put aside when the file is written."
           (when (file-exists-p new) (delete-file new)))))))
 
 (defun duet-compose-history-keep ()
-  "Keep what is being written, since Emacs ends."
+  "Save the unfinished prompts before Emacs ends."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (when (or (derived-mode-p 'duet-compose-mode)
