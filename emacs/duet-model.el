@@ -6,10 +6,9 @@
 ;;; Commentary:
 
 ;; A model holds the data of one project from its server: sessions, their
-;; messages, and the questions that wait for an answer.  It is data: it knows
-;; neither the wire nor a buffer.  Data flows one way, from the wire through
-;; `duet-events-apply' (duet-events.el) into the model, and from there to the
-;; functions that watch it.
+;; messages, and open questions.  It knows neither the wire nor a buffer.  Data flows
+;; one way, from the wire through `duet-events-apply' (duet-events.el) into the model,
+;; and from there to the observers.
 ;;
 ;; A session here is a conversation, which the protocol calls a thread.  A run
 ;; is one prompt and its execution, and the protocol's session_id names a run.
@@ -19,10 +18,10 @@
 ;;   MODEL KIND SESSION OBJECT EXTRA
 ;;
 ;;   KIND                 OBJECT           EXTRA
-;;   sessions             nil              the list of sessions was read anew
-;;   session              nil              its state, title or the like
+;;   sessions             nil              the list of sessions was reloaded
+;;   session              nil              a change of SESSION, such as its state or title
 ;;   message-added        a `duet-message'
-;;   message-text         a `duet-message' the text that was added to it
+;;   message-text         a `duet-message' the added text
 ;;   message-changed      a `duet-message'
 ;;   messages-loaded      the messages     `older' or `newer'
 ;;   messages-moved       the messages     queued prompts in their new order
@@ -33,16 +32,16 @@
 ;;   secret               data of the event
 ;;   decided              data of the event: a client decided about a change
 ;;   build                data of the event: a build began or ended
-;;   build-progress       what a build that Emacs began does, from the notification
-;;   build-diagnostic     what it has found, from the notification
-;;   gate                 data of the event: what came of a gate of SESSION
+;;   build-progress       data of the notification: progress of a build of this Emacs
+;;   build-diagnostic     data of the notification: a finding of a build of this Emacs
+;;   gate                 data of the event: the result of a gate of SESSION
 ;;   worktree             nil              SESSION's worktree was landed or discarded
 ;;   trigger              data of the event
 ;;   lagged               data of the event
-;;   unknown-run          the id of a run that no session is known to have
+;;   unknown-run          the id of a run of an unknown session
 ;;   connection           the connection's state, a symbol
 ;;
-;; SESSION is nil where none is concerned.  What it signals is logged.
+;; SESSION is nil if the change concerns none.  Errors of observers are logged.
 
 ;;; Code:
 
@@ -53,12 +52,12 @@
 
 ;;; JSON objects
 
-;; The server may send anything.  These functions return a value of the type that they
-;; are named after, or nil.
+;; The server may send any JSON.  These functions return a value of the type in their
+;; name, or nil.
 
 (defun duet-get (object &rest keys)
-  "Return the value at KEYS, one inside the other, in OBJECT; nil if none.
-OBJECT may be anything, and so may what is in it; false is nil."
+  "Return the value at the path KEYS in OBJECT, or nil.
+OBJECT and its members may have any type; false is nil."
   (while (and keys object)
     (setq object (and (consp object) (keywordp (car object))
                       (ignore-errors (plist-get object (car keys))))
@@ -67,7 +66,7 @@ OBJECT may be anything, and so may what is in it; false is nil."
 
 (defun duet-get-name (key)
   "Return the name of the member KEY of an object.
-Emacs 28 leaves one that is not ASCII as the bytes it came in."
+Emacs 28 does not decode names that are not ASCII."
   (let ((name (substring (symbol-name key) 1)))
     (if (multibyte-string-p name) name (decode-coding-string name 'utf-8))))
 
@@ -97,7 +96,7 @@ Emacs 28 leaves one that is not ASCII as the bytes it came in."
 
 (defun duet-get-time-before-p (a b)
   "Return non-nil if A is before B, both as the protocol writes times.
-Their fractions differ in length, so the Z at the end is in the way."
+The comparison ignores the Z at the end: fractions differ in length."
   (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
 
 ;;; Runs
@@ -106,7 +105,7 @@ Their fractions differ in length, so the Z at the end is in the way."
 ;; events may overtake each other: the latest state is kept.
 
 (cl-defstruct (duet-run (:copier nil))
-  "One prompt and its execution, or work that an agent has begun by itself."
+  "One prompt and its execution, or work that an agent began by itself."
   (id nil :documentation "The protocol's session_id.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
@@ -122,13 +121,13 @@ Their fractions differ in length, so the Z at the end is in the way."
   "States of a run that an agent works on.")
 
 (defconst duet-run-ended-states '(completed failed timed_out cancelled interrupted discarded)
-  "States of a run that nothing more comes of.")
+  "Final states of a run.")
 
 (defun duet-run-change (run state time error code)
-  "Let RUN be in STATE since TIME, with ERROR and CODE, those of its failure.
-A reply may overtake events, and events a reply.  So what is older than
-what is known changes nothing, nor does what is as old and comes earlier
-in the life of a run.  An end is an end, whatever the clock did."
+  "Set the STATE of RUN since TIME, with ERROR and CODE of its failure.
+Replies and events may overtake each other.  So an older state is ignored,
+and also one of the same time that precedes the current state.  A final
+state stays, whatever its time."
   (let ((known (duet-run-changed run))
         (rank (lambda (state)
                 (cond ((memq state '(nil draft)) 0)
@@ -145,26 +144,25 @@ in the life of a run.  An end is an end, whatever the clock did."
             (duet-run-changed run) (or time known)
             (duet-run-error run) error
             (duet-run-error-code run) code)
-      ;; An agent that waits for a person, or has ended, is not silent.
+      ;; An agent that waits for the user, or has ended, is not silent.
       (unless (memq state '(starting running))
         (setf (duet-run-silence run) nil)))))
 
 (defun duet-run-be-silent (run since note tool)
-  "Note that the agent of RUN gives no sign of life SINCE a time; nil: it does.
-NOTE is what it has complained of, and TOOL the tool call that it is in the
-middle of; each may be nil."
+  "Record that the agent of RUN has been silent SINCE a time, or nil if it is not.
+NOTE is its last complaint, and TOOL its open tool call; each may be nil."
   (setf (duet-run-silence run)
         (and since (ignore-errors (date-to-time since))
              (list :since since :note note :tool tool))))
 
 ;;; Messages
 
-;; A message has a place of its own in a conversation: a prompt, what an agent says
-;; or thinks, a call of a tool.  Its text comes in pieces, and is joined when it is
-;; read.
+;; A message is a part of a conversation with its own place: a prompt, text or
+;; thoughts of the agent, a tool call.  Its text arrives in pieces, which are joined
+;; when it is read.
 
 (cl-defstruct (duet-message (:copier nil))
-  "Something in a conversation that has a place of its own."
+  "A part of a conversation with its own place."
   (key nil :documentation "A string that no other message of the session has.")
   (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
   (session nil :documentation "The `duet-session' that has it.")
@@ -189,7 +187,7 @@ middle of; each may be nil."
 (defun duet-message-text (message)
   "Return the text of MESSAGE."
   (let ((chunks (duet-message-chunks message)))
-    ;; Text that was joined once need not be joined again.
+    ;; Keep the joined text.
     (if (cdr chunks)
         (car (setf (duet-message-chunks message)
                    (list (apply #'concat (reverse chunks)))))
@@ -206,13 +204,14 @@ middle of; each may be nil."
   (cl-incf (duet-message-size message) (length text)))
 
 (defun duet-message--units (text)
-  "Return how many UTF-16 code units TEXT takes."
+  "Return the length of TEXT in UTF-16 code units."
   (+ (length text) (cl-count-if (lambda (char) (> char #xffff)) text)))
 
 (defun duet-message-news (message text length)
-  "Return the part of TEXT, the next piece of MESSAGE, that is not there yet.
-LENGTH is how many UTF-16 code units MESSAGE has with it, or nil.  The server
-joins pieces, so that the first after a page was loaded may begin in it."
+  "Return the new part of TEXT, the next piece of MESSAGE.
+LENGTH is the length of MESSAGE with TEXT, in UTF-16 code units, or nil.
+The server joins pieces, so the first piece after a loaded page may begin
+within that page."
   (if (not (and (duet-message-loaded message) length))
       text
     (let ((known (- (+ (duet-message--units (duet-message-text message))
@@ -225,7 +224,7 @@ joins pieces, so that the first after a page was loaded may begin in it."
       (substring text place))))
 
 (defun duet-message-tail (message start)
-  "Return the text of MESSAGE from START on, without a look at what precedes it."
+  "Return the text of MESSAGE from START on, without joining the text before it."
   (let ((missing (- (duet-message-size message) start))
         (chunks (duet-message-chunks message))
         (tail '()))
@@ -238,13 +237,13 @@ joins pieces, so that the first after a page was loaded may begin in it."
     (if (cdr tail) (apply #'concat tail) (or (car tail) ""))))
 
 (defun duet-message-run-state (message)
-  "Return the state of the run that MESSAGE belongs to, or nil."
+  "Return the state of the run of MESSAGE, or nil."
   (when-let ((run (duet-session-run (duet-message-session message)
                                     (duet-message-run message))))
     (duet-run-state run)))
 
 (defun duet-message-queued-p (message)
-  "Return non-nil if MESSAGE is a prompt that waits for its turn."
+  "Return non-nil if MESSAGE is a queued prompt."
   (and (eq (duet-message-kind message) 'prompt)
        (eq (duet-message-run-state message) 'queued)))
 
@@ -296,7 +295,7 @@ joins pieces, so that the first after a page was loaded may begin in it."
   (held nil :documentation "Events that wait for the end of the loading."))
 
 (cl-defstruct (duet-approval (:copier nil))
-  "A question that waits, or waited, for an answer."
+  "A question, open or answered."
   (id nil :documentation "The approval's id.")
   (call nil :documentation "The tool call's id.")
   (run nil :documentation "The id of the run that waits.")
@@ -308,29 +307,29 @@ joins pieces, so that the first after a page was loaded may begin in it."
   (data nil :documentation "All that the server sent, as a property list."))
 
 
-;;;; Watching
+;;;; Observers
 
 (defvar duet-model-observers nil
-  "Functions that are called with the changes of every model.
+  "Functions that are called with each change of any model.
 See the commentary of duet-model.el; `duet-model-add-observer' adds some.")
 
 (defun duet-model-add-observer (function &optional model)
-  "Have FUNCTION called with every change of MODEL, or of all models if nil.
-The commentary of duet-model.el says what it is called with.  It should
-return soon: thousands of changes a second are to be expected."
+  "Call FUNCTION with each change of MODEL, or of all models if nil.
+The commentary of duet-model.el describes its arguments.  It must be fast:
+there may be thousands of changes a second."
   (if model
       (cl-pushnew function (duet-model-observers model))
     (cl-pushnew function duet-model-observers)))
 
 (defun duet-model-remove-observer (function &optional model)
-  "Undo `duet-model-add-observer' with FUNCTION and MODEL."
+  "Remove the observer FUNCTION of MODEL, as `duet-model-add-observer' added it."
   (if model
       (setf (duet-model-observers model) (remq function (duet-model-observers model)))
     (setq duet-model-observers (remq function duet-model-observers))))
 
 (defun duet-model-follow (function &optional model)
-  "Have FUNCTION called with changes, in the current buffer until that is killed.
-FUNCTION and MODEL are those of `duet-model-add-observer'."
+  "Call FUNCTION with changes, in the current buffer, until the buffer is killed.
+FUNCTION and MODEL are as for `duet-model-add-observer'."
   (let* ((buffer (current-buffer))
          (observer (lambda (&rest change)
                      (when (buffer-live-p buffer)
@@ -348,21 +347,21 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
 
 ;;;; The clock
 
-;; A reply is the state when the server read the request, or later, and an event may
-;; overtake it.  So a request notes the time by the clock of the model, and a change
-;; after that is newer than the reply.
+;; A reply has the state when the server read the request, or a later one, and an
+;; event may overtake it.  So a request records the time of the model's clock.  A
+;; change after that time is newer than the reply.
 
 (defun duet-model-tick (model)
-  "Note a change of MODEL; return the time by its clock."
+  "Advance the clock of MODEL for a change, and return its time."
   (cl-incf (duet-model-clock model)))
 
 (defun duet-model-vanish (model id)
-  "Note in MODEL that the question or the run ID is no more."
+  "Record in MODEL that the question or run ID is gone."
   (puthash id (duet-model-tick model) (duet-model-gone model)))
 
 (defun duet-model-gone-p (model id asked)
-  "Return non-nil if ID is gone from MODEL, which a reply may not know.
-It was ASKED for at that time by the clock, or is known to be new if nil."
+  "Return non-nil if ID is gone from MODEL, and a reply may still contain it.
+ASKED is the clock's time of the request; if nil, ID is new."
   (let ((gone (gethash id (duet-model-gone model))))
     (and gone asked (> gone asked))))
 
@@ -371,12 +370,12 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
 
 
 (defun duet-model-session (model id)
-  "Return the session of MODEL that ID names, a thread or a run, or nil."
+  "Return the session of MODEL with ID, the id of a thread or a run, or nil."
   (or (gethash id (duet-model-sessions model))
       (gethash id (duet-model-runs model))))
 
 (defun duet-model-session-list (model)
-  "Return the sessions of MODEL, those first in which something happened last."
+  "Return the sessions of MODEL, the last active first."
   (let (sessions)
     (maphash (lambda (_ session) (push session sessions)) (duet-model-sessions model))
     (sort sessions (lambda (a b)
@@ -407,19 +406,19 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
   (and (duet-get (duet-session-worktree session) :gone) t))
 
 (defun duet-session-worktree-directory (session)
-  "Return the top of SESSION's worktree as its server calls it; nil if it has none."
+  "Return the top of SESSION's worktree on the server's machine, or nil."
   (unless (duet-session-lost-worktree-p session)
     (duet-get-string (duet-session-worktree session) :dir)))
 
 (defun duet-session-silence (session)
   "Return the silence of SESSION's agent, or nil.
-That is a property list of :since, :note and :tool."
+The value is a property list of :since, :note and :tool."
   (when-let ((run (duet-session-active-run session)))
     (duet-run-silence run)))
 
 (defun duet-session-background-titles (session)
   "Return the titles of the background work of SESSION's agent.
-While a turn runs there are none."
+There are none while a turn runs."
   (unless (duet-session-active-run session)
     (mapcar (lambda (task)
               (duet-visible-line (or (duet-get-string task :title)
@@ -427,17 +426,17 @@ While a turn runs there are none."
             (duet-session-background session))))
 
 (defun duet-session-queued (session)
-  "Return how many prompts of SESSION wait for their turn."
+  "Return the number of queued prompts of SESSION."
   (cl-count 'queued (duet-session-runs session) :key #'duet-run-state))
 
 (defun duet-session-state (session)
-  "Return the state of SESSION, a symbol: that of the run that works, or the last."
+  "Return the state of SESSION's active run, or else of its last run, a symbol."
   (if-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
       (duet-run-state run)
     'draft))
 
 (defun duet-session-name (session)
-  "Return a name of SESSION: its title, or the beginning of its first prompt."
+  "Return the name of SESSION: its title, or the beginning of its first prompt."
   (let ((name (or (duet-session-title session) (duet-session-summary session) "")))
     (if (string-blank-p name)
         "untitled"
@@ -445,27 +444,28 @@ While a turn runs there are none."
        (duet-visible-line (truncate-string-to-width name 1000)) 60 nil nil "…"))))
 
 (defun duet-session-error (session)
-  "Return why the last run of SESSION failed, or nil."
+  "Return the error of the last run of SESSION, or nil."
   (when-let ((run (duet-session-leaf session)))
     (or (duet-run-error run) (duet-run-error-code run))))
 
 (defun duet-session-own-mode (session)
-  "Return the mode of SESSION's agent if that is none of Duet's, or nil."
+  "Return the mode of SESSION's agent if it is not one of Duet's, or nil."
   (let ((mode (duet-session-agent-mode session)))
     (and mode
          (not (member mode '("default" "acceptEdits" "bypassPermissions" "plan")))
          mode)))
 
 (defun duet-session-set-agent-mode (session mode)
-  "Note that the agent of SESSION says that it is in MODE.
-One that leaves plan mode, or enters it, is in another than was asked for."
+  "Record that the agent of SESSION reports MODE.
+An agent that enters or leaves plan mode is in another mode than the user
+chose."
   (setf (duet-session-agent-mode session) mode)
   (cond ((equal mode "plan") (setf (duet-session-mode session) mode))
         ((equal (duet-session-mode session) "plan")
          (setf (duet-session-mode session) "default"))))
 
 (defun duet-session-set-agent (session agent)
-  "Note that AGENT is the one of SESSION, and forget the data of another."
+  "Set the AGENT of SESSION, and forget the data of another agent."
   (unless (equal agent (duet-session-agent session))
     (when (duet-session-agent session)
       (setf (duet-session-agent-info session) nil
@@ -475,7 +475,7 @@ One that leaves plan mode, or enters it, is in another than was asked for."
     (setf (duet-session-agent session) agent)))
 
 (defun duet-session-merge-agent-info (session parts)
-  "Take into SESSION those of PARTS, its agent's data, that are there."
+  "Store the non-nil PARTS of its agent's data in SESSION."
   (dolist (key '(:agent :mode :model :options :commands :info))
     (when (plist-member parts key)
       (setf (duet-session-agent-info session)
@@ -487,14 +487,14 @@ One that leaves plan mode, or enters it, is in another than was asked for."
 
 (defun duet-session-choice-name (session part id)
   "Return the agent's name for ID in SESSION, one of PART, :mode or :model.
-That is ID if it does not say."
+If the agent has no name for it, return ID."
   (let ((choice (cl-find id (duet-get-objects (duet-session-agent-info session) part :available)
                          :test #'equal
                          :key (lambda (choice) (duet-get-string choice :id)))))
     (duet-visible-line (or (duet-get-string choice :name) id))))
 
 (defun duet-session-approvals (session)
-  "Return the questions of SESSION that wait for an answer."
+  "Return the open questions of SESSION."
   (let (approvals)
     (maphash (lambda (_ approval)
                (when (eq session (gethash (duet-approval-run approval)
@@ -504,7 +504,7 @@ That is ID if it does not say."
     approvals))
 
 (defun duet-model-approval-list (model)
-  "Return the questions of MODEL that wait for an answer, the oldest first."
+  "Return the open questions of MODEL, the oldest first."
   (let (approvals)
     (maphash (lambda (_ approval) (push approval approvals))
              (duet-model-approvals model))
@@ -514,7 +514,7 @@ That is ID if it does not say."
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
 (defun duet-model-forget-messages (session)
-  "Keep the messages of SESSION no longer; no buffer shows them."
+  "Drop the messages of SESSION, which no buffer shows."
   (setf (duet-session-loaded session) nil
         (duet-session-order session) nil
         (duet-session-held session) nil
@@ -526,7 +526,7 @@ That is ID if it does not say."
 
 
 (defun duet-session-message (session key)
-  "Return the message of SESSION whose key is KEY, or nil."
+  "Return the message of SESSION with KEY, or nil."
   (gethash key (duet-session-messages session)))
 
 (defun duet-session-message-list (session)
@@ -534,10 +534,10 @@ That is ID if it does not say."
   (reverse (duet-session-order session)))
 
 (defvar duet-model-late nil
-  "Whether what is added has waited, and may be older than what is there.")
+  "Whether an added message was delayed, and may be older than existing ones.")
 
 (defun duet-model--before-p (a b)
-  "Return non-nil if the message A began before B, as far as is known."
+  "Return non-nil if the message A is known to have begun before B."
   (let ((one (duet-message-created a))
         (other (duet-message-created b)))
     (and one other
@@ -546,10 +546,10 @@ That is ID if it does not say."
                   (< (duet-message-seq a) (duet-message-seq b)))))))
 
 (defun duet-model-add-message (message)
-  "Add MESSAGE to its session, at the end of what belongs to its run.
-A prompt may wait in the queue while the run before it goes on.  An event
-that has waited for a page to be loaded may be older than what that
-brought, and goes before it."
+  "Add MESSAGE to its session, after the other messages of its run.
+A prompt may be queued while the previous run continues.  An event that was
+delayed until a page was loaded may be older than messages of that page, and
+precedes them."
   (let* ((session (duet-message-session message))
          (run (duet-message-run message))
          (rest (duet-session-order session))
@@ -572,7 +572,7 @@ brought, and goes before it."
 ;;;; Queued prompts
 
 (defun duet-model--arranged (list ids key)
-  "Return LIST with the elements that IDS name, by KEY, in the order of IDS.
+  "Return LIST with the elements whose KEY is in IDS in the order of IDS.
 All other elements keep their places."
   (let* ((place (lambda (element) (cl-position (funcall key element) ids :test #'equal)))
          (named (sort (copy-sequence (cl-remove-if-not place list))
@@ -580,8 +580,8 @@ All other elements keep their places."
     (mapcar (lambda (element) (if (funcall place element) (pop named) element)) list)))
 
 (defun duet-model-arrange-runs (session ids)
-  "Put the queued runs of SESSION that IDS name into the order of IDS.
-Each of them continues the one before it."
+  "Sort the queued runs of SESSION with IDS in the order of IDS.
+Each of them continues the previous one."
   (let* ((queued (delete-dups
                   (delq nil (mapcar (lambda (id) (duet-session-run session id)) ids))))
          (first (cl-find-if (lambda (run) (memq run queued)) (duet-session-runs session)
@@ -594,9 +594,9 @@ Each of them continues the one before it."
           (duet-model--arranged (duet-session-runs session) (reverse ids) #'duet-run-id))))
 
 (defun duet-model-arrange-run (session run &optional most)
-  "Put RUN of SESSION behind its parent, and the runs that continue RUN behind it.
-Times of creation do not give the order of prompts that were moved.  At
-most MOST generations follow RUN, 100 if nil."
+  "Move RUN of SESSION after its parent, and the runs that continue RUN after it.
+Prompts that were moved are not in the order of their creation.  Move at
+most MOST generations, 100 if nil."
   (let ((parent (and (duet-run-parent run)
                      (duet-session-run session (duet-run-parent run))))
         (most (or most 100)))
@@ -610,7 +610,7 @@ most MOST generations follow RUN, 100 if nil."
         (duet-model-arrange-run session child (1- most))))))
 
 (defun duet-model-arrange-messages (session ids)
-  "Put the messages of the runs that IDS name into the order of IDS, in SESSION."
+  "Sort the messages of the runs with IDS in the order of IDS, in SESSION."
   (setf (duet-session-order session)
         (duet-model--arranged (duet-session-order session) (reverse ids)
                               #'duet-message-run))
@@ -621,15 +621,15 @@ most MOST generations follow RUN, 100 if nil."
 
 ;;; Gates
 
-;; Work may have gates: commands that run after each turn.  The output of those that
-;; fail is the agent's next prompt.  The transcript shows their results, and its
-;; header line their state, which is kept here.
+;; A session may have gates: commands that run after each turn.  The output of failed
+;; gates is the agent's next prompt.  The transcript shows the results, and its header
+;; line the state, which this part stores.
 
 (defconst duet-gates-events '("iteration_start" "gate_start" "gate_result" "gates_complete")
   "The types of events about gates.")
 
 (defun duet-gates-apply (session type data)
-  "Note in SESSION an event of TYPE, one of `duet-gates-events', with DATA."
+  "Apply an event of TYPE, one of `duet-gates-events', with DATA to SESSION."
   (setf (duet-session-gates session)
         (list :state (pcase type
                        ((or "gate_start" "gate_result") "checking")
@@ -644,7 +644,7 @@ most MOST generations follow RUN, 100 if nil."
     (duet-model-announce (duet-session-model session) 'gate session data)))
 
 (defun duet-gates-load (session object)
-  "Note in SESSION the gates that OBJECT, from the server, describes."
+  "Store the state of gates in OBJECT, from the server, in SESSION."
   (setf (duet-session-gates session)
         (and (duet-get-string object :state)
              (list :state (duet-get-string object :state)
