@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // An editor that dies, and its process with it, ends nothing: the turn goes on, its
@@ -412,4 +415,320 @@ func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	var m map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(raw, &m), "%s", raw)
 	return m[name]
+}
+
+// The agent behind a session is another one after the first prompt, too: by the choice
+// that the editor shows, and by the slash command. It receives the conversation so far.
+func TestACPAnotherAgent(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	s.agents("[agents.echo]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
+	c := s.editor(nil)
+	session := c.begin(s.root)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet first"))
+	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
+	question := c.awaitAsked(1)
+	refused := c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}))
+	require.Equal(t, "the session is running a turn; change its agent when the turn has ended", refused.Error.Message)
+	c.choose(question, "reject_once")
+	require.Nil(t, c.result(turn).Error)
+
+	var set struct {
+		ConfigOptions []struct {
+			ID           string
+			CurrentValue json.RawMessage
+		}
+	}
+	c.call("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}, &set)
+	require.Equal(t, "agent", set.ConfigOptions[0].ID)
+	require.JSONEq(t, `"echo"`, string(set.ConfigOptions[0].CurrentValue))
+	require.Equal(t, "end_turn", c.prompt(session, "and you"))
+	const note = "[echo continues here; until now the agent was scripted.]\n"
+	require.Contains(t, c.said("agent_thought_chunk"), note)
+	require.Contains(t, c.said("agent_message_chunk"), "User: quiet first")
+
+	require.Equal(t, "end_turn", c.prompt(session, "/agent scripted"))
+	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
+	require.Equal(t, "end_turn", c.prompt(session, "quiet again"))
+	require.Contains(t, c.said("agent_message_chunk"), "You asked: quiet again")
+	require.Equal(t, "end_turn", c.prompt(session, "/agent nobody"))
+	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session stays scripted: there is no agent nobody. There are:")
+
+	// Who loads it elsewhere finds all of it in one conversation.
+	other := s.editor(nil)
+	other.load(session, s.root)
+	for _, said := range []string{"quiet first", "and you", "quiet again"} {
+		require.Contains(t, other.said("user_message_chunk"), said)
+	}
+	require.Equal(t, c.said("agent_thought_chunk"), other.said("agent_thought_chunk"))
+	require.Contains(t, other.said("agent_thought_chunk"), note)
+	other.quit()
+	c.quit()
+}
+
+// What a session says when it is loaded is what was said while it went on: also what is no
+// message of the agent's, such as a line that it has printed by mistake.
+func TestACPLoadTellsWhatWasTold(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.editor(allowing)
+	session := c.begin(s.root)
+	for _, word := range []string{"garbage", "badutf8", "unknown", "think", "fail", "crash"} {
+		c.result(c.ask("session/prompt", promptOf(session, "quiet "+word)))
+	}
+	other := s.editor(nil)
+	other.load(session, s.root)
+	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk"} {
+		require.Equal(t, c.said(kind), other.said(kind), kind)
+	}
+	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "it is no part of the conversation")
+	other.quit()
+	c.quit()
+}
+
+// orphaned requires that a prompt has ended since the process that ran it has died.
+func orphaned(t *testing.T, r reply) {
+	t.Helper()
+	require.NotNil(t, r.Error, "%s", r.Result)
+	require.Contains(t, r.Error.Message, "the process that ran this has died")
+	require.Contains(t, string(r.Error.Data), "ORPHANED")
+}
+
+// A hub that is killed while a turn of the editor runs: the prompt ends with that, and the
+// session goes on with another hub. Nothing is shown twice.
+func TestACPHubIsKilledInATurn(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+	c.until("text", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	s.crashHub()
+	orphaned(t, c.result(id))
+	requireChunksInOrder(t, c.said("agent_message_chunk"))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	require.Equal(t, 1, strings.Count(c.said("agent_message_chunk"), "You asked: quiet and on"))
+	require.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// requireChunksInOrder requires that what a stream of the demo agent says is there once, in order.
+func requireChunksInOrder(t *testing.T, said string) {
+	t.Helper()
+	for i, found := range regexp.MustCompile(`chunk (\d+) `).FindAllStringSubmatch(said, -1) {
+		require.Equal(t, strconv.Itoa(i+1), found[1], said)
+	}
+}
+
+// A hub that is killed while a question is open: the prompt ends, and says that the question
+// still counts; it is asked again in each editor, once, and its answer has the agent go on.
+func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	other := s.editor(nil)
+	id := c.ask("session/prompt", promptOf(session, "Edit it"))
+	question := c.awaitAsked(1)
+	other.load(session, s.root)
+	seen := other.awaitAsked(1)
+	s.crashHub()
+	r := c.result(id)
+	orphaned(t, r)
+	require.Contains(t, r.Error.Message, "its question is still open")
+	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
+	c.choose(again, "allow_once")
+	for _, e := range []*acpClient{c, other} {
+		e.until("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
+	}
+	c.requireTakenBack(question)
+	other.requireTakenBack(seen, seenAgain)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	for _, e := range []*acpClient{c, other} {
+		e.mu.Lock()
+		require.Len(t, e.asked, 2, "it is asked again once")
+		e.mu.Unlock()
+		e.quit()
+	}
+}
+
+// requireTakenBack requires that those questions, and no others, are taken back.
+func (c *acpClient) requireTakenBack(questions ...acpMessage) {
+	c.t.Helper()
+	c.until("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.reported, len(questions))
+	for i, q := range questions {
+		require.Equal(c.t, "$/cancel_request", c.reported[i].Method)
+		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.reported[i].Params))
+	}
+}
+
+// After a kill of a hub that no request waits for, the editor's next request works.
+func TestACPHubIsKilledIdle(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	s.crashHub() // before the session is in the hub
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	for _, next := range []func(){
+		func() { c.call("session/set_mode", object{"sessionId": session, "modeId": "plan"}, nil) },
+		func() { c.load(session, s.root) },
+		func() { c.begin(s.root) },
+		func() { c.call("session/list", object{}, nil) },
+		func() { require.Equal(t, "end_turn", c.prompt(session, "quiet")) },
+	} {
+		s.crashHub()
+		next()
+		require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	}
+	c.quit()
+}
+
+// Whenever the hub is killed, a prompt is in the conversation once, ends once, and is none
+// of the messages that are shown to who wrote it.
+func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	rounds := 3 // each with another moment
+	if soak {
+		rounds = 12
+	}
+	var ends []string
+	for i := range rounds {
+		if i%3 == 2 { // it has read nothing of what it is asked
+			suspend(t, s.lockHolder())
+		}
+		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
+		<-time.After(time.Duration(i) * 3 * time.Millisecond) // machine: any moment will do
+		s.crashHub()
+		r := c.result(id)
+		end := string(r.Result)
+		if r.Error != nil {
+			orphaned(t, r)
+			end = "orphaned"
+		}
+		ends = append(ends, end)
+		c.call("session/list", object{}, nil)
+	}
+	t.Log(ends)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet at last"))
+	var conversation struct {
+		Events []struct {
+			Role    string
+			Content string
+		}
+	}
+	var raw json.RawMessage
+	s.lines().call("getConversation", object{"session_id": session}, &raw)
+	require.NoError(t, json.Unmarshal(raw, &conversation))
+	for i := range rounds {
+		times := 0
+		for _, e := range conversation.Events {
+			if e.Role == "user" && strings.Contains(e.Content, fmt.Sprintf("round-%d-", i)) {
+				times++
+			}
+		}
+		assert.Equal(t, 1, times, "round %d", i)
+	}
+	assert.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// outsider is an agent that takes prompts when the user has signed in: by a request, or in
+// a terminal.
+const outsider = `#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%%%,*}
+	case $line in
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"outsider","version":"1"},"agentCapabilities":{"auth":{"logout":{}}},"authMethods":[{"id":"tui","name":"In a terminal","type":"terminal","args":["login"]},{"id":"browser","name":"In a browser"}]}' ;;
+	*'"logout"'*) rm %[1]q; answer '"result":{}' ;;
+	*'"authenticate"'*) touch %[1]q; answer '"result":{}' ;;
+	*'"session/new"'*) if test -e %[1]q; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in first"}'; fi ;;
+	*'"session/prompt"'*) answer '"result":{"stopReason":"end_turn"}' ;;
+	esac
+done
+`
+
+// Every client receives the ways to sign in, as the registry of agents wants it, and
+// they are those of the agent behind.
+func TestACPSignIn(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	program := filepath.Join(s.home, "outsider")
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+
+	type method struct {
+		ID, Type string
+		Args     []string
+	}
+	c := s.acp(nil, "--agent", "outsider")
+	var hello struct{ AuthMethods []method }
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"auth": object{"terminal": true}}}, &hello)
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}}, hello.AuthMethods)
+	session := c.begin(s.root)
+	refused := c.result(c.ask("session/prompt", promptOf(session, "hello")))
+	require.Equal(t, -32000, refused.Error.Code)
+	var data struct{ AuthMethods []method }
+	require.NoError(t, json.Unmarshal(refused.Error.Data, &data))
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}, {ID: "browser"}}, data.AuthMethods, "what it does in a terminal is run by Duet")
+	notYet := c.result(c.ask("authenticate", object{"methodId": "terminal"}))
+	require.Equal(t, -32000, notYet.Error.Code)
+	c.call("authenticate", object{"methodId": "agent"}, nil)
+	require.FileExists(t, filepath.Join(s.home, "in"))
+	require.Equal(t, "end_turn", c.prompt(session, "hello"))
+	c.call("authenticate", object{"methodId": "terminal"}, nil)
+	require.NotNil(t, c.result(c.ask("authenticate", object{"methodId": "nothing"})).Error)
+	c.call("logout", object{}, nil)
+	require.NoFileExists(t, filepath.Join(s.home, "in"))
+	c.quit()
+
+	// A client that opens no terminal is offered none; who asks without need is not
+	// bothered, whichever agent is behind.
+	other := s.acp(nil)
+	hello.AuthMethods = nil
+	other.call("initialize", object{"protocolVersion": 1}, &hello)
+	require.Equal(t, []method{{ID: "agent"}}, hello.AuthMethods)
+	other.call("authenticate", object{"methodId": "agent"}, nil)
+	require.NoFileExists(t, filepath.Join(s.home, "in"))
+	other.quit()
+}
+
+// In version 2 the end of the turn says that the user has to sign in, and how; the client
+// signs in and out by auth/login and auth/logout.
+func TestACPSignInVersion2(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, in))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	c := s.acp(nil, "--agent", "outsider")
+	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)
+	session := c.begin(s.root)
+	ended := func(n int) string {
+		var ends []string
+		c.until("the end", func() bool {
+			ends = nil
+			for _, u := range c.updates {
+				if u.Kind == "state_update" && member(t, u.raw, "stopReason") != nil {
+					ends = append(ends, string(u.raw))
+				}
+			}
+			return len(ends) == n
+		})
+		return ends[n-1]
+	}
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	end := ended(1)
+	require.Contains(t, end, `"stopReason":"error","error":{"code":-32000,`)
+	require.Contains(t, end, `"authMethods":[{"methodId":"agent",`)
+	require.Contains(t, end, `{"methodId":"browser","name":"In a browser","type":"agent"}`)
+	require.NotContains(t, end, `"tui"`, "what it does in a terminal is run by Duet")
+	c.call("auth/login", object{"methodId": "browser"}, nil)
+	require.FileExists(t, in)
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	require.Contains(t, ended(2), `"stopReason":"end_turn"`)
+	c.call("auth/logout", object{}, nil)
+	require.NoFileExists(t, in)
+	require.Equal(t, -32601, c.result(c.ask("authenticate", object{"methodId": "agent"})).Error.Code)
+	c.quit()
 }

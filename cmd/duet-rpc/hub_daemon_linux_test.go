@@ -1,8 +1,14 @@
 package main_test
 
 import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +21,10 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // newDaemonSite is a site whose user wants daemons.
@@ -321,4 +331,355 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	}
 	_, err := s.command("daemon", "stop")
 	require.NoError(t, err)
+}
+
+// otherBuild returns a copy of the program with another build id. There is one copy, with a link
+// for each test, because with the race detector it has 80 MB.
+func otherBuild(t *testing.T) string {
+	t.Helper()
+	other := filepath.Join(programDir, "duet-rpc-other")
+	makeOther.Do(func() {
+		text, err := os.ReadFile(program)
+		require.NoError(t, err)
+		id := []byte(hubprocess.Build(program))
+		require.NotEmpty(t, id)
+		at := bytes.Index(text, id)
+		require.Positive(t, at)
+		text[at] ^= 1
+		testkit.Program(t, other, text)
+	})
+	path := filepath.Join(t.TempDir(), "duet-rpc")
+	require.NoError(t, os.Link(other, path))
+	require.NotEqual(t, hubprocess.Build(program), hubprocess.Build(path))
+	return path
+}
+
+var makeOther sync.Once
+
+func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	s.binary = otherBuild(t)
+	editor := s.start()
+	editor.subscribe()
+	editor.awaitEnd(editor.launch("quiet", "").SessionID)
+	first := hubOf(t, editor)
+	_, err := s.command("session", "list")
+	require.NoError(t, err)
+	require.Equal(t, first, hubOf(t, editor), "it has a client of its own build")
+	editor.leave()
+
+	out, err := s.command("daemon", "status")
+	require.NoError(t, err)
+	require.Contains(t, out, fmt.Sprintf("process %d,", first), "who only looks leaves it as it is")
+	require.Eventually(t, func() bool { // the daemon may not have seen yet that the clients before have gone
+		out, err = s.command("session", "list")
+		return err != nil || s.lockHolder() != first
+	}, watchdog/3, pollEvery)
+	require.NoError(t, err)
+	require.Contains(t, out, "task-0001")
+	second := s.lockHolder()
+	_, err = s.command("session", "list")
+	require.NoError(t, err)
+	require.Equal(t, second, s.lockHolder(), "one of its own build stays")
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// A daemon of another build that has something to do goes on until that has ended.
+func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	other := otherBuild(t)
+	s.binary = other
+	starter := s.start()
+	run := starter.launch("permit:1", "")
+	starter.subscribe()
+	question := starter.awaitQuestion(run.SessionID)
+	first := hubOf(t, starter)
+	starter.leave()
+
+	s.binary = program
+	editor := s.start()
+	editor.subscribe()
+	require.Equal(t, first, hubOf(t, editor))
+	status, issues := editor.issues()
+	require.Equal(t, "degraded", status)
+	require.Len(t, issues, 1)
+	require.Contains(t, issues[0], "are of different builds")
+	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)
+	require.Eventually(t, func() bool {
+		pid := s.lockHolder()
+		return pid != first && pid != 0
+	}, watchdog/3, pollEvery, "it is not replaced when its work is done")
+	end := editor.launch("quiet", "")
+	require.Equal(t, "completed", editor.awaitEnd(end.SessionID).Data.State, "the subscription goes on")
+	status, issues = editor.issues()
+	require.Equal(t, "ok", status, issues)
+	editor.leave()
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// A daemon starts its executors with its own build after its file was replaced.
+func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	s.binary = otherBuild(t)
+	editor := s.start()
+	editor.subscribe()
+	before := hubOf(t, editor)
+	require.NoError(t, os.Remove(s.binary))
+	testkit.Program(t, s.binary, "#!/bin/sh\nexit 9\n")
+	s.agents("[agents.replaced]\ndriver = \"acp\"\ncommand = ['" + program + "', 'demo-agent']\n")
+	run := editor.launch("quiet", "replaced")
+	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)
+	require.Equal(t, before, hubOf(t, editor))
+	editor.leave()
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// A daemon that speaks another protocol is not used, and the client says what to do.
+func TestDaemonOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ answer, says string }{
+		"newer": {`"result":{"version":"9.8.7","protocol":9,"ends":false}`, "the project's daemon (9.8.7) is of another build and speaks protocol 9"},
+		"older": {`"error":{"code":-32601,"message":"Method not found"}`, "the project's daemon (an earlier version) is of another build and speaks protocol 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			require.NoError(t, os.MkdirAll(s.state(), 0o700))
+			require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
+			l, err := net.Listen("unix", s.socketPath())
+			require.NoError(t, err)
+			defer l.Close()
+			go answerAll(l, test.answer)
+			_, err = s.command("prompt", "quiet")
+			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, "`duet-rpc daemon stop` ends it")
+			editor := s.start()
+			refused := editor.refused("launchSession", object{"query": "quiet"})
+			assert.Equal(t, "subsystem_unavailable", refused.kind())
+			assert.Contains(t, refused.Message, test.says)
+			editor.requireCore()
+			editor.leave()
+		})
+	}
+}
+
+// What a daemon logs is printed as it comes.
+func TestTheLogOfADaemonIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := filepath.Join(s.state(), "daemon.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	log, err := os.Create(path)
+	require.NoError(t, err)
+	defer log.Close()
+	l := s.launch()
+	cmd := exec.Command(program, append([]string{"daemon", "logs", "-f"}, l.args...)...)
+	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	for _, line := range []string{"level=INFO msg=one", "level=INFO msg=two", "level=INFO msg=three"} {
+		_, err = log.WriteString(line + "\n")
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		assert.Contains(t, lines.Text(), line)
+	}
+}
+
+// A command that runs until it is interrupted ends, too, when its output has no reader:
+// not with the next that it would print.
+func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	_, err := s.command("prompt", "quiet")
+	require.NoError(t, err)
+	for _, args := range [][]string{{"daemon", "logs", "-f"}, {"events", "--since", "0"}, {"events", "--since", "0", "--json"}} {
+		l := s.launch()
+		cmd := exec.Command(program, append(args, l.args...)...)
+		cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		require.True(t, bufio.NewScanner(out).Scan())
+		require.NoError(t, out.Close())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(watchdog / 3):
+			_ = cmd.Process.Kill()
+			<-ended
+			require.Fail(t, "it goes on", "%v", args)
+		}
+	}
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// Fifty clients that start at once where no daemon runs start one.
+func TestFiftyClientsStartOneDaemon(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	var (
+		clients [50]*client
+		started sync.WaitGroup
+	)
+	for i := range clients {
+		clients[i] = s.start()
+	}
+	for _, c := range clients {
+		started.Go(func() { assert.NoError(t, c.try("task.stats", object{}, nil)) })
+	}
+	started.Wait()
+	s.requireDaemon(clients[:]...)
+	require.Equal(t, 1, strings.Count(s.daemonLog(), "msg=started"), s.daemonLog())
+	for _, c := range clients {
+		c.leave()
+	}
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// Where the user's home cannot be written there is no daemon: the core methods work, and the rest
+// says what to do.
+func TestHomeIsReadOnly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	state := filepath.Join(s.home, "state")
+	require.NoError(t, os.MkdirAll(state, 0o700))
+	readOnly(t, state)
+	editor := s.start()
+	editor.requireCore()
+	for range 2 {
+		refused := editor.refused("launchSession", object{"query": "quiet"})
+		assert.Equal(t, "subsystem_unavailable", refused.kind())
+		assert.Contains(t, refused.Message, "read-only file system; set DUET_STATE_HOME to a directory that can be written")
+	}
+	status, issues := editor.issues()
+	assert.Equal(t, "degraded", status)
+	assert.Contains(t, strings.Join(issues, "\n"), "DUET_STATE_HOME")
+	editor.requireCore()
+	_, err := s.command("prompt", "quiet")
+	assert.ErrorContains(t, err, "set DUET_STATE_HOME to a directory that can be written")
+	editor.leave()
+
+	s.env = append(s.env, "DUET_STATE_HOME="+filepath.Join(s.home, "elsewhere"))
+	out, err := s.command("prompt", "quiet")
+	require.NoError(t, err)
+	assert.Contains(t, out, "You asked: quiet")
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// A daemon is started without any other program, such as setsid.
+func TestADaemonNeedsNoOtherProgram(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	s.env = append(s.env, "PATH="+s.home)
+	editor := s.start()
+	editor.subscribe()
+	require.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
+	daemon := s.requireDaemon(editor)
+	session, err := unix.Getsid(daemon)
+	require.NoError(t, err)
+	require.Equal(t, daemon, session, "it has a session of its own")
+	editor.leave()
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// The clock has stood two years ahead, and is right again: what was stored then goes on, and what
+// is new is the latest.
+func TestTheClockJumps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	editor.subscribe()
+	first := editor.launch("quiet", "")
+	editor.awaitEnd(first.SessionID)
+	asking := editor.launch("permit:1", "")
+	question := editor.awaitQuestion(asking.SessionID)
+	editor.leave() // and the daemon ends
+	db, err := sql.Open("sqlite", "file:"+s.database())
+	require.NoError(t, err)
+	const ahead = int64(2 * 365 * 24 * time.Hour)
+	for table, columns := range map[string][]string{
+		"threads": {"created", "active"}, "runs": {"created", "started", "ended", "active"}, "events": {"at"},
+		"items": {"created", "updated"}, "approvals": {"created", "deadline", "decided"},
+	} {
+		for _, column := range columns {
+			_, err := db.Exec(fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s + ? WHERE %[2]s > 0", table, column), ahead)
+			require.NoError(t, err, "%s.%s", table, column)
+		}
+	}
+	var latest int64
+	require.NoError(t, db.QueryRow("SELECT max(at) FROM events").Scan(&latest))
+	require.Greater(t, latest, time.Now().Add(time.Duration(ahead)/2).UnixNano(), "times are in nanoseconds")
+	require.NoError(t, db.Close())
+
+	editor = s.start()
+	editor.subscribe()
+	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	editor.await("the end of what was asked", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
+	})
+	out, err := s.command("prompt", "quiet and new")
+	require.NoError(t, err)
+	require.Contains(t, out, "You asked: quiet and new")
+	out, err = s.command("session", "show", "last")
+	require.NoError(t, err)
+	require.Contains(t, out, "quiet and new", "the last session is the one that began last")
+	out, err = s.command("session", "list")
+	require.NoError(t, err)
+	require.Contains(t, strings.SplitN(out, "\n", 3)[1], "quiet and new", "and the first of the list")
+	out, err = s.command("events", "--no-follow", "--since", "0")
+	require.NoError(t, err)
+	require.Greater(t, strings.LastIndex(out, "task-0004"), strings.LastIndex(out, "task-0001"), "events are in the order of their numbers")
+	editor.leave()
+}
+
+// An editor may send all that it has before it reads: requests for the process itself, and then
+// for the daemon.
+func TestAnEditorThatReadsLast(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.launch().start(t)
+	var all strings.Builder
+	const pings = 5_000
+	for i := range 2*pings + 1 {
+		method := "ping"
+		if i == pings {
+			method = "task.stats"
+		}
+		all.WriteString(framed(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s"}`, i, method)))
+	}
+	_, err := p.stdin.WriteString(all.String())
+	require.NoError(t, err)
+	answered := make(map[string]bool)
+	for range 2*pings + 1 {
+		var r struct {
+			ID json.RawMessage `json:"id"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(p.next()), &r))
+		answered[string(r.ID)] = true
+	}
+	require.Len(t, answered, 2*pings+1)
+	require.NoError(t, p.stdin.Close())
+	<-p.ended
 }

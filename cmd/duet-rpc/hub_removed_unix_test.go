@@ -3,8 +3,10 @@
 package main_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -152,5 +154,109 @@ func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 				next.leave()
 			})
 		}
+	}
+}
+
+// What keeps the hub from being opened can be mended while the editor's process
+// runs.
+func TestWhatIsMendedWorks(t *testing.T) {
+	t.Parallel()
+	for name, wrong := range map[string]struct {
+		says          string
+		spoil, mended func(s *site) error
+	}{
+		"a mistake in the configuration": {
+			says: ".duet.toml:1",
+			spoil: func(s *site) error {
+				return os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("hub = \n"), 0o600)
+			},
+			mended: func(s *site) error { return os.WriteFile(filepath.Join(s.root, ".duet.toml"), nil, 0o600) },
+		},
+		"no place for the state": {
+			says: "is no directory",
+			spoil: func(s *site) error {
+				return errors.Join(os.MkdirAll(filepath.Dir(s.state()), 0o700), os.WriteFile(s.state(), nil, 0o600))
+			},
+			mended: func(s *site) error { return os.Remove(s.state()) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			require.NoError(t, wrong.spoil(s))
+			c := s.start()
+			require.ErrorContains(t, c.try("listSessions", object{}, nil), wrong.says)
+			c.requireCore()
+			var health struct{ Issues []string }
+			c.call("health", object{}, &health)
+			assert.Contains(t, strings.Join(health.Issues, "\n"), wrong.says)
+
+			require.NoError(t, wrong.mended(s))
+			require.Eventually(t, func() bool {
+				return c.try("listSessions", object{}, nil) == nil
+			}, watchdog/3, pollEvery, "it works again")
+			c.subscribe()
+			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+			health.Issues = nil
+			c.call("health", object{}, &health)
+			assert.Empty(t, health.Issues)
+
+			// And it is the hub for others.
+			second := s.start()
+			second.subscribe()
+			assert.Equal(t, hubOf(t, c), hubOf(t, second))
+			second.leave()
+			c.leave()
+		})
+	}
+}
+
+// However a hub ends, a client that follows tasks learns once how each has ended,
+// also who came to another hub then.
+func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, hub int, other *client){
+		"SIGKILL": func(t *testing.T, hub int, _ *client) { require.NoError(t, syscall.Kill(hub, syscall.SIGKILL)) },
+		"SIGTERM": func(t *testing.T, hub int, _ *client) { require.NoError(t, syscall.Kill(hub, syscall.SIGTERM)) },
+		"daemon.stop": func(_ *testing.T, _ int, other *client) {
+			other.call("daemon.stop", object{"force": true}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			hub := s.start()
+			hub.subscribe()
+			before := hub.launch("quiet permit:1 before", "") // before any client follows tasks
+			hub.awaitQuestion(before.SessionID)
+			attached := s.start()
+			process := hubOf(t, attached)
+			require.Equal(t, process, hubOf(t, hub))
+			attached.call("task.stats", object{}, nil)
+			line := s.lines()
+			line.call("task.stats", object{}, nil)
+			after := hub.launch("quiet permit:1 after", "")
+			hub.awaitQuestion(after.SessionID)
+			attached.awaitNote("event.taskStarted", after.TaskID)
+
+			end(t, process, attached)
+			s.awaitRelease(process)                                // until then it refuses what is asked
+			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
+			}
+			for _, task := range []launched{before, after} {
+				attached.awaitNote("event.taskCancelled", task.TaskID)
+			}
+			again := attached.launch("quiet", "")
+			attached.awaitNote("event.taskCompleted", again.TaskID)
+			assert.Equal(t, 1, attached.count("event.taskCancelled", before.TaskID), "once")
+			assert.Equal(t, 1, attached.count("event.taskCancelled", after.TaskID), "once")
+			if name == "daemon.stop" { // a signal leaves less time
+				line.requireClosed()
+				for _, task := range []launched{before, after} {
+					assert.Equal(t, 1, line.count("event.taskCancelled", task.TaskID), "before the connection ended")
+				}
+			}
+			attached.leave()
+		})
 	}
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // smallDisk puts the project and its state on one disk of their own.
@@ -308,4 +310,99 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	}
 	assert.Error(t, cmd.Wait())
 	assert.Contains(t, said.String(), "failed: the disk is full")
+}
+
+// A limit of the system that is reached is reported wherever a user looks.
+func TestAWatchLimitIsTold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents("[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\naction = { type = \"notify\", message = \"{{payload.path}}\" }\n")
+	for i := range 40 {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
+	}
+	s.watchAtMost(30) // the hub has some for its own files
+	editor := s.start()
+	const reported = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
+	var status struct {
+		Health string
+		Issues []string
+	}
+	require.Eventually(t, func() bool {
+		editor.call("daemon.status", object{}, &status)
+		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), reported)
+	}, watchdog/3, pollEvery, "no limit is reported")
+	cmd := exec.Command(program, "--root", s.root, "triggers")
+	cmd.Env = append(cleanEnvironment(), s.launch().env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), reported)
+	out2, _ := s.command("doctor", "--json")
+	assert.Contains(t, out2, reported)
+
+	// What is watched stays so.
+	editor.subscribe()
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "src", "here"), []byte("x"), 0o600))
+	editor.await("a trigger", func(e event) bool {
+		return e.Type == "trigger_executed" && strings.Contains(string(e.Raw), "src/here")
+	})
+	editor.leave()
+}
+
+// watchAtMost runs the hub on a system that lets it watch so many directories.
+func (s *site) watchAtMost(n int) {
+	s.t.Helper()
+	unshare := testkit.NeedTool(s.t, "unshare")
+	if out, err := exec.Command(unshare, "--user", "--map-root-user", "sh", "-c", "echo 9 >/proc/sys/user/max_inotify_watches").CombinedOutput(); err != nil {
+		testkit.SkipMissing(s.t, "no limit of one's own can be set here: "+string(out))
+	}
+	// A shell would not keep the arguments apart that the program is given.
+	script := filepath.Join(s.home, "limited")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s --user --map-root-user sh -c 'echo %d >/proc/sys/user/max_inotify_watches; exec \"$@\"' sh %s \"$@\"\n", unshare, n, program)
+	testkit.Program(s.t, script, text)
+	s.binary = script
+}
+
+// clientsOfAKind is how often each kind of client is started and ended.
+const clientsOfAKind = 100
+
+// Whatever ends a client, no process of it is left, and the daemon is the one of before.
+func TestClientsLeaveNoProcessBehind(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	first := s.start()
+	daemon := s.requireDaemon(first)
+	hello := map[string]string{
+		"editor": framed(`{"jsonrpc":"2.0","id":1,"method":"task.stats"}`),
+		"acp":    `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n",
+		"mcp":    `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n",
+	}
+	for kind, message := range hello {
+		for i := range clientsOfAKind {
+			l := s.launch()
+			if kind != "editor" {
+				l.first = []string{kind}
+			}
+			p := l.start(t)
+			_, err := p.stdin.Write([]byte(message))
+			require.NoError(t, err)
+			_, err = p.stdout.Read(make([]byte, 1<<10))
+			require.NoError(t, err, "%s %d", kind, i)
+			if i%2 == 0 {
+				require.NoError(t, p.stdin.Close())
+			} else {
+				require.NoError(t, p.cmd.Process.Kill())
+			}
+			<-p.ended
+		}
+	}
+	for range clientsOfAKind {
+		_, err := s.command("call", "task.stats")
+		require.NoError(t, err)
+	}
+	require.Equal(t, daemon, hubOf(t, first))
+	first.leave()
+	require.Eventually(t, func() bool { return len(s.running()) == 1 }, watchdog/3, pollEvery, "%v", s.running())
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+	s.requireNobody("after the daemon was stopped")
 }
