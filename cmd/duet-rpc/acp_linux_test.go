@@ -40,9 +40,8 @@ func TestACPEditorDies(t *testing.T) {
 	require.Equal(t, "$/cancel_request", third.reported[0].Method)
 	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
 	other.until("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
-	written, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
-	require.NoError(t, err)
-	require.Equal(t, "Turn 1: Edit it\n", string(written))
+	written := readFile(t, filepath.Join(s.root, "demo.txt"))
+	require.Equal(t, "Turn 1: Edit it\n", written)
 
 	// A turn of another client is shown, with its prompt.
 	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
@@ -51,8 +50,7 @@ func TestACPEditorDies(t *testing.T) {
 			strings.Contains(other.saidLocked("agent_message_chunk"), "You asked: quiet from the third")
 	})
 	require.Empty(t, third.said("user_message_chunk"), "a client does not receive its own prompt")
-	out, err := s.command("session", "show", session)
-	require.NoError(t, err)
+	out := s.run("session", "show", session)
 	require.Contains(t, out, "quiet from the third")
 	var conversation json.RawMessage // as HumanLayer's clients have it
 	s.lines().call("getConversation", object{"session_id": session}, &conversation)
@@ -65,8 +63,7 @@ func TestACPEditorDies(t *testing.T) {
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, session, list.Sessions[0].SessionID)
 	require.Equal(t, "Edit it", list.Sessions[0].Title, "by its first words, not by the last ones")
-	_, err = s.command("session", "rename", session, "A better name")
-	require.NoError(t, err)
+	s.run("session", "rename", session, "A better name")
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Equal(t, "A better name", list.Sessions[0].Title)
 	other.quit()
@@ -79,12 +76,10 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	s, c, session := newACPSession(t)
 	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
 	question := c.awaitAsked(1)
-	out, err := s.command("approvals", "--json")
-	require.NoError(t, err)
+	out := s.run("approvals", "--json")
 	id := regexp.MustCompile(`"approval_id": *"([^"]*)"`).FindStringSubmatch(out)
 	require.NotNil(t, id, out)
-	_, err = s.command("approvals", "approve", id[1])
-	require.NoError(t, err)
+	s.run("approvals", "approve", id[1])
 	require.Nil(t, c.result(turn).Error)
 	c.until("the question to be taken back", func() bool { return len(c.reported) > 0 })
 	c.choose(question, "reject_once") // too late, and not asked any more
@@ -265,9 +260,7 @@ func TestACPSessionsBegin(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	c := s.editor(allowing)
-	var made struct {
-		SessionID string `json:"sessionId"`
-	}
+	var made struct{ SessionID string }
 	for _, servers := range []string{
 		`[]`, `null`, `[{"name":"a","command":"/bin/true","args":[],"env":[{"name":"A","value":"b"}]}]`, `[{"type":"http","name":"h","url":"http://127.0.0.1:1/","headers":[]}]`,
 		`[{"type":"acp","name":"x","id":"1"},7,"what"]`, `{"no":"list"}`,
@@ -288,9 +281,7 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.call("session/list", object{}, &list)
 	require.Len(t, list.Sessions, 1)
 
-	var forked struct {
-		SessionID string `json:"sessionId"`
-	}
+	var forked struct{ SessionID string }
 	c.call("session/fork", object{"sessionId": made.SessionID, "cwd": s.root}, &forked)
 	require.Equal(t, "end_turn", c.prompt(forked.SessionID, "quiet fork"))
 	c.call("session/list", object{}, &list)

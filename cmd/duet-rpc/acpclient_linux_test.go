@@ -106,9 +106,7 @@ func (c *acpClient) take(line []byte) error {
 	c.exchange = append(c.exchange, c.came[len(c.came)-1])
 	switch {
 	case m.Method == "session/update":
-		var p struct {
-			Update json.RawMessage `json:"update"`
-		}
+		var p struct{ Update json.RawMessage }
 		u := acpUpdate{}
 		if json.Unmarshal(m.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
 			c.t.Errorf("no update: %.300q", line)
@@ -194,9 +192,7 @@ func (c *acpClient) initializeWith(fs object) {
 // begin makes a session.
 func (c *acpClient) begin(cwd string) (id string) {
 	c.t.Helper()
-	var r struct {
-		SessionID string `json:"sessionId"`
-	}
+	var r struct{ SessionID string }
 	c.call("session/new", object{"cwd": cwd, "mcpServers": []any{}}, &r)
 	require.NotEmpty(c.t, r.SessionID)
 	return r.SessionID
@@ -220,9 +216,7 @@ func promptOf(session, text string) object {
 // prompt runs a turn, and returns why it stopped.
 func (c *acpClient) prompt(session, text string) string {
 	c.t.Helper()
-	var r struct {
-		StopReason string `json:"stopReason"`
-	}
+	var r struct{ StopReason string }
 	c.call("session/prompt", promptOf(session, text), &r)
 	return r.StopReason
 }

@@ -42,8 +42,7 @@ func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 		require.Contains(t, string(printed), want)
 	}
 	require.FileExists(t, filepath.Join(s.root, "demo.txt"))
-	shown, err := s.command("session", "show", "last")
-	require.NoError(t, err)
+	shown := s.run("session", "show", "last")
 	require.Contains(t, shown, "Hello, agent!")
 }
 
@@ -233,9 +232,8 @@ func TestACPClientsOfTheGoSDK(t *testing.T) {
 	second.heard("one that outlives its editor")
 	_, err = s.command("prompt", "--continue", "last", "quiet") // which waits for its turn
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
-	require.NoError(t, err)
-	require.Contains(t, string(text), "one that outlives its editor")
+	text := readFile(t, filepath.Join(s.root, "demo.txt"))
+	require.Contains(t, text, "one that outlives its editor")
 	second.heard("You asked: quiet")
 }
 
@@ -305,9 +303,8 @@ func TestACPAgentDay(t *testing.T) {
 // withEditorTable is the page with the table as it is now.
 func withEditorTable(t testing.TB, agents []dayAgent, reported map[string]string) []byte {
 	const begin, end = "<!-- made by TestACPAgentDay -->\n", "<!-- its end -->\n"
-	page, err := os.ReadFile("../../docs/acp.md")
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(page), begin)
+	page := readFile(t, "../../docs/acp.md")
+	before, rest, found := strings.Cut(page, begin)
 	require.True(t, found)
 	_, after, found := strings.Cut(rest, end)
 	require.True(t, found)

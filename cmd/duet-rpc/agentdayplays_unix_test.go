@@ -172,8 +172,7 @@ func playAlways(t *testing.T, a dayAgent) string {
 	}
 	l = c.next(l, "run: rm made") // that was not meant
 	c.awaitQuestion(l.SessionID)
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	c.interrupt(l)
 	assert.True(t, s.exists("made"))
 	s.close(c)
 	return "yes"
@@ -189,7 +188,7 @@ func playKill(t *testing.T, a dayAgent) string {
 
 	c = s.open()
 	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	c.approve(question.Data.ApprovalID)
 	end := c.await("the end of the session that goes on", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
 	})
@@ -213,7 +212,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	s.goesOn = true // it may take up what the sub-agent has done
 	if a.sub == "" {
 		question := s.asksToRun(c, l.SessionID)
-		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+		c.approve(question.Data.ApprovalID)
 		c.completes(l)
 		assert.True(t, s.exists("made"))
 		assert.Equal(t, 1, c.asked(l.SessionID), "one command, one question")
@@ -242,8 +241,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
 			"the sub-agent does not begin")
 		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is reported at least
-		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+		c.interrupt(l)
 	} else {
 		c.completes(l)
 		assert.Contains(t, c.conversation(l.SessionID), a.subSays)
@@ -315,7 +313,7 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
 	cut := c.session(own)
 	assert.Equal(t, "interrupted", cut.State)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	c.approve(question.Data.ApprovalID)
 	if a.holds || a.mute { // the agent gets its prompt again, or its first question had no input
 		again := c.await("the question of the session that goes on", func(e event) bool {
 			return e.Type == "new_approval" && e.Seq > question.Seq && e.Data.SessionID != own
@@ -325,7 +323,7 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 			want = "touch made"
 		}
 		assert.Contains(t, string(again.Data.ToolInput), want)
-		c.call("sendDecision", object{"approval_id": again.Data.ApprovalID, "decision": "approve"}, nil)
+		c.approve(again.Data.ApprovalID)
 	}
 	end := c.await("the end of the session that goes on", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == cut.ThreadID && e.Seq > question.Seq && e.Data.SessionID != own && ended(e.Data.State)
@@ -353,7 +351,7 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, que
 	var asked event
 	if a.holds {
 		first := c.awaitQuestion(l.SessionID)
-		c.call("sendDecision", object{"approval_id": first.Data.ApprovalID, "decision": "approve"}, nil)
+		c.approve(first.Data.ApprovalID)
 		own = l.SessionID
 		asked = c.await("a question when the command has ended", func(e event) bool {
 			return e.Type == "new_approval" && e.Data.SessionID == own && e.Data.ApprovalID != first.Data.ApprovalID
@@ -435,8 +433,7 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	}
 	c.call("continueSession", object{"session_id": l.SessionID, "query": "say: heard", "deliver": "steer"}, &begun)
 	if begun.Delivered == "queued" {
-		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-		assert.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+		c.interrupt(l)
 		c.completes(begun.launched)
 		assert.Contains(t, c.conversation(begun.SessionID), "heard")
 		s.close(c)
@@ -528,11 +525,10 @@ func playPlan(t *testing.T, a dayAgent) string {
 	})
 	assert.Contains(t, []string{"Write", "Edit"}, edit.Data.ToolName)
 	assert.False(t, s.exists("made"))
-	c.call("sendDecision", object{"approval_id": edit.Data.ApprovalID, "decision": "approve"}, nil)
+	c.approve(edit.Data.ApprovalID)
 	c.completes(l)
-	text, err := os.ReadFile(filepath.Join(s.root, "made"))
-	require.NoError(t, err)
-	assert.Equal(t, model.Written, string(text))
+	text := readFile(t, filepath.Join(s.root, "made"))
+	assert.Equal(t, model.Written, text)
 	s.close(c)
 	if !a.telling {
 		return "yes: its question names the plan's file, of which the plan is read"
@@ -631,8 +627,7 @@ func playImage(t *testing.T, a dayAgent) string {
 func playInterrupt(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	c.interrupt(l)
 	select {
 	case <-s.model.HungUp:
 	case <-time.After(watchdog / 3):
@@ -722,8 +717,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 		c.await("what it says of a try", func(e event) bool {
 			return e.Type == "message_delta" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), a.retells)
 		})
-		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+		c.interrupt(l)
 		s.close(c)
 		return "yes: it says of each try that it tries again"
 	}
@@ -737,8 +731,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 			require.NotContains(t, string(e.Raw), "Retrying with backoff")
 		}
 	}
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	c.interrupt(l)
 	assert.False(t, c.isSilent(l))
 	l = c.next(l, "say: hello")
 	c.completes(l)

@@ -22,13 +22,11 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			agent, err := fastProgram()
-			require.NoError(t, err)
+			agent := fastProgram(t)
 			sent := filepath.Join(s.home, "sent")
 			s.agents(fmt.Sprintf("[agents.recorded]\ndriver = \"acp\"\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\ncommand = [\"sh\", \"-c\", %q]\n",
 				filepath.Join(s.home, "recorded"), fmt.Sprintf("'%s' demo-agent --protocol %d | tee '%s'", agent, version, sent)))
-			c := s.start()
-			c.subscribe()
+			c := s.open()
 			l := c.launch("terminal", "recorded")
 			c.completes(l)
 			assert.Contains(t, c.conversation(l.SessionID), "The command is done. ")
@@ -47,7 +45,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			var reported struct{ Delivered string }
 			c.call("continueSession", object{"session_id": l.SessionID, "query": "use the other file", "deliver": "steer"}, &reported)
 			assert.Equal(t, "injected", reported.Delivered)
-			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+			c.approve(question.Data.ApprovalID)
 			c.completes(l)
 			assert.Contains(t, c.conversation(l.SessionID), "You said meanwhile: use the other file ")
 
@@ -69,10 +67,9 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			l = c.next(l, "quiet")
 			c.completes(l)
 
-			wire, err := os.ReadFile(sent)
-			require.NoError(t, err)
-			assert.Equal(t, 1, strings.Count(string(wire), fmt.Sprintf(`"protocolVersion":%d`, version)))
-			assert.Equal(t, version == 2, strings.Contains(string(wire), `"state_update"`))
+			wire := readFile(t, sent)
+			assert.Equal(t, 1, strings.Count(wire, fmt.Sprintf(`"protocolVersion":%d`, version)))
+			assert.Equal(t, version == 2, strings.Contains(wire, `"state_update"`))
 			c.leave()
 		})
 	}
@@ -127,9 +124,7 @@ func (c *client) ownTurns() map[string]bool {
 // What an agent says after its turn is a session of the same conversation, whole and in order.
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	c := newSite(t).open()
 	l := c.launch("late:10000", "")
 	own := c.awaitOwnTurn(1)
 	assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
@@ -141,19 +136,16 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
 
 	// The conversation goes on from the session that a human has begun.
-	var next launched
-	c.call("continueSession", object{"session_id": l.SessionID, "query": "quiet"}, &next)
+	next := c.next(l, "quiet")
 	assert.Equal(t, l.ThreadID, next.ThreadID)
-	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	c.completes(next)
 	c.leave()
 }
 
 // Interrupting a session that has ended reaches what its agent does by itself since.
 func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	c := newSite(t).open()
 	l := c.launch("goal", "")
 	own := c.interruptOwnTurn(2, l)
 	turns := len(c.ownTurns())
@@ -161,7 +153,7 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 
 	var next launched
 	c.call("continueSession", object{"session_id": own, "query": "quiet slow"}, &next)
-	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	c.completes(next)
 	assert.Equal(t, l.ThreadID, next.ThreadID)
 	// The agent's earlier output may have come after the end, as a turn of its own.
 	if !assert.LessOrEqual(t, len(c.ownTurns()), turns+1, "the goal was given up") {
@@ -176,18 +168,15 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 // its run ends, and the agent works on in that of the prompt.
 func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	c := newSite(t).open()
 	l := c.launch("quiet background", "")
 	own := c.awaitOwnTurn(1)
 	c.awaitQuestion(own)
-	var next launched
-	c.call("continueSession", object{"session_id": l.SessionID, "query": "quiet"}, &next)
+	next := c.next(l, "quiet")
 	assert.Equal(t, l.ThreadID, next.ThreadID)
 	assert.Equal(t, "queued", c.session(next.SessionID).State)
 	assert.Equal(t, "completed", c.approveAll(own).Data.State)
-	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	c.completes(next)
 	assert.Contains(t, c.conversation(next.SessionID), "The background task has finished. I wrote demo.txt. Hello from the demo agent. You asked: quiet ")
 	assert.Len(t, c.ownTurns(), 1)
 	c.leave()
@@ -223,29 +212,23 @@ func TestAnAgentsOwnModesAndModels(t *testing.T) {
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), says)
 	}
-	said, err := s.command("prompt", "--agent", "played", "--mode", "code", "--model", "m-small", "go")
-	require.NoError(t, err)
+	said := s.run("prompt", "--agent", "played", "--mode", "code", "--model", "m-small", "go")
 	assert.Equal(t, "done\n", said)
 
 	s.daemon()
-	shown, err := s.command("session", "show", "task-0002")
-	require.NoError(t, err)
+	shown := s.run("session", "show", "task-0002")
 	for _, line := range []string{
 		`(?m)^mode +code$`, `(?m)^modes +ask, code, default, acceptEdits, bypassPermissions$`, `(?m)^model +m-small$`, `(?m)^models +m-large, m-small$`, `(?m)^commands +/review$`,
 	} {
 		assert.Regexp(t, line, shown, "after a restart, too")
 	}
-	listed, err := s.command("session", "commands", "task-0002")
-	require.NoError(t, err)
+	listed := s.run("session", "commands", "task-0002")
 	assert.Regexp(t, `(?m)^/review +what +Review it$`, listed)
 
-	_, err = s.command("prompt", "--continue", "task-0002", "again")
-	require.NoError(t, err)
-	shown, err = s.command("session", "show", "task-0003")
-	require.NoError(t, err)
+	s.run("prompt", "--continue", "task-0002", "again")
+	shown = s.run("session", "show", "task-0003")
 	assert.Regexp(t, `(?m)^mode +code$`, shown, "it goes on where it was")
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // In a narrow terminal the list of agents keeps what it is for: how the missing ones

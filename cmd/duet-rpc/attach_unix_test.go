@@ -145,8 +145,7 @@ func TestAttach(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.daemon()
-	out, err := s.command("attach")
-	require.NoError(t, err)
+	out := s.run("attach")
 	assert.Empty(t, out)
 
 	first := s.window(90, 20, "attach", "--new", "--", "sh", "-c", `PS1='$ '; export PS1; exec sh -i`)
@@ -185,8 +184,7 @@ func TestAttach(t *testing.T) {
 		assert.Equal(t, id, w.terminal())
 	}
 	s.attached(2)
-	out, err = s.command("attach")
-	require.NoError(t, err)
+	out = s.run("attach")
 	assert.Regexp(t, `(?m)^`+id+` +\d+×\d+ +\d+s +sh -c .*2 attached$`, out)
 	assert.Contains(t, s.completed("attach", ""), id+"\tsh -c")
 	second.types("echo t-h-r-e-e | tr -d -\r")
@@ -209,8 +207,7 @@ func TestAttach(t *testing.T) {
 	// A signal is reported as shells do.
 	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
 	assert.Equal(t, 128+15, last.leaves())
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // A new terminal knows what the one is that started it, and its user; nothing
@@ -243,8 +240,7 @@ func TestAttachEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "USER=somebody\r\n")
 	assert.NotRegexp(t, `TERM=dumb|TERMINFO`, string(out))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // A terminal that prints much shows the end of it, whole lines, to who comes
@@ -273,8 +269,7 @@ func TestAttachToMuchOutput(t *testing.T) {
 	w.types("it\r")
 	assert.Equal(t, 3, w.leaves())
 	w.shows("got it")
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // An agent's terminal can be watched, and no more. In version 2 of the protocol it is the
@@ -290,8 +285,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	s := newSite(t)
 	bin := t.TempDir() // what the agent runs is ls
 	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
-	agent, err := fastProgram()
-	require.NoError(t, err)
+	agent := fastProgram(t)
 	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
 	s.daemon()
 	c := s.lines()
@@ -304,8 +298,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	}, found)
 	assert.Equal(t, version == "1", found.PID != 0)
 	assert.NoError(t, syscall.Kill(found.PID, 0))
-	out, err := s.command("attach")
-	require.NoError(t, err)
+	out := s.run("attach")
 	assert.Regexp(t, found.ID+` +- +\d+s +`+strings.Join(append([]string{runs}, with...), " ")+` +an agent's `+l.TaskID, out)
 
 	w := s.window(80, 24, "attach", found.ID)
@@ -327,8 +320,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	w.shows("three\r\n")
 	assert.Equal(t, 4, w.leaves())
 	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // A spawner that has gone, and one that subscribed too.
@@ -364,8 +356,7 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	both.call("launchSession", object{"query": "quiet"}, &l)
 	both.awaitEnd(l.SessionID)
 	both.until("nothing more", func() bool { return exits(both) == 1 })
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // kindOf is what data.kind says of an error.

@@ -230,8 +230,7 @@ func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 		for _, pid := range executors {
 			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		next := s.start()
-		next.subscribe()
+		next := s.open()
 		next.await("the gate passes with the next hub", gatesEnded("passed"))
 		s.requireNoBuild("the next hub's start")
 		next.leave()

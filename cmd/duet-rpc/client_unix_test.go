@@ -59,9 +59,7 @@ type wireError struct {
 func (e *wireError) Error() string { return fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data) }
 
 func (e *wireError) kind() string {
-	var d struct {
-		Kind string `json:"kind"`
-	}
+	var d struct{ Kind string }
 	_ = json.Unmarshal(e.Data, &d)
 	return d.Kind
 }
@@ -341,6 +339,92 @@ func ended(state string) bool {
 	return false
 }
 
+// launch starts a session.
+func (p *peer) launch(query, agent string) (l launched) {
+	p.t.Helper()
+	p.call("launchSession", object{"query": query, "agent": agent}, &l)
+	return l
+}
+
+// runs starts a session with the default agent, which has to complete.
+func (p *peer) runs(query string) launched {
+	p.t.Helper()
+	l := p.launch(query, "")
+	p.completes(l)
+	return l
+}
+
+// completes waits for the end of a session, which has to be a good one.
+func (p *peer) completes(l launched) {
+	p.t.Helper()
+	end := p.awaitEnd(l.SessionID)
+	require.Equal(p.t, "completed", end.Data.State, "%s", end.Raw)
+}
+
+// interrupt interrupts a session and waits for its end.
+func (p *peer) interrupt(l launched) {
+	p.t.Helper()
+	p.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	end := p.awaitEnd(l.SessionID)
+	require.Equal(p.t, "interrupted", end.Data.State, "%s", end.Raw)
+}
+
+// awaitQuestion waits for a question of a session.
+func (p *peer) awaitQuestion(session string) event {
+	p.t.Helper()
+	return p.await("a question of session "+session, func(e event) bool {
+		return e.Type == "new_approval" && e.Data.SessionID == session
+	})
+}
+
+// asks starts a session and waits for its question.
+func (p *peer) asks(query, agent string) (launched, event) {
+	p.t.Helper()
+	l := p.launch(query, agent)
+	return l, p.awaitQuestion(l.SessionID)
+}
+
+// approve allows what an approval asks for.
+func (p *peer) approve(approval string) {
+	p.t.Helper()
+	p.call("sendDecision", object{"approval_id": approval, "decision": "approve"}, nil)
+}
+
+// issues returns what health says is wrong.
+func (p *peer) issues() (status string, issues []string) {
+	p.t.Helper()
+	var r struct {
+		Status string
+		Issues []string
+	}
+	p.call("health", object{}, &r)
+	return r.Status, r.Issues
+}
+
+// requireIssue requires that health says a text about what is wrong.
+func (p *peer) requireIssue(text string) {
+	p.t.Helper()
+	_, issues := p.issues()
+	require.Contains(p.t, strings.Join(issues, "\n"), text)
+}
+
+// requireDegraded is requireIssue that requires the status, too, and returns all issues.
+func (p *peer) requireDegraded(text string) []string {
+	p.t.Helper()
+	status, issues := p.issues()
+	require.Equal(p.t, "degraded", status)
+	require.Contains(p.t, strings.Join(issues, "\n"), text)
+	return issues
+}
+
+// requireNoIssue requires that health says nothing is wrong.
+func (p *peer) requireNoIssue() {
+	p.t.Helper()
+	status, issues := p.issues()
+	require.Equal(p.t, "ok", status, "%v", issues)
+	require.Empty(p.t, issues)
+}
+
 // seen is what came so far.
 func (p *peer) seen() []event {
 	p.mu.Lock()
@@ -392,13 +476,6 @@ func (c *client) next(from launched, query string) (l launched) {
 	c.t.Helper()
 	c.call("continueSession", object{"session_id": from.SessionID, "query": query}, &l)
 	return l
-}
-
-// completes waits for the end of a session, which has to be a good one.
-func (c *client) completes(l launched) {
-	c.t.Helper()
-	end := c.awaitEnd(l.SessionID)
-	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
 // A client is an editor at the pipes of a process that it has started.
@@ -466,20 +543,6 @@ type launched struct {
 	ThreadID  string `json:"thread_id"`
 }
 
-func (c *client) launch(query, agent string) (l launched) {
-	c.t.Helper()
-	c.call("launchSession", object{"query": query, "agent": agent}, &l)
-	return l
-}
-
-// awaitQuestion waits for a question of a session.
-func (c *client) awaitQuestion(session string) event {
-	c.t.Helper()
-	return c.await("a question of session "+session, func(e event) bool {
-		return e.Type == "new_approval" && e.Data.SessionID == session
-	})
-}
-
 // approveAll answers every question of a session until it has ended, and
 // returns that end.
 func (c *client) approveAll(session string) event {
@@ -512,9 +575,7 @@ type shownSession struct {
 
 func (c *client) session(id string) shownSession {
 	c.t.Helper()
-	var r struct {
-		Session shownSession `json:"session"`
-	}
+	var r struct{ Session shownSession }
 	require.NoError(c.t, c.tryAgain("getSessionState", object{"session_id": id}, &r))
 	return r.Session
 }
@@ -537,9 +598,7 @@ type shownApproval struct {
 
 func (c *client) pending() map[string]shownApproval {
 	c.t.Helper()
-	var r struct {
-		Approvals []shownApproval `json:"approvals"`
-	}
+	var r struct{ Approvals []shownApproval }
 	c.call("fetchApprovals", object{}, &r)
 	m := make(map[string]shownApproval)
 	for _, a := range r.Approvals {
@@ -588,23 +647,10 @@ func (c *client) leave() {
 // raceSlack is what a busy machine and the race detector may add to a time.
 const raceSlack = 500 * time.Millisecond
 
-// issues are what health says is wrong.
-func (c *client) issues() (status string, issues []string) {
-	c.t.Helper()
-	var r struct {
-		Status string   `json:"status"`
-		Issues []string `json:"issues"`
-	}
-	c.call("health", object{}, &r)
-	return r.Status, r.Issues
-}
-
 // requireCore requires that the methods work that need no store.
 func (c *client) requireCore() {
 	c.t.Helper()
-	var pong struct {
-		Pong bool `json:"pong"`
-	}
+	var pong struct{ Pong bool }
 	c.call("ping", object{}, &pong)
 	require.True(c.t, pong.Pong)
 	c.call("initialize", object{}, nil)
@@ -774,9 +820,8 @@ func (s *site) framesOnSocket() *client {
 // lockHolder is the process that is the hub of the site, as its lock says.
 func (s *site) lockHolder() int {
 	s.t.Helper()
-	text, err := os.ReadFile(s.state() + "/lock")
-	require.NoError(s.t, err)
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	text := readFile(s.t, s.state()+"/lock")
+	pid, _ := strconv.Atoi(strings.TrimSpace(text))
 	return pid
 }
 
@@ -810,9 +855,7 @@ func hubOf(t testing.TB, c interface {
 },
 ) int {
 	t.Helper()
-	var status struct {
-		PID int `json:"pid"`
-	}
+	var status struct{ PID int }
 	require.NoError(t, c.tryAgain("daemon.status", object{}, &status))
 	return status.PID
 }

@@ -120,8 +120,7 @@ type visited struct {
 // its time to come to an end.
 func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, process *os.Process), args ...string) visited {
 	t.Helper()
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	ctx, kill := context.WithTimeout(context.Background(), 3*clonedTime)
 	defer kill()
 	// Bounded, so that a test that fails does not take the machine's memory.
@@ -139,6 +138,7 @@ func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, p
 	cmd.WaitDelay = time.Second
 	var in io.WriteCloser
 	if talk != nil {
+		var err error
 		in, err = cmd.StdinPipe()
 		require.NoError(t, err)
 	}
@@ -455,23 +455,20 @@ func unchanged(t *testing.T, c *clone) {
 func planted(statements ...string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		other := newSite(t)
-		p := other.start()
-		p.subscribe()
-		p.awaitEnd(p.launch("quiet", "").SessionID)
+		p := other.open()
+		p.runs("quiet")
 		p.leave()
-		db, err := sql.Open("sqlite", "file:"+other.database())
-		require.NoError(t, err)
+		db := other.openDatabase("")
 		for _, statement := range statements {
 			_, err := db.Exec(strings.ReplaceAll(statement, "TRIPWIRE", c.tripwire))
 			require.NoError(t, err, statement)
 		}
-		_, err = db.Exec("UPDATE threads SET cwd = ?", c.root)
+		_, err := db.Exec("UPDATE threads SET cwd = ?", c.root)
 		require.NoError(t, err)
 		require.NoError(t, db.Close())
-		content, err := os.ReadFile(other.database())
-		require.NoError(t, err)
+		content := readFile(t, other.database())
 		require.NoError(t, os.MkdirAll(c.state(), 0o700))
-		require.NoError(t, os.WriteFile(c.database(), content, 0o600))
+		require.NoError(t, os.WriteFile(c.database(), []byte(content), 0o600))
 	}
 }
 

@@ -46,8 +46,7 @@ func written(text string) func(*testing.T, string) {
 // its process ends in time, with what is wrong said, and no command takes much
 // memory over it.
 func TestAHostileConfigurationKeepsNobody(t *testing.T) {
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	for name, c := range hostileConfigurations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,8 +99,7 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 	s.agents("[agents.plain]\ndriver = \"command\"\ncommand = [\"touch\", \"ran\"]\n")
 	ran := filepath.Join(s.root, "ran")
 	written("default_agent = \"plain\"\n[limits]\nmax_runs = 100\n[agents.scripted]\ncommand = [\"touch\", \"ran\"]\n")(t, filepath.Join(s.root, ".duet.toml"))
-	out, err := s.command("trust", "--show")
-	require.NoError(t, err)
+	out := s.run("trust", "--show")
 	for _, line := range []string{`default_agent = "plain"`, `limits.max_runs = 100`, `agents.scripted.command = ["touch", "ran"]`} {
 		assert.Contains(t, out, line)
 	}
@@ -116,7 +114,7 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 			c.call(method, params, &taken)
 			assert.Equal(t, "scripted", taken.Agent, method)
 		}
-		assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+		c.runs("quiet")
 		assert.NoFileExists(t, ran)
 	}
 	for _, restricted := range []bool{false, true} {
@@ -124,12 +122,10 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 		requireScripted(c, restricted)
 		c.leave()
 	}
-	_, err = s.command("prompt", "quiet")
-	require.NoError(t, err)
+	s.run("prompt", "quiet")
 	require.NoFileExists(t, ran)
 
-	_, err = s.command("trust", "--yes")
-	require.NoError(t, err)
+	s.run("trust", "--yes")
 	c := s.start()
 	c.call("initialize", object{"workspaceTrusted": false}, nil)
 	var taken struct{ Agent string }
@@ -137,8 +133,7 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 	assert.Equal(t, "scripted", taken.Agent, "restricted")
 	c.leave()
 	require.NoFileExists(t, ran)
-	_, err = s.command("prompt", "quiet")
-	require.NoError(t, err)
+	s.run("prompt", "quiet")
 	require.FileExists(t, ran, "trusted, it is heeded")
 }
 
@@ -161,16 +156,14 @@ func TestARevocationIsFollowed(t *testing.T) {
 			s := newSite(t)
 			s.clearDaemons()
 			agent := filepath.Join(s.home, "theirs")
-			binary, err := fastProgram()
-			require.NoError(t, err)
+			binary := fastProgram(t)
 			require.NoError(t, os.Symlink(binary, agent))
 			written(fmt.Sprintf("default_agent = \"theirs\"\n[agents.theirs]\ncommand = [%q, \"demo-agent\"]\n[[rules]]\neffect = \"allow\"\ntool = \"*\"\n", agent))(t, filepath.Join(s.root, ".duet.toml"))
 			if kind == "a daemon" {
 				s.daemon()
 			}
-			c := s.start()
-			c.subscribe()
-			_, err = s.command("trust", "--yes") // which counts at once, too
+			c := s.open()
+			_, err := s.command("trust", "--yes") // which counts at once, too
 			require.NoError(t, err)
 			require.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "theirs").SessionID).Data.State) // and stays, idle
 			free := c.launch("permit:1 quiet", "scripted")
@@ -185,8 +178,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 			mine := c.launch("quiet stream:100000@50", "scripted")
 			c.awaitState(mine.SessionID, "running")
 
-			_, err = s.command("trust", "--revoke")
-			require.NoError(t, err)
+			s.run("trust", "--revoke")
 			watch := startStopwatch(t)
 			end := c.awaitEnd(works.SessionID)
 			watch.assertWithin(t, followedWithin)
@@ -195,27 +187,23 @@ func TestARevocationIsFollowed(t *testing.T) {
 			s.requireNone(agent)
 			assert.Equal(t, "running", c.session(mine.SessionID).State, "who did not stand on it goes on")
 
-			asks := c.launch("permit:1 quiet", "scripted")
-			question := c.awaitQuestion(asks.SessionID)
-			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-			require.Equal(t, "completed", c.awaitEnd(asks.SessionID).Data.State)
+			asks, question := c.asks("permit:1 quiet", "scripted")
+			c.approve(question.Data.ApprovalID)
+			c.completes(asks)
 			assert.Equal(t, "not_trusted", c.refused("continueSession", object{"session_id": works.SessionID, "query": "go on"}).kind())
 			assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "theirs"}).kind())
 			c.call("launchSession", object{"query": "quiet"}, &works)
 			assert.Equal(t, "scripted", works.Agent, "nor does the file choose any more")
-			c.call("interruptSession", object{"session_id": mine.SessionID}, nil)
-			require.Equal(t, "interrupted", c.awaitEnd(mine.SessionID).Data.State)
+			c.interrupt(mine)
 
 			// Trusted again, it goes on where it was.
-			_, err = s.command("trust", "--yes")
-			require.NoError(t, err)
+			s.run("trust", "--yes")
 			var first launched
 			c.call("launchSession", object{"query": "quiet"}, &first)
-			require.Equal(t, "completed", c.awaitEnd(first.SessionID).Data.State)
+			c.completes(first)
 			c.leave()
 			if kind == "a daemon" {
-				_, err = s.command("daemon", "stop", "--force")
-				require.NoError(t, err)
+				s.run("daemon", "stop", "--force")
 			}
 		})
 	}
@@ -231,17 +219,14 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 		return fmt.Sprintf("[keys.service]\ncommand = [\"echo\", %q]\n", value)
 	}
 	s.agents(shows + key("one"))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	reported := func() string {
 		t.Helper()
-		said, err := s.command("prompt", "--agent", "shows", "tell")
-		require.NoError(t, err)
+		said := s.run("prompt", "--agent", "shows", "tell")
 		return strings.TrimSpace(said)
 	}
 	require.Equal(t, "it is another", reported())
-	open := c.launch("permit:1 quiet", "")
-	question := c.awaitQuestion(open.SessionID)
+	open, question := c.asks("permit:1 quiet", "")
 
 	s.agents(shows + key("two") + "[[rules]]\neffect = \"deny\"\ntool = \"*\"\n")
 	watch := startStopwatch(t)
@@ -262,7 +247,7 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	asks := c.launch("permit:1 quiet", "")
 	question = c.awaitQuestion(asks.SessionID)
 	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "project"}, nil)
-	require.Equal(t, "completed", c.awaitEnd(asks.SessionID).Data.State)
+	c.completes(asks)
 	passes := c.launch("permit:1 quiet", "")
 	require.Equal(t, "completed", c.awaitEnd(passes.SessionID).Data.State, "it was decided for good")
 	var made struct {
@@ -272,18 +257,15 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	}
 	c.call("getRules", object{}, &made)
 	require.Len(t, made.Rules, 1)
-	_, err := s.command("approvals", "forget", fmt.Sprint(made.Rules[0].ID))
-	require.NoError(t, err)
-	again := c.launch("permit:1 quiet", "")
-	c.awaitQuestion(again.SessionID)
-	c.call("interruptSession", object{"session_id": again.SessionID}, nil)
-	c.awaitEnd(again.SessionID)
+	s.run("approvals", "forget", fmt.Sprint(made.Rules[0].ID))
+	again, _ := c.asks("permit:1 quiet", "")
+	c.interrupt(again)
 
 	// While a file cannot be read nothing starts, and the hub stays.
 	s.agents("wrong = 1\n")
 	require.ErrorContains(t, c.try("launchSession", object{"query": "quiet"}, nil), "unknown key")
 	c.requireCore()
 	s.agents("")
-	require.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+	c.runs("quiet")
 	c.leave()
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -31,26 +30,21 @@ func (s *site) copyTo(name string) *site {
 // original.
 func TestACopyOfAProjectAtWork(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	s, c := newEditorSite(t)
 	running := c.launch("stream:1000000@200", "")
 	c.awaitState(running.SessionID, "running")
 	others := s.copyTo("other")
 
 	_, err := others.command("daemon", "stop", "--force")
 	require.ErrorContains(t, err, "no hub runs here")
-	editor := others.start()
-	editor.subscribe()
+	editor := others.open()
 	editor.refused("getSessionState", object{"session_id": running.SessionID})
-	_, issues := editor.issues()
-	assert.Empty(t, issues)
-	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
+	editor.requireNoIssue()
+	editor.runs("quiet")
 	assert.NotEqual(t, hubOf(t, c), hubOf(t, editor))
 	editor.leave()
 	assert.Equal(t, "running", c.session(running.SessionID).State)
-	c.call("interruptSession", object{"session_id": running.SessionID}, nil)
-	c.awaitEnd(running.SessionID)
+	c.interrupt(running)
 	c.leave()
 }
 
@@ -60,10 +54,8 @@ func TestAMovedProject(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents(oneAtATime)
-	c := s.start()
-	c.subscribe()
-	done := c.launch("quiet one", "")
-	require.Equal(t, "completed", c.awaitEnd(done.SessionID).Data.State)
+	c := s.open()
+	done := c.runs("quiet one")
 	running := c.launch("stream:1000000@200", "")
 	c.awaitState(running.SessionID, "running")
 	waiting := c.launch("hello", "")
@@ -71,14 +63,12 @@ func TestAMovedProject(t *testing.T) {
 	moved := *s
 	moved.root = filepath.Join(filepath.Dir(s.root), "moved")
 	require.NoError(t, os.Rename(s.root, moved.root))
-	c = moved.start()
-	c.subscribe()
+	c = moved.open()
 	assert.Equal(t, "completed", c.session(done.SessionID).State)
 	assert.Equal(t, "interrupted", c.session(running.SessionID).State)
 	assert.Equal(t, "completed", c.approveAll(waiting.SessionID).Data.State)
 	assert.FileExists(t, filepath.Join(moved.root, "demo.txt"))
-	_, issues := c.issues()
-	assert.Empty(t, issues)
+	c.requireNoIssue()
 	c.leave()
 	c = moved.start()
 	assert.Equal(t, "completed", c.session(waiting.SessionID).State)
@@ -96,33 +86,25 @@ func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), settings, 0o600))
 	}
 	make()
-	_, err := s.command("trust", "--yes")
-	require.NoError(t, err)
-	c := s.start()
-	c.subscribe()
+	s.run("trust", "--yes")
+	c := s.open()
 	c.launch("quiet", "own")
-	first := c.launch("hello", "")
-	question := c.awaitQuestion(first.SessionID)
+	first, question := c.asks("hello", "")
 	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "project"}, nil)
-	assert.Equal(t, "completed", c.awaitEnd(first.SessionID).Data.State)
+	c.completes(first)
 	c.leave()
 
 	require.NoError(t, os.RemoveAll(s.root))
 	require.NoError(t, os.Mkdir(s.root, 0o755))
 	make()
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	assert.Equal(t, "completed", c.session(first.SessionID).State, "its history is kept")
-	_, issues := c.issues()
-	assert.Contains(t, strings.Join(issues, "\n"), "`duet-rpc projects keep` lets them count again")
+	c.requireIssue("`duet-rpc projects keep` lets them count again")
 	assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "own"}).kind())
-	second := c.launch("hello", "")
-	c.awaitQuestion(second.SessionID)
-	out, err := s.command("projects", "keep")
-	require.NoError(t, err)
+	second, _ := c.asks("hello", "")
+	out := s.run("projects", "keep")
 	assert.Contains(t, out, "counts again")
-	_, issues = c.issues()
-	assert.Empty(t, issues)
+	c.requireNoIssue()
 	c.approveAll(second.SessionID)
 	third := c.launch("hello", "")
 	e := c.await("the end, without a question", func(e event) bool {
@@ -139,15 +121,12 @@ func TestADatabaseOutlivesKills(t *testing.T) {
 	s := newSite(t)
 	var before []launched
 	for i := range 4 {
-		c := s.start()
-		c.subscribe()
+		c := s.open()
 		for _, begun := range before {
 			assert.Equal(t, "completed", c.session(begun.SessionID).State)
 		}
-		_, issues := c.issues()
-		assert.Empty(t, issues)
-		begun := c.launch(fmt.Sprint("quiet ", i), "")
-		require.Equal(t, "completed", c.awaitEnd(begun.SessionID).Data.State)
+		c.requireNoIssue()
+		begun := c.runs(fmt.Sprint("quiet ", i))
 		before = append(before, begun)
 		c.crash()
 	}

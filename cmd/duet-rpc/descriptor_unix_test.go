@@ -197,8 +197,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	tty = again.file()
 	tty.shows("brief\r\n")
 	assert.Zero(t, again.exitOf(r.ID))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // The client package takes descriptors, too.
@@ -220,8 +219,7 @@ func TestTheGoClientTakesADescriptor(t *testing.T) {
 	tty := &held{t: t, f: f}
 	tty.types("hello\r")
 	tty.shows("got hello\r\n")
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // Where no descriptor can be passed the request is refused in words, and the
@@ -276,8 +274,7 @@ func TestTheExecutorOfADescriptorDies(t *testing.T) {
 	c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
 	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
 	require.NoError(t, tty.f.Close())
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // Clients that come and go leave nothing open in the hub and the executor.
@@ -326,8 +323,7 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	last := 0
 	require.Eventually(t, func() bool { last = open(); return last <= before+2 }, watchdog/3, pollEvery,
 		"%s", deferred(func() string { return fmt.Sprintf("%d files were open, and %d are now", before, last) }))
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // alone reports whether no client is attached to a terminal.

@@ -26,9 +26,8 @@ func newEnvironmentSite(t *testing.T) environmentSite {
 	s.gate = filepath.Join(s.home, "gate")
 	require.NoError(t, syscall.Mkfifo(s.gate, 0o600))
 	path := filepath.Join(s.home, "config", "duet", "config.toml")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, append(text, `
+	text := readFile(t, path)
+	require.NoError(t, os.WriteFile(path, []byte(text+`
 [agents.plain]
 driver = "command"
 command = ["sh", "-c", 'env > "$1"', "sh"]
@@ -55,7 +54,7 @@ command = ["duet-test-tool", "`+filepath.Join(s.home, "built")+`"]
 [[gates]]
 name = "checked"
 command = ["duet-test-tool", "`+filepath.Join(s.home, "checked")+`"]
-`...), 0o600))
+`), 0o600))
 	return s
 }
 
@@ -76,10 +75,9 @@ func (s environmentSite) file(name string) string { return filepath.Join(s.home,
 // written returns the environment that an agent has written.
 func (s environmentSite) written(name string) map[string]string {
 	s.t.Helper()
-	text, err := os.ReadFile(s.file(name))
-	require.NoError(s.t, err)
+	text := readFile(s.t, s.file(name))
 	env := make(map[string]string)
-	for line := range strings.SplitSeq(string(text), "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if variable, value, ok := strings.Cut(line, "="); ok {
 			env[variable] = value
 		}
@@ -100,10 +98,9 @@ func (s environmentSite) requireNoValues(clients ...*client) {
 	for _, c := range clients {
 		require.NotContains(s.t, c.log.String(), "secret-")
 	}
-	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	require.NoError(s.t, err)
-	require.Contains(s.t, string(log), "client.environment", "messages are logged")
-	require.Contains(s.t, string(log), "execute_prompt")
+	log := readFile(s.t, filepath.Join(s.state(), "daemon.log"))
+	require.Contains(s.t, log, "client.environment", "messages are logged")
+	require.Contains(s.t, log, "execute_prompt")
 	require.NoError(s.t, filepath.WalkDir(s.state(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
@@ -174,14 +171,12 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	s.requireOf("second", "queued")
 
 	s.env = append(s.env, "SSH_AUTH_SOCK=/secret-sock-shell")
-	_, err := s.command("prompt", "--agent", "plain", s.file("of-shell"))
-	require.NoError(t, err)
+	s.run("prompt", "--agent", "plain", s.file("of-shell"))
 	s.requireOf("shell", "of-shell")
 	require.Equal(t, hub, s.requireDaemon(first))
 	first.leave()
 	s.requireNoValues(first, second)
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	s.requireNoValues()
 }
 
@@ -220,8 +215,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	first.leave()
 	second.leave()
 	s.requireNoValues(first, second)
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A run that is resumed after a crash has the environment of the client that resumes it.
@@ -242,6 +236,5 @@ func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	first.leave()
 	second.leave()
 	s.requireNoValues(first, second)
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }

@@ -31,13 +31,12 @@ func frameCases(t *testing.T) []frameCase {
 	var cases []frameCase
 	for _, path := range inputs {
 		base := strings.TrimSuffix(path, ".in")
-		in, err := os.ReadFile(path)
-		require.NoError(t, err)
+		in := readFile(t, path)
 		args, err := os.ReadFile(base + ".args")
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		cases = append(cases, frameCase{filepath.Base(base), in, base + ".out", strings.Fields(string(args))})
+		cases = append(cases, frameCase{filepath.Base(base), []byte(in), base + ".out", strings.Fields(string(args))})
 	}
 	return cases
 }
@@ -90,9 +89,7 @@ func throughFiles(t *testing.T, c frameCase) []byte {
 	require.NoError(t, err)
 	defer out.Close()
 	launch{args: c.args, stdin: in, stdout: out}.start(t).requireSuccess()
-	got, err := os.ReadFile(out.Name())
-	require.NoError(t, err)
-	return got
+	return []byte(readFile(t, out.Name()))
 }
 
 // No file is left behind by a case that was renamed.

@@ -46,8 +46,7 @@ func hostileBytes() int {
 
 // endure sends hostileBytes of pieces and then a good frame.
 func endure(t *testing.T, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffer)) {
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	p := launch{binary: binary, args: []string{"--log-level", "error"}}.start(t)
 	p.requireServing()
 
@@ -184,8 +183,7 @@ func manyMembers(n int) string {
 // A message may be as long as the limit and as odd as can be: it costs some
 // copies of itself, not a tree of small objects.
 func TestOddMessagesCostLittleMemory(t *testing.T) {
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	long := strings.Repeat("x", 10_000_000)
 	escaped := strings.Repeat(`\u0041`, len(long)/6)
 	request := func(method, params string) string {

@@ -3,7 +3,6 @@ package main_test
 import (
 	"bufio"
 	"bytes"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,12 +49,6 @@ func (s *site) clearDaemons() {
 	})
 }
 
-// daemonLog is what the daemons of the site have logged.
-func (s *site) daemonLog() string {
-	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	return string(log)
-}
-
 // daemons are the site's processes that were started as daemons.
 func (s *site) daemons() (list []running) {
 	for _, r := range s.running() {
@@ -94,24 +87,19 @@ func TestADaemonEndsByItself(t *testing.T) {
 	require.NoError(t, err)
 	_, err = config.WriteString("[daemon]\nidle = \"1s\"\n")
 	require.NoError(t, errors.Join(err, config.Close()))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	hub := s.requireDaemon(c)
-	asking := c.launch("quiet permit:1", "")
-	question := c.awaitQuestion(asking.SessionID)
+	asking, question := c.asks("quiet permit:1", "")
 	c.leave()
-	later := s.start()
-	later.subscribe()
+	later := s.open()
 	require.Equal(t, hub, s.requireDaemon(later), "it has waited with the agent")
-	later.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", later.awaitEnd(asking.SessionID).Data.State)
+	later.approve(question.Data.ApprovalID)
+	later.completes(asking)
 	later.leave()
 	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on")
-	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	require.NoError(t, err)
-	assert.Contains(t, string(log), "so this daemon ends")
-	next := s.start()
-	next.subscribe()
+	log := readFile(t, filepath.Join(s.state(), "daemon.log"))
+	assert.Contains(t, log, "so this daemon ends")
+	next := s.open()
 	require.NotEqual(t, hub, s.requireDaemon(next), "who needs one starts one")
 	next.leave()
 }
@@ -137,12 +125,11 @@ func TestHubIsADaemon(t *testing.T) {
 	second.awaitState(talking.SessionID, "running")
 	require.NoError(t, syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL))
 	<-first.ended
-	second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	assert.Equal(t, "completed", second.awaitEnd(asking.SessionID).Data.State)
+	second.approve(question.Data.ApprovalID)
+	second.completes(asking)
 	second.leave()
 
-	third := s.start()
-	third.subscribe()
+	third := s.open()
 	require.Equal(t, hub, s.requireDaemon(third))
 	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "it went on without an editor")
 
@@ -161,15 +148,13 @@ func TestHubIsADaemon(t *testing.T) {
 	require.NotEqual(t, hub, s.requireDaemon(third, fourth, fifth))
 
 	// One that was stopped has none until it is needed.
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	third.requireCore()
-	_, err = s.command("daemon", "status")
+	_, err := s.command("daemon", "status")
 	require.ErrorContains(t, err, "no hub runs here", "a ping needs none")
 	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
 	s.requireDaemon(third, fourth, fifth)
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
 	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
 	fourth.leave()
@@ -195,8 +180,7 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	waiting.Wait()
 	s.requireDaemon(editor)
 	editor.leave()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Where no daemon can be started the core methods are served, and what needs a hub is refused at
@@ -209,12 +193,8 @@ func TestNoDaemonCanBeStarted(t *testing.T) {
 	editor.requireCore()
 	editor.requireUnavailable("opening the daemon's log")
 	editor.requireLog("no daemon could be started")
-	status, issues := editor.issues()
-	assert.Equal(t, "degraded", status)
-	require.Len(t, issues, 1)
-	assert.Contains(t, issues[0], "opening the daemon's log")
-	_, err := s.command("prompt", "quiet")
-	require.ErrorContains(t, err, "opening the daemon's log")
+	require.Len(t, editor.requireDegraded("opening the daemon's log"), 1)
+	s.refuses("opening the daemon's log", "prompt", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(s.state(), "daemon.log")))
 	require.Eventually(t, func() bool { return editor.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
 	editor.leave()
@@ -239,8 +219,7 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	require.NoError(t, read.SetReadDeadline(time.Now().Add(watchdog/3)))
 	_, err = read.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the daemon has the pipe open")
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon shows its starter that it listens: its standard output ends then.
@@ -260,12 +239,10 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, said)
 	s.daemonStays.Store(true)
-	_, err = s.command("daemon", "status")
-	require.NoError(t, err, "it answers at once")
+	s.run("daemon", "status")
 
 	// The client that stopped it finds no hub: another one is started without waiting.
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
 }
@@ -275,21 +252,17 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
-	editor := s.start()
-	editor.subscribe()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	editor := s.open()
+	s.run("daemon", "stop")
 	editor.requireLog("the hub has gone")
 	s.daemonStays.Store(true)
 	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on") // its process ends a little later than its hub
-	_, err = s.command("prompt", "quiet")
-	require.NoError(t, err)
+	s.run("prompt", "quiet")
 	editor.await("the end of a run that it has not begun", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.State == "completed"
 	})
 	editor.leave()
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Work goes on without a client, and the next one says so: once for each user.
@@ -297,9 +270,7 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
 	notice := func(c *client) string {
-		var r struct {
-			Notice string `json:"notice"`
-		}
+		var r struct{ Notice string }
 		c.call("Subscribe", object{"notices": true}, &r)
 		return r.Notice
 	}
@@ -329,8 +300,7 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 		next.awaitState(run.SessionID, "interrupted")
 		next.leave()
 	}
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // otherBuild returns a copy of the program with another build id. There is one copy, with a link
@@ -339,8 +309,7 @@ func otherBuild(t *testing.T) string {
 	t.Helper()
 	other := filepath.Join(programDir, "duet-rpc-other")
 	makeOther.Do(func() {
-		text, err := os.ReadFile(program)
-		require.NoError(t, err)
+		text := []byte(readFile(t, program))
 		id := []byte(hubprocess.Build(program))
 		require.NotEmpty(t, id)
 		at := bytes.Index(text, id)
@@ -360,18 +329,16 @@ func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
 	s.binary = otherBuild(t)
-	editor := s.start()
-	editor.subscribe()
-	editor.awaitEnd(editor.launch("quiet", "").SessionID)
+	editor := s.open()
+	editor.runs("quiet")
 	first := hubOf(t, editor)
-	_, err := s.command("session", "list")
-	require.NoError(t, err)
+	s.run("session", "list")
 	require.Equal(t, first, hubOf(t, editor), "it has a client of its own build")
 	editor.leave()
 
-	out, err := s.command("daemon", "status")
-	require.NoError(t, err)
+	out := s.run("daemon", "status")
 	require.Contains(t, out, fmt.Sprintf("process %d,", first), "who only looks leaves it as it is")
+	var err error
 	require.Eventually(t, func() bool { // the daemon may not have seen yet that the clients before have gone
 		out, err = s.command("session", "list")
 		return err != nil || s.lockHolder() != first
@@ -379,11 +346,9 @@ func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "task-0001")
 	second := s.lockHolder()
-	_, err = s.command("session", "list")
-	require.NoError(t, err)
+	s.run("session", "list")
 	require.Equal(t, second, s.lockHolder(), "one of its own build stays")
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon of another build that has something to do goes on until that has ended.
@@ -400,26 +365,19 @@ func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
 	starter.leave()
 
 	s.binary = program
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	require.Equal(t, first, hubOf(t, editor))
-	status, issues := editor.issues()
-	require.Equal(t, "degraded", status)
-	require.Len(t, issues, 1)
-	require.Contains(t, issues[0], "are of different builds")
-	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)
+	require.Len(t, editor.requireDegraded("are of different builds"), 1)
+	editor.approve(question.Data.ApprovalID)
+	editor.completes(run)
 	require.Eventually(t, func() bool {
 		pid := s.lockHolder()
 		return pid != first && pid != 0
 	}, watchdog/3, pollEvery, "it is not replaced when its work is done")
-	end := editor.launch("quiet", "")
-	require.Equal(t, "completed", editor.awaitEnd(end.SessionID).Data.State, "the subscription goes on")
-	status, issues = editor.issues()
-	require.Equal(t, "ok", status, issues)
+	editor.runs("quiet") // the subscription goes on
+	editor.requireNoIssue()
 	editor.leave()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon starts its executors with its own build after its file was replaced.
@@ -427,18 +385,16 @@ func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
 	s.binary = otherBuild(t)
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	before := hubOf(t, editor)
 	require.NoError(t, os.Remove(s.binary))
 	testkit.Program(t, s.binary, "#!/bin/sh\nexit 9\n")
 	s.agents("[agents.replaced]\ndriver = \"acp\"\ncommand = ['" + program + "', 'demo-agent']\n")
 	run := editor.launch("quiet", "replaced")
-	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)
+	editor.completes(run)
 	require.Equal(t, before, hubOf(t, editor))
 	editor.leave()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon that speaks another protocol is not used, and the client says what to do.
@@ -457,8 +413,7 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 			require.NoError(t, err)
 			defer l.Close()
 			go answerAll(l, test.answer)
-			_, err = s.command("prompt", "quiet")
-			require.ErrorContains(t, err, test.says)
+			s.refuses(test.says, "prompt", "quiet")
 			require.ErrorContains(t, err, "`duet-rpc daemon stop` ends it")
 			editor := s.start()
 			refused := editor.refused("launchSession", object{"query": "quiet"})
@@ -504,8 +459,7 @@ func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.daemon()
-	_, err := s.command("prompt", "quiet")
-	require.NoError(t, err)
+	s.run("prompt", "quiet")
 	for _, args := range [][]string{{"daemon", "logs", "-f"}, {"events", "--since", "0"}, {"events", "--since", "0", "--json"}} {
 		l := s.launch()
 		cmd := exec.Command(program, append(args, l.args...)...)
@@ -528,8 +482,7 @@ func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 			require.Fail(t, "it goes on", "%v", args)
 		}
 	}
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Fifty clients that start at once where no daemon runs start one.
@@ -552,8 +505,7 @@ func TestFiftyClientsStartOneDaemon(t *testing.T) {
 	for _, c := range clients {
 		c.leave()
 	}
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Where the user's home cannot be written there is no daemon: the core methods work, and the rest
@@ -571,20 +523,15 @@ func TestHomeIsReadOnly(t *testing.T) {
 		assert.Equal(t, "subsystem_unavailable", refused.kind())
 		assert.Contains(t, refused.Message, "read-only file system; set DUET_STATE_HOME to a directory that can be written")
 	}
-	status, issues := editor.issues()
-	assert.Equal(t, "degraded", status)
-	assert.Contains(t, strings.Join(issues, "\n"), "DUET_STATE_HOME")
+	editor.requireDegraded("DUET_STATE_HOME")
 	editor.requireCore()
-	_, err := s.command("prompt", "quiet")
-	assert.ErrorContains(t, err, "set DUET_STATE_HOME to a directory that can be written")
+	s.refuses("set DUET_STATE_HOME to a directory that can be written", "prompt", "quiet")
 	editor.leave()
 
 	s.env = append(s.env, "DUET_STATE_HOME="+filepath.Join(s.home, "elsewhere"))
-	out, err := s.command("prompt", "quiet")
-	require.NoError(t, err)
+	out := s.run("prompt", "quiet")
 	assert.Contains(t, out, "You asked: quiet")
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon is started without any other program, such as setsid.
@@ -592,32 +539,26 @@ func TestADaemonNeedsNoOtherProgram(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
 	s.env = append(s.env, "PATH="+s.home)
-	editor := s.start()
-	editor.subscribe()
-	require.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
+	editor := s.open()
+	editor.runs("quiet")
 	daemon := s.requireDaemon(editor)
 	session, err := unix.Getsid(daemon)
 	require.NoError(t, err)
 	require.Equal(t, daemon, session, "it has a session of its own")
 	editor.leave()
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // The clock has stood two years ahead, and is right again: what was stored then goes on, and what
 // is new is the latest.
 func TestTheClockJumps(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	editor := s.start()
-	editor.subscribe()
+	s, editor := newEditorSite(t)
 	first := editor.launch("quiet", "")
 	editor.awaitEnd(first.SessionID)
-	asking := editor.launch("permit:1", "")
-	question := editor.awaitQuestion(asking.SessionID)
+	asking, question := editor.asks("permit:1", "")
 	editor.leave() // and the daemon ends
-	db, err := sql.Open("sqlite", "file:"+s.database())
-	require.NoError(t, err)
+	db := s.openDatabase("")
 	const ahead = int64(2 * 365 * 24 * time.Hour)
 	for table, columns := range map[string][]string{
 		"threads": {"created", "active"}, "runs": {"created", "started", "ended", "active"}, "events": {"at"},
@@ -633,23 +574,18 @@ func TestTheClockJumps(t *testing.T) {
 	require.Greater(t, latest, time.Now().Add(time.Duration(ahead)/2).UnixNano(), "times are in nanoseconds")
 	require.NoError(t, db.Close())
 
-	editor = s.start()
-	editor.subscribe()
-	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	editor = s.open()
+	editor.approve(question.Data.ApprovalID)
 	editor.await("the end of what was asked", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
 	})
-	out, err := s.command("prompt", "quiet and new")
-	require.NoError(t, err)
+	out := s.run("prompt", "quiet and new")
 	require.Contains(t, out, "You asked: quiet and new")
-	out, err = s.command("session", "show", "last")
-	require.NoError(t, err)
+	out = s.run("session", "show", "last")
 	require.Contains(t, out, "quiet and new", "the last session is the one that began last")
-	out, err = s.command("session", "list")
-	require.NoError(t, err)
+	out = s.run("session", "list")
 	require.Contains(t, strings.SplitN(out, "\n", 3)[1], "quiet and new", "and the first of the list")
-	out, err = s.command("events", "--no-follow", "--since", "0")
-	require.NoError(t, err)
+	out = s.run("events", "--no-follow", "--since", "0")
 	require.Greater(t, strings.LastIndex(out, "task-0004"), strings.LastIndex(out, "task-0001"), "events are in the order of their numbers")
 	editor.leave()
 }
@@ -673,9 +609,7 @@ func TestAnEditorThatReadsLast(t *testing.T) {
 	require.NoError(t, err)
 	answered := make(map[string]bool)
 	for range 2*pings + 1 {
-		var r struct {
-			ID json.RawMessage `json:"id"`
-		}
+		var r struct{ ID json.RawMessage }
 		require.NoError(t, json.Unmarshal([]byte(p.next()), &r))
 		answered[string(r.ID)] = true
 	}

@@ -59,9 +59,7 @@ const (
 func (s *site) foreground(lives time.Duration) *process {
 	s.t.Helper()
 	l := s.launch()
-	var err error
-	l.binary, err = fastProgram() // it starts executors by the hundred, and its memory is looked at
-	require.NoError(s.t, err)
+	l.binary = fastProgram(s.t) // it starts executors by the hundred, and its memory is looked at
 	l.watchdog = lives
 	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
 	p := l.start(s.t)
@@ -543,8 +541,7 @@ const restartWithin = 100 * time.Millisecond
 // It is the program as it is shipped: the race detector makes it several times
 // slower. It does not run in parallel with other tests.
 func TestRestartServesAtOnce(t *testing.T) {
-	fast, err := fastProgram()
-	require.NoError(t, err)
+	fast := fastProgram(t)
 	start := func(s *site) (*client, time.Duration) {
 		l := s.launch()
 		l.binary = fast
@@ -557,7 +554,7 @@ func TestRestartServesAtOnce(t *testing.T) {
 	c, _ := start(s)
 	c.subscribe()
 	for range 30 { // each with an agent of its own, which a crash leaves to be looked for
-		c.awaitEnd(c.launch("stream:2000 tools:20", "").SessionID)
+		c.runs("stream:2000 tools:20")
 	}
 	var took, empty []time.Duration
 	for range 15 {
@@ -587,9 +584,7 @@ func TestRestartServesAtOnce(t *testing.T) {
 // What an agent says after its turn is kept as fast as what it says in one.
 func TestChunksAfterATurnAreAsFast(t *testing.T) {
 	const chunks, rounds = 100_000, 5
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	c := newSite(t).open()
 	took := func(session string) time.Duration {
 		var r struct {
 			Session struct {
@@ -602,8 +597,7 @@ func TestChunksAfterATurnAreAsFast(t *testing.T) {
 	}
 	var ratios []float64
 	for round := range rounds {
-		in := c.launch(fmt.Sprintf("quiet stream:%d", chunks), "")
-		assert.Equal(t, "completed", c.awaitEnd(in.SessionID).Data.State)
+		in := c.runs(fmt.Sprintf("quiet stream:%d", chunks))
 		before := c.launch(fmt.Sprintf("late:%d", chunks), "")
 		own := c.awaitOwnTurn(round + 1)
 		assert.Equal(t, "completed", c.awaitEnd(own).Data.State)

@@ -93,8 +93,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			if c.editor {
-				editor := s.start()
-				editor.subscribe()
+				editor := s.open()
 				require.NotZero(t, hubOf(t, editor))
 				defer func() {
 					editor.awaitEnd(editor.await("a session", func(e event) bool { return e.Type == "session_status_changed" }).Data.SessionID)
@@ -124,9 +123,8 @@ func TestPromptOnATerminal(t *testing.T) {
 			said, status = p.ends()
 			assert.Zero(t, status)
 			assert.Contains(t, said, "Nothing was changed")
-			text, err := os.ReadFile(s.root + "/demo.txt")
-			require.NoError(t, err)
-			assert.Equal(t, "Turn 1: hello\n", string(text))
+			text := readFile(t, s.root+"/demo.txt")
+			assert.Equal(t, "Turn 1: hello\n", text)
 
 			// C-c interrupts.
 			p = s.prompt(t, "hello")
@@ -153,9 +151,7 @@ func TestPromptOnATerminal(t *testing.T) {
 // The first answer counts, and typed text answers nothing else.
 func TestPromptAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	editor := s.start()
-	editor.subscribe()
+	s, editor := newEditorSite(t)
 	p := s.prompt(t, "permit:3")
 	p.sees("Allow? ")
 	asked := editor.await("a question", func(e event) bool { return e.Type == "new_approval" })
@@ -222,8 +218,7 @@ func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s.daemon()
 	p := s.prompt(t, "quiet hang")
 	p.sees("task-0001")
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	_, status := p.ends()
 	assert.Equal(t, 1, status)
 	assert.Zero(t, s.lockHolder(), "no other hub was begun")

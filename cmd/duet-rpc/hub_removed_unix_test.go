@@ -28,13 +28,10 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			editor := s.start()
-			editor.subscribe()
-			other := s.start()
-			other.subscribe()
+			s, editor := newEditorSite(t)
+			other := s.open()
 			hub := hubOf(t, other)
-			editor.awaitEnd(editor.launch("quiet one", "").SessionID)
+			editor.runs("quiet one")
 
 			remove(t, s)
 			s.requireNotOf(hub, editor.try("launchSession", object{"query": "quiet two"}, nil))
@@ -46,19 +43,17 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			}, watchdog/3, 100*time.Millisecond, "there is no hub again")
 			next := s.lockHolder()
 			assert.NotEqual(t, hub, next)
-			third := s.start()
-			third.subscribe()
+			third := s.open()
 			for _, c := range []*client{other, third} {
 				require.Eventually(t, func() bool { // the editor that has just lost its hub learns it
 					var status struct{ PID int }
 					return c.try("daemon.status", object{}, &status) == nil && status.PID == next
 				}, watchdog/3, 100*time.Millisecond, "another editor has another hub")
 			}
-			_, issues := editor.issues()
-			assert.Empty(t, issues)
+			editor.requireNoIssue()
 			begun = third.launch("quiet four", "")
 			for _, c := range []*client{editor, other, third} {
-				assert.Equal(t, "completed", c.awaitEnd(begun.SessionID).Data.State)
+				c.completes(begun)
 			}
 			for _, c := range []*client{third, other, editor} {
 				c.leave()
@@ -125,9 +120,7 @@ func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 		for _, how := range []string{"removed", "replaced"} {
 			t.Run(end+" "+how, func(t *testing.T) {
 				t.Parallel()
-				s := newSite(t)
-				editor := s.start()
-				editor.subscribe()
+				s, editor := newEditorSite(t)
 				hub := hubOf(t, editor)
 				confirmed := []launched{editor.launch("quiet one", "")}
 				editor.awaitEnd(confirmed[0].SessionID)
@@ -196,14 +189,13 @@ func TestWhatIsMendedWorks(t *testing.T) {
 				return c.try("listSessions", object{}, nil) == nil
 			}, watchdog/3, pollEvery, "it works again")
 			c.subscribe()
-			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+			c.runs("quiet")
 			health.Issues = nil
 			c.call("health", object{}, &health)
 			assert.Empty(t, health.Issues)
 
 			// And it is the hub for others.
-			second := s.start()
-			second.subscribe()
+			second := s.open()
 			assert.Equal(t, hubOf(t, c), hubOf(t, second))
 			second.leave()
 			c.leave()
@@ -224,9 +216,7 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			hub := s.start()
-			hub.subscribe()
+			s, hub := newEditorSite(t)
 			before := hub.launch("quiet permit:1 before", "") // before any client follows tasks
 			hub.awaitQuestion(before.SessionID)
 			attached := s.start()
@@ -235,8 +225,7 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			attached.call("task.stats", object{}, nil)
 			line := s.lines()
 			line.call("task.stats", object{}, nil)
-			after := hub.launch("quiet permit:1 after", "")
-			hub.awaitQuestion(after.SessionID)
+			after, _ := hub.asks("quiet permit:1 after", "")
 			attached.awaitNote("event.taskStarted", after.TaskID)
 
 			end(t, process, attached)

@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"database/sql"
 	"fmt"
 	"net"
 	"os"
@@ -63,11 +62,9 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 		})
 	}
 	group.Wait()
-	out, err := s.command(soon, "daemon", "stop", "--force")
-	require.NoError(t, err)
+	out := s.run(soon, "daemon", "stop", "--force")
 	assert.Contains(t, out, fmt.Sprintf("killed, since it did not answer (process %d)", pid))
-	_, err = s.command("daemon", "stop", "--force")
-	assert.ErrorContains(t, err, "no hub runs here")
+	s.refuses("no hub runs here", "daemon", "stop", "--force")
 }
 
 // stranger listens on the site's socket, and is no hub.
@@ -197,10 +194,8 @@ func TestDaemonStartPretendsNothing(t *testing.T) {
 	pid := s.daemon("--listen", extra)
 	assert.Equal(t, pid, s.daemon(), "it is there already")
 	assert.Equal(t, pid, s.daemon("--listen", extra), "and listens there")
-	_, err := s.command("daemon", "start", "--listen", another)
-	assert.ErrorContains(t, err, fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another))
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.refuses(fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another), "daemon", "start", "--listen", another)
+	s.run("daemon", "stop")
 }
 
 // Editors whose hub is stopped learn it by the answer to their request, and by
@@ -211,8 +206,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s := newSite(t)
 	s.args = []string{lately}
 	pid := s.daemon()
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	before := editor.launch("quiet before", "")
 	editor.awaitEnd(before.SessionID)
 	suspend(t, pid)
@@ -224,9 +218,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	assert.Contains(t, string(e.Data), `"retry":false`)
 	editor.await("that the hub is silent", func(e event) bool { return e.Type == "hub_silent" })
-	status, issues := editor.issues()
-	assert.Equal(t, "degraded", status)
-	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", pid))
+	editor.requireDegraded(fmt.Sprintf("process %d", pid))
 	require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet kept back"}, nil), &e)
 	assert.Contains(t, string(e.Data), `"retry":true`)
 
@@ -235,13 +227,11 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	late.requireCore()
 	require.ErrorAs(t, late.try("listSessions", object{}, nil), &e)
 	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
-	_, issues = late.issues()
-	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", pid))
+	late.requireIssue(fmt.Sprintf("process %d", pid))
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 	editor.await("that the hub answers", func(e event) bool { return e.Type == "hub_answers" })
-	last := editor.launch("quiet after", "")
-	editor.awaitEnd(last.SessionID)
+	editor.runs("quiet after")
 	var listed struct {
 		Sessions []struct {
 			Query string `json:"query"`
@@ -253,13 +243,11 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 		queries = append(queries, session.Query)
 	}
 	assert.ElementsMatch(t, []string{"quiet before", "quiet sent", "quiet after"}, queries)
-	status, _ = editor.issues()
-	assert.Equal(t, "ok", status)
+	editor.requireNoIssue()
 	require.Eventually(t, func() bool { return late.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
 	editor.leave()
 	late.leave()
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }
 
 // So does the user at a prompt; the hub handles their answers when
@@ -280,18 +268,15 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	said, status := p.ends()
 	assert.Zero(t, status)
 	assert.Contains(t, said, "I wrote demo.txt")
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // holdDatabase makes the database of the site and a transaction in it that blocks every other one.
 func (s *site) holdDatabase() (release func()) {
 	s.t.Helper()
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	c.leave()
-	db, err := sql.Open("sqlite", "file:"+s.database()+"?_txlock=immediate")
-	require.NoError(s.t, err)
+	db := s.openDatabase("?_txlock=immediate")
 	s.t.Cleanup(func() { db.Close() })
 	tx, err := db.Begin()
 	require.NoError(s.t, err)
@@ -309,8 +294,7 @@ func TestDatabaseThatIsLockedByAnother(t *testing.T) {
 	assert.Equal(t, "subsystem_unavailable", e.kind())
 	assert.Contains(t, e.Message, "is in the hands of another process, which does not let go of it")
 	assert.Contains(t, e.Message, fmt.Sprintf("it is process %d, which `kill -9 %d` ends", os.Getpid(), os.Getpid()))
-	_, issues := c.issues()
-	assert.Contains(t, fmt.Sprint(issues), fmt.Sprintf("process %d", os.Getpid()))
+	c.requireIssue(fmt.Sprintf("process %d", os.Getpid()))
 	release()
 	require.Eventually(t, func() bool { return c.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond, "it is there again")
 	c.leave()

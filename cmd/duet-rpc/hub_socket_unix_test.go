@@ -222,12 +222,12 @@ func TestSocketServesHumanLayer(t *testing.T) {
 	}
 	c.call("sendDecision", object{"approval_id": id, "decision": "approve", "comment": "ok"}, &decided)
 	assert.True(t, decided.Success)
-	assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+	c.completes(l)
 	c.call("sendDecision", object{"approval_id": id, "decision": "approve"}, &decided)
 	assert.False(t, decided.Success)
 	assert.Contains(t, decided.Error, "already")
 	c.call("continueSession", object{"session_id": l.SessionID, "query": "quiet"}, &l)
-	assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+	c.completes(l)
 
 	withoutID := regexp.MustCompile(`^\{"jsonrpc":"2\.0","result":\{"event":\{"type":"[a-z_]+","timestamp":"[^"]+","seq":\d+,"data":\{.*\}\}\}\}$`)
 	events := 0
@@ -254,7 +254,7 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 	tasks.call("task.stats", object{}, nil)
 	var l launched
 	subscriber.call("launchSession", object{"query": "longline:5"}, &l)
-	require.Equal(t, "completed", subscriber.awaitEnd(l.SessionID).Data.State)
+	subscriber.completes(l)
 	tasks.awaitNote("event.taskCompleted", l.TaskID)
 	editor.t = t
 	assert.Greater(t, len(editor.conversation(l.SessionID)), 5_000_000, "an editor gets all of it")
@@ -281,11 +281,8 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 // same socket speaks frames to a client that begins with a header.
 func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	editor := s.start()
-	editor.subscribe()
-	running := editor.launch("quiet permit:1", "")
-	question := editor.awaitQuestion(running.SessionID)
+	s, editor := newEditorSite(t)
+	running, question := editor.asks("quiet permit:1", "")
 	for _, method := range []string{"shutdown", "exit"} {
 		for _, params := range []string{`{}`, `{"reason":"done","timeout_ms":200}`} {
 			c := s.lines()
@@ -311,8 +308,8 @@ func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 			require.Fail(t, "the connection is not closed", method)
 		}
 	}
-	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", editor.awaitEnd(running.SessionID).Data.State)
+	editor.approve(question.Data.ApprovalID)
+	editor.completes(running)
 	editor.leave()
 }
 
@@ -392,20 +389,17 @@ func TestListen(t *testing.T) {
 	requireSocket(t, paths[0])
 	third.requireCore()
 	third.leave()
-	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	require.NoError(t, err)
-	assert.Contains(t, string(log), "a socket of --listen cannot be opened")
-	content, err := os.ReadFile(paths[2])
-	require.NoError(t, err)
-	assert.Equal(t, "mine", string(content))
+	log := readFile(t, filepath.Join(s.state(), "daemon.log"))
+	assert.Contains(t, log, "a socket of --listen cannot be opened")
+	content := readFile(t, paths[2])
+	assert.Equal(t, "mine", content)
 
 	// A daemon gets the path relative to the caller's directory.
 	s.args = nil
 	pid := s.daemon("--listen", "from/here.sock")
 	requireSocket(t, filepath.Join(s.root, "from", "here.sock"))
 	require.Equal(t, pid, hubOf(t, newLineClient(t, filepath.Join(s.root, "from", "here.sock"))))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	requireNoFile(t, filepath.Join(s.root, "from", "here.sock"))
 }
 
@@ -444,8 +438,7 @@ func TestSocketOfALongPath(t *testing.T) {
 	s.env = nil
 	second := s.start()
 	require.Equal(t, hub, hubOf(t, second))
-	out, err := s.command("daemon", "status", "--json")
-	require.NoError(t, err)
+	out := s.run("daemon", "status", "--json")
 	var status struct{ PID int }
 	require.NoError(t, json.Unmarshal([]byte(out), &status))
 	assert.Equal(t, hub, status.PID)

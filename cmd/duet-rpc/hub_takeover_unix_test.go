@@ -24,8 +24,7 @@ const workingWithin = 2 * time.Second
 // anything but what it was just asking.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	fast, err := fastProgram()
-	require.NoError(t, err)
+	fast := fastProgram(t)
 	takeOver(t, fast, takeovers, workingWithin)
 }
 
@@ -36,8 +35,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	s.args = []string{"--test-methods"}
 	var editors []*client
 	join := func() *client {
-		c := s.start()
-		c.subscribe()
+		c := s.open()
 		editors = append(editors, c)
 		return c
 	}
@@ -93,9 +91,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 					both.Go(func() { lost[j] = ask() })
 				}
 				both.Wait()
-				var status struct {
-					PID int `json:"pid"`
-				}
+				var status struct{ PID int }
 				err := errors.Join(c.try("task.stats", object{}, nil), c.try("daemon.status", object{}, &status))
 				mu.Lock()
 				defer mu.Unlock()
@@ -168,7 +164,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		}
 		known.take(t, fresh)
 		answered := editors[round%len(editors)]
-		answered.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+		answered.approve(question.Data.ApprovalID)
 		for id := range answered.pending() {
 			if id != question.Data.ApprovalID {
 				answered.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no agent asks this now"}, nil)

@@ -46,6 +46,21 @@ func (s *site) command(args ...string) (stdout string, err error) {
 	return out.String(), err
 }
 
+// run is command for a command that must succeed.
+func (s *site) run(args ...string) (stdout string) {
+	s.t.Helper()
+	stdout, err := s.command(args...)
+	require.NoError(s.t, err, "%q", args)
+	return stdout
+}
+
+// refuses is command for a command that must fail and say why.
+func (s *site) refuses(why string, args ...string) {
+	s.t.Helper()
+	_, err := s.command(args...)
+	require.ErrorContains(s.t, err, why, "%q", args)
+}
+
 // commandIn runs the program in a directory, with no root named.
 func (s *site) commandIn(dir string, args ...string) (stdout, stderr string, err error) {
 	s.t.Helper()
@@ -65,9 +80,7 @@ func (s *site) daemon(args ...string) (pid int) {
 	s.t.Helper()
 	out, err := s.command(append([]string{"daemon", "start", "--json"}, args...)...)
 	require.NoError(s.t, err)
-	var status struct {
-		PID int `json:"pid"`
-	}
+	var status struct{ PID int }
 	require.NoError(s.t, json.Unmarshal([]byte(out), &status), out)
 	require.NotZero(s.t, status.PID)
 	process, err := os.FindProcess(status.PID)
@@ -124,8 +137,7 @@ func TestEditorsShare(t *testing.T) {
 			s := newSite(t)
 			var editors []*client
 			for range n {
-				c := s.start()
-				c.subscribe()
+				c := s.open()
 				editors = append(editors, c)
 			}
 			hub := s.lockHolder()
@@ -205,20 +217,16 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			s.daemon()
-			first := s.start()
-			first.subscribe()
-			running := first.launch("quiet permit:1", "")
-			question := first.awaitQuestion(running.SessionID)
+			first := s.open()
+			running, question := first.asks("quiet permit:1", "")
 			leave(first)
 			<-first.ended
-			second := s.start()
-			second.subscribe()
-			assert.Equal(t, "completed", second.awaitEnd(second.launch("quiet", "").SessionID).Data.State)
-			second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-			assert.Equal(t, "completed", second.awaitEnd(running.SessionID).Data.State)
+			second := s.open()
+			second.runs("quiet")
+			second.approve(question.Data.ApprovalID)
+			second.completes(running)
 			second.leave()
-			_, err := s.command("daemon", "stop")
-			require.NoError(t, err)
+			s.run("daemon", "stop")
 		})
 	}
 }
@@ -227,12 +235,9 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 func TestDaemon(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	_, err := s.command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here; `duet-rpc daemon start`")
-	_, err = s.command("daemon", "stop")
-	require.ErrorContains(t, err, "no hub runs here")
-	_, err = s.command("daemon", "logs")
-	require.ErrorContains(t, err, "no daemon was started here")
+	s.refuses("no hub runs here; `duet-rpc daemon start`", "daemon", "status")
+	s.refuses("no hub runs here", "daemon", "stop")
+	s.refuses("no daemon was started here", "daemon", "logs")
 
 	// A log that has become long is put aside.
 	log := filepath.Join(s.state(), "daemon.log")
@@ -242,14 +247,11 @@ func TestDaemon(t *testing.T) {
 	pid := s.daemon()
 	require.Equal(t, pid, s.lockHolder())
 	require.Equal(t, pid, s.daemon(), "the second start finds the first one's")
-	out, err := s.command("daemon", "start")
-	require.NoError(t, err)
+	out := s.run("daemon", "start")
 	assert.Equal(t, fmt.Sprintf("a hub runs here already (process %d)\n", pid), out)
-	out, err = s.command("daemon", "status")
-	require.NoError(t, err)
+	out = s.run("daemon", "status")
 	assert.Contains(t, out, fmt.Sprintf("process %d, %s, up ", pid, testVersion))
-	out, err = s.command("daemon", "logs")
-	require.NoError(t, err)
+	out = s.run("daemon", "logs")
 	assert.Contains(t, out, "started")
 	assert.Contains(t, out, fmt.Sprint("pid=", pid))
 	assert.NotContains(t, out, "old")
@@ -261,26 +263,22 @@ func TestDaemon(t *testing.T) {
 	assert.EqualValues(t, 8<<20+4, info.Size())
 
 	// Editors come and go; what they began goes on.
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	require.Equal(t, pid, hubOf(t, editor))
-	running := editor.launch("quiet permit:1", "")
-	question := editor.awaitQuestion(running.SessionID)
+	running, question := editor.asks("quiet permit:1", "")
 	editor.leave()
-	editor = s.start()
-	editor.subscribe()
+	editor = s.open()
 	require.Contains(t, editor.pending(), question.Data.ApprovalID)
 	require.False(t, editor.pending()[question.Data.ApprovalID].Stale)
-	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", editor.awaitEnd(running.SessionID).Data.State)
+	editor.approve(question.Data.ApprovalID)
+	editor.completes(running)
 
 	// What runs is waited for.
 	running = editor.launch("quiet stream:60@50", "")
 	editor.awaitState(running.SessionID, "running")
-	out, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	out = s.run("daemon", "stop")
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
-	assert.Equal(t, "completed", editor.awaitEnd(running.SessionID).Data.State)
+	editor.completes(running)
 	requireNoFile(t, s.socketPath())
 	_, err = s.command("daemon", "status")
 	require.ErrorContains(t, err, "no hub runs here", "an editor starts none before it needs one")
@@ -290,13 +288,11 @@ func TestDaemon(t *testing.T) {
 
 	// Or not, with --force.
 	pid = s.daemon()
-	editor = s.start()
-	editor.subscribe()
+	editor = s.open()
 	running = editor.launch("quiet stream:100000@50", "")
 	editor.awaitState(running.SessionID, "running")
 	watch := startStopwatch(t)
-	out, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	out = s.run("daemon", "stop", "--force")
 	watch.assertWithin(t, 5*time.Second)
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
 	requireNoFile(t, s.socketPath())

@@ -242,9 +242,7 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 			defer s.holdDatabase()()
 			s.args = []string{"--test-methods"}
 			l := s.launch()
-			var err error
-			l.binary, err = fastProgram() // the time is the program's alone
-			require.NoError(t, err)
+			l.binary = fastProgram(t) // the time is the program's alone
 			l.stderr = deafLog(t)
 			p := l.start(t)
 			p.send(framed(`{"jsonrpc":"2.0","id":"hub","method":"execute_prompt","params":{"prompt":"quiet"}}`))
@@ -264,9 +262,7 @@ func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
 	s := newSite(t)
 	s.daemonStays.Store(true)
 	l := s.launch()
-	var err error
-	l.binary, err = fastProgram()
-	require.NoError(t, err)
+	l.binary = fastProgram(t)
 	l.stderr = deafLog(t)
 	c := newClient(l.start(t))
 	pid := hubOf(t, c)

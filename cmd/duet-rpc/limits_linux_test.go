@@ -113,18 +113,14 @@ func TestAFullDisk(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			if !strings.Contains(test.query, "@") { // it writes all that there is room for, which takes the race detector minutes
-				var err error
-				s.binary, err = fastProgram()
-				require.NoError(t, err)
+				s.binary = fastProgram(t)
 			}
 			s.smallDisk("24m")
-			c := s.start()
-			c.subscribe()
+			c := s.open()
 			kept := c.launch("quiet", "")
 			c.awaitEnd(kept.SessionID)
 			said := c.conversation(kept.SessionID)
-			asking := c.launch("permit:1", "")
-			question := c.awaitQuestion(asking.SessionID)
+			asking, question := c.asks("permit:1", "")
 
 			require.Eventually(t, func() bool {
 				info, err := os.Stat(filepath.Join(s.state(), "reserve"))
@@ -155,9 +151,7 @@ func TestAFullDisk(t *testing.T) {
 				}
 			}
 			assert.Equal(t, said, c.conversation(kept.SessionID))
-			status, issues := c.issues()
-			assert.Equal(t, "degraded", status)
-			assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+			c.requireDegraded("disk is full")
 			found, err := s.command("doctor")
 			assert.ErrorContains(t, err, "something is wrong: hub")
 			assert.Regexp(t, `(?m)^wrong +hub +process \d+, .*: the disk is full; free some space`, found)
@@ -173,26 +167,22 @@ func TestAFullDisk(t *testing.T) {
 
 			require.NoError(t, os.Remove(filepath.Join(s.root, "ballast")))
 			require.NoError(t, os.Remove(filepath.Join(s.root, "large")))
-			var resumed launched
-			c.call("continueSession", object{"session_id": streaming.SessionID, "query": "quiet"}, &resumed)
-			assert.Equal(t, "completed", c.awaitEnd(resumed.SessionID).Data.State)
-			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+			resumed := c.next(streaming, "quiet")
+			c.completes(resumed)
+			c.runs("quiet")
 			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, time.Minute, pollEvery, "health does not recover")
 			c.leave()
 			assert.Less(t, strings.Count(c.log.String(), "\n"), 30, "and the log is not flooded")
 			assert.Less(t, strings.Count(s.daemonLog(), "\n"), 30, "nor is the daemon's")
 
-			c = s.start()
-			c.subscribe()
+			c = s.open()
 			assert.Equal(t, said, c.conversation(kept.SessionID))
 			assert.Equal(t, "STORE_FULL", c.session(streaming.SessionID).ErrorCode)
-			var r struct {
-				Approval shownApproval `json:"approval"`
-			}
+			var r struct{ Approval shownApproval }
 			c.call("getApproval", object{"approval_id": question.Data.ApprovalID}, &r)
 			require.Equal(t, "pending", r.Approval.Status, "a question outlives its run")
 			require.True(t, r.Approval.Stale)
-			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+			c.approve(question.Data.ApprovalID)
 			c.await("the end of the run that goes on", func(e event) bool {
 				return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
 			})
@@ -213,25 +203,21 @@ func TestStartOnAFullDisk(t *testing.T) {
 	said := c.conversation(kept.SessionID)
 	c.leave()
 	ballast := s.fill()
-	found, err := s.command("session", "list")
-	require.NoError(t, err, "what there is can be read where no hub runs, too")
+	found := s.run("session", "list")
 	assert.Contains(t, found, kept.TaskID)
 	c = s.start()
 	c.requireCore()
 	assert.Equal(t, said, c.conversation(kept.SessionID), "what there is can be read")
 	refused := c.refused("launchSession", object{"query": strings.Repeat("much ", 1_000_000)})
 	assert.Contains(t, refused.Message, "the disk is full")
-	status, issues := c.issues()
-	assert.Equal(t, "degraded", status)
-	assert.Contains(t, strings.Join(issues, "\n"), "disk is full")
+	c.requireDegraded("disk is full")
 	c.requireCore()
 	require.NoError(t, os.Remove(ballast))
 	c.leave()
 
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	assert.Equal(t, said, c.conversation(kept.SessionID))
-	assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
+	c.runs("quiet")
 	c.leave()
 }
 
@@ -396,13 +382,11 @@ func TestClientsLeaveNoProcessBehind(t *testing.T) {
 		}
 	}
 	for range clientsOfAKind {
-		_, err := s.command("call", "task.stats")
-		require.NoError(t, err)
+		s.run("call", "task.stats")
 	}
 	require.Equal(t, daemon, hubOf(t, first))
 	first.leave()
 	require.Eventually(t, func() bool { return len(s.running()) == 1 }, watchdog/3, pollEvery, "%v", s.running())
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	s.requireNobody("after the daemon was stopped")
 }

@@ -83,8 +83,7 @@ func TestLogFileOfAnyKind(t *testing.T) {
 		p.finish()
 		assert.Empty(t, p.log.String())
 	}
-	log, err := os.ReadFile(target)
-	require.NoError(t, err)
-	assert.Contains(t, string(log), "kept\n")
-	assert.Contains(t, string(log), "msg=stopped")
+	log := readFile(t, target)
+	assert.Contains(t, log, "kept\n")
+	assert.Contains(t, log, "msg=stopped")
 }

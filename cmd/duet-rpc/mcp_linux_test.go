@@ -109,12 +109,12 @@ func TestMCPServer(t *testing.T) {
 	answer := a.permission(t.Context(), "make && true")
 	<-progress
 	q := person.open(anyQuestion)
-	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil)
+	person.approve(q.ID)
 	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"make && true"}}`, <-answer)
 	answer = a.permission(t.Context(), "rm -rf /")
 	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "deny", "comment": "not that"}, nil)
 	assert.Equal(t, `{"behavior":"deny","message":"Permission denied: not that"}`, <-answer)
-	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil) // too late, which is no error
+	person.approve(q.ID) // too late, which is no error
 
 	said := make(chan string, 1)
 	go func() {
@@ -163,7 +163,7 @@ func TestMCPServer(t *testing.T) {
 	person.open(anyQuestion)
 	require.NoError(t, a.cmd.Process.Kill())
 	stale := person.open(func(q shownApproval) bool { return q.Stale })
-	person.call("sendDecision", object{"approval_id": stale.ID, "decision": "approve"}, nil)
+	person.approve(stale.ID)
 	b := s.mcpAgent(t, func() {})
 	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"two"}}`, <-b.permission(t.Context(), "two"))
 
@@ -172,7 +172,7 @@ func TestMCPServer(t *testing.T) {
 	before := person.open(anyQuestion)
 	require.NoError(t, hub.Kill())
 	again := person.open(func(q shownApproval) bool { return q.ID != before.ID && !q.Stale })
-	person.call("sendDecision", object{"approval_id": again.ID, "decision": "approve"}, nil)
+	person.approve(again.ID)
 	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"three"}}`, <-answer)
 	assert.Empty(t, person.pending())
 	require.NoError(t, b.Close()) // the person's process may be the hub now

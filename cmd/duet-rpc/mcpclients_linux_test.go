@@ -42,7 +42,7 @@ await client.close();
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	require.NoError(t, cmd.Start())
-	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "approve"}, nil)
+	person.approve(person.open(anyQuestion).ID)
 	require.NoError(t, cmd.Wait())
 	assert.Equal(t, `[["ask_user","get_conversation","get_session","list_questions","list_sessions","page_messages","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
 {"behavior":"allow","updatedInput":{"command":"make"}}
@@ -84,7 +84,7 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	q := person.openWithin(s.watchdog, anyQuestion)
 	assert.Equal(t, "Bash", q.ToolName)
 	assert.False(t, s.exists("made"))
-	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil)
+	person.approve(q.ID)
 	require.NoError(t, cmd.Wait(), out)
 	assert.True(t, s.exists("made"), out)
 

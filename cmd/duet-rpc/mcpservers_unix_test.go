@@ -30,8 +30,7 @@ func (s *site) mcpServers(more string, others ...string) (program string) {
 	s.t.Helper()
 	program = filepath.Join(s.home, "server")
 	testkit.Program(s.t, program, mcpProgram)
-	agent, err := fastProgram()
-	require.NoError(s.t, err)
+	agent := fastProgram(s.t)
 	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))
 	for _, name := range append([]string{"works", "ends"}, others...) {
 		text += fmt.Sprintf("[[agents.served.mcp_servers]]\nname = %q\ncommand = %q\nargs = [%q]\nenv = { TOKEN = \"guarded-secret\" }\n", name, program, name)
@@ -49,8 +48,7 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	program := s.mcpServers("")
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	reported := func(l launched, text string) {
 		t.Helper()
 		c.await("the code of "+text, func(e event) bool {
@@ -65,8 +63,7 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	reported(first, `the MCP server gone will not start: the program "no-such-server" was not found`)
 	assert.Equal(t, "completed", c.approveAll(first.SessionID).Data.State)
 
-	transcript, err := s.command("session", "show", first.TaskID, "--transcript")
-	require.NoError(t, err)
+	transcript := s.run("session", "show", first.TaskID, "--transcript")
 	assert.Equal(t, 1, strings.Count(transcript, mcpEnded), transcript)
 	assert.Contains(t, transcript, `the MCP server gone will not start`)
 	assert.NotContains(t, transcript, "server works")
@@ -107,20 +104,16 @@ func TestMCPServersAreNotTriedUnasked(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	program := s.mcpServers("[mcp]\nprobe = false\n")
-	_, err := s.command("prompt", "--agent", "served", "--yes", "hello")
-	require.NoError(t, err)
+	s.run("prompt", "--agent", "served", "--yes", "hello")
 	assert.NoFileExists(t, program+".started")
-	values, err := s.command("config")
-	require.NoError(t, err)
+	values := s.run("config")
 	assert.Regexp(t, `mcp\.probe +user +false`, values)
 
 	program = s.mcpServers("")
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), fmt.Appendf(nil,
 		"[agents.theirs]\ncommand = [%q]\n[[agents.theirs.mcp_servers]]\nname = \"x\"\ncommand = %q\n[[agents.served.mcp_servers]]\nname = \"y\"\ncommand = %q\nargs = [\"y\"]\n", program, program, program), 0o600))
-	_, err = s.command("prompt", "--agent", "theirs", "hello")
-	require.ErrorContains(t, err, "not trusted")
-	_, err = s.command("prompt", "--agent", "served", "--yes", "hello")
-	require.NoError(t, err)
+	s.refuses("not trusted", "prompt", "--agent", "theirs", "hello")
+	s.run("prompt", "--agent", "served", "--yes", "hello")
 	started, _ := os.ReadFile(program + ".started") // there may be none: the end of the hub ends what is tried
 	assert.NotContains(t, string(started), "y\n")
 }

@@ -94,8 +94,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			dir := s.keeping(abilities,
 				s.elsewhere("one", "Mending", "2026-01-02T03:04:05Z"), s.elsewhere("two", "Other", "2026-01-03T03:04:05Z"),
 				keptSession{ID: "three", Dir: "/nowhere", Updated: "2026-01-01T03:04:05Z"})
-			c := s.start()
-			c.subscribe()
+			c := s.open()
 
 			var list nativeListed
 			c.call("agent.sessions", object{"agent": "keeping", "limit": 1}, &list)
@@ -165,9 +164,8 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 // requests are how often the agent was asked for something.
 func (s *site) requests(dir, line string) (n int) {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "log"))
-	require.NoError(s.t, err)
-	for one := range strings.Lines(string(text)) {
+	text := readFile(s.t, filepath.Join(dir, "log"))
+	for one := range strings.Lines(text) {
 		if strings.TrimSpace(one) == line {
 			n++
 		}
@@ -181,8 +179,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.keeping("resume", s.elsewhere("one", "", "2026-01-02T03:04:05Z"))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	err := c.try("agent.sessions", object{"agent": "keeping"}, nil)
 	require.ErrorContains(t, err, "session/list")
 	assert.ErrorContains(t, err, "not_offered")
@@ -212,9 +209,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.ErrorContains(t, err, "not_offered")
 	err = c.try("agent.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
 	require.Error(t, err)
-	var list struct {
-		Sessions []json.RawMessage `json:"sessions"`
-	}
+	var list struct{ Sessions []json.RawMessage }
 	c.call("listSessions", object{}, &list)
 	assert.Len(t, list.Sessions, 2, "of what was refused nothing is kept")
 	c.leave()
@@ -227,8 +222,7 @@ func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	gone := s.elsewhere("one", "Gone", "2026-01-02T03:04:05Z")
 	gone.Dir = filepath.Join(s.home, "gone")
 	dir := s.keeping("list load", gone)
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	err := c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "one"}, nil)
 	require.ErrorContains(t, err, "working_dir")
 	assert.Zero(t, s.requests(dir, "session/load one"))
@@ -243,8 +237,7 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	dir := s.keeping("list load resume delete", s.elsewhere("one", "Mending", "2026-01-02T03:04:05Z"))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	var a nativeAdopted
 	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one"}, &a)
 	busy := c.next(a.launched, "hold")
@@ -261,8 +254,7 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	c.leave()
 
 	// The conversation goes on with a session of its own, which receives the conversation so far.
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	next := c.next(busy, "on")
 	c.completes(next)
 	reported := c.reported(next.SessionID)
@@ -277,8 +269,7 @@ func TestAnAgentForksItsOwnSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	dir := s.keeping("load resume fork close")
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	first := c.launch("first", "keeping")
 	c.completes(first)
 	second := c.next(first, "second")
@@ -298,8 +289,7 @@ func TestAnAgentForksItsOwnSession(t *testing.T) {
 	assert.Len(t, keptIn(dir), 2)
 
 	// From an earlier point a fork would know too much.
-	var early launched
-	c.call("continueSession", object{"session_id": first.SessionID, "query": "other"}, &early)
+	early := c.next(first, "other")
 	c.completes(early)
 	said := strings.Join(c.reported(early.SessionID), "\n")
 	assert.Contains(t, said, "after 0: ", "it receives the transcript")
@@ -316,8 +306,7 @@ func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
 	s := newSite(t)
 	dir := s.keeping("resume close")
 	s.env = append(s.env, "DUET_IDLE_AGENTS=0")
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	first := c.launch("first", "keeping")
 	c.completes(first)
 	native := keptIn(dir)[0].ID
@@ -338,14 +327,12 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	s.daemon()
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := s.command(args...)
-		require.NoError(t, err)
+		out := s.run(args...)
 		return out
 	}
 	refused := func(want string, args ...string) {
 		t.Helper()
-		_, err := s.command(args...)
-		require.ErrorContains(t, err, want)
+		s.refuses(want, args...)
 	}
 	here := run("session", "list", "--native", "--agent", "keeping")
 	assert.Regexp(t, `(?m)^ID +ADOPTED +AGE +TITLE +DIRECTORY\nabc-1 +- +\d+d +Mending +`+s.root+`\nolder +- .*\n\z`, here)

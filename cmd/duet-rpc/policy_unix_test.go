@@ -65,8 +65,7 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents(askingAgent)
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	ask := func(call string) (launched, event) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
@@ -111,22 +110,20 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	} {
 		l, question := ask(call)
 		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))
-		shown, err := s.command("approvals", "show", question.Data.ApprovalID)
-		require.NoError(t, err)
+		shown := s.run("approvals", "show", question.Data.ApprovalID)
 		if strings.Contains(call, "eval") {
 			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "a script can be read")
 		}
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")
 			assert.Contains(t, shown, "programs may read this input differently", call)
-			_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
+			_, err := s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
 			assert.ErrorContains(t, err, "once", "it cannot become a rule")
 		} else {
 			assert.NotContains(t, string(question.Raw), "input_ambiguity")
 		}
-		_, err = s.command("approvals", "approve", question.Data.ApprovalID)
-		require.NoError(t, err)
-		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		s.run("approvals", "approve", question.Data.ApprovalID)
+		c.completes(l)
 		assert.Equal(t, "allowed", c.conversation(l.SessionID))
 	}
 	c.leave()
@@ -147,11 +144,10 @@ func TestPermissionWithoutInput(t *testing.T) {
 			s := newSite(t)
 			s.agents(asking + c.rules)
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
-			editor := s.start()
-			editor.subscribe()
+			editor := s.open()
 			if c.said != "" {
 				l := editor.launch("do it", "asking")
-				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				editor.completes(l)
 				assert.Equal(t, c.said, editor.conversation(l.SessionID))
 				editor.leave()
 				return
@@ -161,16 +157,13 @@ func TestPermissionWithoutInput(t *testing.T) {
 				question := editor.await("a question", func(e event) bool { return e.Data.SessionID == l.SessionID && e.Type == "new_approval" })
 				assert.Contains(t, string(question.Raw), `"details":"Running: touch after.txt"`)
 				assert.NotContains(t, string(question.Raw), "rule_preview")
-				shown, err := s.command("approvals", "show", question.Data.ApprovalID)
-				require.NoError(t, err)
+				shown := s.run("approvals", "show", question.Data.ApprovalID)
 				assert.Contains(t, shown, "Running: touch after.txt")
 				for _, scope := range []string{"session", "project"} {
-					_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", scope)
-					assert.ErrorContains(t, err, "does not say what the tool would get")
+					s.refuses("does not say what the tool would get", "approvals", "approve", question.Data.ApprovalID, "--scope", scope)
 				}
-				_, err = s.command("approvals", "approve", question.Data.ApprovalID)
-				require.NoError(t, err)
-				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				s.run("approvals", "approve", question.Data.ApprovalID)
+				editor.completes(l)
 				assert.Equal(t, "allowed", editor.conversation(l.SessionID))
 			}
 			editor.leave()
@@ -231,14 +224,13 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 		t.Parallel()
 		s := newSite(t)
 		s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
-		c := s.start()
-		c.subscribe()
+		c := s.open()
 		l := c.launch("do it", "judging")
 		reported := c.await("a warning or the end", func(e event) bool {
 			return e.Data.SessionID == l.SessionID && (e.Type == "task_error" || e.Type == "session_status_changed" && ended(e.Data.State))
 		})
 		assert.Contains(t, string(reported.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
-		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		c.completes(l)
 		c.leave()
 		_, said, err := s.commandIn(s.root, "prompt", "--agent", "judging", "do it")
 		require.NoError(t, err)
@@ -256,21 +248,19 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 	}
 	asks(codexCall("1", "touch x"))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	l := c.launch("do it", "asking")
 	c.await("the question", func(e event) bool { return e.Type == "new_approval" })
 	c.crash()
 	asks(strings.NewReplacer("01a2026c-0176", "01a2026d-0001", "1795336962508", "1795336999999").Replace(codexCall("2", "touch x")))
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	var open []string
 	for id, a := range c.pending() {
 		assert.True(t, a.Stale)
 		open = append(open, id)
 	}
 	require.Len(t, open, 1)
-	c.call("sendDecision", object{"approval_id": open[0], "decision": "approve"}, nil)
+	c.approve(open[0])
 	thread := c.pendingThread(open[0])
 	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
 		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
@@ -312,8 +302,7 @@ func TestARunOfWhichReportsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	for odd, state := range map[string]string{
 		``: "completed",
 		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":" and "}}}}`: "completed",

@@ -162,16 +162,13 @@ func TestAPageInABrowser(t *testing.T) {
 		return m.Kind == "error" && m.URL != "" && m.Line == 0 && filepath.Base(m.Message) == "none.png"
 	})
 
-	_, err := s.command("preview", "navigate", "/about")
-	require.NoError(t, err)
+	s.run("preview", "navigate", "/about")
 	p.logs("log", `rendered /about rgb(1, 2, 3) true {"nested":[1,null]}`)
 	s.project(map[string]string{"dist/app.js": `console.info("built again")`})
-	_, err = s.command("preview", "refresh")
-	require.NoError(t, err)
+	s.run("preview", "refresh")
 	p.logs("info", "built again")
 
-	out, err := s.command("preview", "console", "--problems")
-	require.NoError(t, err)
+	out := s.run("preview", "console", "--problems")
 	assert.Contains(t, out, "warn: careful (/")
 	assert.Contains(t, out, "uncaught: ReferenceError: brokenFunction is not defined (/app.js:7:")
 	assert.NotContains(t, out, "built again")

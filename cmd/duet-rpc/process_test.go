@@ -215,6 +215,14 @@ func (p *process) finish() {
 	p.requireSuccess()
 }
 
+// readFile returns the text of a file.
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
 func contains(r *testkit.Text, text string) bool { return strings.Contains(r.String(), text) }
 
 // stopHub ends the hub of a state directory, if one runs, and returns when it has ended.

@@ -96,8 +96,7 @@ func TestAKeyChooses(t *testing.T) {
 	assert.Equal(t, 0, status, p.tty.printed)
 	assert.Contains(t, said, "green")
 
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	session := editor.launch("quiet ask", "scripted").SessionID
 	editor.awaitQuestion(session)
 	p = s.onTerminal(t, 60, "approvals", "--once")
@@ -188,9 +187,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 	}{{"without a cursor", []string{"TERM=dumb"}}, {"at 60 columns", []string{"TERM=xterm-256color"}}, {"without colour", []string{"TERM=xterm-256color", "NO_COLOR=1"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			editor := s.start()
-			editor.subscribe()
+			s, editor := newEditorSite(t)
 			first := editor.launch("hello", "scripted").SessionID
 			editor.awaitQuestion(first)
 			second := editor.launch("permit:1", "scripted").SessionID
@@ -254,8 +251,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 func TestCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	_, err := s.command("prompt", "--yes", "quiet hello")
-	require.NoError(t, err)
+	s.run("prompt", "--yes", "quiet hello")
 	var changing sync.WaitGroup
 	for i := range 6 {
 		changing.Go(func() {
@@ -268,8 +264,7 @@ func TestCommandsAtOnce(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	changing.Wait()
-	out, err := s.command("session", "list")
-	require.NoError(t, err)
+	out := s.run("session", "list")
 	assert.Regexp(t, `task-0001 .* Title \d\n`, out)
 	assert.Regexp(t, `task-0002 +completed`, out)
 }
@@ -278,8 +273,7 @@ func TestCommandsAtOnce(t *testing.T) {
 func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	_, err := s.command("prompt", "--yes", "quiet hello")
-	require.NoError(t, err)
+	s.run("prompt", "--yes", "quiet hello")
 	p := s.onTerminal(t, 100, "session", "delete", "last")
 	p.sees("Delete the conversation of task-0001 (quiet hello) for good? [y/N] ")
 	editor := s.start()
@@ -300,8 +294,7 @@ func TestASessionIsPicked(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			for _, prompt := range []string{"quiet walnuts", "quiet pears", "quiet figs"} {
-				_, err := s.command("prompt", "--yes", prompt)
-				require.NoError(t, err)
+				s.run("prompt", "--yes", prompt)
 			}
 			s.env = append(s.env, "TERM="+terminal)
 			p := s.shell(t, "session", "pick") // its standard output is a pipe, as in $(duet-rpc session pick)
@@ -338,12 +331,10 @@ func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.daemon()
-	_, err := s.command("task", "submit", "quiet permit:1")
-	require.NoError(t, err)
+	s.run("task", "submit", "quiet permit:1")
 	s.awaitWaiting(t, 1)
 	p := s.prompt(t, "-c", "quiet and now this")
 	p.sees("waiting for the previous turn or a free slot")
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	p.ends()
 }

@@ -175,8 +175,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	_, status := p.ends()
 	assert.Equal(t, 0, status)
 	assert.Equal(t, 3, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
-	shown, err := s.command("session", "show", "task-0001")
-	require.NoError(t, err)
+	shown := s.run("session", "show", "task-0001")
 	assert.NotContains(t, shown, "git status")
 }
 
@@ -206,8 +205,7 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 	s := newSite(t)
 	s.env = append(s.env, "LC_ALL=C")
 	s.played(bashCall("T"+unseen, map[string]any{"command": "c" + unseen}))
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	launched := editor.launch("q"+unseen, "played").SessionID
 	asked := editor.awaitQuestion(launched)
 	show := func(args ...string) string {

@@ -25,9 +25,8 @@ func blocks(t *testing.T, language string, files ...string) []string {
 	t.Helper()
 	var found []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, block := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		text := readFile(t, file)
+		for _, block := range strings.Split(text, "```"+language+"\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			found = append(found, block)
 		}
@@ -126,10 +125,9 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	}
 	assert.Equal(t, 2, tried)
 
-	readme, err := os.ReadFile(guides[0])
-	require.NoError(t, err)
+	readme := readFile(t, guides[0])
 	install := "go install ./cmd/duet-rpc"
-	require.Contains(t, string(readme), "`"+install+"`, which puts it where `go env GOPATH` says")
+	require.Contains(t, readme, "`"+install+"`, which puts it where `go env GOPATH` says")
 	out := run(`export GOPATH="$HOME/gopath" GOFLAGS=-mod=readonly GOBIN=` + "\n" +
 		"git init -q && git add . && git -c user.name=a -c user.email=a@b.c commit -qm first && git rev-parse HEAD\n" +
 		install + "\n" + `"$GOPATH/bin/duet-rpc" version && "$GOPATH/bin/duet-rpc" agents && git status --porcelain`)
@@ -151,17 +149,14 @@ func TestReadmeInAFreshClone(t *testing.T) {
 func TestReadmeScreens(t *testing.T) {
 	total := 0
 	for _, guide := range guides {
-		text, err := os.ReadFile(guide)
-		require.NoError(t, err)
-		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(string(text), -1)
+		text := readFile(t, guide)
+		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(text, -1)
 		for _, m := range markers {
-			seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
-			require.NoError(t, err)
-			testkit.GoldenBlock(t, guide, m[0], seen)
+			seen := readFile(t, "../../testdata/screens/"+m[1]+".txt")
+			testkit.GoldenBlock(t, guide, m[0], []byte(seen))
 		}
-		text, err = os.ReadFile(guide) // golden.Block may have written it
-		require.NoError(t, err)
-		assert.Equal(t, len(markers), strings.Count(string(text), "\n```\n$ ")+strings.Count(string(text), "\n```\n— "), "%s has a screen without a marker", guide)
+		text = readFile(t, guide) // golden.Block may have written it
+		assert.Equal(t, len(markers), strings.Count(text, "\n```\n$ ")+strings.Count(text, "\n```\n— "), "%s has a screen without a marker", guide)
 		total += len(markers)
 	}
 	assert.Equal(t, 3, total)
@@ -177,9 +172,8 @@ func copyTracked(t *testing.T, from, to string) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue // removed, or a link
 		}
-		text, err := os.ReadFile(filepath.Join(from, name))
-		require.NoError(t, err)
+		text := readFile(t, filepath.Join(from, name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(to, name), text, info.Mode().Perm()))
+		require.NoError(t, os.WriteFile(filepath.Join(to, name), []byte(text), info.Mode().Perm()))
 	}
 }

@@ -39,7 +39,7 @@ func TestRealAgents(t *testing.T) {
 func testAllowed(t *testing.T, s *agentSite) {
 	c := s.open()
 	l, question := s.asked(c)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	c.approve(question.Data.ApprovalID)
 	end := c.awaitEnd(l.SessionID)
 	require.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 	assert.True(t, s.exists("made"))
@@ -63,8 +63,7 @@ func testAllowed(t *testing.T, s *agentSite) {
 func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	c := s.open()
 	l, _ := s.asked(c)
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	c.interrupt(l)
 	assert.Empty(t, c.pending())
 	calls := c.toolCalls(l.SessionID)
 	require.Len(t, calls, 1)
@@ -79,7 +78,7 @@ func testInterruptedQuestion(t *testing.T, s *agentSite) {
 func testRestarted(t *testing.T, s *agentSite) {
 	c := s.open()
 	first := c.launch("say: one", s.agent)
-	require.Equal(t, "completed", c.awaitEnd(first.SessionID).Data.State)
+	c.completes(first)
 	second := s.requireGoesOn(c, first, "say: one", "say: two")
 	native := c.usage(second.SessionID).Native
 	s.awaitRecord(`"two"`)

@@ -59,7 +59,7 @@ func (s *recordedSite) ask(c *client, how, thing string) (launched, event) {
 func (s *recordedSite) approve(c *client, thing, id string) {
 	s.t.Helper()
 	s.approved[thing]++ // first: it may be carried out before the reply
-	c.call("sendDecision", object{"approval_id": id, "decision": "approve"}, nil)
+	c.approve(id)
 }
 
 // questionOf is the open question whether a thing may be done, if there is one.
@@ -97,9 +97,7 @@ func (s *recordedSite) requireCarriedOut(c *client, thing string) (openedAgain b
 // said which question asks again.
 func (s *recordedSite) requireTold(c *client, id string) {
 	s.t.Helper()
-	var r struct {
-		Approval shownApproval `json:"approval"`
-	}
+	var r struct{ Approval shownApproval }
 	c.call("getApproval", object{"approval_id": id}, &r)
 	assert.Equal(s.t, "approved", r.Approval.Status)
 	assert.NotEqual(s.t, r.Approval.TakenAt != "", r.Approval.Reopening != "", "%+v", r.Approval)
@@ -120,10 +118,7 @@ var killDelays = func() []time.Duration {
 func (c *client) quiet() {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
-		var stats struct {
-			Running int `json:"running"`
-			Queued  int `json:"queued"`
-		}
+		var stats struct{ Running, Queued int }
 		c.call("task.stats", object{}, &stats)
 		return stats.Running == 0 && stats.Queued == 0
 	}, time.Minute, 5*time.Millisecond)
@@ -138,8 +133,7 @@ func TestAnAnswerOutlivesTheHub(t *testing.T) {
 	for i, how := range []string{"plainly", "slowly", "silently"} {
 		for j, delay := range killDelays {
 			thing := fmt.Sprintf("thing-%d-%d", i, j)
-			c := s.start()
-			c.subscribe()
+			c := s.open()
 			_, question := s.ask(c, how, thing)
 			s.approve(c, thing, question.Data.ApprovalID)
 			time.Sleep(delay) // machine: any moment will do

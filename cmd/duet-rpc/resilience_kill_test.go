@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -391,9 +390,7 @@ func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 	t := k.t
 	t.Helper()
 	for id, ask := range k.asked {
-		var r struct {
-			Approval shownApproval `json:"approval"`
-		}
+		var r struct{ Approval shownApproval }
 		c.call("getApproval", object{"approval_id": id}, &r)
 		require.JSONEq(t, string(ask.Data.ToolInput), string(r.Approval.ToolInput))
 		switch {
@@ -422,8 +419,7 @@ func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 func (k *kills) requireGapless() {
 	t := k.t
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+k.site.database()+"?mode=ro")
-	require.NoError(t, err)
+	db := k.site.openDatabase("?mode=ro")
 	defer db.Close()
 	var n, low, high int64
 	require.NoError(t, db.QueryRow("SELECT count(*), coalesce(min(seq), 1), coalesce(max(seq), 0) FROM events").Scan(&n, &low, &high))
@@ -444,7 +440,7 @@ func (k *kills) goOn(c *client) {
 			continue
 		}
 		k.answers[id] = unsure
-		c.call("sendDecision", object{"approval_id": id, "decision": "approve"}, nil)
+		c.approve(id)
 		k.answers[id] = accepted
 		k.finishThread(c, c.pendingThread(id), ask)
 		k.take(t, c.seen())
@@ -468,9 +464,7 @@ func (k *kills) goOn(c *client) {
 // pendingThread is the thread of an approval.
 func (c *client) pendingThread(id string) string {
 	c.t.Helper()
-	var r struct {
-		Approval shownApproval `json:"approval"`
-	}
+	var r struct{ Approval shownApproval }
 	c.call("getApproval", object{"approval_id": id}, &r)
 	return r.Approval.ThreadID
 }
@@ -595,19 +589,15 @@ func TestResumedTextIsWhole(t *testing.T) {
 // asked is there for the next one.
 func TestEndOfInputInterruptsRuns(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
-	asking := c.launch("permit:2", "")
-	question := c.awaitQuestion(asking.SessionID)
+	s, c := newEditorSite(t)
+	asking, question := c.asks("permit:2", "")
 	streaming := c.launch("stream:1000000@200", "")
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID })
 	c.awaitState(asking.SessionID, "waiting_input")
 	c.leave()
 	s.requireNobody("after the end of input")
 
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	for _, l := range []launched{asking, streaming} {
 		shown := c.session(l.SessionID)
 		assert.Equal(t, "interrupted", shown.State)
@@ -616,8 +606,7 @@ func TestEndOfInputInterruptsRuns(t *testing.T) {
 	}
 	require.Contains(t, c.pending(), question.Data.ApprovalID)
 	assert.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	var resumed launched
-	c.call("continueSession", object{"session_id": asking.SessionID, "query": "continue"}, &resumed)
+	resumed := c.next(asking, "continue")
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 	assert.Empty(t, c.pending(), "a question that is asked again is asked once")
 	c.leave()

@@ -115,9 +115,7 @@ func TestAKilledAgent(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			c := s.start()
-			c.subscribe()
+			s, c := newEditorSite(t)
 			begun := c.launch(test.query, "")
 			c.await("a sign of life", func(e event) bool {
 				return e.Data.SessionID == begun.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
@@ -136,8 +134,7 @@ func TestAKilledAgent(t *testing.T) {
 				c.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no"}, nil)
 			}
 
-			var resumed launched
-			c.call("continueSession", object{"session_id": begun.SessionID, "query": "quiet"}, &resumed)
+			resumed := c.next(begun, "quiet")
 			assert.Equal(t, begun.ThreadID, resumed.ThreadID)
 			assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 			c.leave()
@@ -150,11 +147,8 @@ func TestAKilledAgent(t *testing.T) {
 // it; a new one goes on.
 func TestAKilledExecutor(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
-	begun := c.launch("permit:2", "")
-	c.awaitQuestion(begun.SessionID)
+	s, c := newEditorSite(t)
+	begun, _ := c.asks("permit:2", "")
 	agent := s.find(t, "demo-agent")
 	kill(t, s.find(t, " executor"))
 	end := c.awaitEnd(begun.SessionID)
@@ -163,8 +157,7 @@ func TestAKilledExecutor(t *testing.T) {
 	assert.NotEmpty(t, end.Data.Error)
 	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, time.Minute, pollEvery, "the agent outlives its executor")
 
-	var resumed launched
-	c.call("continueSession", object{"session_id": begun.SessionID, "query": "continue"}, &resumed)
+	resumed := c.next(begun, "continue")
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 	c.leave()
 }
@@ -187,8 +180,7 @@ command = ["/bin/sh", "-c", "while echo hello; do :; done | head -c 100000; slee
 driver = "command"
 command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 `)
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	for _, test := range []struct {
 		name, query, agent string
 		state, code, says  string // of the end
@@ -256,8 +248,7 @@ command = ["sleep", "600"]
 driver = "acp"
 command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1; done"]
 `)
-			c := s.start()
-			c.subscribe()
+			c := s.open()
 			begun := c.launch(test.query, test.agent)
 			c.awaitState(begun.SessionID, "running")
 			before := len(s.running()) // the program, the daemon and the executor, at least
@@ -283,12 +274,10 @@ func TestSilenceIsReportedWhenTheUserSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.agents("silent_after = \"100ms\"\nsilent_tool_after = \"59m\"\n") // of the scripted agent
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	l := c.launch("quiet hang", "")
 	c.await("that the agent is silent", func(e event) bool { return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID })
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	c.awaitEnd(l.SessionID)
+	c.interrupt(l)
 	c.leave()
 }
 
@@ -302,8 +291,7 @@ driver = "acp"
 command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
 start_timeout = "2s"
 `)
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	watch := startStopwatch(t)
 	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
 	watch.assertWithin(t, 20*time.Second, "it has 2 s, and not the 30 s that it would have")
@@ -317,9 +305,7 @@ start_timeout = "2s"
 // An agent that hangs does not keep the program from ending.
 func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	s, c := newEditorSite(t)
 	begun := c.launch("hang", "")
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == begun.SessionID })
 	c.leave()
@@ -330,9 +316,7 @@ func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 // missing afterwards.
 func TestRunsLeaveNothingOpen(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	s, c := newEditorSite(t)
 	hub := hubOf(t, c)
 	open := func() int {
 		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", hub))
@@ -349,8 +333,7 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	before, threadsBefore := open(), threads()
 	last := one
 	for range 40 { // in one conversation, so that one executor serves them
-		var begun launched
-		c.call("continueSession", object{"session_id": last.SessionID, "query": "quiet tools:3"}, &begun)
+		begun := c.next(last, "quiet tools:3")
 		c.awaitEnd(begun.SessionID)
 		last = begun
 	}

@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"crypto/rand"
-	"database/sql"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,28 +19,24 @@ import (
 // that one runs, and answers its questions.
 func TestTwoProcessesInOneProject(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	first := s.start()
-	first.subscribe()
-	begun := first.launch("permit:1 stream:200", "")
-	question := first.awaitQuestion(begun.SessionID)
+	s, first := newEditorSite(t)
+	begun, question := first.asks("permit:1 stream:200", "")
 
 	second := s.start()
 	second.requireCore()
 	second.subscribe()
 	require.Contains(t, second.pending(), question.Data.ApprovalID)
-	second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", first.awaitEnd(begun.SessionID).Data.State)
-	assert.Equal(t, "completed", second.awaitEnd(begun.SessionID).Data.State)
+	second.approve(question.Data.ApprovalID)
+	first.completes(begun)
+	second.completes(begun)
 	said := first.conversation(begun.SessionID)
 	assert.Equal(t, said, second.conversation(begun.SessionID))
 	second.leave()
 	first.leave()
 
-	third := s.start()
-	third.subscribe()
+	third := s.open()
 	assert.Equal(t, said, third.conversation(begun.SessionID))
-	assert.Equal(t, "completed", third.awaitEnd(third.launch("quiet", "").SessionID).Data.State)
+	third.runs("quiet")
 	third.leave()
 }
 
@@ -83,16 +78,14 @@ func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 			require.NoError(t, os.Truncate(s.database(), info.Size()/2))
 		}, "damaged"},
 		{"pages of noise behind the first", func(t *testing.T, s *site) {
-			content, err := os.ReadFile(s.database())
-			require.NoError(t, err)
+			content := []byte(readFile(t, s.database()))
 			rand.Read(content[4096:])
 			require.NoError(t, os.WriteFile(s.database(), content, 0o600))
 		}, "damaged"},
 		{"a newer format", func(t *testing.T, s *site) {
-			db, err := sql.Open("sqlite", "file:"+s.database())
-			require.NoError(t, err)
+			db := s.openDatabase("")
 			defer db.Close()
-			_, err = db.Exec("PRAGMA user_version = 4711")
+			_, err := db.Exec("PRAGMA user_version = 4711")
 			require.NoError(t, err)
 		}, "newer"},
 		{"a directory in its place", func(t *testing.T, s *site) {
@@ -102,10 +95,8 @@ func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			c := s.start()
-			c.subscribe()
-			c.awaitEnd(c.launch("tools:200 stream:100", "").SessionID)
+			s, c := newEditorSite(t)
+			c.runs("tools:200 stream:100")
 			c.leave()
 			test.spoil(t, s)
 			before := contents(t, s.state())
@@ -114,9 +105,7 @@ func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 			c.requireCore()
 			c.requireUnavailable("duet-rpc doctor")
 			c.requireUnavailable(test.why)
-			status, issues := c.issues()
-			assert.Equal(t, "degraded", status)
-			assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
+			c.requireDegraded("duet-rpc doctor")
 			c.requireCore()
 			c.leave()
 			for path, content := range contents(t, s.state()) {
@@ -164,10 +153,8 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			test.place(t, s)
-			c := s.start()
-			c.subscribe()
-			begun := c.launch("quiet", "")
-			require.Equal(t, "completed", c.awaitEnd(begun.SessionID).Data.State)
+			c := s.open()
+			begun := c.runs("quiet")
 			c.leave()
 			require.NoDirExists(t, filepath.Join(s.root, ".duet"))
 			info, err := os.Stat(s.state())
@@ -199,8 +186,7 @@ func TestNoPlaceForState(t *testing.T) {
 // order.
 func pagesOf(t *testing.T, s *site, table string) (pages []int64, size int64) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.database()+"?mode=ro")
-	require.NoError(t, err)
+	db := s.openDatabase("?mode=ro")
 	defer db.Close()
 	require.NoError(t, db.QueryRow("PRAGMA page_size").Scan(&size))
 	rows, err := db.Query("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path", table)
@@ -240,10 +226,8 @@ func TestDamagedLogIsTold(t *testing.T) {
 			}
 			t.Run(name+" of "+kind, func(t *testing.T) {
 				t.Parallel()
-				s := newSite(t)
-				c := s.start()
-				c.subscribe()
-				c.awaitEnd(c.launch("tools:60 stream:100", "").SessionID)
+				s, c := newEditorSite(t)
+				c.runs("tools:60 stream:100")
 				c.leave()
 				whole := lasting(c.seen(), 1<<60)
 				pages, size := pagesOf(t, s, "events")
@@ -252,8 +236,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 					change(t, s, (page-1)*size, bytes.Repeat([]byte{noise}, int(size)))
 				}
 
-				c = s.start()
-				c.subscribe()
+				c = s.open()
 				reported := c.await("that the log is damaged", func(e event) bool { return e.Type == "log_damaged" })
 				assert.Contains(t, reported.Data.Message, "duet-rpc doctor")
 				// New events arrive as ever, where they can be kept.
@@ -283,12 +266,9 @@ func TestDamagedLogIsTold(t *testing.T) {
 				}
 				assert.NotZero(t, last)
 				requireRising(t, c.seen())
-				status, issues := c.issues()
-				assert.Equal(t, "degraded", status)
-				assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
-				log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-				require.NoError(t, err)
-				assert.Equal(t, 1, strings.Count(string(log), "the database is damaged"), "%s", log)
+				c.requireDegraded("duet-rpc doctor")
+				log := readFile(t, filepath.Join(s.state(), "daemon.log"))
+				assert.Equal(t, 1, strings.Count(log, "the database is damaged"), "%s", log)
 				c.closeStdin()
 				c.requireGoodEnd()
 			})
@@ -307,18 +287,15 @@ func TestDamagedTextsAreMended(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
-			c := s.start()
-			c.subscribe()
+			s, c := newEditorSite(t)
 			session := c.launch("quiet the words of the prompt", "").SessionID
 			c.awaitEnd(session)
 			c.leave()
-			content, err := os.ReadFile(s.database())
-			require.NoError(t, err)
+			content := readFile(t, s.database())
 			require.Len(t, damage.new, len(damage.old))
-			require.Contains(t, string(content), damage.old)
+			require.Contains(t, content, damage.old)
 			for at := 0; ; at += len(damage.old) {
-				next := bytes.Index(content[at:], []byte(damage.old))
+				next := strings.Index(content[at:], damage.old)
 				if next < 0 {
 					break
 				}
@@ -326,8 +303,7 @@ func TestDamagedTextsAreMended(t *testing.T) {
 				change(t, s, int64(at), []byte(damage.new))
 			}
 
-			c = s.start()
-			c.subscribe()
+			c = s.open()
 			c.awaitEnd(session)
 			var r struct{ Events []object }
 			c.call("getConversation", object{"session_id": session}, &r)
@@ -337,9 +313,7 @@ func TestDamagedTextsAreMended(t *testing.T) {
 			}
 			c.call("searchConversations", object{"query": "words"}, nil)
 			c.call("Subscribe", object{"since": 0}, nil)
-			status, issues := c.issues()
-			assert.Equal(t, "degraded", status)
-			assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
+			c.requireDegraded("duet-rpc doctor")
 			out, err := s.command("doctor")
 			require.Error(t, err)
 			assert.Contains(t, out, "is damaged")

@@ -3,7 +3,7 @@
 package main_test
 
 import (
-	"bytes"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,17 +64,15 @@ func newSite(t testing.TB) *site {
 func (s *site) speaks1() {
 	s.t.Helper()
 	path := filepath.Join(s.home, "config", "duet", "config.toml")
-	text, err := os.ReadFile(path)
-	require.NoError(s.t, err)
-	text = bytes.Replace(text, []byte(`"demo-agent"]`), []byte(`"demo-agent", "--protocol", "1"]`), 1)
-	require.NoError(s.t, os.WriteFile(path, text, 0o600))
+	text := readFile(s.t, path)
+	text = strings.Replace(text, `"demo-agent"]`, `"demo-agent", "--protocol", "1"]`, 1)
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // agents writes the user's configuration: the demo agent, and more.
 func (s *site) agents(more string) {
 	s.t.Helper()
-	agent, err := fastProgram() // what is tested is who runs it
-	require.NoError(s.t, err)
+	agent := fastProgram(s.t)                          // what is tested is who runs it
 	checkpoints := "checkpoints = { enabled = false }" // they start git for each prompt
 	if strings.Contains(more, "[checkpoints]") {
 		checkpoints = ""
@@ -136,6 +134,36 @@ func (s *site) start() *client {
 	defer c.peer.mu.Unlock()
 	c.patient = s.watchdog * 2 / 3
 	return c
+}
+
+// open starts the program with a client that sees all events.
+func (s *site) open() *client {
+	s.t.Helper()
+	c := s.start()
+	c.subscribe()
+	return c
+}
+
+// newEditorSite makes a site with a client that sees all events.
+func newEditorSite(t testing.TB) (*site, *client) {
+	t.Helper()
+	s := newSite(t)
+	return s, s.open()
+}
+
+// openDatabase opens the database of the site, which must not be in use or is only read.
+func (s *site) openDatabase(query string) *sql.DB {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.database()+query)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// daemonLog returns what the daemons of the site have logged.
+func (s *site) daemonLog() string {
+	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+	return string(log)
 }
 
 // left notes that a client has gone.

@@ -106,8 +106,7 @@ func (s *site) requireIdle(t *testing.T) {
 	)
 	attached := s.start()
 	attached.call("task.stats", object{}, nil)
-	subscribed := s.start()
-	subscribed.subscribe()
+	subscribed := s.open()
 	core := s.start() // needs no daemon
 	core.call("ping", object{}, nil)
 	daemon := hubOf(t, attached)
@@ -160,16 +159,14 @@ func (s *site) count(text string) (n int, memory float64) {
 func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
-	s := newSite(t)
-	c := s.start()
-	c.subscribe()
+	s, c := newEditorSite(t)
 	_, before := s.count("")
 	var all []launched
 	for i := range tasks {
 		all = append(all, c.launch(fmt.Sprint("quiet number ", i), ""))
 	}
 	for _, l := range all {
-		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		c.completes(l)
 	}
 	agents, memory := s.count("demo-agent")
 	t.Logf("%d tasks: %d agents, %d processes, %.0f MB (%.0f before)", tasks, agents, len(s.processes()), memory, before)
@@ -178,8 +175,7 @@ func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	t.Logf("and then: %d processes, %.0f MB", len(s.processes()), memory)
 
 	// The demo agent loads its session: it counts its turns in there.
-	var next launched
-	c.call("continueSession", object{"session_id": all[0].SessionID, "query": "edit"}, &next)
+	next := c.next(all[0], "edit")
 	assert.Equal(t, all[0].ThreadID, next.ThreadID)
 	assert.Contains(t, c.awaitQuestion(next.SessionID).Data.ToolUseID, "call-2-", "the second turn of its session")
 	assert.Equal(t, "completed", c.approveAll(next.SessionID).Data.State)
@@ -200,8 +196,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 	s := newDaemonSite(t)
 	s.watchdog = 5 * time.Minute
 	s.env = append(s.env, "DUET_DEMO_DELAY=0")
-	_, err := s.command("prompt", "quiet first")
-	require.NoError(t, err)
+	s.run("prompt", "quiet first")
 
 	var took []time.Duration
 	for range starts {
@@ -250,8 +245,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 // The first request that needs the hub waits for the daemon to start, and for a connection to it
 // where one runs.
 func TestFirstHubCall(t *testing.T) {
-	fast, err := fastProgram()
-	require.NoError(t, err)
+	fast := fastProgram(t)
 	s := newDaemonSite(t)
 	s.binary = fast
 	const rounds = 20
@@ -268,8 +262,7 @@ func TestFirstHubCall(t *testing.T) {
 	for range rounds {
 		without = append(without, first())
 		with = append(with, first())
-		_, err := s.command("daemon", "stop")
-		require.NoError(t, err)
+		s.run("daemon", "stop")
 		s.daemonStays.Store(true)
 	}
 	slices.Sort(without)
@@ -283,16 +276,14 @@ func TestFirstHubCall(t *testing.T) {
 func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	fast, err := fastProgram() // what the race detector needs is not looked at
-	require.NoError(t, err)
+	fast := fastProgram(t) // what the race detector needs is not looked at
 	s.binary = fast
 	s.agents("[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\ndebounce = \"5s\"\naction = { type = \"notify\", message = \"{{payload.count}} files\" }\n")
 	const dirs, files = 20, 1000
 	for i := range dirs {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
 	}
-	editor := s.start()
-	editor.subscribe()
+	editor := s.open()
 	var watched struct {
 		Subsystems struct {
 			Watcher struct{ Directories int } `json:"file_watcher"`

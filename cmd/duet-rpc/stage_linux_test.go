@@ -57,8 +57,7 @@ exec sleep 1000`
 func newStage(t *testing.T, variant string, columns int, terminal ...string) *stage {
 	t.Helper()
 	tmux := testkit.NeedTool(t, "tmux")
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	home := "/tmp/" + strings.ToLower(rand.Text()[:6])
 	require.Len(t, home, len(aliceHome))
 	require.NoError(t, os.Mkdir(home, 0o700))

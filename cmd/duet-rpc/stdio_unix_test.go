@@ -170,8 +170,7 @@ func TestAPipeIsNotAttached(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	require.NoError(t, syscall.Mkfifo(s.root+"/fifo", 0o600))
-	_, err := s.command("prompt", "--attach", "fifo", "quiet content")
-	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write its data to a file and attach that")
+	s.refuses("fifo is a pipe or a device and cannot be attached: write its data to a file and attach that", "prompt", "--attach", "fifo", "quiet content")
 }
 
 // A log file may be an unread pipe; opening it must not wait.
@@ -199,8 +198,7 @@ func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 	for name, params := range map[string]string{"short replies": `1`, "long replies": `"` + strings.Repeat("x", 100_000) + `"`, "huge replies": `"` + strings.Repeat("x", 9<<20) + `"`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			binary, err := fastProgram()
-			require.NoError(t, err)
+			binary := fastProgram(t)
 			p := launch{binary: binary}.start(t)
 			p.requireServing()
 			p.fillPipes(framed(echoRequest(params)))

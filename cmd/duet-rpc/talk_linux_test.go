@@ -200,8 +200,7 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.sees(idleFooter)
 
 	// Another client's prompt is shown as well.
-	out, err := s.command("prompt", "--continue", "task-0002", "quiet from afar")
-	require.NoError(t, err, out)
+	s.run("prompt", "--continue", "task-0002", "quiet from afar")
 	p.sees("› quiet from afar")
 	p.sees("You asked: quiet from afar")
 	p.sees(idleFooter)
@@ -282,8 +281,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 			require.Equal(t, map[string]string{"with a question": "waiting_input", "at work": "running"}[name], r.Session.Status)
 			editor.call("interruptSession", object{"session_id": "task-0001"}, nil)
 			editor.leave()
-			_, err := s.command("daemon", "stop")
-			require.NoError(t, err)
+			s.run("daemon", "stop")
 		})
 	}
 }

@@ -38,8 +38,7 @@ func TestAttachToTmux(t *testing.T) {
 	w.types("echo o-n-e | tr -d -\r")
 	w.shows("one")
 	require.Equal(t, "work", s.terminals()[0].Tmux)
-	out, err := s.command("attach")
-	require.NoError(t, err)
+	out := s.run("attach")
 	assert.Contains(t, out, "tmux work, ")
 
 	// A second terminal is in the same session; when the first is closed, the
@@ -50,10 +49,9 @@ func TestAttachToTmux(t *testing.T) {
 	w.leaves()
 	other.types("echo t-w-o | tr -d -\r")
 	other.shows("two")
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	assert.Equal(t, 1, other.leaves(), "its hub has gone")
-	out, err = tmux("list-sessions", "-F", "#{session_name}")
+	out, err := tmux("list-sessions", "-F", "#{session_name}")
 	require.NoError(t, err, out)
 	assert.Equal(t, "work\n", out)
 }
@@ -66,13 +64,10 @@ func TestAttachRunsACommandInTmux(t *testing.T) {
 	dir, _ := newTmux(t)
 	s.env = append(s.env, "TMUX_TMPDIR="+dir)
 	s.daemon()
-	_, err := s.command("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(s.root, "ran.txt"))
-	require.NoError(t, err)
-	assert.Equal(t, "ran\n", string(text))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
+	text := readFile(t, filepath.Join(s.root, "ran.txt"))
+	assert.Equal(t, "ran\n", text)
+	s.run("daemon", "stop", "--force")
 }
 
 // newTmux is a directory for the sockets of a tmux of the test's own, and how to run a
@@ -160,6 +155,5 @@ func TestAPythonClientTakesADescriptor(t *testing.T) {
 	out, err := exec.CommandContext(ctx, python, "-c", pythonClient, s.socketPath(), echoes).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Equal(t, "well\n", string(out))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 }

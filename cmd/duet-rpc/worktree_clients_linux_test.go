@@ -51,9 +51,8 @@ func TestWorktreesInTheShell(t *testing.T) {
 	head := git("rev-parse", "HEAD")
 	refused("nothing was landed: these files conflict with your branch\n  demo.txt\nlet the agent merge: duet-rpc prompt --continue task-0002", "land", "--squash")
 	assert.Equal(t, head, git("rev-parse", "HEAD"))
-	data, err := os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, "mine\n", string(data))
+	data := readFile(t, demo)
+	assert.Equal(t, "mine\n", data)
 
 	refused("changed file that is not committed: demo.txt", "discard")
 	refused("nothing was discarded: run `duet-rpc discard task-0002` on a terminal, or add --yes", "discard")
@@ -141,9 +140,8 @@ func TestConfiguredWorktrees(t *testing.T) {
 	}
 	read := func(path ...string) string {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(path...))
-		require.NoError(t, err)
-		return string(data)
+		data := readFile(t, filepath.Join(path...))
+		return data
 	}
 	prepared := func() string { return filepath.Join(s.home, "prepared") }
 	configure := func(use, setup string) {
@@ -265,8 +263,7 @@ func gitIn(t *testing.T, dir string) func(args ...string) string {
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	agent, err := fastProgram()
-	require.NoError(t, err)
+	agent := fastProgram(t)
 	s.agents("[agents.other]\ntitle = \"Other\"\ndriver = \"acp\"\ncommand = [\"" + agent + "\", \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\" }\n" +
 		"[[gates]]\nname = \"demo\"\ncommand = [\"test\", \"-e\", \"demo.txt\"]\n")
 	git := gitIn(t, s.root)
@@ -352,8 +349,7 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 0, p.status())
-	out, err := s.command("attempts")
-	require.NoError(t, err, out)
+	out := s.run("attempts")
 	assert.Equal(t, 2, strings.Count(out, "completed"), out)
 }
 
@@ -402,8 +398,7 @@ func TestRewindInTheShell(t *testing.T) {
 		require.NoError(t, err, problem)
 	}
 	demo := filepath.Join(s.root, "demo.txt")
-	two, err := os.ReadFile(demo)
-	require.NoError(t, err)
+	two := readFile(t, demo)
 	ask := func(want string, args ...string) {
 		t.Helper()
 		out, problem, err := s.commandIn(s.root, append([]string{"rewind"}, args...)...)
@@ -414,16 +409,14 @@ func TestRewindInTheShell(t *testing.T) {
 	_, problem, err := s.commandIn(s.root, "rewind", "task-0002")
 	require.Error(t, err)
 	assert.Contains(t, problem, "no file was restored: run `duet-rpc rewind task-0002` on a terminal, or add --yes")
-	now, err := os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, string(two), string(now))
+	now := readFile(t, demo)
+	assert.Equal(t, two, now)
 
 	ask("1 file restored; take it back with: duet-rpc rewind task-0001 --undo", "task-0001", "--yes")
 	assert.NoFileExists(t, demo)
 	ask("the rewind is undone: 1 file restored", "task-0001", "--undo")
-	now, err = os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, string(two), string(now))
+	now = readFile(t, demo)
+	assert.Equal(t, two, now)
 
 	require.NoError(t, os.WriteFile(demo, []byte("mine\n"), 0o600))
 	ask("stays, edited since: demo.txt", "task-0002", "--dry-run")
@@ -452,7 +445,6 @@ func TestRewindInTheShell(t *testing.T) {
 	require.Len(t, list.Sessions, 3)
 	assert.Equal(t, "two again", list.Sessions[0].Query)
 	assert.NotEqual(t, list.Sessions[0].Thread, list.Sessions[1].Thread)
-	now, err = os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", string(now))
+	now = readFile(t, demo)
+	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", now)
 }
