@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,8 +24,7 @@ import (
 // The client that comes with the Go SDK as its example, which is third-party code, starts
 // the program and has a turn: the demo agent asks it whether it may edit.
 func TestACPExampleClientOfTheGoSDK(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	example := filepath.Join(t.TempDir(), "client")
 	out, err := exec.Command("go", "build", "-o", example, "github.com/coder/acp-go-sdk/example/client").CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -49,12 +47,13 @@ func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 // A goEditor is a client made with the Go SDK.
 type goEditor struct {
 	*acp.ClientSideConnection
-	t      *testing.T
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	stdin  io.Closer
-	asked  chan acp.RequestPermissionRequest
-	choose chan acp.RequestPermissionOutcome
+	acp.Client // nil: it offers no files and no terminals, so that no agent may ask for any
+	t          *testing.T
+	cmd        *exec.Cmd
+	ended      chan struct{}
+	stdin      io.Closer
+	asked      chan acp.RequestPermissionRequest
+	choose     chan acp.RequestPermissionOutcome
 
 	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
@@ -78,8 +77,7 @@ func (s *site) goEditor(t *testing.T, args ...string) *goEditor {
 	stdin, err := e.cmd.StdinPipe()
 	require.NoError(t, err)
 	e.stdin = stdin
-	stdout, w, err := os.Pipe()
-	require.NoError(t, err)
+	stdout, w := newPipe(t)
 	e.cmd.Stdout = w
 	require.NoError(t, e.cmd.Start())
 	w.Close()
@@ -169,39 +167,10 @@ func (e *goEditor) prompts(id acp.SessionId, words string) <-chan acp.StopReason
 	return ended
 }
 
-func (e *goEditor) WriteTextFile(context.Context, acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
-	return acp.WriteTextFileResponse{}, acp.NewMethodNotFound("fs/write_text_file")
-}
-
-func (e *goEditor) ReadTextFile(context.Context, acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
-	return acp.ReadTextFileResponse{}, acp.NewMethodNotFound("fs/read_text_file")
-}
-
-func (e *goEditor) CreateTerminal(context.Context, acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
-	return acp.CreateTerminalResponse{}, acp.NewMethodNotFound("terminal/create")
-}
-
-func (e *goEditor) TerminalOutput(context.Context, acp.TerminalOutputRequest) (acp.TerminalOutputResponse, error) {
-	return acp.TerminalOutputResponse{}, acp.NewMethodNotFound("terminal/output")
-}
-
-func (e *goEditor) ReleaseTerminal(context.Context, acp.ReleaseTerminalRequest) (acp.ReleaseTerminalResponse, error) {
-	return acp.ReleaseTerminalResponse{}, acp.NewMethodNotFound("terminal/release")
-}
-
-func (e *goEditor) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error) {
-	return acp.WaitForTerminalExitResponse{}, acp.NewMethodNotFound("terminal/wait_for_exit")
-}
-
-func (e *goEditor) KillTerminal(context.Context, acp.KillTerminalRequest) (acp.KillTerminalResponse, error) {
-	return acp.KillTerminalResponse{}, acp.NewMethodNotFound("terminal/kill")
-}
-
 // Clients made with the Go SDK: a turn, a cancelled one, one that is killed with a question
 // open, and a second client that loads the session and answers.
 func TestACPClientsOfTheGoSDK(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	first := s.goEditor(t)
 	opened, err := first.NewSession(t.Context(), acp.NewSessionRequest{Cwd: s.root, McpServers: []acp.McpServer{}})
 	require.NoError(t, err)

@@ -120,8 +120,7 @@ func playDenial(t *testing.T, a dayAgent) string {
 	assert.Contains(t, c.transcript(begun.SessionID), "and I did not give it: say: another name, please")
 	l.SessionID = begun.SessionID
 	// It is there for the next prompt.
-	l = c.next(l, "say: hello")
-	c.completes(l)
+	l = c.goesOn(l, "say: hello")
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.denialEnds {
@@ -144,8 +143,7 @@ func playRule(t *testing.T, a dayAgent) string {
 	for _, why := range refusals {
 		assert.Regexp(t, `^rule=user: .*config.toml, line \d+: deny tool "Bash", command "touch \*"$`, why)
 	}
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 // playAllowRule has a rule of the user that allows what the agent would run.
@@ -154,8 +152,7 @@ func playAllowRule(t *testing.T, a dayAgent) string {
 	c.completes(l)
 	assert.True(t, s.exists("made"))
 	c.neverAsked()
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 func playAlways(t *testing.T, a dayAgent) string {
@@ -165,8 +162,7 @@ func playAlways(t *testing.T, a dayAgent) string {
 	c.completes(l)
 	assert.True(t, s.exists("made"))
 
-	l = c.next(l, "run: touch made")
-	c.completes(l)
+	l = c.goesOn(l, "run: touch made")
 	for _, e := range c.seen() {
 		require.False(t, e.Type == "new_approval" && e.Data.SessionID == l.SessionID, "it was asked again: %s", e.Raw)
 	}
@@ -174,8 +170,7 @@ func playAlways(t *testing.T, a dayAgent) string {
 	c.awaitQuestion(l.SessionID)
 	c.interrupt(l)
 	assert.True(t, s.exists("made"))
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 // A question outlives the hub; its answer counts when the agent asks it again.
@@ -202,8 +197,7 @@ func playKill(t *testing.T, a dayAgent) string {
 		prompts = append(prompts, prompts[0])[:2] // it may know of the first one, or not
 	}
 	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the agent may have lost it, so it is sent again")
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 // playSubAgent has a sub-agent run a command.
@@ -226,16 +220,14 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		require.Len(t, parents, 2)
 		if a.subFlat {
 			assert.Empty(t, parents["Bash"])
-			s.close(c)
-			return "yes: asked; it does not say that a sub-agent does it"
+			return s.closed(c, "yes: asked; it does not say that a sub-agent does it")
 		}
 		for tool, id := range ids {
 			if tool != "Bash" {
 				assert.Equal(t, map[string]string{tool: "", "Bash": id}, parents)
 			}
 		}
-		s.close(c)
-		return "yes: it is shown below the sub-agent"
+		return s.closed(c, "yes: it is shown below the sub-agent")
 	}
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
@@ -248,8 +240,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	}
 	assert.False(t, s.exists("made"))
 	c.neverAsked()
-	s.close(c)
-	return "no: " + a.sub
+	return s.closed(c, "no: "+a.sub)
 }
 
 // playTodos has the agent note what is to be done, which is its plan.
@@ -260,8 +251,7 @@ func playTodos(t *testing.T, a dayAgent) string {
 		c.awaitEnd(l.SessionID)
 		assert.False(t, slices.ContainsFunc(c.seen(), isPlan))
 		assert.Contains(t, c.conversation(l.SessionID), "There is no tool for that.")
-		s.close(c)
-		return "no: " + a.todoless
+		return s.closed(c, "no: "+a.todoless)
 	}
 	plan := c.await("a plan", isPlan)
 	var reported struct {
@@ -273,8 +263,7 @@ func playTodos(t *testing.T, a dayAgent) string {
 	assert.Contains(t, []string{"pending", "in_progress"}, reported.Entries[0].Status) // the first where one is only reported later
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "The tool said: ")
-	s.close(c)
-	return "yes: it is the session's plan"
+	return s.closed(c, "yes: it is the session's plan")
 }
 
 // playBackground has an agent run a command in the background. When that has ended, after the
@@ -403,8 +392,7 @@ func playGoal(t *testing.T, a dayAgent) string {
 		}
 	}
 	assert.False(t, goesOn, "the goal was not given up")
-	s.close(c)
-	return "yes: each turn is a session, and interrupting one ends the goal"
+	return s.closed(c, "yes: each turn is a session, and interrupting one ends the goal")
 }
 
 // playSteer has a person say something while the agent talks.
@@ -426,7 +414,7 @@ func playSteer(t *testing.T, a dayAgent) string {
 func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	c := s.open()
 	l := c.launch("talk:", s.agent)
-	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
+	c.awaitText(l)
 	var begun struct {
 		launched
 		Delivered string `json:"delivered"`
@@ -461,14 +449,11 @@ func playTimeout(t *testing.T, a dayAgent) string {
 	}
 	var l launched
 	c.call("launchSession", object{"query": prompt, "agent": s.agent, "timeout_ms": 12000}, &l)
-	end := c.awaitEnd(l.SessionID)
-	assert.Equal(t, "timed_out", end.Data.State, "%s", end.Raw)
-	assert.Equal(t, "TIMEOUT", end.Data.ErrorCode)
+	end := c.endsAs(l.SessionID, "timed_out", "TIMEOUT")
 	assert.Contains(t, end.Data.Error, "it took longer than it may")
 	assert.Equal(t, "timed_out", c.session(l.SessionID).State)
 	assert.False(t, s.exists("made"))
-	s.close(c)
-	return "yes: it ends with the reason"
+	return s.closed(c, "yes: it ends with the reason")
 }
 
 // playPlan leaves plan mode, and then edits as the answer said.
@@ -486,12 +471,9 @@ func playPlan(t *testing.T, a dayAgent) string {
 		assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 		assert.Contains(t, c.conversation(l.SessionID), "There is no tool for that.")
 		assert.False(t, s.exists("made"))
-		s.close(c)
-		return "no: " + a.planless
+		return s.closed(c, "no: "+a.planless)
 	}
-	exit := c.await("a question, or the session's end", func(e event) bool {
-		return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
-	})
+	exit := c.awaitQuestionOrEnd(l)
 	require.Equal(t, "new_approval", exit.Type, "%s", c.conversation(l.SessionID))
 	var asked struct {
 		Options []struct {
@@ -547,8 +529,7 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 		c.await("the warning", func(e event) bool {
 			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), "does not report its models")
 		})
-		s.close(c)
-		return "no: with a provider of one's own it names no models to choose from; Duet warns of that"
+		return s.closed(c, "no: with a provider of one's own it names no models to choose from; Duet warns of that")
 	}
 	end := c.awaitEnd(l.SessionID)
 	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
@@ -559,31 +540,22 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	// Now it is known.
 	refused := c.refused("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"})
 	assert.Contains(t, string(refused.Data), a.model)
-	s.close(c)
-	return "yes: refused, with a list of what it has"
+	return s.closed(c, "yes: refused, with a list of what it has")
 }
 
 // awaitCommand waits until the agent of a session has reported a slash command, which
 // it may do when its turn is over. The report is kept.
 func (c *client) awaitCommand(l launched, name string) {
 	c.t.Helper()
-	type session struct {
-		Commands []struct{ Name string } `json:"commands"`
-	}
-	has := func(s session) bool {
+	has := func(s reportedSession) bool {
 		return slices.ContainsFunc(s.Commands, func(c struct{ Name string }) bool { return c.Name == name })
 	}
 	c.await("the command "+name, func(e event) bool {
-		var reported session
+		var reported reportedSession
 		return e.Type == "agent_session" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &reported) == nil && has(reported)
 	})
-	var state struct {
-		Session struct {
-			Agent session `json:"agent_session"`
-		} `json:"session"`
-	}
-	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
-	assert.True(c.t, has(state.Session.Agent), "%v", state.Session.Agent.Commands)
+	kept := c.session(l.SessionID).Agent
+	assert.True(c.t, has(kept), "%v", kept.Commands)
 }
 
 func playSlashCommand(t *testing.T, a dayAgent) string {
@@ -620,13 +592,12 @@ func playImage(t *testing.T, a dayAgent) string {
 	point, err := png.Decode(bytes.NewReader(images[0]))
 	require.NoError(t, err, "%q", images[0])
 	assert.Equal(t, image.Rect(0, 0, 1, 1), point.Bounds())
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 func playInterrupt(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")
-	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
+	c.awaitText(l)
 	c.interrupt(l)
 	select {
 	case <-s.model.HungUp:
@@ -638,20 +609,17 @@ func playInterrupt(t *testing.T, a dayAgent) string {
 	c.completes(l)
 	if a.forgets {
 		require.Equal(t, []string{"say: hello"}, s.model.Prompts())
-		s.close(c)
-		return "yes: it forgets what it was asked"
+		return s.closed(c, "yes: it forgets what it was asked")
 	}
 	require.Equal(t, []string{"talk:", "say: hello"}, s.model.Prompts())
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 func playTooMuch(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "fail: 429 1")
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "at last")
-	s.close(c)
-	return "yes: it tries again"
+	return s.closed(c, "yes: it tries again")
 }
 
 func playSignIn(t *testing.T, a dayAgent) string {
@@ -664,18 +632,12 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	assert.Regexp(t, a.unsigned, end.Data.Error)
 	if a.keyless {
 		assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
-		s.close(c)
-		return "no: it asks its API without a key; Duet shows the answer"
+		return s.closed(c, "no: it asks its API without a key; Duet shows the answer")
 	}
 	assert.Equal(t, "AGENT_AUTH_REQUIRED", end.Data.ErrorCode)
-	var state struct {
-		Session struct {
-			AuthMethods []struct{ ID string } `json:"auth_methods"`
-		} `json:"session"`
-	}
-	c.call("getSessionState", object{"session_id": end.Data.SessionID}, &state)
+	ways := c.session(end.Data.SessionID).AuthMethods
 	s.close(c)
-	if len(state.Session.AuthMethods) == 0 {
+	if len(ways) == 0 {
 		return "yes: an error at once; it names no way to sign in"
 	}
 	return "yes: an error at once, with its ways to sign in"
@@ -700,13 +662,7 @@ func (c *client) awaitSilence(l launched, fits func(silence) bool) {
 // isSilent reports whether the state of a session has since when its agent is silent.
 func (c *client) isSilent(l launched) bool {
 	c.t.Helper()
-	var state struct {
-		Session struct {
-			SilentSince *time.Time `json:"silent_since"`
-		} `json:"session"`
-	}
-	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
-	return state.Session.SilentSince != nil
+	return c.session(l.SessionID).SilentSince != nil
 }
 
 // playOutage has the API fail for minutes, while the agent tries again. Duet shows the silence
@@ -718,8 +674,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 			return e.Type == "message_delta" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), a.retells)
 		})
 		c.interrupt(l)
-		s.close(c)
-		return "yes: it says of each try that it tries again"
+		return s.closed(c, "yes: it says of each try that it tries again")
 	}
 	c.awaitSilence(l, func(s silence) bool {
 		return !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
@@ -733,8 +688,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 	}
 	c.interrupt(l)
 	assert.False(t, c.isSilent(l))
-	l = c.next(l, "say: hello")
-	c.completes(l)
+	l = c.goesOn(l, "say: hello")
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.withholds {
@@ -826,8 +780,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	c := s.open()
 	if a.unlisted {
 		require.ErrorContains(t, c.try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
-		err := c.try("agent.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil)
-		require.ErrorContains(t, err, "only in the directory in which it began: name that directory with working_dir or --dir")
+		require.ErrorContains(t, c.try("agent.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil), "only in the directory in which it began: name that directory with working_dir or --dir")
 	} else {
 		var list nativeListed
 		c.call("agent.sessions", object{"agent": s.agent, "working_dir": s.root}, &list)
@@ -844,18 +797,15 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, reported[len(reported)-2:])
 	if a.unlisted { // it deletes it when it is started again
 		assert.Contains(t, adopted.Note, "deletes a loaded session")
-		next := c.next(adopted.launched, "say: gone on")
-		c.completes(next)
+		next := c.goesOn(adopted.launched, "say: gone on")
 		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used")
 		assert.Contains(t, c.transcript(next.SessionID), "gone on")
-		s.close(c)
-		return "yes, by its id: it does not list them; Duet sends it the transcript, since it deletes what it has loaded when it is started again"
+		return s.closed(c, "yes, by its id: it does not list them; Duet sends it the transcript, since it deletes what it has loaded when it is started again")
 	}
 	next := s.requireGoesOn(c, adopted.launched, "say: begun alone", "say: gone on")
 	assert.Equal(t, native, c.usage(next.SessionID).Native)
 	assert.Equal(t, "gone on", c.conversation(next.SessionID)[len("begun alone"):], "what it tells again is not said again")
-	s.close(c)
-	return "yes"
+	return s.closed(c, "yes")
 }
 
 // playRestarts ends the agent twice between the prompts of a conversation.
@@ -869,8 +819,7 @@ func playRestarts(t *testing.T, a dayAgent) string {
 		c = s.open()
 		prompts = append(prompts, "say: "+word)
 		if a.deletes {
-			l = c.next(l, "say: "+word)
-			c.completes(l)
+			l = c.goesOn(l, "say: "+word)
 		} else {
 			l = s.requireGoesOn(c, l, prompts...)
 		}

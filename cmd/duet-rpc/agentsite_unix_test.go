@@ -303,6 +303,13 @@ func (s *agentSite) close(c *client) {
 	}))
 }
 
+// closed is close at the end of a scenario, whose outcome it returns.
+func (s *agentSite) closed(c *client, outcome string) string {
+	s.t.Helper()
+	s.close(c)
+	return outcome
+}
+
 func (s *agentSite) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(s.root, name))
 	return err == nil

@@ -68,22 +68,16 @@ func (s *site) hubAndOther() (hub, other *client) {
 func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 	t.Parallel()
 	t.Run("it is killed, and another takes its place", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub, other := s.hubAndOther()
 		ended := s.startStubborn(other)
 		hub.crash()
-		var lost *wireError
-		require.ErrorAs(t, <-ended, &lost)
-		assert.Equal(t, "hub_lost", lost.kind())
+		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
 		s.requireNoBuild("its hub, which was killed")
 		other.leave()
 	})
 	t.Run("its executor is killed with it", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub := s.start()
 		s.startStubborn(hub)
 		executor := s.find(t, " executor")
@@ -96,9 +90,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		next.leave()
 	})
 	t.Run("it ends", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub := s.start()
 		s.startStubborn(hub)
 		hub.closeStdin()
@@ -108,23 +100,17 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 }
 
 func TestABuildEndsWithItsExecutor(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(stubborn)
+	s := newSite(parallel(t), stubborn)
 	c := s.start()
 	ended := s.startStubborn(c)
 	kill(t, s.find(t, " executor"))
-	var refused *wireError
-	require.ErrorAs(t, <-ended, &refused)
-	assert.Equal(t, "executor_failed", refused.kind())
+	assert.Equal(t, "executor_failed", kindOf(t, <-ended))
 	s.requireNoBuild("its executor")
 	c.leave()
 }
 
 func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(stubborn)
+	s := newSite(parallel(t), stubborn)
 	hub, other := s.hubAndOther()
 	hub.subscribe()
 	s.startStubborn(other)
@@ -138,8 +124,7 @@ func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
 }
 
 func TestAProjectIsBuiltAsItsFilesSuggest(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o644))
 	}
@@ -199,24 +184,18 @@ func gatesEnded(state string) func(event) bool {
 func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 	t.Parallel()
 	t.Run("it is killed, and another takes its place", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubbornOnce)
+		s := newSite(parallel(t), stubbornOnce)
 		hub, other := s.hubAndOther()
 		other.subscribe()
 		ended := s.sendGated(other)
 		hub.crash()
-		var lost *wireError
-		require.ErrorAs(t, <-ended, &lost)
-		assert.Equal(t, "hub_lost", lost.kind())
+		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
 		s.requireNoBuild("its hub, which was killed")
 		other.await("the gate passes with the next hub", gatesEnded("passed"))
 		other.leave()
 	})
 	t.Run("its executor is killed with it", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubbornOnce)
+		s := newSite(parallel(t), stubbornOnce)
 		hub := s.start()
 		s.sendGated(hub)
 		var executors []int // that of the agent, too
@@ -238,9 +217,7 @@ func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 }
 
 func TestAGateEndsWithItsTask(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(stubbornOnce)
+	s := newSite(parallel(t), stubbornOnce)
 	hub, other := s.hubAndOther()
 	hub.subscribe()
 	ended := s.sendGated(other)

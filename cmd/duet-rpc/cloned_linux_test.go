@@ -82,8 +82,7 @@ func (c *clone) program(path string) {
 func (c *clone) file(name, content string) {
 	c.t.Helper()
 	path := filepath.Join(c.root, name)
-	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(c.t, os.WriteFile(path, []byte(content), 0o644))
+	writeFile(c.t, path, content)
 }
 
 // state is where the repository has what an earlier version of the program would have taken
@@ -286,8 +285,7 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 			continue
 		}
 		t.Run(trick.name, func(t *testing.T) {
-			t.Parallel()
-			c := newClone(t)
+			c := newClone(parallel(t))
 			trick.lay(t, c)
 			t.Cleanup(c.endAll)
 			e := c.enter(t, func(in io.Writer, out *testkit.Text, process *os.Process) {

@@ -75,8 +75,7 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 			s.binary = binary
 			c.plant(t, filepath.Join(s.root, ".duet.toml"))
 			for _, args := range [][]string{{"config"}, {"config", "--check"}, {"trust"}, {"trust", "--yes"}, {"agents"}, {"prompt", "quiet"}, {"doctor"}} {
-				l := s.launch()
-				l.args = append(append([]string{}, args...), l.args...)
+				l := s.launch(args...)
 				p := l.start(t)
 				memory := watchMemory(p.cmd.Process.Pid)
 				p.closeStdin()
@@ -94,9 +93,7 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 // Until the file is trusted its user's own default answers, and for an editor
 // that does not trust the workspace also after that.
 func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("[agents.plain]\ndriver = \"command\"\ncommand = [\"touch\", \"ran\"]\n")
+	s := newSite(parallel(t), "[agents.plain]\ndriver = \"command\"\ncommand = [\"touch\", \"ran\"]\n")
 	ran := filepath.Join(s.root, "ran")
 	written("default_agent = \"plain\"\n[limits]\nmax_runs = 100\n[agents.scripted]\ncommand = [\"touch\", \"ran\"]\n")(t, filepath.Join(s.root, ".duet.toml"))
 	out := s.run("trust", "--show")
@@ -152,8 +149,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"an editor's hub", "a daemon"} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			s.clearDaemons()
 			agent := filepath.Join(s.home, "theirs")
 			binary := fastProgram(t)
@@ -198,8 +194,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 
 			// Trusted again, it goes on where it was.
 			s.run("trust", "--yes")
-			var first launched
-			c.call("launchSession", object{"query": "quiet"}, &first)
+			first := c.launch("quiet", "")
 			c.completes(first)
 			c.leave()
 			if kind == "a daemon" {
@@ -212,8 +207,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 // Rules and keys count as they are now: for the next question and the next agent
 // at once, for what is open a moment later.
 func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	const shows = "[agents.shows]\ndriver = \"command\"\ncommand = [\"sh\", \"-c\", \"test \\\"$KEY\\\" = two && echo it is two || echo it is another\"]\nkeys = { KEY = \"service\" }\n"
 	key := func(value string) string {
 		return fmt.Sprintf("[keys.service]\ncommand = [\"echo\", %q]\n", value)
@@ -230,9 +224,7 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 
 	s.agents(shows + key("two") + "[[rules]]\neffect = \"deny\"\ntool = \"*\"\n")
 	watch := startStopwatch(t)
-	resolved := c.await("the answer", func(e event) bool {
-		return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID
-	})
+	resolved := c.awaitAnswer(question.Data.ApprovalID)
 	watch.assertWithin(t, followedWithin)
 	assert.Equal(t, "denied", resolved.Data.Decision)
 	assert.Contains(t, string(resolved.Raw), "rule=user")

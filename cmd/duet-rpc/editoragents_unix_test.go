@@ -137,9 +137,7 @@ func TestExampleAgent(t *testing.T) {
 		{"interrupted", "interruptSession", object{}, "interrupted", "failed", "cancelled", "I need to make some changes"},
 	} {
 		t.Run(c.answer, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.agents(fmt.Sprintf("[agents.example]\ndriver = \"acp\"\ncommand = %s\n", tomlList(goExample(t))))
+			s := newSite(parallel(t), fmt.Sprintf("[agents.example]\ndriver = \"acp\"\ncommand = %s\n", tomlList(goExample(t))))
 			client := s.open()
 			l, question := client.asks("hello", "example")
 			assert.Equal(t, "Edit", question.Data.ToolName)

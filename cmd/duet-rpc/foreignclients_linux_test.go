@@ -85,9 +85,7 @@ func (s *site) makeAIWG() {
 // AIWG's command line of February 2026: `aiwg daemon status|chat|task …|stop`. Each command
 // has a connection of its own.
 func TestAIWGsCommandLine(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("[[triggers]]\nid = \"daily\"\ncron = \"0 9 * * *\"\naction = { type = \"notify\", message = \"x\" }\n")
+	s := newSite(parallel(t), "[[triggers]]\nid = \"daily\"\ncron = \"0 9 * * *\"\naction = { type = \"notify\", message = \"x\" }\n")
 	s.clearDaemons()
 	s.makeAIWG()
 	pid := s.daemon()
@@ -132,8 +130,7 @@ func TestAIWGsCommandLine(t *testing.T) {
 
 // What a killed daemon has left there is known to be stale.
 func TestAIWGFindsTheNextDaemon(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.clearDaemons()
 	s.makeAIWG()
 	socket, pidFile := s.aiwgPlace()
@@ -168,8 +165,7 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			s.clearDaemons()
 			dir, err := os.MkdirTemp("/tmp", "duet") // short, as net.Listen wants it
 			require.NoError(t, err)
@@ -197,8 +193,7 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 // Its command line ends a daemon by a signal, so it is not led to an editor's process; and
 // without AIWG nothing is made.
 func TestAIWGIsNotLedToEditors(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.makeAIWG()
 	socket, pidFile := s.aiwgPlace()
 	editor := s.start()
@@ -226,8 +221,7 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 
 // HumanLayer's terminal client of June 2025: a connection for requests, and one for events.
 func TestHumanLayersTerminalClient(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	editor := s.start()
 	c, events := s.lines(), s.lines()
 	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"health","id":1}`, map[string]string{"status": `"ok"`}})

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -27,9 +26,9 @@ import (
 )
 
 // newDaemonSite is a site whose user wants daemons.
-func newDaemonSite(t testing.TB) *site {
+func newDaemonSite(t testing.TB, more ...string) *site {
 	t.Helper()
-	s := newSite(t)
+	s := newSite(t, more...)
 	s.daemonStays.Store(true)
 	s.clearDaemons()
 	return s
@@ -81,8 +80,7 @@ func (s *site) requireDaemon(clients ...*client) int {
 // A daemon ends by itself when no client has been there for long and nothing is to be done.
 // A question that an agent waits for keeps it.
 func TestADaemonEndsByItself(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	config, err := os.OpenFile(filepath.Join(s.home, "config", "duet", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = config.WriteString("[daemon]\nidle = \"1s\"\n")
@@ -107,8 +105,7 @@ func TestADaemonEndsByItself(t *testing.T) {
 // Where the user wants a daemon, what runs outlives every editor, also those
 // that kill their children.
 func TestHubIsADaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 
 	// Two editors that start at the same time start one daemon.
 	grouped := s.launch()
@@ -164,8 +161,7 @@ func TestHubIsADaemon(t *testing.T) {
 
 // The first replies do not wait for the daemon.
 func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	require.NoError(t, os.MkdirAll(s.state(), 0o700))
 	starting := flock.New(filepath.Join(s.state(), "starting"))
 	require.NoError(t, starting.Lock(), "as if another process was about to start one")
@@ -186,8 +182,7 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 // Where no daemon can be started the core methods are served, and what needs a hub is refused at
 // once with the reason, until that is mended.
 func TestNoDaemonCanBeStarted(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
 	editor := s.start()
 	editor.requireCore()
@@ -203,15 +198,9 @@ func TestNoDaemonCanBeStarted(t *testing.T) {
 // A daemon outlives who started it, and holds nothing that was open there: neither a
 // lock nor the end of a pipe.
 func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	defer read.Close()
-	l := s.launch()
-	cmd := exec.Command(program, append([]string{"daemon", "start"}, l.args...)...)
-	cmd.Dir = s.root
-	cmd.Env = append(cleanEnvironment(), l.env...)
+	s := newSite(parallel(t))
+	read, write := newPipe(t)
+	cmd := s.shellCommand("daemon", "start")
 	cmd.ExtraFiles = []*os.File{write}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -224,14 +213,10 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 
 // A daemon shows its starter that it listens: its standard output ends then.
 func TestADaemonTellsThatItListens(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.clearDaemons()
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	defer read.Close()
-	l := s.launch()
-	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
+	read, write := newPipe(t)
+	l := s.launch("daemon", "start", "--foreground")
 	l.stdout = write
 	hub := l.start(t)
 	write.Close()
@@ -250,8 +235,7 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 // An editor whose daemon was stopped starts none by itself, and joins the one that another
 // client starts.
 func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	editor := s.open()
 	s.run("daemon", "stop")
 	editor.requireLog("the hub has gone")
@@ -267,8 +251,7 @@ func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 
 // Work goes on without a client, and the next one says so: once for each user.
 func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	notice := func(c *client) string {
 		var r struct{ Notice string }
 		c.call("Subscribe", object{"notices": true}, &r)
@@ -283,17 +266,7 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 		first.awaitState(run.SessionID, "running")
 		first.leave()
 		next := s.start()
-		require.Eventually(t, func() bool {
-			var status struct {
-				Subsystems struct {
-					IPC struct {
-						Clients int `json:"clients"`
-					} `json:"ipc"`
-				} `json:"subsystems"`
-			}
-			next.call("daemon.status", object{}, &status)
-			return status.Subsystems.IPC.Clients == 1
-		}, watchdog/3, pollEvery)
+		require.Eventually(t, func() bool { return next.status().Subsystems.IPC.Clients == 1 }, watchdog/3, pollEvery)
 		require.Equal(t, want, notice(next), i)
 		require.Empty(t, notice(next))
 		next.call("interruptSession", object{"session_id": run.SessionID}, nil)
@@ -326,8 +299,7 @@ func otherBuild(t *testing.T) string {
 var makeOther sync.Once
 
 func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	s.binary = otherBuild(t)
 	editor := s.open()
 	editor.runs("quiet")
@@ -353,8 +325,7 @@ func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
 
 // A daemon of another build that has something to do goes on until that has ended.
 func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	other := otherBuild(t)
 	s.binary = other
 	starter := s.start()
@@ -382,8 +353,7 @@ func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
 
 // A daemon starts its executors with its own build after its file was replaced.
 func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	s.binary = otherBuild(t)
 	editor := s.open()
 	before := hubOf(t, editor)
@@ -405,8 +375,7 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 		"older": {`"error":{"code":-32601,"message":"Method not found"}`, "the project's daemon (an earlier version) is of another build and speaks protocol 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			require.NoError(t, os.MkdirAll(s.state(), 0o700))
 			require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
 			l, err := net.Listen("unix", s.socketPath())
@@ -427,16 +396,13 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 
 // What a daemon logs is printed as it comes.
 func TestTheLogOfADaemonIsFollowed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	path := filepath.Join(s.state(), "daemon.log")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	log, err := os.Create(path)
 	require.NoError(t, err)
 	defer log.Close()
-	l := s.launch()
-	cmd := exec.Command(program, append([]string{"daemon", "logs", "-f"}, l.args...)...)
-	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	cmd := s.shellCommand("daemon", "logs", "-f")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -456,14 +422,11 @@ func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 // A command that runs until it is interrupted ends, too, when its output has no reader:
 // not with the next that it would print.
 func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	s.run("prompt", "quiet")
 	for _, args := range [][]string{{"daemon", "logs", "-f"}, {"events", "--since", "0"}, {"events", "--since", "0", "--json"}} {
-		l := s.launch()
-		cmd := exec.Command(program, append(args, l.args...)...)
-		cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+		cmd := s.shellCommand(args...)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -487,8 +450,7 @@ func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 
 // Fifty clients that start at once where no daemon runs start one.
 func TestFiftyClientsStartOneDaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	var (
 		clients [50]*client
 		started sync.WaitGroup
@@ -511,8 +473,7 @@ func TestFiftyClientsStartOneDaemon(t *testing.T) {
 // Where the user's home cannot be written there is no daemon: the core methods work, and the rest
 // says what to do.
 func TestHomeIsReadOnly(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	state := filepath.Join(s.home, "state")
 	require.NoError(t, os.MkdirAll(state, 0o700))
 	readOnly(t, state)
@@ -536,8 +497,7 @@ func TestHomeIsReadOnly(t *testing.T) {
 
 // A daemon is started without any other program, such as setsid.
 func TestADaemonNeedsNoOtherProgram(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	s.env = append(s.env, "PATH="+s.home)
 	editor := s.open()
 	editor.runs("quiet")
@@ -552,8 +512,7 @@ func TestADaemonNeedsNoOtherProgram(t *testing.T) {
 // The clock has stood two years ahead, and is right again: what was stored then goes on, and what
 // is new is the latest.
 func TestTheClockJumps(t *testing.T) {
-	t.Parallel()
-	s, editor := newEditorSite(t)
+	s, editor := newEditorSite(parallel(t))
 	first := editor.launch("quiet", "")
 	editor.awaitEnd(first.SessionID)
 	asking, question := editor.asks("permit:1", "")
@@ -576,9 +535,7 @@ func TestTheClockJumps(t *testing.T) {
 
 	editor = s.open()
 	editor.approve(question.Data.ApprovalID)
-	editor.await("the end of what was asked", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
-	})
+	editor.awaitThread(asking.ThreadID)
 	out := s.run("prompt", "quiet and new")
 	require.Contains(t, out, "You asked: quiet and new")
 	out = s.run("session", "show", "last")
@@ -593,8 +550,7 @@ func TestTheClockJumps(t *testing.T) {
 // An editor may send all that it has before it reads: requests for the process itself, and then
 // for the daemon.
 func TestAnEditorThatReadsLast(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	p := s.launch().start(t)
 	var all strings.Builder
 	const pings = 5_000

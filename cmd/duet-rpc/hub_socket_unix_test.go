@@ -44,34 +44,21 @@ func (c *lineClient) ask(line string) (answer string) {
 // A client of AIWG is answered as its own daemon does, or better where
 // JSON-RPC asks for it.
 func TestSocketServesAIWG(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	editor := s.start()
 	require.NotZero(t, hubOf(t, editor))
 	c := s.lines()
 
 	assert.Regexp(t, `^\{"jsonrpc":"2\.0","id":1,"result":\{"pong":true,"timestamp":"[-0-9]{10}T[:0-9]{8}\.\d{3}Z"\}\}$`, c.ask(`{"jsonrpc": "2.0", "id": 1, "method": "ping"}`))
-	var status struct {
-		PID        int    `json:"pid"`
-		Health     string `json:"health"`
-		StartedAt  string `json:"started_at"`
-		Subsystems struct {
-			IPC        struct{ Clients int }                  `json:"ipc"`
-			Supervisor struct{ Running, MaxConcurrency *int } `json:"supervisor"`
-			Automation struct{ Enabled *bool }                `json:"automation"`
-			Watcher    json.RawMessage                        `json:"file_watcher"`
-			Scheduler  json.RawMessage                        `json:"scheduler"`
-		} `json:"subsystems"`
-	}
-	c.call("daemon.status", object{}, &status)
+	status := c.status()
 	assert.Equal(t, s.lockHolder(), status.PID)
 	assert.Equal(t, "healthy", status.Health)
 	assert.Equal(t, 2, status.Subsystems.IPC.Clients, "the editor and this one")
 	require.NotNil(t, status.Subsystems.Supervisor.MaxConcurrency)
 	assert.Equal(t, 3, *status.Subsystems.Supervisor.MaxConcurrency)
 	require.NotNil(t, status.Subsystems.Automation.Enabled)
-	assert.NotEmpty(t, status.Subsystems.Watcher)
-	assert.NotEmpty(t, status.Subsystems.Scheduler)
+	assert.NotNil(t, status.Subsystems.Watcher)
+	assert.NotNil(t, status.Subsystems.Scheduler)
 
 	// A string as id, and spaces wherever JSON may have them.
 	first := c.ask(`  {"jsonrpc": "2.0", "id": "s4", "method": "task.submit", "params": {"prompt": "quiet"}}` + " \r")
@@ -114,12 +101,10 @@ func TestSocketServesAIWG(t *testing.T) {
 	c.call("task.stats", object{}, &stats)
 	assert.Equal(t, struct{ Total, Queued, Running, Completed, Failed, Cancelled int }{4, 0, 0, 2, 1, 1}, stats)
 	for method, code := range map[string]int{"task.submit": -32602, "task.get": -32602, "nope": -32601} {
-		var e *wireError
-		require.ErrorAs(t, c.try(method, object{}, nil), &e, method)
+		e := c.refused(method, object{})
 		assert.Equal(t, code, e.Code, method)
 	}
-	var unknown *wireError
-	require.ErrorAs(t, c.try("task.get", object{"taskId": "task-4711"}, nil), &unknown)
+	unknown := c.refused("task.get", object{"taskId": "task-4711"})
 	assert.Equal(t, -32000, unknown.Code)
 
 	// What is wrong is answered, and the next line is served.
@@ -145,8 +130,7 @@ func TestSocketServesAIWG(t *testing.T) {
 // Broadcasts about tasks go to clients that have spoken that family, and to no
 // else.
 func TestSocketBroadcastsToItsFamily(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	editor := s.start()
 	speaks, listens, other, silent := s.lines(), s.lines(), s.lines(), s.lines()
 	listens.call("task.stats", object{}, nil)
@@ -159,8 +143,7 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 		c.awaitNote("event.taskCompleted", begun.TaskID)
 	}
 	// Another task, which another family begins, is one too.
-	var l launched
-	other.call("launchSession", object{"query": "quiet"}, &l)
+	l := other.launch("quiet", "")
 	for _, c := range []*lineClient{speaks, listens} {
 		c.awaitNote("event.taskStarted", l.TaskID)
 		c.awaitNote("event.taskCompleted", l.TaskID)
@@ -178,8 +161,7 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 // A client of HumanLayer gets the events in its shape, on a connection that
 // goes on to serve it.
 func TestSocketServesHumanLayer(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	editor := s.start()
 	c := s.lines()
 
@@ -213,8 +195,7 @@ func TestSocketServesHumanLayer(t *testing.T) {
 	require.Len(t, approvals.Approvals, 1)
 	assert.Equal(t, id, approvals.Approvals[0].ID)
 	assert.Equal(t, "pending", approvals.Approvals[0].Status)
-	var refused *wireError
-	require.ErrorAs(t, c.try("sendDecision", object{"approval_id": id, "decision": "deny"}, nil), &refused)
+	refused := c.refused("sendDecision", object{"approval_id": id, "decision": "deny"})
 	assert.Contains(t, refused.Message, "comment")
 	var decided struct {
 		Success bool
@@ -246,14 +227,12 @@ func TestSocketServesHumanLayer(t *testing.T) {
 
 // However long a conversation is, no line is longer than such clients take.
 func TestSocketKeepsLinesShort(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	editor := s.start()
 	subscriber, tasks := s.lines(), s.lines()
 	subscriber.call("Subscribe", object{"since": 0}, nil)
 	tasks.call("task.stats", object{}, nil)
-	var l launched
-	subscriber.call("launchSession", object{"query": "longline:5"}, &l)
+	l := subscriber.launch("longline:5", "")
 	subscriber.completes(l)
 	tasks.awaitNote("event.taskCompleted", l.TaskID)
 	editor.t = t
@@ -280,8 +259,7 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 // A client of the socket can end its own connection, and nothing else. The
 // same socket speaks frames to a client that begins with a header.
 func TestSocketClientsEndOnlyThemselves(t *testing.T) {
-	t.Parallel()
-	s, editor := newEditorSite(t)
+	s, editor := newEditorSite(parallel(t))
 	running, question := editor.asks("quiet permit:1", "")
 	for _, method := range []string{"shutdown", "exit"} {
 		for _, params := range []string{`{}`, `{"reason":"done","timeout_ms":200}`} {
@@ -334,8 +312,7 @@ func requireSocket(t testing.TB, path string) {
 
 // More sockets can be asked for, wherever they are to be.
 func TestListen(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	relative := func(path string) string {
@@ -406,8 +383,7 @@ func TestListen(t *testing.T) {
 // A project whose path is too long for a socket has it elsewhere, and tells
 // where.
 func TestSocketOfALongPath(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.root = filepath.Join(s.root, strings.Repeat("long", 15), strings.Repeat("path", 15))
 	require.NoError(t, os.MkdirAll(s.root, 0o755))
 	short, err := os.MkdirTemp("/tmp", "duet")

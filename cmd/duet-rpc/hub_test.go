@@ -133,8 +133,7 @@ func TestEditorsShare(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			var editors []*client
 			for range n {
 				c := s.open()
@@ -178,9 +177,7 @@ func TestEditorsShare(t *testing.T) {
 				for j, c := range editors {
 					last = c.awaitEnd(begun.SessionID)
 					assert.Equal(t, "completed", last.Data.State)
-					resolved := c.await("the answer", func(e event) bool {
-						return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID
-					})
+					resolved := c.awaitAnswer(question.Data.ApprovalID)
 					assert.Contains(t, string(resolved.Raw), fmt.Sprint("by ", won[0]), "editor %d", j)
 				}
 			}
@@ -214,8 +211,7 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 		"SIGKILL":               func(c *client) { _ = c.cmd.Process.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			s.daemon()
 			first := s.open()
 			running, question := first.asks("quiet permit:1", "")
@@ -233,8 +229,7 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 
 // A daemon is there until it is stopped.
 func TestDaemon(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.refuses("no hub runs here; `duet-rpc daemon start`", "daemon", "status")
 	s.refuses("no hub runs here", "daemon", "stop")
 	s.refuses("no daemon was started here", "daemon", "logs")

@@ -110,8 +110,7 @@ func TestAFullDisk(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			if !strings.Contains(test.query, "@") { // it writes all that there is room for, which takes the race detector minutes
 				s.binary = fastProgram(t)
 			}
@@ -136,9 +135,7 @@ func TestAFullDisk(t *testing.T) {
 				return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID && chunks.Match(e.Raw)
 			})
 			test.fill(s, c)
-			end := c.awaitEnd(streaming.SessionID)
-			assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
-			assert.Equal(t, "STORE_FULL", end.Data.ErrorCode)
+			end := c.endsAs(streaming.SessionID, "failed", "STORE_FULL")
 			assert.Contains(t, end.Data.Error, "the disk is full")
 
 			c.requireCore()
@@ -167,8 +164,7 @@ func TestAFullDisk(t *testing.T) {
 
 			require.NoError(t, os.Remove(filepath.Join(s.root, "ballast")))
 			require.NoError(t, os.Remove(filepath.Join(s.root, "large")))
-			resumed := c.next(streaming, "quiet")
-			c.completes(resumed)
+			c.goesOn(streaming, "quiet")
 			c.runs("quiet")
 			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, time.Minute, pollEvery, "health does not recover")
 			c.leave()
@@ -178,14 +174,11 @@ func TestAFullDisk(t *testing.T) {
 			c = s.open()
 			assert.Equal(t, said, c.conversation(kept.SessionID))
 			assert.Equal(t, "STORE_FULL", c.session(streaming.SessionID).ErrorCode)
-			var r struct{ Approval shownApproval }
-			c.call("getApproval", object{"approval_id": question.Data.ApprovalID}, &r)
-			require.Equal(t, "pending", r.Approval.Status, "a question outlives its run")
-			require.True(t, r.Approval.Stale)
+			open := c.approval(question.Data.ApprovalID)
+			require.Equal(t, "pending", open.Status, "a question outlives its run")
+			require.True(t, open.Stale)
 			c.approve(question.Data.ApprovalID)
-			c.await("the end of the run that goes on", func(e event) bool {
-				return e.Type == "session_status_changed" && e.Data.ThreadID == asking.ThreadID && e.Data.State == "completed"
-			})
+			c.awaitThread(asking.ThreadID)
 			c.leave()
 		})
 	}
@@ -193,8 +186,7 @@ func TestAFullDisk(t *testing.T) {
 
 // A disk that is full from the start is no reason not to start.
 func TestStartOnAFullDisk(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.smallDisk("8m")
 	c := s.start()
 	kept := c.launch("quiet", "")
@@ -224,8 +216,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 // A project that is begun on a full disk says so, and is none the worse once there is
 // room: it can be found again.
 func TestAProjectBeginsOnAFullDisk(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.smallDisk("8m")
 	ballast := s.fill()
 	for range 2 { // the first leaves something behind
@@ -242,12 +233,9 @@ func TestAProjectBeginsOnAFullDisk(t *testing.T) {
 
 // A prompt ends and says why where there is no room even for the end of its session.
 func TestAPromptEndsOnAFullDisk(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.smallDisk("12m")
-	l := s.launch()
-	cmd := exec.Command(program, append([]string{"prompt", "--yes", "stream:10000000@2000"}, l.args...)...)
-	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	cmd := s.shellCommand("prompt", "--yes", "stream:10000000@2000")
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -300,26 +288,18 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 
 // A limit of the system that is reached is reported wherever a user looks.
 func TestAWatchLimitIsTold(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\naction = { type = \"notify\", message = \"{{payload.path}}\" }\n")
+	s := newSite(parallel(t), "[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\naction = { type = \"notify\", message = \"{{payload.path}}\" }\n")
 	for i := range 40 {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
 	}
 	s.watchAtMost(30) // the hub has some for its own files
 	editor := s.start()
 	const reported = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
-	var status struct {
-		Health string
-		Issues []string
-	}
 	require.Eventually(t, func() bool {
-		editor.call("daemon.status", object{}, &status)
+		status := editor.status()
 		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), reported)
 	}, watchdog/3, pollEvery, "no limit is reported")
-	cmd := exec.Command(program, "--root", s.root, "triggers")
-	cmd.Env = append(cleanEnvironment(), s.launch().env...)
-	out, err := cmd.CombinedOutput()
+	out, err := s.shellCommand("triggers").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), reported)
 	out2, _ := s.command("doctor", "--json")
@@ -353,8 +333,7 @@ const clientsOfAKind = 100
 
 // Whatever ends a client, no process of it is left, and the daemon is the one of before.
 func TestClientsLeaveNoProcessBehind(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	first := s.start()
 	daemon := s.requireDaemon(first)
 	hello := map[string]string{

@@ -91,8 +91,7 @@ func anyQuestion(shownApproval) bool { return true }
 // An agent that speaks no more than the Model Context Protocol asks through the inbox:
 // it may be answered, take the question back, go away and come again, and outlive the hub.
 func TestMCPServer(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	hub, err := os.FindProcess(s.daemon())
 	require.NoError(t, err)
 	progress := make(chan bool, 1000)
@@ -181,8 +180,7 @@ func TestMCPServer(t *testing.T) {
 
 // A script asks, waits, and knows by the exit status.
 func TestAskingFromAScript(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	person := s.start()
 	type outcome struct {
 		out string

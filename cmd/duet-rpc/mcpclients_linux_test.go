@@ -101,8 +101,7 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 func TestMCPServerEverything(t *testing.T) {
 	t.Parallel()
 	server := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", ".bin", "mcp-server-everything")
-	s := newSite(t)
-	s.agents(fmt.Sprintf("[[agents.scripted.mcp_servers]]\nname = \"everything\"\ncommand = %q\n", server))
+	s := newSite(t, fmt.Sprintf("[[agents.scripted.mcp_servers]]\nname = \"everything\"\ncommand = %q\n", server))
 	c := s.start()
 	var tools struct {
 		Server string

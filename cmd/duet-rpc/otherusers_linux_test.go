@@ -55,8 +55,7 @@ func asStranger(path string) (net.Conn, error) {
 // Another user gets nothing, whatever the modes of files have become.
 func TestAnotherUserIsRefused(t *testing.T) {
 	requireRoot(t)
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.clearDaemons()
 	temporary := t.TempDir() // the socket of a long state directory is in there
 	s.env = []string{"TMPDIR=" + temporary}
@@ -87,8 +86,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 // no process connects to it.
 func TestAnotherUsersSocketStays(t *testing.T) {
 	requireRoot(t)
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.clearDaemons()
 	require.NoError(t, os.MkdirAll(s.state(), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
@@ -141,8 +139,7 @@ func (s *site) configured(dir string) map[string]string {
 // configuration, as in /tmp.
 func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	requireRoot(t)
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	shared := filepath.Join(filepath.Dir(s.root), "shared")
 	mine := filepath.Join(shared, "mine")
 	require.NoError(t, os.MkdirAll(mine, 0o755))
@@ -198,8 +195,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 
 // No project is found where all users have files, though one may be named.
 func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	dir := filepath.Join(filepath.Dir(s.root), "tmp")
 	inside := filepath.Join(dir, "inside")
 	require.NoError(t, os.MkdirAll(inside, 0o700))

@@ -62,17 +62,12 @@ func codexCall(id, script string) string {
 // What no rule allows is asked, with all that is odd about it; what a rule
 // denies in one way to read it is denied.
 func TestWhatRulesAllowAndDeny(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(askingAgent)
-	c := s.open()
+	s, c := newEditorSite(parallel(t), askingAgent)
 	ask := func(call string) (launched, event) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 		l := c.launch("do it", "asking")
-		return l, c.await("a question or the end", func(e event) bool {
-			return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
-		})
+		return l, c.awaitQuestionOrEnd(l)
 	}
 	for call, said := range map[string]string{
 		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                             "allowed",
@@ -140,8 +135,7 @@ func TestPermissionWithoutInput(t *testing.T) {
 		"allowed by no rule":               {"[[rules]]\neffect = \"allow\"\ntool = \"Bash\"\n[[rules]]\neffect = \"allow\"\ntool = \"*\"\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			s.agents(asking + c.rules)
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 			editor := s.open()
@@ -210,9 +204,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {
 		t.Run("known "+mode, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
+			s := newSite(parallel(t), strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
 			_, said, err := s.commandIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
 			require.NoError(t, err)
 			assert.NotContains(t, said, "without asking")
@@ -221,9 +213,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 		})
 	}
 	t.Run("unknown", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
+		s := newSite(parallel(t), strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
 		c := s.open()
 		l := c.launch("do it", "judging")
 		reported := c.await("a warning or the end", func(e event) bool {
@@ -241,9 +231,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 // An agent that was killed with an open question gets the answer when it asks the same
 // again, under an id and at a time of another turn.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(askingAgent)
+	s := newSite(parallel(t), askingAgent)
 	asks := func(call string) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 	}
@@ -261,7 +249,7 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	}
 	require.Len(t, open, 1)
 	c.approve(open[0])
-	thread := c.pendingThread(open[0])
+	thread := c.approval(open[0]).ThreadID
 	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
 		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
 	})
@@ -299,8 +287,7 @@ done
 
 // Whatever of a run is refused: it is failed, not completed, and says so.
 func TestARunOfWhichReportsAreRefused(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))
 	c := s.open()
 	for odd, state := range map[string]string{

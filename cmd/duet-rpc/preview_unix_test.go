@@ -51,8 +51,7 @@ type pageSaid struct {
 // preview shows the pages of a site, and captures what they say.
 func (s *site) preview(t *testing.T, args ...string) *previewing {
 	t.Helper()
-	l := s.launch()
-	l.args = append(append([]string{"preview", "--capture", "--json"}, args...), l.args...)
+	l := s.launch(append([]string{"preview", "--capture", "--json"}, args...)...)
 	p := &previewing{process: l.start(t), t: t, lines: make(chan pageSaid, 1000)}
 	out := bufio.NewScanner(p.stdout)
 	require.True(t, out.Scan(), "it tells no address: %s", p.log)
@@ -134,8 +133,7 @@ func (s *site) project(files map[string]string) {
 	s.t.Helper()
 	for name, text := range files {
 		path := filepath.Join(s.root, name)
-		require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
+		writeFile(s.t, path, text)
 	}
 }
 

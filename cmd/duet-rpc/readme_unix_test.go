@@ -37,9 +37,7 @@ func blocks(t *testing.T, language string, files ...string) []string {
 // TestReadmeInAShell runs the shell blocks of the guides in a project whose only agents
 // are the demo agent and an agent named claude. The tests of Node and Emacs run theirs.
 func TestReadmeInAShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("[agents.claude]\ndriver = \"acp\"\ncommand = [" + `"` + program + `", "demo-agent"]` + "\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
+	s := newSite(parallel(t), "[agents.claude]\ndriver = \"acp\"\ncommand = ["+`"`+program+`", "demo-agent"]`+"\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "bin"), 0o755))
 	require.NoError(t, os.Symlink(program, filepath.Join(s.root, "bin", "duet-rpc")))
 	run := func(script string) string {

@@ -98,9 +98,7 @@ func testWrongKey(t *testing.T, s *agentSite) {
 	s.variables["CLAUDE_CODE_MAX_RETRIES"] = "0"
 	s.configure()
 	c := s.open()
-	end := c.awaitEnd(c.launch("say: hello", s.agent).SessionID)
-	assert.Equal(t, "failed", end.Data.State)
-	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
+	end := c.endsAs(c.launch("say: hello", s.agent).SessionID, "failed", "AGENT_ERROR")
 	assert.Regexp(t, "(?i)api.key", end.Data.Error)
 	assert.True(t, s.model.Refused())
 	s.close(c)
@@ -140,12 +138,9 @@ func testCodexRules(t *testing.T, s *agentSite) {
 func testCodexFailure(t *testing.T, s *agentSite) {
 	c := s.open()
 	l := c.launch("fail: 400", s.agent)
-	end := c.awaitEnd(l.SessionID)
-	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
-	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
+	end := c.endsAs(l.SessionID, "failed", "AGENT_ERROR")
 	assert.Contains(t, end.Data.Error, "as it was asked for")
-	l = c.next(l, "say: hello")
-	c.completes(l)
+	l = c.goesOn(l, "say: hello")
 	s.close(c)
 }
 

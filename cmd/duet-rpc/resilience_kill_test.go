@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -329,15 +330,7 @@ func (k *kills) verify(c *client) {
 // replay is the past as a new subscriber receives it.
 func (k *kills) replay(c *client) []event {
 	k.t.Helper()
-	var status struct {
-		Subsystems struct {
-			Store struct {
-				LastSeq int64 `json:"last_seq"`
-			} `json:"store"`
-		} `json:"subsystems"`
-	}
-	c.call("daemon.status", object{}, &status)
-	last := status.Subsystems.Store.LastSeq
+	last := c.status().Subsystems.Store.LastSeq
 	require.GreaterOrEqual(k.t, last, k.lastSeq)
 	c.subscribe()
 	if last > 0 {
@@ -390,27 +383,26 @@ func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 	t := k.t
 	t.Helper()
 	for id, ask := range k.asked {
-		var r struct{ Approval shownApproval }
-		c.call("getApproval", object{"approval_id": id}, &r)
-		require.JSONEq(t, string(ask.Data.ToolInput), string(r.Approval.ToolInput))
+		shown := c.approval(id)
+		require.JSONEq(t, string(ask.Data.ToolInput), string(shown.ToolInput))
 		switch {
 		case ask.resolved != "":
-			require.Equal(t, ask.resolved, r.Approval.Status)
+			require.Equal(t, ask.resolved, shown.Status)
 		case k.answers[id] == accepted:
-			require.Equal(t, "approved", r.Approval.Status)
+			require.Equal(t, "approved", shown.Status)
 		case k.answers[id] == unsure:
-			require.Contains(t, []string{"approved", "pending"}, r.Approval.Status)
-			if r.Approval.Status == "pending" {
+			require.Contains(t, []string{"approved", "pending"}, shown.Status)
+			if shown.Status == "pending" {
 				delete(k.answers, id)
 			}
 		}
-		if ask.resolved == "" && k.answers[id] == 0 && r.Approval.Status == "pending" {
+		if ask.resolved == "" && k.answers[id] == 0 && shown.Status == "pending" {
 			require.Contains(t, pending, id)
 			require.True(t, pending[id].Stale, "the question %s", ask.Raw)
 		}
-		if ask.resolved == "" && k.answers[id] == 0 && r.Approval.Status != "pending" {
+		if ask.resolved == "" && k.answers[id] == 0 && shown.Status != "pending" {
 			// Its run may have ended, or asked again, without a report to us.
-			require.Equal(t, "cancelled", r.Approval.Status, "the question %s", ask.Raw)
+			require.Equal(t, "cancelled", shown.Status, "the question %s", ask.Raw)
 		}
 	}
 }
@@ -442,7 +434,7 @@ func (k *kills) goOn(c *client) {
 		k.answers[id] = unsure
 		c.approve(id)
 		k.answers[id] = accepted
-		k.finishThread(c, c.pendingThread(id), ask)
+		k.finishThread(c, c.approval(id).ThreadID, ask)
 		k.take(t, c.seen())
 		break
 	}
@@ -459,14 +451,6 @@ func (k *kills) goOn(c *client) {
 		k.take(t, c.seen())
 		break
 	}
-}
-
-// pendingThread is the thread of an approval.
-func (c *client) pendingThread(id string) string {
-	c.t.Helper()
-	var r struct{ Approval shownApproval }
-	c.call("getApproval", object{"approval_id": id}, &r)
-	return r.Approval.ThreadID
 }
 
 // finish approves everything that a session asks until it has ended.
@@ -532,8 +516,7 @@ func said(t testing.TB, events []event, session string) string {
 // last number that it saw: then it has all that the transcript has. Where one
 // agent talked it has nothing twice either.
 func TestResumedTextIsWhole(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	since, again := int64(0), 0
 	rounds := fewKillsInMidStream
 	if soak {
@@ -588,11 +571,10 @@ func TestResumedTextIsWhole(t *testing.T) {
 // An editor that ends takes its agents with it; what they did and what they
 // asked is there for the next one.
 func TestEndOfInputInterruptsRuns(t *testing.T) {
-	t.Parallel()
-	s, c := newEditorSite(t)
+	s, c := newEditorSite(parallel(t))
 	asking, question := c.asks("permit:2", "")
 	streaming := c.launch("stream:1000000@200", "")
-	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID })
+	c.awaitText(streaming)
 	c.awaitState(asking.SessionID, "waiting_input")
 	c.leave()
 	s.requireNobody("after the end of input")
@@ -610,4 +592,143 @@ func TestEndOfInputInterruptsRuns(t *testing.T) {
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
 	assert.Empty(t, c.pending(), "a question that is asked again is asked once")
 	c.leave()
+}
+
+// A recordedSite is a site whose agent keeps a record of what it did with the
+// answers that it got.
+type recordedSite struct {
+	*site
+	approved map[string]int // how often what was asked was allowed, and the reply came
+}
+
+func newRecordedSite(t testing.TB) *recordedSite {
+	s := &recordedSite{newSite(t), make(map[string]int)}
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	s.agents(fmt.Sprintf(`
+[agents.recorder]
+driver = "acp"
+command = [%q]
+env = { %s = %q }
+`, binary, recordingAgent, s.home))
+	return s
+}
+
+// done is how often the agent did a thing.
+func (s *recordedSite) done(thing string) (n int) {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.home, recordFile))
+	if !os.IsNotExist(err) {
+		require.NoError(s.t, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == thing {
+			n++
+		}
+	}
+	require.LessOrEqual(s.t, n, s.approved[thing], "%s was carried out more often than it was allowed", thing)
+	return n
+}
+
+// ask launches the agent, and waits for its question.
+func (s *recordedSite) ask(c *client, how, thing string) (launched, event) {
+	l := c.launch(how+" "+thing, "recorder")
+	return l, c.awaitQuestion(l.SessionID)
+}
+
+func (s *recordedSite) approve(c *client, thing, id string) {
+	s.t.Helper()
+	s.approved[thing]++ // first: it may be carried out before the reply
+	c.approve(id)
+}
+
+// questionOf is the open question whether a thing may be done, if there is one.
+func (c *client) questionOf(thing string) (shownApproval, bool) {
+	for _, a := range c.pending() {
+		if strings.Contains(string(a.ToolInput), fmt.Sprintf("%q", "do "+thing)) {
+			return a, true
+		}
+	}
+	return shownApproval{}, false
+}
+
+// requireCarriedOut requires that a thing that was allowed is carried out, or
+// that its question is open again, and says so: then it is allowed once more,
+// until it is carried out.
+func (s *recordedSite) requireCarriedOut(c *client, thing string) (openedAgain bool) {
+	s.t.Helper()
+	var a shownApproval
+	require.Eventually(s.t, func() bool {
+		var open bool
+		if a, open = c.questionOf(thing); open {
+			openedAgain = true
+			assert.NotEmpty(s.t, a.Reopened, "no reason is given for asking again")
+			assert.NotEmpty(s.t, a.Reopens)
+			assert.True(s.t, a.Stale)
+			s.approve(c, thing, a.ID)
+			return false
+		}
+		return s.done(thing) > 0
+	}, time.Minute, 5*time.Millisecond, "%s was allowed; it was neither carried out nor asked again", thing)
+	return openedAgain
+}
+
+// requireTold requires that the answer to a question was taken, or that it is
+// said which question asks again.
+func (s *recordedSite) requireTold(c *client, id string) {
+	s.t.Helper()
+	a := c.approval(id)
+	assert.Equal(s.t, "approved", a.Status)
+	assert.NotEqual(s.t, a.TakenAt != "", a.Reopening != "", "%+v", a)
+}
+
+// killDelays are the times after which something dies: before, while and after an agent
+// that acts at once has acted, which takes it a millisecond or two.
+var killDelays = func() []time.Duration {
+	if !soak {
+		return []time.Duration{0, 2 * time.Millisecond}
+	}
+	return []time.Duration{
+		0, 100 * time.Microsecond, 300 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 30 * time.Millisecond,
+	}
+}()
+
+// quiet waits until nothing runs.
+func (c *client) quiet() {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		var stats struct{ Running, Queued int }
+		c.call("task.stats", object{}, &stats)
+		return stats.Running == 0 && stats.Queued == 0
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// Whenever the program is killed after it has acknowledged an answer, what was
+// allowed is carried out, or is asked again.
+func TestAnAnswerOutlivesTheHub(t *testing.T) {
+	s := newRecordedSite(parallel(t))
+	again := 0
+	for i, how := range []string{"plainly", "slowly", "silently"} {
+		for j, delay := range killDelays {
+			thing := fmt.Sprintf("thing-%d-%d", i, j)
+			c := s.open()
+			_, question := s.ask(c, how, thing)
+			s.approve(c, thing, question.Data.ApprovalID)
+			time.Sleep(delay) // machine: any moment will do
+			c.crash()
+
+			c = s.start()
+			if s.requireCarriedOut(c, thing) {
+				again++
+			}
+			c.quiet()
+			c.crash()
+			c = s.start() // nothing is left to be done
+			_, open := c.questionOf(thing)
+			assert.False(t, open, "%s was carried out %d times", thing, s.done(thing))
+			s.requireTold(c, question.Data.ApprovalID)
+			c.leave()
+		}
+	}
+	t.Logf("%d of %d were asked again", again, 3*len(killDelays))
 }

@@ -114,8 +114,7 @@ func TestAKilledAgent(t *testing.T) {
 		{"that waits for an answer", "permit:2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s, c := newEditorSite(t)
+			s, c := newEditorSite(parallel(t))
 			begun := c.launch(test.query, "")
 			c.await("a sign of life", func(e event) bool {
 				return e.Data.SessionID == begun.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
@@ -124,9 +123,7 @@ func TestAKilledAgent(t *testing.T) {
 				c.awaitQuestion(begun.SessionID)
 			}
 			kill(t, s.find(t, "demo-agent"))
-			end := c.awaitEnd(begun.SessionID)
-			assert.Equal(t, "failed", end.Data.State)
-			assert.Equal(t, "AGENT_EXITED", end.Data.ErrorCode)
+			end := c.endsAs(begun.SessionID, "failed", "AGENT_EXITED")
 			assert.Contains(t, end.Data.Error, "SIGKILL")
 			for id, question := range c.pending() { // it outlives who asked
 				assert.Equal(t, "permit:2", test.query)
@@ -146,14 +143,11 @@ func TestAKilledAgent(t *testing.T) {
 // An executor that is killed interrupts its runs and takes its agents with
 // it; a new one goes on.
 func TestAKilledExecutor(t *testing.T) {
-	t.Parallel()
-	s, c := newEditorSite(t)
+	s, c := newEditorSite(parallel(t))
 	begun, _ := c.asks("permit:2", "")
 	agent := s.find(t, "demo-agent")
 	kill(t, s.find(t, " executor"))
-	end := c.awaitEnd(begun.SessionID)
-	assert.Equal(t, "interrupted", end.Data.State)
-	assert.Equal(t, "EXECUTOR_GONE", end.Data.ErrorCode)
+	end := c.endsAs(begun.SessionID, "interrupted", "EXECUTOR_GONE")
 	assert.NotEmpty(t, end.Data.Error)
 	require.Eventually(t, func() bool { return syscall.Kill(agent.pid, 0) != nil }, time.Minute, pollEvery, "the agent outlives its executor")
 
@@ -164,9 +158,7 @@ func TestAKilledExecutor(t *testing.T) {
 
 // Whatever an agent does, its run ends as it should, and the next one works.
 func TestBadAgents(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(`
+	c := newSite(parallel(t), `
 [agents.missing]
 driver = "acp"
 command = ["/nonexistent/agent"]
@@ -179,8 +171,7 @@ command = ["/bin/sh", "-c", "while echo hello; do :; done | head -c 100000; slee
 [agents.broken]
 driver = "command"
 command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
-`)
-	c := s.open()
+`).open()
 	for _, test := range []struct {
 		name, query, agent string
 		state, code, says  string // of the end
@@ -233,14 +224,13 @@ func TestAgentsThatHangAreKilled(t *testing.T) {
 		ready              func(*client, launched)
 	}{
 		{"in mid-turn, and ignores signals", "hang", "", func(c *client, begun launched) {
-			c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == begun.SessionID })
+			c.awaitText(begun)
 		}},
 		{"from the start", "hello", "mute", nil},
 		{"from the start, and ignores signals", "hello", "deaf", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
-			s.agents(`
+			s, c := newEditorSite(t, `
 [agents.mute]
 driver = "acp"
 command = ["sleep", "600"]
@@ -248,7 +238,6 @@ command = ["sleep", "600"]
 driver = "acp"
 command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1; done"]
 `)
-			c := s.open()
 			begun := c.launch(test.query, test.agent)
 			c.awaitState(begun.SessionID, "running")
 			before := len(s.running()) // the program, the daemon and the executor, at least
@@ -271,8 +260,7 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 
 // The user says after how long an agent is called silent, in a tool call and outside of one.
 func TestSilenceIsReportedWhenTheUserSaysSo(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.agents("silent_after = \"100ms\"\nsilent_tool_after = \"59m\"\n") // of the scripted agent
 	c := s.open()
 	l := c.launch("quiet hang", "")
@@ -283,15 +271,12 @@ func TestSilenceIsReportedWhenTheUserSaysSo(t *testing.T) {
 
 // An agent that never says a word is given up, with what there is to know.
 func TestASilentAgentIsGivenUp(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(`
+	s, c := newEditorSite(parallel(t), `
 [agents.mute]
 driver = "acp"
 command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
 start_timeout = "2s"
 `)
-	c := s.open()
 	watch := startStopwatch(t)
 	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
 	watch.assertWithin(t, 20*time.Second, "it has 2 s, and not the 30 s that it would have")
@@ -304,10 +289,9 @@ start_timeout = "2s"
 
 // An agent that hangs does not keep the program from ending.
 func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
-	t.Parallel()
-	s, c := newEditorSite(t)
+	s, c := newEditorSite(parallel(t))
 	begun := c.launch("hang", "")
-	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == begun.SessionID })
+	c.awaitText(begun)
 	c.leave()
 	s.requireNobody("after the end of input")
 }
@@ -315,8 +299,7 @@ func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 // Descriptors and goroutines are given back: what a hundred runs took is not
 // missing afterwards.
 func TestRunsLeaveNothingOpen(t *testing.T) {
-	t.Parallel()
-	s, c := newEditorSite(t)
+	s, c := newEditorSite(parallel(t))
 	hub := hubOf(t, c)
 	open := func() int {
 		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", hub))
@@ -350,8 +333,7 @@ func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	for name, who := range map[string]string{"agent": binary, "executor": " executor"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newRecordedSite(t)
+			s := newRecordedSite(parallel(t))
 			c := s.start()
 			c.t = t
 			c.subscribe()
@@ -392,8 +374,7 @@ func (s *recordedSite) onlyOne(c *client) {
 
 // An agent that is resumed with an answer, and ends at once, uses up nothing.
 func TestAnAnswerOutlivesTheAgentThatIsResumedWithIt(t *testing.T) {
-	t.Parallel()
-	s := newRecordedSite(t)
+	s := newRecordedSite(parallel(t))
 	leave := filepath.Join(s.home, leaveFile)
 	c := s.start()
 	_, question := s.ask(subscribed(c), "plainly", "it")

@@ -18,8 +18,7 @@ import (
 // Of two processes in one project the second joins the first: it sees what
 // that one runs, and answers its questions.
 func TestTwoProcessesInOneProject(t *testing.T) {
-	t.Parallel()
-	s, first := newEditorSite(t)
+	s, first := newEditorSite(parallel(t))
 	begun, question := first.asks("permit:1 stream:200", "")
 
 	second := s.start()
@@ -42,8 +41,7 @@ func TestTwoProcessesInOneProject(t *testing.T) {
 
 // A process that is killed does not keep its project.
 func TestTheLockDiesWithItsProcess(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	first := s.start()
 	first.call("task.stats", object{}, nil)
 	first.crash()
@@ -94,8 +92,7 @@ func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s, c := newEditorSite(t)
+			s, c := newEditorSite(parallel(t))
 			c.runs("tools:200 stream:100")
 			c.leave()
 			test.spoil(t, s)
@@ -150,8 +147,7 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 		{"a directory that cannot be written", func(t *testing.T, s *site) { readOnly(t, s.root) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			test.place(t, s)
 			c := s.open()
 			begun := c.runs("quiet")
@@ -170,8 +166,7 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 
 // Where nothing at all can be written the core still works.
 func TestNoPlaceForState(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	readOnly(t, s.root)
 	require.NoError(t, os.WriteFile(filepath.Join(s.home, "state"), nil, 0o600)) // where a directory would have to be
 	c := s.start()
@@ -225,8 +220,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 				continue
 			}
 			t.Run(name+" of "+kind, func(t *testing.T) {
-				t.Parallel()
-				s, c := newEditorSite(t)
+				s, c := newEditorSite(parallel(t))
 				c.runs("tools:60 stream:100")
 				c.leave()
 				whole := lasting(c.seen(), 1<<60)
@@ -286,8 +280,7 @@ func TestDamagedTextsAreMended(t *testing.T) {
 		"a plain text":  {"the words of the prompt", "the words\xff of th\xf0prompt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, c := newEditorSite(t)
+			s, c := newEditorSite(parallel(t))
 			session := c.launch("quiet the words of the prompt", "").SessionID
 			c.awaitEnd(session)
 			c.leave()

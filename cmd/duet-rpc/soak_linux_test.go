@@ -91,8 +91,7 @@ type = "run.failed"
 action = { type = "notify", message = "m" }
 `} {
 		t.Run(name, func(t *testing.T) { // one after the other: they are to be idle
-			s := newSite(t)
-			s.agents(configured)
+			s := newSite(t, configured)
 			s.requireIdle(t)
 		})
 	}
@@ -204,7 +203,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 		p := s.talk(t)
 		p.sees(idleFooter)
 		took = append(took, time.Since(begun))
-		p.keys("\x04")
+		p.presses("\x04")
 		<-p.ended
 	}
 	slices.Sort(took)
@@ -214,11 +213,9 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 	p := s.talk(t)
 	p.sees(idleFooter)
 	begun := time.Now()
-	p.keys(fmt.Sprintf("quiet stream:%d@%d\r", deltas, rate))
-	p.sees("chunk 100 ")
+	p.presses(fmt.Sprintf("quiet stream:%d@%d\r", deltas, rate), "chunk 100 ")
 	typed := time.Now()
-	p.keys("typed")
-	p.sees("typed")
+	p.presses("typed", "typed")
 	t.Logf("a key is shown after %v while %d deltas a second come", time.Since(typed), rate)
 	p.sees("tokens")
 	t.Logf("%d deltas at %d a second: %v", deltas, rate, time.Since(begun))
@@ -233,8 +230,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 	<-once.ended
 	size := len(once.tty.printed.String())
 	begun = time.Now()
-	p.keys("\x15" + prompt + "\r")
-	p.sees("tokens")
+	p.presses("\x15"+prompt+"\r", "tokens")
 	boxed := time.Since(begun)
 	t.Logf("an answer of %d bytes: %v without the box, %v with it", size, plain, boxed)
 	assert.Less(t, boxed.Seconds(), slowdown*plain.Seconds())
@@ -274,8 +270,7 @@ func TestFirstHubCall(t *testing.T) {
 
 // Many files that change at once are one event, and take little memory.
 func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	fast := fastProgram(t) // what the race detector needs is not looked at
 	s.binary = fast
 	s.agents("[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\ndebounce = \"5s\"\naction = { type = \"notify\", message = \"{{payload.count}} files\" }\n")
@@ -284,15 +279,7 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
 	}
 	editor := s.open()
-	var watched struct {
-		Subsystems struct {
-			Watcher struct{ Directories int } `json:"file_watcher"`
-		}
-	}
-	require.Eventually(t, func() bool {
-		editor.call("daemon.status", object{}, &watched)
-		return watched.Subsystems.Watcher.Directories == dirs+2
-	}, watchdog/3, pollEvery)
+	require.Eventually(t, func() bool { return editor.status().Subsystems.Watcher.Directories == dirs+2 }, watchdog/3, pollEvery)
 	hub := hubOf(t, editor)
 	before := memoryOf(t, hub, "VmHWM")
 	began := time.Now()

@@ -18,20 +18,15 @@ import (
 // With tmux the terminal is a window on a session that others join, and that
 // outlives it.
 func TestAttachToTmux(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	dir, tmux := newTmux(t)
 	s.daemon()
 	c := s.lines()
 	spawn := func() (id string) {
-		var r struct {
-			ID string `json:"terminal_id"`
-		}
-		c.call("spawn_terminal", object{
+		return c.spawn(object{
 			"use_tmux": true, "tmux_session_name": "work", "tmux_window_name": "w1", "cwd": s.root,
 			"env": object{"TMUX_TMPDIR": dir, "SHELL": "/bin/sh", "PS1": "$ "},
-		}, &r)
-		return r.ID
+		}).ID
 	}
 	w := s.window(80, 24, "attach", spawn())
 	w.shows("w1")
@@ -59,15 +54,13 @@ func TestAttachToTmux(t *testing.T) {
 // A command runs in a tmux session, too, and its end is the end of attach, whatever
 // standard input is.
 func TestAttachRunsACommandInTmux(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	dir, _ := newTmux(t)
 	s.env = append(s.env, "TMUX_TMPDIR="+dir)
 	s.daemon()
 	s.run("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
 	text := readFile(t, filepath.Join(s.root, "ran.txt"))
 	assert.Equal(t, "ran\n", text)
-	s.run("daemon", "stop", "--force")
 }
 
 // newTmux is a directory for the sockets of a tmux of the test's own, and how to run a
@@ -155,5 +148,4 @@ func TestAPythonClientTakesADescriptor(t *testing.T) {
 	out, err := exec.CommandContext(ctx, python, "-c", pythonClient, s.socketPath(), echoes).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Equal(t, "well\n", string(out))
-	s.run("daemon", "stop", "--force")
 }

@@ -22,16 +22,11 @@ import (
 // A prompt works in a worktree; its result is landed or discarded, and the user's files change only
 // then.
 func TestWorktreesInTheShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("\n[checkpoints]\nenabled = true\n")
+	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
 	git := gitIn(t, s.root)
 	run, refused := shellOf(t, s)
 	refused("is in no git repository: run git init and make a commit", "prompt", "--yes", "--worktree", "hello")
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 
 	demo := filepath.Join(s.root, "demo.txt")
 	said := run("prompt", "--yes", "--worktree", "--title", "The parser", "hello")
@@ -59,10 +54,8 @@ func TestWorktreesInTheShell(t *testing.T) {
 	refused("duet/the-parser has work that is not landed: run `duet-rpc land task-0002` or `duet-rpc discard task-0002` first", "session", "delete", "--yes", "task-0002")
 	refused("has work that is not landed", "projects", "forget", "--yes", s.root)
 	p := s.talk(t, "discard")
-	p.sees("changed file that is not committed: demo.txt")
-	p.sees("Discard the worktree with this work? [y/N]")
-	p.types("n")
-	p.sees("nothing was discarded")
+	p.sees("changed file that is not committed: demo.txt", "Discard the worktree with this work? [y/N]")
+	p.types("n", "nothing was discarded")
 	assert.Equal(t, 1, p.status())
 	said = run("discard", "--yes")
 	ref := regexp.MustCompile(`git branch NAME (\S+)`).FindStringSubmatch(said)
@@ -80,31 +73,18 @@ func TestWorktreesInTheShell(t *testing.T) {
 // A conversation in the terminal works in a worktree, lands and discards it. In the directory of a
 // worktree, commands are about its project and its conversation.
 func TestWorktreesInAConversation(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("")
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	p := s.talk(t)
 	p.sees("RET sends")
-	p.keys("/land\r")
-	p.sees("there is no turn yet")
-	p.keys("/worktree\r")
-	p.sees("the next conversation works in a git worktree")
-	p.sees("scripted · in a worktree")
-	p.keys("hello\r")
-	p.sees("Allow? ")
-	p.keys("y")
-	p.sees("scripted · duet/hello · context")
-	p.keys("/worktree\r")
-	p.sees("this conversation has begun")
-	p.keys("/land sqash\r")
-	p.sees(`method: expected one of merge, squash, rebase, patch`)
-	p.keys("/land squash\r")
-	p.sees("landed on main: 1 commit, 1 file")
+	p.presses("/land\r", "there is no turn yet")
+	p.presses("/worktree\r", "the next conversation works in a git worktree", "scripted · in a worktree")
+	p.presses("hello\r", "Allow? ")
+	p.presses("y", "scripted · duet/hello · context")
+	p.presses("/worktree\r", "this conversation has begun")
+	p.presses("/land sqash\r", `method: expected one of merge, squash, rebase, patch`)
+	p.presses("/land squash\r", "landed on main: 1 commit, 1 file")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.FileExists(t, demo)
 	dir := worktreeOf(t, "", s, "task-0001")
@@ -116,22 +96,16 @@ func TestWorktreesInAConversation(t *testing.T) {
 	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
 	assert.Contains(t, git("log", "-1", "--format=%s"), "Without it")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "new.txt"), nil, 0o600))
-	p.keys("/discard\r")
-	p.sees("new file that is not committed: new.txt")
-	p.sees("Discard the worktree with this work?")
-	p.keys("n")
-	p.sees("nothing was discarded")
-	p.keys("/discard\r")
-	p.sees("Discard the worktree with this work?")
-	p.keys("y")
-	p.sees("its work is kept")
+	p.presses("/discard\r", "new file that is not committed: new.txt", "Discard the worktree with this work?")
+	p.presses("n", "nothing was discarded")
+	p.presses("/discard\r", "Discard the worktree with this work?")
+	p.presses("y", "its work is kept")
 	assert.NoDirExists(t, dir)
 }
 
 // The configuration says which conversations get a worktree, and how it is prepared.
 func TestConfiguredWorktrees(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
 	run, _ := shellOf(t, s)
 	write := func(name, text string) {
@@ -154,12 +128,10 @@ func TestConfiguredWorktrees(t *testing.T) {
 	demo := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.Remove(demo))
 
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
+	beginRepository(git)
 	write(".gitignore", "*.log\n.env\n")
 	git("add", ".gitignore")
-	git("commit", "-q", "-m", "first")
+	git("commit", "-q", "-m", "second")
 	write(".env", "SECRET=1\n")
 	write("key.pem", "key\n")
 	said := run("prompt", "--yes", "--title", "One", "hello")
@@ -247,6 +219,14 @@ func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused fu
 	}
 }
 
+// beginRepository makes a git repository with a first commit.
+func beginRepository(git func(args ...string) string) {
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+}
+
 // gitIn returns a function that runs git in a directory.
 func gitIn(t *testing.T, dir string) func(args ...string) string {
 	return func(args ...string) string {
@@ -261,18 +241,14 @@ func gitIn(t *testing.T, dir string) func(args ...string) string {
 
 // One prompt has several agents; one result is chosen, and the others are discarded.
 func TestAttempts(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	agent := fastProgram(t)
 	s.agents("[agents.other]\ntitle = \"Other\"\ndriver = \"acp\"\ncommand = [\"" + agent + "\", \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\" }\n" +
 		"[[gates]]\nname = \"demo\"\ncommand = [\"test\", \"-e\", \"demo.txt\"]\n")
 	git := gitIn(t, s.root)
 	run, refused := shellOf(t, s)
 	refused("run git init and make a commit", "prompt", "--yes", "--agents", "scripted,other", "hello")
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	refused("2 to 10 agents", "prompt", "--yes", "--agents", "scripted", "hello")
 	refused("nosuch", "prompt", "--yes", "--agents", "scripted,nosuch", "hello")
 	refused("no prompt had several agents", "attempts")
@@ -300,7 +276,7 @@ func TestAttempts(t *testing.T) {
 	p := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
 	for range 2 {
 		p.sees("Allow? ")
-		p.keys("y")
+		p.presses("y")
 	}
 	p.sees("choose one with")
 	assert.Equal(t, 0, p.status())
@@ -316,20 +292,15 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, 130, slow.status())
 	leaves := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
 	leaves.sees("[q]uit")
-	leaves.keys("q")
-	leaves.sees("the attempts go on: duet-rpc approvals answers")
+	leaves.presses("q", "the attempts go on: duet-rpc approvals answers")
 	assert.Equal(t, 1, leaves.status())
 }
 
 // The command goes on with the next hub: the agents that were asked are asked again.
 func TestAttemptsOutliveTheirHub(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	p := s.talk(t, "prompt", "--agents", "scripted,scripted", "hello")
 	p.sees("Allow? ")
 	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
@@ -345,7 +316,7 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 			return asks || ends
 		}, "a question or the end")
 		if !ends {
-			p.keys("y")
+			p.presses("y")
 		}
 	}
 	assert.Equal(t, 0, p.status())
@@ -354,14 +325,9 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 }
 
 func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("")
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--worktree", "hello")
 	require.NoError(t, err, problem)
 	elsewhere := filepath.Join(s.home, "elsewhere")
@@ -379,9 +345,7 @@ func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
 
 // The files go back to before a turn, in the shell and in a conversation, and the rewind is undone.
 func TestRewindInTheShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("\n[checkpoints]\nenabled = true\n")
+	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
 	// A checkpoint takes longer than a turn.
 	git, err := exec.LookPath("git")
 	require.NoError(t, err)
@@ -422,17 +386,11 @@ func TestRewindInTheShell(t *testing.T) {
 	ask("stays, edited since: demo.txt", "task-0002", "--dry-run")
 	p := s.talk(t, "prompt", "-c")
 	p.sees(idleFooter)
-	p.keys("/rewind\r")
-	p.sees("stays, edited since: demo.txt")
+	p.presses("/rewind\r", "stays, edited since: demo.txt")
 	p.sees("Go back in the conversation? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
-	p.keys("a")
-	p.sees("1 file restored")
-	p.sees("your next prompt continues from before task-0002")
-	p.keys(" again\r")
-	p.sees("Allow? ")
-	p.keys("y")
-	p.sees("tokens")
-	p.sees(idleFooter)
+	p.presses("a", "1 file restored", "your next prompt continues from before task-0002")
+	p.presses(" again\r", "Allow? ")
+	p.presses("y", "tokens", idleFooter)
 	p.leaves()
 	var list struct {
 		Sessions []struct {

@@ -1,18 +1,151 @@
 package main_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
+
+// oneAtATime lets one run start at a time.
+const oneAtATime = "[limits]\nmax_runs = 1\n"
+
+// copyTo copies the project as `cp -a` does, and returns the copy, which is the
+// same user's.
+func (s *site) copyTo(name string) *site {
+	s.t.Helper()
+	copied := *s
+	copied.root = filepath.Join(filepath.Dir(s.root), name)
+	out, err := exec.Command("cp", "-a", s.root, copied.root).CombinedOutput() // machine: every Linux has cp
+	require.NoError(s.t, err, "%s", out)
+	return &copied
+}
+
+// A copy of a project whose hub is at work begins with no history, and touches nothing of the
+// original.
+func TestACopyOfAProjectAtWork(t *testing.T) {
+	s, c := newEditorSite(parallel(t))
+	running := c.launch("stream:1000000@200", "")
+	c.awaitState(running.SessionID, "running")
+	others := s.copyTo("other")
+
+	_, err := others.command("daemon", "stop", "--force")
+	require.ErrorContains(t, err, "no hub runs here")
+	editor := others.open()
+	editor.refused("getSessionState", object{"session_id": running.SessionID})
+	editor.requireNoIssue()
+	editor.runs("quiet")
+	assert.NotEqual(t, hubOf(t, c), hubOf(t, editor))
+	editor.leave()
+	assert.Equal(t, "running", c.session(running.SessionID).State)
+	c.interrupt(running)
+	c.leave()
+}
+
+// A project that was moved keeps everything, also what a killed process has
+// left, and what was queued starts there.
+func TestAMovedProject(t *testing.T) {
+	s, c := newEditorSite(parallel(t), oneAtATime)
+	done := c.runs("quiet one")
+	running := c.launch("stream:1000000@200", "")
+	c.awaitState(running.SessionID, "running")
+	waiting := c.launch("hello", "")
+	c.crash()
+	moved := *s
+	moved.root = filepath.Join(filepath.Dir(s.root), "moved")
+	require.NoError(t, os.Rename(s.root, moved.root))
+	c = moved.open()
+	assert.Equal(t, "completed", c.session(done.SessionID).State)
+	assert.Equal(t, "interrupted", c.session(running.SessionID).State)
+	assert.Equal(t, "completed", c.approveAll(waiting.SessionID).Data.State)
+	assert.FileExists(t, filepath.Join(moved.root, "demo.txt"))
+	c.requireNoIssue()
+	c.leave()
+	c = moved.start()
+	assert.Equal(t, "completed", c.session(waiting.SessionID).State)
+	c.leave()
+	assert.NoDirExists(t, s.root)
+}
+
+// A directory that was deleted and made again at the same path keeps its history. What was
+// allowed before does not count until the user says so.
+func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
+	s := newSite(parallel(t))
+	settings := []byte("[agents.own]\ndriver = \"command\"\ncommand = [\"/bin/echo\", \"{prompt}\"]\n")
+	make := func() {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), settings, 0o600))
+	}
+	make()
+	s.run("trust", "--yes")
+	c := s.open()
+	c.launch("quiet", "own")
+	first, question := c.asks("hello", "")
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "project"}, nil)
+	c.completes(first)
+	c.leave()
+
+	require.NoError(t, os.RemoveAll(s.root))
+	require.NoError(t, os.Mkdir(s.root, 0o755))
+	make()
+	c = s.open()
+	assert.Equal(t, "completed", c.session(first.SessionID).State, "its history is kept")
+	c.requireIssue("`duet-rpc projects keep` lets them count again")
+	assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "own"}).kind())
+	second, _ := c.asks("hello", "")
+	out := s.run("projects", "keep")
+	assert.Contains(t, out, "counts again")
+	c.requireNoIssue()
+	c.approveAll(second.SessionID)
+	third := c.launch("hello", "")
+	e := c.awaitQuestionOrEnd(third)
+	assert.Equal(t, "session_status_changed", e.Type)
+	c.launch("quiet", "own")
+	c.leave()
+}
+
+// What a killed process has left is the user's own.
+func TestADatabaseOutlivesKills(t *testing.T) {
+	s := newSite(parallel(t))
+	var before []launched
+	for i := range 4 {
+		c := s.open()
+		for _, begun := range before {
+			assert.Equal(t, "completed", c.session(begun.SessionID).State)
+		}
+		c.requireNoIssue()
+		begun := c.runs(fmt.Sprint("quiet ", i))
+		before = append(before, begun)
+		c.crash()
+	}
+}
+
+// Any number of processes may begin in a new state directory at once.
+func TestManyBeginAtOnce(t *testing.T) {
+	s := newSite(parallel(t))
+	var begun sync.WaitGroup
+	for i := range 8 {
+		another := *s
+		another.root = filepath.Join(filepath.Dir(s.root), fmt.Sprint("project", i))
+		require.NoError(t, os.Mkdir(another.root, 0o755))
+		begun.Go(func() {
+			_, err := another.command("prompt", "quiet")
+			assert.NoError(t, err)
+			assert.FileExists(t, another.database())
+		})
+	}
+	begun.Wait()
+}
 
 // An environmentSite has agents that write their environment to the file that the prompt names.
 type environmentSite struct {
@@ -114,8 +247,7 @@ func (s environmentSite) requireNoValues(clients ...*client) {
 // An agent has the environment of the client that launched it, not that of the client that has
 // started the daemon.
 func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
-	t.Parallel()
-	s := newEnvironmentSite(t)
+	s := newEnvironmentSite(parallel(t))
 	first := s.client("first", "DISPLAY=:1")
 	tools := filepath.Join(s.home, "tools")
 	require.NoError(t, os.Mkdir(tools, 0o700))
@@ -147,10 +279,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 		name   string
 		client *client
 	}{{"first", first}, {"second", second}} { // so does a terminal that the client opens
-		var terminal struct {
-			TerminalID string `json:"terminal_id"`
-		}
-		c.client.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}}, &terminal)
+		c.client.spawn(object{"shell": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}})
 		require.Eventually(t, func() bool { _, err := os.Stat(s.file("terminal-of-" + c.name)); return err == nil }, watchdog/3, pollEvery)
 		s.requireOf(c.name, "terminal-of-"+c.name)
 		env := s.written("terminal-of-" + c.name)
@@ -182,8 +311,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 
 // What a client has the hub start beside runs, and the gates of its runs, have its environment, too.
 func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
-	t.Parallel()
-	s := newEnvironmentSite(t)
+	s := newEnvironmentSite(parallel(t))
 	first := s.client("first", "CC=of-first")
 	tools := filepath.Join(s.home, "tools")
 	require.NoError(t, os.Mkdir(tools, 0o700))
@@ -220,8 +348,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 
 // A run that is resumed after a crash has the environment of the client that resumes it.
 func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
-	t.Parallel()
-	s := newEnvironmentSite(t)
+	s := newEnvironmentSite(parallel(t))
 	first := s.client("first")
 	second := s.client("second")
 	hub := s.requireDaemon(first, second)
