@@ -223,6 +223,33 @@ func (c *acpClient) prompt(session, text string) string {
 	return r.StopReason
 }
 
+// asks begins a turn and waits for the n-th request of the program.
+func (c *acpClient) asks(session, text string, n int) (turn int, question acpMessage) {
+	c.t.Helper()
+	return c.ask("session/prompt", promptOf(session, text)), c.awaitAsked(n)
+}
+
+// answers runs a turn to its end, in which the agent has to say words.
+func (c *acpClient) answers(session, text, words string) {
+	c.t.Helper()
+	require.Equal(c.t, "end_turn", c.prompt(session, text))
+	require.Contains(c.t, c.said("agent_message_chunk"), words)
+}
+
+// heard waits until the agent has said words.
+func (c *acpClient) heard(words string) {
+	c.t.Helper()
+	c.until(words, func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), words) })
+}
+
+// stopped is why a turn stopped.
+func stopped(t *testing.T, r reply) (why string) {
+	t.Helper()
+	require.Nil(t, r.Error, "%v", r.Error)
+	require.NoError(t, json.Unmarshal(member(t, r.Result, "stopReason"), &why))
+	return why
+}
+
 // said is the text of all chunks of a kind.
 func (c *acpClient) said(kind string) string {
 	c.mu.Lock()
@@ -247,6 +274,14 @@ func (c *acpClient) awaitAsked(n int) acpMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked[n-1]
+}
+
+// requireAsked requires that the program has sent n requests so far.
+func (c *acpClient) requireAsked(n int, why string) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.asked, n, why)
 }
 
 // choose answers a permission request.
@@ -436,8 +471,7 @@ func withText(line, more string) string {
 // the conversation.
 func TestACPEditorDies(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
-	c.ask("session/prompt", promptOf(session, "Edit it"))
-	c.awaitAsked(1)
+	c.asks(session, "Edit it", 1)
 	c.crash()
 
 	other, third := s.editor(nil), s.editor(nil)
@@ -452,7 +486,7 @@ func TestACPEditorDies(t *testing.T) {
 	third.until("the question to be taken back", func() bool { return len(third.reported) > 0 })
 	require.Equal(t, "$/cancel_request", third.reported[0].Method)
 	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
-	other.until("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
+	other.heard("That is all.")
 	written := readFile(t, filepath.Join(s.root, "demo.txt"))
 	require.Equal(t, "Turn 1: Edit it\n", written)
 
@@ -486,8 +520,7 @@ func TestACPEditorDies(t *testing.T) {
 // What is asked in the editor can be answered elsewhere, and the other way round.
 func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
-	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
-	question := c.awaitAsked(1)
+	turn, question := c.asks(session, "Edit it", 1)
 	out := s.run("approvals", "--json")
 	id := regexp.MustCompile(`"approval_id": *"([^"]*)"`).FindStringSubmatch(out)
 	require.NotNil(t, id, out)
@@ -498,17 +531,13 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 
 	// An answer that was not offered is none: the question stays.
-	turn = c.ask("session/prompt", promptOf(session, "Edit again"))
-	question = c.awaitAsked(2)
+	turn, question = c.asks(session, "Edit again", 2)
 	c.choose(question, "yolo")
 	c.tell("session/cancel", object{"sessionId": session})
-	var stopped struct{ StopReason string }
-	require.NoError(t, json.Unmarshal(c.result(turn).Result, &stopped))
-	require.Equal(t, "cancelled", stopped.StopReason)
+	require.Equal(t, "cancelled", stopped(t, c.result(turn)))
 
 	// Forms and addresses.
-	turn = c.ask("session/prompt", promptOf(session, "link"))
-	question = c.awaitAsked(3)
+	turn, question = c.asks(session, "link", 3)
 	require.Equal(t, "elicitation/create", question.Method)
 	c.send(object{"id": question.ID, "result": object{"action": "accept"}})
 	require.Nil(t, c.result(turn).Error)
@@ -544,8 +573,7 @@ func TestACPSteering(t *testing.T) {
 		return r.Outcome
 	}
 	require.Equal(t, "promptRequired", steer("too early"))
-	turn := c.ask("session/prompt", promptOf(session, "quiet permit:1"))
-	question := c.awaitAsked(1)
+	turn, question := c.asks(session, "quiet permit:1", 1)
 	other := s.editor(nil)
 	other.load(session, s.root)
 	require.Equal(t, "injected", steer("Use the other file"))
@@ -567,7 +595,7 @@ func TestACPAgentGoesOnByItself(t *testing.T) {
 	require.Contains(t, c.said("agent_message_chunk"), "The background task has finished.")
 	require.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
 	c.choose(question, "allow_once")
-	c.until("the rest", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "I wrote demo.txt.") })
+	c.heard("I wrote demo.txt.")
 	require.FileExists(t, filepath.Join(s.root, "demo.txt"))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	c.quit()
@@ -615,8 +643,7 @@ func TestACPCancels(t *testing.T) {
 	for range 3 {
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("session/cancel", object{"sessionId": session})
-		require.Nil(t, c.result(id).Error, "%v", c.result(id).Error)
-		require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+		require.Equal(t, "cancelled", stopped(t, c.result(id)))
 	}
 	for range 5 { // while it is being begun
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
@@ -624,32 +651,28 @@ func TestACPCancels(t *testing.T) {
 		if r := c.result(id); r.Error != nil {
 			require.Equal(t, -32800, r.Error.Code, "%v", r.Error)
 		} else {
-			require.JSONEq(t, `"cancelled"`, string(member(t, r.Result, "stopReason")))
+			require.Equal(t, "cancelled", stopped(t, r))
 		}
 	}
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
-	c.until("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
+	c.heard("chunk 2")
 	c.tell("$/cancel_request", object{"requestId": id})
-	require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+	require.Equal(t, "cancelled", stopped(t, c.result(id)))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "nothing is in the way of the next one")
 
 	stays := c.begin(s.root)
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
-	c.until("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.heard("chunk 3 ")
 	c.quit()
 	ends := s.editor(nil, "--cancel-on-disconnect")
 	ended := ends.begin(s.root)
 	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
-	ends.until("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
+	ends.heard("chunk 2")
 	ends.quit()
 	hub := s.lines()
 	requireState := func(id, want string) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			var r struct{ Session struct{ State string } }
-			hub.call("getSessionState", object{"session_id": id}, &r)
-			return r.Session.State == want
-		}, watchdog/3, pollEvery)
+		require.Eventually(t, func() bool { return hub.session(id).State == want }, watchdog/3, pollEvery)
 	}
 	requireState(ended, "interrupted")
 	requireState(stays, "running")
@@ -696,10 +719,8 @@ func TestACPSessionsBegin(t *testing.T) {
 	require.NotNil(t, c.result(c.ask("session/prompt", promptOf(forked.SessionID, "quiet"))).Error)
 	c.call("session/delete", object{"sessionId": forked.SessionID}, nil)
 	require.Equal(t, -32002, c.result(c.ask("session/load", opening(forked.SessionID, s.root))).Error.Code)
-	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/agent"))
-	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
-	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/inbox"))
-	require.Contains(t, c.said("agent_message_chunk"), "Nothing waits for an answer.")
+	c.answers(made.SessionID, "/agent", "The agent behind this session is scripted.")
+	c.answers(made.SessionID, "/inbox", "Nothing waits for an answer.")
 	c.quit()
 }
 
@@ -712,13 +733,14 @@ func TestACPUnsavedFiles(t *testing.T) {
 	path := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
 	var read []string
-	c := s.acp(func(m acpMessage) any {
+	buffers := func(m acpMessage) any {
 		if m.Method == "fs/read_text_file" {
 			read = append(read, string(m.Params))
 			return object{"content": "not saved\n"}
 		}
 		return allowing(m)
-	})
+	}
+	c := s.acp(buffers)
 	c.initializeWith(object{"readTextFile": true})
 	session := c.begin(s.root)
 	turn := func(c *acpClient, text string) (diff string) {
@@ -738,8 +760,7 @@ func TestACPUnsavedFiles(t *testing.T) {
 	require.Contains(t, turn(c, "Edit it"), `"oldText":"not saved\n"`)
 	c.mu.Lock()
 	require.Len(t, read, 1)
-	require.Contains(t, read[0], `"path":"`+path+`"`)
-	require.Contains(t, read[0], `"sessionId":"`+session+`"`)
+	requireParts(t, read[0], `"path":"`+path+`"`, `"sessionId":"`+session+`"`)
 	c.mu.Unlock()
 	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
 
@@ -753,12 +774,7 @@ func TestACPUnsavedFiles(t *testing.T) {
 	// The configuration says it, too.
 	path = filepath.Join(s.root, ".duet.toml")
 	require.NoError(t, os.WriteFile(path, []byte("[acp]\nsaved_files = true\n"), 0o600))
-	third := s.acp(func(m acpMessage) any {
-		if m.Method == "fs/read_text_file" {
-			return object{"content": "not saved\n"}
-		}
-		return allowing(m)
-	})
+	third := s.acp(buffers)
 	third.initializeWith(object{"readTextFile": true})
 	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
 	require.NotContains(t, turn(third, "Edit it"), `"oldText":"not saved\n"`)
@@ -796,9 +812,7 @@ func TestACPVersions(t *testing.T) {
 			})
 			require.Contains(t, string(c.result(id).Result), `"messageId":`)
 			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
-			c.mu.Lock()
-			require.Len(t, c.asked, 1, "version 2 has no files of the client")
-			c.mu.Unlock()
+			c.requireAsked(1, "version 2 has no files of the client")
 		}
 		c.quit()
 	}
@@ -820,8 +834,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	c := s.editor(nil)
 	session := c.begin(s.root)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet first"))
-	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
-	question := c.awaitAsked(1)
+	turn, question := c.asks(session, "Edit it", 1)
 	refused := c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}))
 	require.Equal(t, "the session is running a turn; change its agent when the turn has ended", refused.Error.Message)
 	c.choose(question, "reject_once")
@@ -841,12 +854,9 @@ func TestACPAnotherAgent(t *testing.T) {
 	require.Contains(t, c.said("agent_thought_chunk"), note)
 	require.Contains(t, c.said("agent_message_chunk"), "User: quiet first")
 
-	require.Equal(t, "end_turn", c.prompt(session, "/agent scripted"))
-	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
-	require.Equal(t, "end_turn", c.prompt(session, "quiet again"))
-	require.Contains(t, c.said("agent_message_chunk"), "You asked: quiet again")
-	require.Equal(t, "end_turn", c.prompt(session, "/agent nobody"))
-	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session stays scripted: there is no agent nobody. There are:")
+	c.answers(session, "/agent scripted", "The agent behind this session is scripted.")
+	c.answers(session, "quiet again", "You asked: quiet again")
+	c.answers(session, "/agent nobody", "The agent behind this session stays scripted: there is no agent nobody. There are:")
 
 	// Who loads it elsewhere finds all of it in one conversation.
 	other := s.editor(nil)
@@ -892,7 +902,7 @@ func orphaned(t *testing.T, r reply) {
 func TestACPHubIsKilledInATurn(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
-	c.until("text", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.heard("chunk 3 ")
 	s.crashHub()
 	orphaned(t, c.result(id))
 	requireChunksInOrder(t, c.said("agent_message_chunk"))
@@ -915,8 +925,7 @@ func requireChunksInOrder(t *testing.T, said string) {
 func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	other := s.editor(nil)
-	id := c.ask("session/prompt", promptOf(session, "Edit it"))
-	question := c.awaitAsked(1)
+	id, question := c.asks(session, "Edit it", 1)
 	other.load(session, s.root)
 	seen := other.awaitAsked(1)
 	s.crashHub()
@@ -926,15 +935,13 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
 	c.choose(again, "allow_once")
 	for _, e := range []*acpClient{c, other} {
-		e.until("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
+		e.heard("That is all.")
 	}
 	c.requireTakenBack(question)
 	other.requireTakenBack(seen, seenAgain)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	for _, e := range []*acpClient{c, other} {
-		e.mu.Lock()
-		require.Len(t, e.asked, 2, "it is asked again once")
-		e.mu.Unlock()
+		e.requireAsked(2, "it is asked again once")
 		e.quit()
 	}
 }
@@ -999,18 +1006,10 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	}
 	t.Log(ends)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet at last"))
-	var conversation struct {
-		Events []struct {
-			Role    string
-			Content string
-		}
-	}
-	var raw json.RawMessage
-	s.lines().call("getConversation", object{"session_id": session}, &raw)
-	require.NoError(t, json.Unmarshal(raw, &conversation))
+	conversation := s.lines().items(session)
 	for i := range rounds {
 		times := 0
-		for _, e := range conversation.Events {
+		for _, e := range conversation {
 			if e.Role == "user" && strings.Contains(e.Content, fmt.Sprintf("round-%d-", i)) {
 				times++
 			}
@@ -1037,13 +1036,20 @@ while read -r line; do
 done
 `
 
+// newOutsiderSite makes a site with that agent. The user is signed in while the file in exists.
+func newOutsiderSite(t *testing.T) (s *site, in string) {
+	t.Helper()
+	s = withoutDaemons(t, newSite(t))
+	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, in))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	return s, in
+}
+
 // Every client receives the ways to sign in, as the registry of agents wants it, and
 // they are those of the agent behind.
 func TestACPSignIn(t *testing.T) {
-	s := withoutDaemons(t, newSite(parallel(t)))
-	program := filepath.Join(s.home, "outsider")
-	testkit.Program(t, program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")))
-	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	s, in := newOutsiderSite(parallel(t))
 
 	type method struct {
 		ID, Type string
@@ -1062,12 +1068,12 @@ func TestACPSignIn(t *testing.T) {
 	notYet := c.result(c.ask("authenticate", object{"methodId": "terminal"}))
 	require.Equal(t, -32000, notYet.Error.Code)
 	c.call("authenticate", object{"methodId": "agent"}, nil)
-	require.FileExists(t, filepath.Join(s.home, "in"))
+	require.FileExists(t, in)
 	require.Equal(t, "end_turn", c.prompt(session, "hello"))
 	c.call("authenticate", object{"methodId": "terminal"}, nil)
 	require.NotNil(t, c.result(c.ask("authenticate", object{"methodId": "nothing"})).Error)
 	c.call("logout", object{}, nil)
-	require.NoFileExists(t, filepath.Join(s.home, "in"))
+	require.NoFileExists(t, in)
 	c.quit()
 
 	// A client that opens no terminal is offered none; who asks without need is not
@@ -1077,17 +1083,14 @@ func TestACPSignIn(t *testing.T) {
 	other.call("initialize", object{"protocolVersion": 1}, &hello)
 	require.Equal(t, []method{{ID: "agent"}}, hello.AuthMethods)
 	other.call("authenticate", object{"methodId": "agent"}, nil)
-	require.NoFileExists(t, filepath.Join(s.home, "in"))
+	require.NoFileExists(t, in)
 	other.quit()
 }
 
 // In version 2 the end of the turn says that the user has to sign in, and how; the client
 // signs in and out by auth/login and auth/logout.
 func TestACPSignInVersion2(t *testing.T) {
-	s := withoutDaemons(t, newSite(parallel(t)))
-	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
-	testkit.Program(t, program, fmt.Appendf(nil, outsider, in))
-	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	s, in := newOutsiderSite(parallel(t))
 	c := s.acp(nil, "--agent", "outsider")
 	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)
 	session := c.begin(s.root)
@@ -1106,8 +1109,7 @@ func TestACPSignInVersion2(t *testing.T) {
 	}
 	c.call("session/prompt", promptOf(session, "hello"), nil)
 	end := ended(1)
-	require.Contains(t, end, `"stopReason":"error","error":{"code":-32000,`)
-	require.Contains(t, end, `"authMethods":[{"methodId":"agent",`)
+	requireParts(t, end, `"stopReason":"error","error":{"code":-32000,`, `"authMethods":[{"methodId":"agent",`)
 	require.Contains(t, end, `{"methodId":"browser","name":"In a browser","type":"agent"}`)
 	require.NotContains(t, end, `"tui"`, "what it does in a terminal is run by Duet")
 	c.call("auth/login", object{"methodId": "browser"}, nil)

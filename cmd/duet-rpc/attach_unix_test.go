@@ -262,11 +262,12 @@ func TestAttachToMuchOutput(t *testing.T) {
 // agent that runs the command.
 func TestAttachToAnAgentsTerminal(t *testing.T) {
 	t.Parallel()
-	t.Run("version 1", func(t *testing.T) { attachToAnAgentsTerminal(t, "1", "ls", "-la") })
-	t.Run("version 2", func(t *testing.T) { attachToAnAgentsTerminal(t, "2", "ls", "-la") })
+	for _, version := range []string{"1", "2"} {
+		t.Run("version "+version, func(t *testing.T) { attachToAnAgentsTerminal(t, version) })
+	}
 }
 
-func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string) {
+func attachToAnAgentsTerminal(t *testing.T, version string) {
 	s := newSite(parallel(t))
 	bin := t.TempDir() // what the agent runs is ls
 	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
@@ -278,12 +279,12 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "it is not listed")
 	found := s.terminals()[0]
 	assert.Equal(t, listed{
-		ID: found.ID, PID: found.PID, Program: runs, Args: with, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
 	}, found)
 	assert.Equal(t, version == "1", found.PID != 0)
 	assert.NoError(t, syscall.Kill(found.PID, 0))
 	out := s.run("attach")
-	assert.Regexp(t, found.ID+` +- +\d+s +`+strings.Join(append([]string{runs}, with...), " ")+` +an agent's `+l.TaskID, out)
+	assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
 
 	w := s.window(80, 24, "attach", found.ID)
 	w.shows("one\r\ntwo\r\n")
@@ -331,8 +332,7 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	named.until("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
 	both.until("the end", func() bool { return exits(both) > 0 })
 	// What the log had to say of it was said before what comes now.
-	l := both.launch("quiet", "")
-	both.awaitEnd(l.SessionID)
+	both.runs("quiet")
 	both.until("nothing more", func() bool { return exits(both) == 1 })
 }
 

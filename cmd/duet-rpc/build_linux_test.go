@@ -228,6 +228,5 @@ func TestAGateEndsWithItsTask(t *testing.T) {
 	assert.Equal(t, "task_cancelled", cancelled.kind())
 	hub.await("the check is stopped", gatesEnded("stopped"))
 	s.requireNoBuild("its task")
-	other.leave()
-	hub.leave()
+	leave(other, hub)
 }

@@ -232,6 +232,13 @@ func suspend(t testing.TB, pid int) {
 		"process %d did not stop", pid)
 }
 
+// suspendHub is suspend for a daemon, which is killed with the test.
+func suspendHub(t testing.TB, pid int) {
+	t.Helper()
+	suspend(t, pid)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+}
+
 // runningThreads returns the threads of a process that are not stopped.
 func runningThreads(pid int) (running []string) {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -563,9 +570,15 @@ func ended(state string) bool {
 }
 
 // launch starts a session.
-func (p *peer) launch(query, agent string) (l launched) {
+func (p *peer) launch(query, agent string) launched {
 	p.t.Helper()
-	p.call("launchSession", object{"query": query, "agent": agent}, &l)
+	return p.begins("launchSession", object{"query": query, "agent": agent})
+}
+
+// begins starts or continues a session.
+func (p *peer) begins(method string, params object) (l launched) {
+	p.t.Helper()
+	p.call(method, params, &l)
 	return l
 }
 
@@ -732,10 +745,9 @@ func (p *peer) items(session string) []item {
 }
 
 // next continues a session.
-func (c *client) next(from launched, query string) (l launched) {
+func (c *client) next(from launched, query string) launched {
 	c.t.Helper()
-	c.call("continueSession", object{"session_id": from.SessionID, "query": query}, &l)
-	return l
+	return c.begins("continueSession", object{"session_id": from.SessionID, "query": query})
 }
 
 // goesOn continues a session with a prompt that has to complete.
@@ -852,10 +864,18 @@ type shownSession struct {
 // A reportedSession is what an agent reported of its session.
 type reportedSession struct{ Commands []struct{ Name string } }
 
-func (c *client) session(id string) shownSession {
+// sessions are what listSessions says.
+func (c *client) sessions() []shownSession {
 	c.t.Helper()
+	var r struct{ Sessions []shownSession }
+	c.call("listSessions", object{}, &r)
+	return r.Sessions
+}
+
+func (p *peer) session(id string) shownSession {
+	p.t.Helper()
 	var r struct{ Session shownSession }
-	require.NoError(c.t, c.tryAgain("getSessionState", object{"session_id": id}, &r))
+	require.NoError(p.t, p.tryAgain("getSessionState", object{"session_id": id}, &r))
 	return r.Session
 }
 
@@ -939,6 +959,14 @@ func (c *client) crash() {
 	}
 	<-c.ended
 	c.requireGoodEnd()
+}
+
+// leave has clients leave, one after the other.
+func leave(clients ...*client) {
+	for _, c := range clients {
+		c.t.Helper()
+		c.leave()
+	}
 }
 
 // leave closes standard input, as an editor that ends, and requires that the

@@ -213,8 +213,7 @@ func TestTheGoClientTakesADescriptor(t *testing.T) {
 // terminal is not started.
 func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	s := newSite(parallel(t))
-	hub := s.start()
-	joined := s.start()
+	hub, joined := s.start(), s.start()
 	require.Equal(t, hubOf(t, hub), hubOf(t, joined))
 	r := hub.spawn(object{"shell": "cat"})
 	for name, c := range map[string]*client{"the first editor": hub, "another": joined} {
@@ -236,8 +235,7 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	assert.Contains(t, c.said()[before], `"code":-32602`)
 	require.Len(t, s.terminals(), 1)
 	c.conn.Close()
-	joined.leave()
-	hub.leave()
+	leave(joined, hub)
 }
 
 // A holder whose executor dies learns that the terminal has ended.

@@ -83,8 +83,7 @@ func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 			id := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(string(out))
 			require.NotNil(t, id, string(out))
 			said := c.conversation(id[1])
-			assert.Contains(t, said, "a.txt")
-			assert.Contains(t, said, "words of the user")
+			requireParts(t, said, "a.txt", "words of the user")
 		})
 	}
 }
@@ -100,8 +99,7 @@ func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 			s.configure()
 			c := s.open()
 			defer s.close(c)
-			var l launched
-			c.call("launchSession", object{"query": "run: echo two > made", "agent": s.agent, "permission_mode": "bypassPermissions"}, &l)
+			l := c.begins("launchSession", object{"query": "run: echo two > made", "agent": s.agent, "permission_mode": "bypassPermissions"})
 			c.completes(l)
 			var changed struct {
 				Snapshots []struct {

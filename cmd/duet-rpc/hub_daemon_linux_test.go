@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,8 +153,7 @@ func TestHubIsADaemon(t *testing.T) {
 	s.run("daemon", "stop", "--force")
 	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
 	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
-	fourth.leave()
-	fifth.leave()
+	leave(fourth, fifth)
 	s.requireNobody("when the last editor has ended: no daemon is started to hear of it")
 }
 
@@ -376,13 +374,10 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(parallel(t))
-			require.NoError(t, os.MkdirAll(s.state(), 0o700))
-			require.NoError(t, os.MkdirAll(filepath.Dir(s.socketPath()), 0o700))
-			l, err := net.Listen("unix", s.socketPath())
-			require.NoError(t, err)
-			defer l.Close()
+			l := s.stranger()
 			go answerAll(l, test.answer)
-			s.refuses(test.says, "prompt", "quiet")
+			_, err := s.command("prompt", "quiet")
+			require.ErrorContains(t, err, test.says)
 			require.ErrorContains(t, err, "`duet-rpc daemon stop` ends it")
 			editor := s.start()
 			refused := editor.refused("launchSession", object{"query": "quiet"})
@@ -513,8 +508,7 @@ func TestADaemonNeedsNoOtherProgram(t *testing.T) {
 // is new is the latest.
 func TestTheClockJumps(t *testing.T) {
 	s, editor := newEditorSite(parallel(t))
-	first := editor.launch("quiet", "")
-	editor.awaitEnd(first.SessionID)
+	editor.runs("quiet")
 	asking, question := editor.asks("permit:1", "")
 	editor.leave() // and the daemon ends
 	db := s.openDatabase("")

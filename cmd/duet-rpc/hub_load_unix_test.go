@@ -128,8 +128,7 @@ func (y *tally) reported() (events, ended int, wrong string) {
 type caller struct {
 	family int
 	number int
-	line   *lineClient // or
-	editor *client
+	peer   *peer
 	leave  func()
 	heard  *tally // nil: it has not subscribed
 	latest string // its last session
@@ -159,42 +158,37 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		file, err := conn.File()
 		require.NoError(t, err)
 		t.Cleanup(func() { file.Close() })
-		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
-		c.editor.mu.Lock()
-		c.editor.patient = l.patient
-		c.editor.mu.Unlock()
+		c.peer = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}}).peer
 	} else {
-		c.line = linesOn(t, conn)
-		c.line.mu.Lock()
-		c.line.quiet, c.line.patient = true, l.patient
-		c.line.mu.Unlock()
+		line := linesOn(t, conn)
+		c.peer = line.peer
+		c.peer.mu.Lock()
+		line.quiet = true
+		c.peer.mu.Unlock()
 	}
+	c.peer.mu.Lock()
+	c.peer.patient = l.patient
 	switch {
 	case c.family == taskCaller:
 		c.ended = make(map[string]bool)
-		c.line.mu.Lock()
-		c.line.note = func(n taskNote) {
+		c.peer.note = func(n taskNote) {
 			if n.Method == "event.taskCompleted" {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.ended[n.Params.TaskID] = true
 			}
 		}
-		c.line.mu.Unlock()
+	case subscribes:
+		c.peer.heard = c.heard.hear
+	}
+	c.peer.mu.Unlock()
+	switch {
+	case c.family == taskCaller:
 		require.NoError(t, c.try("task.stats", object{}, nil)) // it receives task notifications from now on
 	case subscribes:
 		params := object{"since": 0, "event_types": []string{"session_status_changed"}}
 		if number < families { // these want everything
 			delete(params, "event_types")
-		}
-		if c.editor != nil {
-			c.editor.mu.Lock()
-			c.editor.heard = c.heard.hear
-			c.editor.mu.Unlock()
-		} else {
-			c.line.mu.Lock()
-			c.line.heard = c.heard.hear
-			c.line.mu.Unlock()
 		}
 		require.NoError(t, c.try("Subscribe", params, nil))
 	}
@@ -202,10 +196,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 }
 
 func (c *caller) try(method string, params, result any) error {
-	if c.editor != nil {
-		return c.editor.try(method, params, result)
-	}
-	return c.line.try(method, params, result)
+	return c.peer.try(method, params, result)
 }
 
 // submit starts a run by a method of the caller's family; quick says that the

@@ -35,8 +35,7 @@ const (
 func (s *site) silentDaemon() (pid int) {
 	s.t.Helper()
 	pid = s.daemon()
-	suspend(s.t, pid)
-	s.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	suspendHub(s.t, pid)
 	return pid
 }
 
@@ -129,8 +128,7 @@ func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	pid := s.daemon()
 	p := s.prompt(t, "quiet permit:1")
 	p.sees("Allow? ")
-	suspend(t, pid)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	suspendHub(t, pid)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
 	p.sees("press C-c again to end at once")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
@@ -201,10 +199,8 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s.args = []string{lately}
 	pid := s.daemon()
 	editor := s.open()
-	before := editor.launch("quiet before", "")
-	editor.awaitEnd(before.SessionID)
-	suspend(t, pid)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	editor.runs("quiet before")
+	suspendHub(t, pid)
 
 	e := editor.refused("launchSession", object{"query": "quiet sent"})
 	assert.Equal(t, "hub_silent", e.kind())
@@ -225,21 +221,14 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 	editor.await("that the hub answers", func(e event) bool { return e.Type == "hub_answers" })
 	editor.runs("quiet after")
-	var listed struct {
-		Sessions []struct {
-			Query string `json:"query"`
-		}
-	}
-	editor.call("listSessions", object{}, &listed)
 	var queries []string
-	for _, session := range listed.Sessions {
+	for _, session := range editor.sessions() {
 		queries = append(queries, session.Query)
 	}
 	assert.ElementsMatch(t, []string{"quiet before", "quiet sent", "quiet after"}, queries)
 	editor.requireNoIssue()
 	require.Eventually(t, func() bool { return late.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
-	editor.leave()
-	late.leave()
+	leave(editor, late)
 }
 
 // So does the user at a prompt; the hub handles their answers when
@@ -249,8 +238,7 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	pid := s.daemon()
 	p := s.prompt(t, lately, "hello")
 	p.sees("Allow? ")
-	suspend(t, pid)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	suspendHub(t, pid)
 	p.types("y", fmt.Sprintf("— the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 	p.sees("— the hub answers again", "completed")
@@ -462,8 +450,7 @@ func TestWhatIsMendedWorks(t *testing.T) {
 			// And it is the hub for others.
 			second := s.open()
 			assert.Equal(t, hubOf(t, c), hubOf(t, second))
-			second.leave()
-			c.leave()
+			leave(second, c)
 		})
 	}
 }

@@ -205,8 +205,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {
 		t.Run("known "+mode, func(t *testing.T) {
 			s := newSite(parallel(t), strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
-			_, said, err := s.commandIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
-			require.NoError(t, err)
+			said := s.runIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
 			assert.NotContains(t, said, "without asking")
 			assert.Contains(t, said, "denied by rule=user")
 			assert.NoFileExists(t, filepath.Join(s.root, "denied-file"))
@@ -222,8 +221,7 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 		assert.Contains(t, string(reported.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
 		c.completes(l)
 		c.leave()
-		_, said, err := s.commandIn(s.root, "prompt", "--agent", "judging", "do it")
-		require.NoError(t, err)
+		said := s.runIn(s.root, "prompt", "--agent", "judging", "do it")
 		assert.Contains(t, said, `in which it may act without asking`)
 	})
 }

@@ -221,11 +221,27 @@ func (p *process) finish() {
 	p.requireSuccess()
 }
 
+// requireParts requires that a text has all these parts.
+func requireParts(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		require.Contains(t, text, part)
+	}
+}
+
 // parallel lets a test run beside others.
 func parallel(t *testing.T) *testing.T {
 	t.Helper()
 	t.Parallel()
 	return t
+}
+
+// requireMode requires the permissions of a file.
+func requireMode(t testing.TB, path string, mode os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
 // newPipe makes a pipe, which is closed with the test.

@@ -269,8 +269,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	s.requireOf("second", "of-tool")
 
 	foreign := s.lines()
-	var l launched
-	foreign.call("launchSession", object{"query": s.file("of-foreign"), "agent": "plain"}, &l)
+	l := foreign.begins("launchSession", object{"query": s.file("of-foreign"), "agent": "plain"})
 	first.completes(l)
 	s.requireOf("first", "of-foreign")
 	assert.Equal(t, "secret-named-first", s.written("of-foreign")["NAMED"])
@@ -330,8 +329,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	}
 
 	require.NoError(t, os.Remove(s.file("checked")))
-	var l launched
-	second.call("launchSession", object{"query": s.file("gated"), "agent": "plain", "gates": []string{"checked"}}, &l)
+	second.begins("launchSession", object{"query": s.file("gated"), "agent": "plain", "gates": []string{"checked"}})
 	second.await("the gate passes", gatesEnded("passed"))
 	assert.Equal(t, "of-second", s.written("checked")["CC"], "that of the client that launched the run")
 
@@ -340,8 +338,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	_ = second.try("mcp.listTools", object{"agent": "asked", "server": "served"}, nil) // nor does this
 	s.requireOf("second", "served")
 
-	first.leave()
-	second.leave()
+	leave(first, second)
 	s.requireNoValues(first, second)
 	s.run("daemon", "stop")
 }
@@ -360,8 +357,7 @@ func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	require.NoError(t, os.WriteFile(s.gate, []byte("go on"), 0o600))
 	second.completes(resumed)
 	s.requireOf("second", "resumed")
-	first.leave()
-	second.leave()
+	leave(first, second)
 	s.requireNoValues(first, second)
 	s.run("daemon", "stop")
 }

@@ -46,8 +46,7 @@ func testAllowed(t *testing.T, s *agentSite) {
 	calls := c.toolCalls(l.SessionID)
 	require.Len(t, calls, 1)
 	assert.Equal(t, []string{"Bash", "completed", "approved"}, []string{calls[0].Tool, calls[0].Status, calls[0].Approval})
-	assert.Contains(t, c.conversation(l.SessionID), "I will run it.")
-	assert.Contains(t, c.conversation(l.SessionID), "The tool said: ")
+	requireParts(t, c.conversation(l.SessionID), "I will run it.", "The tool said: ")
 	used := c.usage(l.SessionID)
 	assert.Equal(t, s.counted*model.InputTokens, used.Input)
 	assert.Equal(t, s.counted*model.OutputTokens, used.Output)
@@ -112,8 +111,7 @@ func testCodexRules(t *testing.T, s *agentSite) {
 	s.configure()
 	c := s.open()
 	for _, mode := range []string{"default", "acceptEdits", "bypassPermissions"} {
-		var l launched
-		c.call("launchSession", object{"query": "run: touch made", "agent": s.agent, "permission_mode": mode}, &l)
+		l := c.begins("launchSession", object{"query": "run: touch made", "agent": s.agent, "permission_mode": mode})
 		c.awaitEnd(l.SessionID)
 		assert.False(t, s.exists("made"), mode)
 		require.NotEmpty(t, c.refusals(l.SessionID), mode)
@@ -123,8 +121,7 @@ func testCodexRules(t *testing.T, s *agentSite) {
 		require.NotContains(t, string(e.Raw), "RULES_NOT_ASKED")
 	}
 	for _, mode := range []string{"workspace-write", "agent", "agent-full-access"} {
-		var l launched
-		c.call("launchSession", object{"query": "say: hello", "agent": s.agent, "permission_mode": mode}, &l)
+		l := c.begins("launchSession", object{"query": "say: hello", "agent": s.agent, "permission_mode": mode})
 		c.completes(l)
 		assert.Contains(t, string(c.await("the warning", func(e event) bool {
 			return e.Type == "task_error" && e.Data.SessionID == l.SessionID

@@ -311,8 +311,7 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 		require.NoError(t, err)
 		return len(entries)
 	}
-	one := c.launch("quiet", "")
-	c.awaitEnd(one.SessionID)
+	one := c.runs("quiet")
 	before, threadsBefore := open(), threads()
 	last := one
 	for range 40 { // in one conversation, so that one executor serves them

@@ -56,15 +56,10 @@ func TestAConversationOnATerminal(t *testing.T) {
 
 	// It is one conversation, which prompt -c continues.
 	editor := s.start()
-	var list struct {
-		Sessions []struct {
-			Thread string `json:"thread_id"`
-		}
-	}
-	editor.call("listSessions", nil, &list)
-	require.Len(t, list.Sessions, 4)
-	for _, session := range list.Sessions {
-		assert.Equal(t, list.Sessions[0].Thread, session.Thread)
+	list := editor.sessions()
+	require.Len(t, list, 4)
+	for _, session := range list {
+		assert.Equal(t, list[0].ThreadID, session.ThreadID)
 	}
 	editor.leave()
 	p = s.talk(t, "prompt", "-c", "--mode", "plan")

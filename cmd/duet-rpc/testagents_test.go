@@ -118,6 +118,16 @@ func writeCall(title, path, before, after string, input any) playedStep {
 	}}
 }
 
+// play does a step that asks nothing.
+func (a *testAgent) play(step playedStep) {
+	switch {
+	case step.Update != nil:
+		a.update(step.Update)
+	case step.Late == nil:
+		a.say(step.Say)
+	}
+}
+
 // playAgent is the agent, as a process.
 func playAgent(file string) {
 	var steps []playedStep
@@ -142,15 +152,8 @@ func playAgent(file string) {
 			a.reply(m.ID, result)
 		case "session/prompt":
 			for _, step := range steps {
-				if step.Update != nil {
-					a.update(step.Update)
-					continue
-				}
-				if step.Late != nil {
-					continue
-				}
 				if step.Ask == nil {
-					a.say(step.Say)
+					a.play(step)
 					continue
 				}
 				calls++
@@ -161,11 +164,7 @@ func playAgent(file string) {
 					_, _ = os.ReadFile(step.Go)
 				}
 				for _, more := range step.Beside {
-					if more.Update != nil {
-						a.update(more.Update)
-					} else {
-						a.say(more.Say)
-					}
+					a.play(more)
 				}
 				answer := a.read()
 				for answer.Result == nil {
@@ -302,17 +301,16 @@ func keepSessions(dir, abilities string) {
 				page["nextCursor"] = fmt.Sprint(from + keptPage)
 			}
 			answer(page)
-		case m.Method == "session/load" && has("late"):
-			if k, ok := find(); ok {
-				now = k
-				answer(members{})
-				tell(k, k.Told...)
-			}
 		case m.Method == "session/load":
 			if k, ok := find(); ok {
 				now = k
+				if has("late") {
+					answer(members{})
+				}
 				tell(k, k.Told...)
-				answer(members{})
+				if !has("late") {
+					answer(members{})
+				}
 			}
 		case m.Method == "session/resume":
 			if k, ok := find(); ok {

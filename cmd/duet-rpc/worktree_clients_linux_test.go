@@ -88,8 +88,7 @@ func TestWorktreesInAConversation(t *testing.T) {
 	demo := filepath.Join(s.root, "demo.txt")
 	require.FileExists(t, demo)
 	dir := worktreeOf(t, "", s, "task-0001")
-	other, problem, err := s.commandIn(s.root, "prompt", "--yes", "quiet")
-	require.NoError(t, err, other+problem)
+	s.runIn(s.root, "prompt", "--yes", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(dir, "demo.txt")))
 	out, problem, err := s.commandIn(dir, "land", "--squash", "--message", "Without it")
 	require.NoError(t, err, problem)
@@ -135,8 +134,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	write(".env", "SECRET=1\n")
 	write("key.pem", "key\n")
 	said := run("prompt", "--yes", "--title", "One", "hello")
-	assert.Contains(t, said, "The setup of the worktree begins: cp .env copied.log")
-	assert.Contains(t, said, "duet/one")
+	requireParts(t, said, "The setup of the worktree begins: cp .env copied.log", "duet/one")
 	assert.NoFileExists(t, demo)
 	root, err := filepath.EvalSymlinks(s.root)
 	require.NoError(t, err)
@@ -161,8 +159,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	configure("run", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
 	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--title", "Two", "hello")
 	require.Error(t, err)
-	assert.Contains(t, problem, "the setup of the worktree failed: echo broken pipe")
-	assert.Contains(t, problem, "exit status 1\n  broken pipe")
+	requireParts(t, problem, "the setup of the worktree failed: echo broken pipe", "exit status 1\n  broken pipe")
 	require.NoError(t, os.WriteFile(filepath.Join(s.home, "works"), nil, 0o600))
 	said = run("prompt", "--yes", "-c", "again")
 	assert.Contains(t, said, "The setup of the worktree begins")
@@ -193,8 +190,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 // worktreeOf returns the directory in which a session worked.
 func worktreeOf(t *testing.T, said string, s *site, task string) string {
 	t.Helper()
-	out, _, err := s.commandIn(s.root, "session", "show", "--json", task)
-	require.NoError(t, err, said)
+	out := s.runIn(s.root, "session", "show", "--json", task)
 	var shown struct {
 		Session struct{ Worktree struct{ Dir string } }
 	}
@@ -207,9 +203,7 @@ func worktreeOf(t *testing.T, said string, s *site, task string) string {
 func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused func(want string, args ...string)) {
 	run = func(args ...string) string {
 		t.Helper()
-		out, problem, err := s.commandIn(s.root, args...)
-		require.NoError(t, err, problem)
-		return out + problem
+		return s.runIn(s.root, args...)
 	}
 	return run, func(want string, args ...string) {
 		t.Helper()
@@ -255,8 +249,7 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
 
 	said := run("prompt", "--yes", "--agents", "scripted,other", "--title", "Fix", "--gate", "demo", "hello")
-	assert.Contains(t, said, "task-0001 · agent scripted · duet/fix-scripted")
-	assert.Contains(t, said, "task-0002 · agent other · duet/fix-other")
+	requireParts(t, said, "task-0001 · agent scripted · duet/fix-scripted", "task-0002 · agent other · duet/fix-other")
 	assert.Contains(t, said, "allowed by --yes")
 	assert.Regexp(t, `task-0001 +scripted.* +completed +passed +1 +\+1 -0 `, said)
 	assert.Regexp(t, `task-0002 +other.* +completed +passed +1 +\+1 -0 `, said)
@@ -328,18 +321,15 @@ func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
 	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
 	beginRepository(git)
-	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--worktree", "hello")
-	require.NoError(t, err, problem)
+	s.runIn(s.root, "prompt", "--yes", "--worktree", "hello")
 	elsewhere := filepath.Join(s.home, "elsewhere")
 	require.NoError(t, os.Rename(s.root, elsewhere))
-	_, problem, err = s.commandIn(elsewhere, "prompt", "--yes", "-c", "again")
-	require.NoError(t, err, problem)
+	s.runIn(elsewhere, "prompt", "--yes", "-c", "again")
 	out, problem, err := s.commandIn(elsewhere, "land")
 	require.NoError(t, err, problem)
 	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
 	assert.FileExists(t, filepath.Join(elsewhere, "demo.txt"))
-	_, problem, err = s.commandIn(elsewhere, "discard")
-	require.NoError(t, err, problem)
+	s.runIn(elsewhere, "discard")
 	assert.Equal(t, "main", strings.TrimSpace(gitIn(t, elsewhere)("branch", "--format=%(refname:short)")))
 }
 
@@ -355,11 +345,9 @@ func TestRewindInTheShell(t *testing.T) {
 	editor := s.start() // the hub goes on while it does
 	editor.call("task.stats", object{}, nil)
 	for i, args := range [][]string{{"one"}, {"-c", "two"}} {
-		_, problem, err := s.commandIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
-		require.NoError(t, err, problem)
+		s.runIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
 		// It waits for the checkpoints. Else the one after the turn might have changes of the next turn.
-		_, problem, err = s.commandIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
-		require.NoError(t, err, problem)
+		s.runIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
 	}
 	demo := filepath.Join(s.root, "demo.txt")
 	two := readFile(t, demo)
@@ -392,17 +380,11 @@ func TestRewindInTheShell(t *testing.T) {
 	p.presses(" again\r", "Allow? ")
 	p.presses("y", "tokens", idleFooter)
 	p.leaves()
-	var list struct {
-		Sessions []struct {
-			Query  string
-			Thread string `json:"thread_id"`
-		}
-	}
-	editor.call("listSessions", nil, &list)
+	list := editor.sessions()
 	editor.leave()
-	require.Len(t, list.Sessions, 3)
-	assert.Equal(t, "two again", list.Sessions[0].Query)
-	assert.NotEqual(t, list.Sessions[0].Thread, list.Sessions[1].Thread)
+	require.Len(t, list, 3)
+	assert.Equal(t, "two again", list[0].Query)
+	assert.NotEqual(t, list[0].ThreadID, list[1].ThreadID)
 	now = readFile(t, demo)
 	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", now)
 }
