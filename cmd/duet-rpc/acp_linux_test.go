@@ -1,27 +1,477 @@
 package main_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
+
+// An acpMessage is a message of the Agent Client Protocol.
+type acpMessage struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	reply
+}
+
+// An acpUpdate is what tests look at of a session/update.
+type acpUpdate struct {
+	Kind       string `json:"sessionUpdate"`
+	MessageID  string `json:"messageId"`
+	ToolCallID string `json:"toolCallId"`
+	Status     string `json:"status"`
+	Title      string `json:"title"`
+	Content    json.RawMessage
+	raw        json.RawMessage
+}
+
+// text is that of a chunk.
+func (u acpUpdate) text() string {
+	var c struct{ Text string }
+	_ = json.Unmarshal(u.Content, &c)
+	return c.Text
+}
+
+// An acpClient is an editor that speaks the Agent Client Protocol with the program.
+type acpClient struct {
+	*process
+	*peer
+	t testing.TB
+
+	// Guarded by the peer's lock.
+	updates  []acpUpdate
+	asked    []acpMessage // requests of the program
+	reported []acpMessage // notifications but session/update
+	came     []string     // all messages, in the order in which they came
+	// exchange is all messages of both sides, as a golden file has them.
+	exchange []string
+	answer   func(acpMessage) any
+}
+
+// acp starts the program as an agent of a client. Where the answer is not nil the
+// client answers requests with it, as far as that gives something.
+func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
+	s.t.Helper()
+	l := s.launch(append([]string{"acp"}, args...)...)
+	p := l.start(s.t)
+	c := &acpClient{process: p, t: s.t, answer: answer}
+	c.peer = newPeer(s.t, func(message string) error {
+		c.exchange = append(c.exchange, "editor: "+message)
+		_, err := io.WriteString(p.stdin, message+"\n")
+		return err
+	})
+	in := bufio.NewReaderSize(p.stdout, 64<<10)
+	go c.read(func() ([]byte, error) { return in.ReadBytes('\n') }, c.take)
+	return c
+}
+
+// editor is acp with the handshake done.
+func (s *site) editor(answer func(acpMessage) any, args ...string) *acpClient {
+	s.t.Helper()
+	c := s.acp(answer, args...)
+	c.initialize()
+	return c
+}
+
+// newACPSession is a site in which an editor has made a session.
+func newACPSession(t *testing.T) (s *site, c *acpClient, session string) {
+	t.Helper()
+	s = withoutDaemons(t, newSite(t))
+	c = s.editor(nil)
+	return s, c, c.begin(s.root)
+}
+
+// take sorts a message. The lock is held.
+func (c *acpClient) take(line []byte) error {
+	var m acpMessage
+	if err := json.Unmarshal(line, &m); err != nil {
+		c.t.Errorf("standard output has something else than messages: %.300q", line)
+		return nil
+	}
+	c.came = append(c.came, strings.TrimSuffix(string(line), "\n"))
+	c.exchange = append(c.exchange, c.came[len(c.came)-1])
+	switch {
+	case m.Method == "session/update":
+		var p struct{ Update json.RawMessage }
+		u := acpUpdate{}
+		if json.Unmarshal(m.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
+			c.t.Errorf("no update: %.300q", line)
+		}
+		u.raw = p.Update
+		c.updates = append(c.updates, u)
+	case m.Method != "" && m.ID == nil:
+		c.reported = append(c.reported, m)
+	case m.Method != "":
+		c.asked = append(c.asked, m)
+		if c.answer != nil {
+			if result := c.answer(m); result != nil {
+				c.sendLocked(object{"id": m.ID, "result": result})
+			}
+		}
+	default:
+		c.replies[string(m.ID)] = m.reply
+	}
+	return nil
+}
+
+func (c *acpClient) send(message object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sendLocked(message)
+}
+
+func (c *acpClient) sendLocked(message object) {
+	message["jsonrpc"] = "2.0"
+	body, err := json.Marshal(message)
+	if err == nil {
+		err = c.peer.write(string(body))
+	}
+	if err != nil {
+		c.t.Logf("not sent: %v", err)
+	}
+}
+
+// ask sends a request.
+func (c *acpClient) ask(method string, params object) (id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.serial++
+	c.sendLocked(object{"id": c.serial, "method": method, "params": params})
+	return c.serial
+}
+
+func (c *acpClient) tell(method string, params object) {
+	c.send(object{"method": method, "params": params})
+}
+
+// result waits for the response to a request.
+func (c *acpClient) result(id int) (r reply) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("the response to %d", id), func() (there bool) {
+		r, there = c.replies[strconv.Itoa(id)]
+		return there
+	})
+	return r
+}
+
+// call sends a request, and requires that it succeeds.
+func (c *acpClient) call(method string, params object, into any) {
+	c.t.Helper()
+	r := c.result(c.ask(method, params))
+	require.Nil(c.t, r.Error, "%s: %v", method, r.Error)
+	if into != nil {
+		require.NoError(c.t, json.Unmarshal(r.Result, into))
+	}
+}
+
+func (c *acpClient) initialize() { c.initializeWith(object{}) }
+
+func (c *acpClient) initializeWith(fs object) {
+	c.t.Helper()
+	c.call("initialize", object{
+		"protocolVersion":    1,
+		"clientCapabilities": object{"fs": fs, "elicitation": object{"form": object{}, "url": object{}}},
+		"clientInfo":         object{"name": "test", "version": "1"},
+	}, nil)
+}
+
+// begin makes a session.
+func (c *acpClient) begin(cwd string) (id string) {
+	c.t.Helper()
+	var r struct{ SessionID string }
+	c.call("session/new", object{"cwd": cwd, "mcpServers": []any{}}, &r)
+	require.NotEmpty(c.t, r.SessionID)
+	return r.SessionID
+}
+
+// load opens a session with all that was said in it.
+func (c *acpClient) load(session, cwd string) {
+	c.t.Helper()
+	c.call("session/load", opening(session, cwd), nil)
+}
+
+// opening are the parameters of session/load.
+func opening(session, cwd string) object {
+	return object{"sessionId": session, "cwd": cwd, "mcpServers": []any{}}
+}
+
+func promptOf(session, text string) object {
+	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
+}
+
+// prompt runs a turn, and returns why it stopped.
+func (c *acpClient) prompt(session, text string) string {
+	c.t.Helper()
+	var r struct{ StopReason string }
+	c.call("session/prompt", promptOf(session, text), &r)
+	return r.StopReason
+}
+
+// asks begins a turn and waits for the n-th request of the program.
+func (c *acpClient) asks(session, text string, n int) (turn int, question acpMessage) {
+	c.t.Helper()
+	return c.ask("session/prompt", promptOf(session, text)), c.awaitAsked(n)
+}
+
+// answers runs a turn to its end, in which the agent has to say words.
+func (c *acpClient) answers(session, text, words string) {
+	c.t.Helper()
+	require.Equal(c.t, "end_turn", c.prompt(session, text))
+	require.Contains(c.t, c.said("agent_message_chunk"), words)
+}
+
+// heard waits until the agent has said words.
+func (c *acpClient) heard(words string) {
+	c.t.Helper()
+	c.until(words, func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), words) })
+}
+
+// stopped is why a turn stopped.
+func stopped(t *testing.T, r reply) (why string) {
+	t.Helper()
+	require.Nil(t, r.Error, "%v", r.Error)
+	require.NoError(t, json.Unmarshal(member(t, r.Result, "stopReason"), &why))
+	return why
+}
+
+// said is the text of all chunks of a kind.
+func (c *acpClient) said(kind string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saidLocked(kind)
+}
+
+func (c *acpClient) saidLocked(kind string) string {
+	var b strings.Builder
+	for _, u := range c.updates {
+		if u.Kind == kind {
+			b.WriteString(u.text())
+		}
+	}
+	return b.String()
+}
+
+// awaitAsked waits for the n-th request of the program, from 1.
+func (c *acpClient) awaitAsked(n int) acpMessage {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%d requests", n), func() bool { return len(c.asked) >= n })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[n-1]
+}
+
+// requireAsked requires that the program has sent n requests so far.
+func (c *acpClient) requireAsked(n int, why string) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.asked, n, why)
+}
+
+// choose answers a permission request.
+func (c *acpClient) choose(m acpMessage, option string) {
+	c.send(object{"id": m.ID, "result": chosen(option)})
+}
+
+func chosen(option string) object {
+	return object{"outcome": object{"outcome": "selected", "optionId": option}}
+}
+
+// allowing answers each permission request by its first option.
+func allowing(m acpMessage) any {
+	var p struct {
+		Options []struct {
+			OptionID string `json:"optionId"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil || len(p.Options) == 0 {
+		return nil
+	}
+	return chosen(p.Options[0].OptionID)
+}
+
+// quit closes the client's end, and waits for the end of the program.
+func (c *acpClient) quit() {
+	c.t.Helper()
+	c.closeStdin()
+	<-c.ended
+	require.True(c.t, c.cmd.ProcessState.Success(), c.cmd.ProcessState)
+}
+
+// crash kills the program as an editor does that has no time.
+func (c *acpClient) crash() {
+	_ = c.cmd.Process.Signal(syscall.SIGKILL)
+	<-c.ended
+	c.closeStdin()
+}
+
+// withoutDaemons ends the daemon of a site at the end of a test.
+func withoutDaemons(t *testing.T, s *site) *site {
+	s.clearDaemons()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_, _ = s.command("daemon", "stop", "--force")
+		}
+	})
+	return s
+}
+
+// Whole exchanges with an editor, as testdata/acp has them: a line for each message,
+// those of the editor behind "editor: ". Pieces of one message that came in several
+// updates are one there, since how many there are is a matter of time.
+func TestACPGoldenExchanges(t *testing.T) {
+	t.Parallel()
+	for name, converse := range map[string]func(*testing.T, *site, *acpClient){
+		"turn": func(_ *testing.T, s *site, c *acpClient) {
+			session := c.begin(s.root)
+			c.awaitUpdate("available_commands_update")
+			c.prompt(session, "Edit it")
+			c.call("session/close", object{"sessionId": session}, nil)
+		},
+		"load": func(t *testing.T, s *site, c *acpClient) {
+			first := s.editor(allowing)
+			session := first.begin(s.root)
+			require.Equal(t, "end_turn", first.prompt(session, "Edit it"))
+			first.quit()
+			c.load(session, s.root)
+			c.awaitUpdate("available_commands_update")
+			c.call("session/list", object{"cwd": s.root}, nil)
+			c.call("session/delete", object{"sessionId": session}, nil)
+			c.result(c.ask("session/load", opening(session, s.root)))
+		},
+		"refusals": func(_ *testing.T, s *site, c *acpClient) {
+			session := c.begin(s.root)
+			c.awaitUpdate("available_commands_update")
+			c.result(c.ask("session/prompt", promptOf("nobody's", "Edit it")))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": "Edit it"}))
+			c.result(c.ask("session/set_mode", object{"sessionId": session, "modeId": "yolo"}))
+			c.result(c.ask("session/new", object{"cwd": "here", "mcpServers": []any{}}))
+			c.result(c.ask("session/new", object{"cwd": filepath.Join(s.root, "nowhere"), "mcpServers": []any{}}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "nobody"}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "colour", "value": "red"}))
+			c.result(c.ask("session/load", object{"sessionId": "nobody's", "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/fork", object{"sessionId": "nobody's", "cwd": s.root}))
+			c.result(c.ask("session/delete", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/close", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{}}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{object{"type": "image", "mimeType": "image/png"}}}))
+			c.result(c.ask("session/prompt", promptOf(session, "quiet fail")))
+			c.result(c.ask("authenticate", object{"methodId": "nothing"}))
+			c.result(c.ask("session/dance", object{}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withoutDaemons(t, newSite(parallel(t)))
+			c := s.editor(allowing)
+			converse(t, s, c)
+			c.quit()
+			testkit.GoldenBytes(t, filepath.Join("../../testdata/acp", name+".txt"), c.written(s.root))
+		})
+	}
+}
+
+// awaitUpdate waits for an update of a kind.
+func (c *acpClient) awaitUpdate(kind string) {
+	c.t.Helper()
+	c.until(kind, func() bool { return slices.ContainsFunc(c.updates, func(u acpUpdate) bool { return u.Kind == kind }) })
+}
+
+// written is the exchange as golden files have it.
+func (c *acpClient) written(root string) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []string
+	open := "" // the message that the line before is a piece of
+	for _, line := range c.exchange {
+		piece, text := pieceOf(line)
+		if piece != "" && piece == open {
+			lines[len(lines)-1] = withText(lines[len(lines)-1], text)
+			continue
+		}
+		open = piece
+		if n := len(lines); n > 0 && isSettings(line) && isSettings(lines[n-1]) { // they are sent whole, as they become known
+			lines = lines[:n-1]
+		}
+		lines = append(lines, line)
+	}
+	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", root, "/project")
+	text = numbered(anID, "<id %d>", text)
+	text = numbered(aMessage, `"msg-%d"`, text) // they count pieces, too
+	return []byte(aTime.ReplaceAllString(text, "<time>"))
+}
+
+// numbered has what matches counted in the order in which it comes.
+func numbered(pattern *regexp.Regexp, name, text string) string {
+	seen := map[string]string{}
+	return pattern.ReplaceAllStringFunc(text, func(id string) string {
+		if seen[id] == "" {
+			seen[id] = fmt.Sprintf(name, len(seen)+1)
+		}
+		return seen[id]
+	})
+}
+
+var (
+	aMessage = regexp.MustCompile(`"msg-\d+"`)
+	anID     = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	aTime    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+)
+
+// A chunkLine is the line of an update that has a piece of a text.
+type chunkLine struct {
+	JSONRPC string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  struct {
+		SessionID string                     `json:"sessionId"`
+		Update    map[string]json.RawMessage `json:"update"`
+	} `json:"params"`
+}
+
+// pieceOf says which message a line has a piece of, or "".
+func pieceOf(line string) (message, text string) {
+	var l chunkLine
+	var content struct{ Type, Text string }
+	if json.Unmarshal([]byte(line), &l) != nil || json.Unmarshal(l.Params.Update["content"], &content) != nil || content.Type != "text" {
+		return "", ""
+	}
+	return string(l.Params.Update["sessionUpdate"]) + string(l.Params.Update["messageId"]), content.Text
+}
+
+func isSettings(line string) bool {
+	var l chunkLine
+	return json.Unmarshal([]byte(line), &l) == nil && string(l.Params.Update["sessionUpdate"]) == `"config_option_update"`
+}
+
+// withText is a line with more text.
+func withText(line, more string) string {
+	_, text := pieceOf(line)
+	before, _ := json.Marshal(text)
+	after, _ := json.Marshal(text + more)
+	return string(bytes.Replace([]byte(line), before, after, 1))
+}
 
 // An editor that dies, and its process with it, ends nothing: the turn goes on, its
 // question waits, and another editor answers it. What was said through it is said in
 // the conversation.
 func TestACPEditorDies(t *testing.T) {
-	t.Parallel()
-	s, c, session := newACPSession(t)
-	c.ask("session/prompt", promptOf(session, "Edit it"))
-	c.awaitAsked(1)
+	s, c, session := newACPSession(parallel(t))
+	c.asks(session, "Edit it", 1)
 	c.crash()
 
 	other, third := s.editor(nil), s.editor(nil)
@@ -36,10 +486,9 @@ func TestACPEditorDies(t *testing.T) {
 	third.until("the question to be taken back", func() bool { return len(third.reported) > 0 })
 	require.Equal(t, "$/cancel_request", third.reported[0].Method)
 	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
-	other.until("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
-	written, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
-	require.NoError(t, err)
-	require.Equal(t, "Turn 1: Edit it\n", string(written))
+	other.heard("That is all.")
+	written := readFile(t, filepath.Join(s.root, "demo.txt"))
+	require.Equal(t, "Turn 1: Edit it\n", written)
 
 	// A turn of another client is shown, with its prompt.
 	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
@@ -48,8 +497,7 @@ func TestACPEditorDies(t *testing.T) {
 			strings.Contains(other.saidLocked("agent_message_chunk"), "You asked: quiet from the third")
 	})
 	require.Empty(t, third.said("user_message_chunk"), "a client does not receive its own prompt")
-	out, err := s.command("session", "show", session)
-	require.NoError(t, err)
+	out := s.run("session", "show", session)
 	require.Contains(t, out, "quiet from the third")
 	var conversation json.RawMessage // as HumanLayer's clients have it
 	s.lines().call("getConversation", object{"session_id": session}, &conversation)
@@ -62,8 +510,7 @@ func TestACPEditorDies(t *testing.T) {
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, session, list.Sessions[0].SessionID)
 	require.Equal(t, "Edit it", list.Sessions[0].Title, "by its first words, not by the last ones")
-	_, err = s.command("session", "rename", session, "A better name")
-	require.NoError(t, err)
+	s.run("session", "rename", session, "A better name")
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Equal(t, "A better name", list.Sessions[0].Title)
 	other.quit()
@@ -72,33 +519,25 @@ func TestACPEditorDies(t *testing.T) {
 
 // What is asked in the editor can be answered elsewhere, and the other way round.
 func TestACPQuestionIsInTheInboxToo(t *testing.T) {
-	t.Parallel()
-	s, c, session := newACPSession(t)
-	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
-	question := c.awaitAsked(1)
-	out, err := s.command("approvals", "--json")
-	require.NoError(t, err)
+	s, c, session := newACPSession(parallel(t))
+	turn, question := c.asks(session, "Edit it", 1)
+	out := s.run("approvals", "--json")
 	id := regexp.MustCompile(`"approval_id": *"([^"]*)"`).FindStringSubmatch(out)
 	require.NotNil(t, id, out)
-	_, err = s.command("approvals", "approve", id[1])
-	require.NoError(t, err)
+	s.run("approvals", "approve", id[1])
 	require.Nil(t, c.result(turn).Error)
 	c.until("the question to be taken back", func() bool { return len(c.reported) > 0 })
 	c.choose(question, "reject_once") // too late, and not asked any more
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 
 	// An answer that was not offered is none: the question stays.
-	turn = c.ask("session/prompt", promptOf(session, "Edit again"))
-	question = c.awaitAsked(2)
+	turn, question = c.asks(session, "Edit again", 2)
 	c.choose(question, "yolo")
 	c.tell("session/cancel", object{"sessionId": session})
-	var stopped struct{ StopReason string }
-	require.NoError(t, json.Unmarshal(c.result(turn).Result, &stopped))
-	require.Equal(t, "cancelled", stopped.StopReason)
+	require.Equal(t, "cancelled", stopped(t, c.result(turn)))
 
 	// Forms and addresses.
-	turn = c.ask("session/prompt", promptOf(session, "link"))
-	question = c.awaitAsked(3)
+	turn, question = c.asks(session, "link", 3)
 	require.Equal(t, "elicitation/create", question.Method)
 	c.send(object{"id": question.ID, "result": object{"action": "accept"}})
 	require.Nil(t, c.result(turn).Error)
@@ -107,8 +546,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 
 // However fast an agent writes, the client receives all of it, in order.
 func TestACPTellsEveryChunk(t *testing.T) {
-	t.Parallel()
-	_, c, session := newACPSession(t)
+	_, c, session := newACPSession(parallel(t))
 	most := watchMemory(c.cmd.Process.Pid)
 	const chunks = 10_000
 	require.Equal(t, "end_turn", c.prompt(session, fmt.Sprintf("quiet stream:%d", chunks)))
@@ -128,16 +566,14 @@ func TestACPTellsEveryChunk(t *testing.T) {
 // A steered message reaches the working agent. Other editors see it; the sender gets no echo.
 // An idle session answers promptRequired.
 func TestACPSteering(t *testing.T) {
-	t.Parallel()
-	s, c, session := newACPSession(t)
+	s, c, session := newACPSession(parallel(t))
 	steer := func(text string) string {
 		var r struct{ Outcome string }
 		c.call("_session/steering", promptOf(session, text), &r)
 		return r.Outcome
 	}
 	require.Equal(t, "promptRequired", steer("too early"))
-	turn := c.ask("session/prompt", promptOf(session, "quiet permit:1"))
-	question := c.awaitAsked(1)
+	turn, question := c.asks(session, "quiet permit:1", 1)
 	other := s.editor(nil)
 	other.load(session, s.root)
 	require.Equal(t, "injected", steer("Use the other file"))
@@ -153,14 +589,13 @@ func TestACPSteering(t *testing.T) {
 
 // The editor receives the updates and the questions of an agent-initiated turn.
 func TestACPAgentGoesOnByItself(t *testing.T) {
-	t.Parallel()
-	s, c, session := newACPSession(t)
+	s, c, session := newACPSession(parallel(t))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet background"))
 	question := c.awaitAsked(1)
 	require.Contains(t, c.said("agent_message_chunk"), "The background task has finished.")
 	require.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
 	c.choose(question, "allow_once")
-	c.until("the rest", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "I wrote demo.txt.") })
+	c.heard("I wrote demo.txt.")
 	require.FileExists(t, filepath.Join(s.root, "demo.txt"))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	c.quit()
@@ -169,8 +604,7 @@ func TestACPAgentGoesOnByItself(t *testing.T) {
 // The rest of a message that an agent sends after its turn reaches the editor as more of that
 // message, and starts no agent-initiated turn. A replay has the whole message with its _meta.
 func TestACPLateText(t *testing.T) {
-	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
+	s := withoutDaemons(t, newSite(parallel(t)))
 	piece := func(id, text string, meta object) object {
 		return object{"sessionUpdate": "agent_message_chunk", "messageId": id, "content": object{"type": "text", "text": text}, "_meta": meta}
 	}
@@ -205,13 +639,11 @@ func TestACPLateText(t *testing.T) {
 // A turn that is cancelled has ended as cancelled, also one that has hardly begun; an
 // editor that goes cancels nothing, unless it is started so.
 func TestACPCancels(t *testing.T) {
-	t.Parallel()
-	s, c, session := newACPSession(t)
+	s, c, session := newACPSession(parallel(t))
 	for range 3 {
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("session/cancel", object{"sessionId": session})
-		require.Nil(t, c.result(id).Error, "%v", c.result(id).Error)
-		require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+		require.Equal(t, "cancelled", stopped(t, c.result(id)))
 	}
 	for range 5 { // while it is being begun
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
@@ -219,32 +651,28 @@ func TestACPCancels(t *testing.T) {
 		if r := c.result(id); r.Error != nil {
 			require.Equal(t, -32800, r.Error.Code, "%v", r.Error)
 		} else {
-			require.JSONEq(t, `"cancelled"`, string(member(t, r.Result, "stopReason")))
+			require.Equal(t, "cancelled", stopped(t, r))
 		}
 	}
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
-	c.until("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
+	c.heard("chunk 2")
 	c.tell("$/cancel_request", object{"requestId": id})
-	require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+	require.Equal(t, "cancelled", stopped(t, c.result(id)))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "nothing is in the way of the next one")
 
 	stays := c.begin(s.root)
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
-	c.until("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.heard("chunk 3 ")
 	c.quit()
 	ends := s.editor(nil, "--cancel-on-disconnect")
 	ended := ends.begin(s.root)
 	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
-	ends.until("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
+	ends.heard("chunk 2")
 	ends.quit()
 	hub := s.lines()
 	requireState := func(id, want string) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			var r struct{ Session struct{ State string } }
-			hub.call("getSessionState", object{"session_id": id}, &r)
-			return r.Session.State == want
-		}, watchdog/3, pollEvery)
+		require.Eventually(t, func() bool { return hub.session(id).State == want }, watchdog/3, pollEvery)
 	}
 	requireState(ended, "interrupted")
 	requireState(stays, "running")
@@ -259,12 +687,9 @@ func TestACPCancels(t *testing.T) {
 // Whatever a client says of its servers, it gets a session; no update comes before it
 // has its id. A session that was never used leaves nothing behind.
 func TestACPSessionsBegin(t *testing.T) {
-	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
+	s := withoutDaemons(t, newSite(parallel(t)))
 	c := s.editor(allowing)
-	var made struct {
-		SessionID string `json:"sessionId"`
-	}
+	var made struct{ SessionID string }
 	for _, servers := range []string{
 		`[]`, `null`, `[{"name":"a","command":"/bin/true","args":[],"env":[{"name":"A","value":"b"}]}]`, `[{"type":"http","name":"h","url":"http://127.0.0.1:1/","headers":[]}]`,
 		`[{"type":"acp","name":"x","id":"1"},7,"what"]`, `{"no":"list"}`,
@@ -285,9 +710,7 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.call("session/list", object{}, &list)
 	require.Len(t, list.Sessions, 1)
 
-	var forked struct {
-		SessionID string `json:"sessionId"`
-	}
+	var forked struct{ SessionID string }
 	c.call("session/fork", object{"sessionId": made.SessionID, "cwd": s.root}, &forked)
 	require.Equal(t, "end_turn", c.prompt(forked.SessionID, "quiet fork"))
 	c.call("session/list", object{}, &list)
@@ -296,10 +719,8 @@ func TestACPSessionsBegin(t *testing.T) {
 	require.NotNil(t, c.result(c.ask("session/prompt", promptOf(forked.SessionID, "quiet"))).Error)
 	c.call("session/delete", object{"sessionId": forked.SessionID}, nil)
 	require.Equal(t, -32002, c.result(c.ask("session/load", opening(forked.SessionID, s.root))).Error.Code)
-	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/agent"))
-	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
-	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/inbox"))
-	require.Contains(t, c.said("agent_message_chunk"), "Nothing waits for an answer.")
+	c.answers(made.SessionID, "/agent", "The agent behind this session is scripted.")
+	c.answers(made.SessionID, "/inbox", "Nothing waits for an answer.")
 	c.quit()
 }
 
@@ -307,19 +728,19 @@ func TestACPSessionsBegin(t *testing.T) {
 // is not saved there; in a turn of another client, and where the client is started so, from
 // the disk. Version 2 of the protocol has no such reads: the demo agent speaks version 1.
 func TestACPUnsavedFiles(t *testing.T) {
-	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
+	s := withoutDaemons(t, newSite(parallel(t)))
 	s.speaks1()
 	path := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
 	var read []string
-	c := s.acp(func(m acpMessage) any {
+	buffers := func(m acpMessage) any {
 		if m.Method == "fs/read_text_file" {
 			read = append(read, string(m.Params))
 			return object{"content": "not saved\n"}
 		}
 		return allowing(m)
-	})
+	}
+	c := s.acp(buffers)
 	c.initializeWith(object{"readTextFile": true})
 	session := c.begin(s.root)
 	turn := func(c *acpClient, text string) (diff string) {
@@ -339,8 +760,7 @@ func TestACPUnsavedFiles(t *testing.T) {
 	require.Contains(t, turn(c, "Edit it"), `"oldText":"not saved\n"`)
 	c.mu.Lock()
 	require.Len(t, read, 1)
-	require.Contains(t, read[0], `"path":"`+path+`"`)
-	require.Contains(t, read[0], `"sessionId":"`+session+`"`)
+	requireParts(t, read[0], `"path":"`+path+`"`, `"sessionId":"`+session+`"`)
 	c.mu.Unlock()
 	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
 
@@ -354,12 +774,7 @@ func TestACPUnsavedFiles(t *testing.T) {
 	// The configuration says it, too.
 	path = filepath.Join(s.root, ".duet.toml")
 	require.NoError(t, os.WriteFile(path, []byte("[acp]\nsaved_files = true\n"), 0o600))
-	third := s.acp(func(m acpMessage) any {
-		if m.Method == "fs/read_text_file" {
-			return object{"content": "not saved\n"}
-		}
-		return allowing(m)
-	})
+	third := s.acp(buffers)
 	third.initializeWith(object{"readTextFile": true})
 	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
 	require.NotContains(t, turn(third, "Edit it"), `"oldText":"not saved\n"`)
@@ -369,8 +784,7 @@ func TestACPUnsavedFiles(t *testing.T) {
 // A client that asks for version 2 gets it, whichever shape of the parameters it sends
 // beside; one that asks for version 1 does not.
 func TestACPVersions(t *testing.T) {
-	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
+	s := withoutDaemons(t, newSite(parallel(t)))
 	both := object{
 		"clientInfo": object{"name": "old", "version": "1"}, "clientCapabilities": object{"auth": object{"terminal": true}},
 		"info": object{"name": "new", "version": "2"}, "capabilities": object{"fs": object{"readTextFile": true}},
@@ -398,9 +812,7 @@ func TestACPVersions(t *testing.T) {
 			})
 			require.Contains(t, string(c.result(id).Result), `"messageId":`)
 			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
-			c.mu.Lock()
-			require.Len(t, c.asked, 1, "version 2 has no files of the client")
-			c.mu.Unlock()
+			c.requireAsked(1, "version 2 has no files of the client")
 		}
 		c.quit()
 	}
@@ -412,4 +824,300 @@ func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	var m map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(raw, &m), "%s", raw)
 	return m[name]
+}
+
+// The agent behind a session is another one after the first prompt, too: by the choice
+// that the editor shows, and by the slash command. It receives the conversation so far.
+func TestACPAnotherAgent(t *testing.T) {
+	s := withoutDaemons(t, newSite(parallel(t)))
+	s.agents("[agents.echo]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
+	c := s.editor(nil)
+	session := c.begin(s.root)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet first"))
+	turn, question := c.asks(session, "Edit it", 1)
+	refused := c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}))
+	require.Equal(t, "the session is running a turn; change its agent when the turn has ended", refused.Error.Message)
+	c.choose(question, "reject_once")
+	require.Nil(t, c.result(turn).Error)
+
+	var set struct {
+		ConfigOptions []struct {
+			ID           string
+			CurrentValue json.RawMessage
+		}
+	}
+	c.call("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "echo"}, &set)
+	require.Equal(t, "agent", set.ConfigOptions[0].ID)
+	require.JSONEq(t, `"echo"`, string(set.ConfigOptions[0].CurrentValue))
+	require.Equal(t, "end_turn", c.prompt(session, "and you"))
+	const note = "[echo continues here; until now the agent was scripted.]\n"
+	require.Contains(t, c.said("agent_thought_chunk"), note)
+	require.Contains(t, c.said("agent_message_chunk"), "User: quiet first")
+
+	c.answers(session, "/agent scripted", "The agent behind this session is scripted.")
+	c.answers(session, "quiet again", "You asked: quiet again")
+	c.answers(session, "/agent nobody", "The agent behind this session stays scripted: there is no agent nobody. There are:")
+
+	// Who loads it elsewhere finds all of it in one conversation.
+	other := s.editor(nil)
+	other.load(session, s.root)
+	for _, said := range []string{"quiet first", "and you", "quiet again"} {
+		require.Contains(t, other.said("user_message_chunk"), said)
+	}
+	require.Equal(t, c.said("agent_thought_chunk"), other.said("agent_thought_chunk"))
+	require.Contains(t, other.said("agent_thought_chunk"), note)
+	other.quit()
+	c.quit()
+}
+
+// What a session says when it is loaded is what was said while it went on: also what is no
+// message of the agent's, such as a line that it has printed by mistake.
+func TestACPLoadTellsWhatWasTold(t *testing.T) {
+	s := withoutDaemons(t, newSite(parallel(t)))
+	c := s.editor(allowing)
+	session := c.begin(s.root)
+	for _, word := range []string{"garbage", "badutf8", "unknown", "think", "fail", "crash"} {
+		c.result(c.ask("session/prompt", promptOf(session, "quiet "+word)))
+	}
+	other := s.editor(nil)
+	other.load(session, s.root)
+	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk"} {
+		require.Equal(t, c.said(kind), other.said(kind), kind)
+	}
+	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "it is no part of the conversation")
+	other.quit()
+	c.quit()
+}
+
+// orphaned requires that a prompt has ended since the process that ran it has died.
+func orphaned(t *testing.T, r reply) {
+	t.Helper()
+	require.NotNil(t, r.Error, "%s", r.Result)
+	require.Contains(t, r.Error.Message, "the process that ran this has died")
+	require.Contains(t, string(r.Error.Data), "ORPHANED")
+}
+
+// A hub that is killed while a turn of the editor runs: the prompt ends with that, and the
+// session goes on with another hub. Nothing is shown twice.
+func TestACPHubIsKilledInATurn(t *testing.T) {
+	s, c, session := newACPSession(parallel(t))
+	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+	c.heard("chunk 3 ")
+	s.crashHub()
+	orphaned(t, c.result(id))
+	requireChunksInOrder(t, c.said("agent_message_chunk"))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	require.Equal(t, 1, strings.Count(c.said("agent_message_chunk"), "You asked: quiet and on"))
+	require.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// requireChunksInOrder requires that what a stream of the demo agent says is there once, in order.
+func requireChunksInOrder(t *testing.T, said string) {
+	t.Helper()
+	for i, found := range regexp.MustCompile(`chunk (\d+) `).FindAllStringSubmatch(said, -1) {
+		require.Equal(t, strconv.Itoa(i+1), found[1], said)
+	}
+}
+
+// A hub that is killed while a question is open: the prompt ends, and says that the question
+// still counts; it is asked again in each editor, once, and its answer has the agent go on.
+func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
+	s, c, session := newACPSession(parallel(t))
+	other := s.editor(nil)
+	id, question := c.asks(session, "Edit it", 1)
+	other.load(session, s.root)
+	seen := other.awaitAsked(1)
+	s.crashHub()
+	r := c.result(id)
+	orphaned(t, r)
+	require.Contains(t, r.Error.Message, "its question is still open")
+	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
+	c.choose(again, "allow_once")
+	for _, e := range []*acpClient{c, other} {
+		e.heard("That is all.")
+	}
+	c.requireTakenBack(question)
+	other.requireTakenBack(seen, seenAgain)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	for _, e := range []*acpClient{c, other} {
+		e.requireAsked(2, "it is asked again once")
+		e.quit()
+	}
+}
+
+// requireTakenBack requires that those questions, and no others, are taken back.
+func (c *acpClient) requireTakenBack(questions ...acpMessage) {
+	c.t.Helper()
+	c.until("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.reported, len(questions))
+	for i, q := range questions {
+		require.Equal(c.t, "$/cancel_request", c.reported[i].Method)
+		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.reported[i].Params))
+	}
+}
+
+// After a kill of a hub that no request waits for, the editor's next request works.
+func TestACPHubIsKilledIdle(t *testing.T) {
+	s, c, session := newACPSession(parallel(t))
+	s.crashHub() // before the session is in the hub
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	for _, next := range []func(){
+		func() { c.call("session/set_mode", object{"sessionId": session, "modeId": "plan"}, nil) },
+		func() { c.load(session, s.root) },
+		func() { c.begin(s.root) },
+		func() { c.call("session/list", object{}, nil) },
+		func() { require.Equal(t, "end_turn", c.prompt(session, "quiet")) },
+	} {
+		s.crashHub()
+		next()
+		require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	}
+	c.quit()
+}
+
+// Whenever the hub is killed, a prompt is in the conversation once, ends once, and is none
+// of the messages that are shown to who wrote it.
+func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
+	s, c, session := newACPSession(parallel(t))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	rounds := 3 // each with another moment
+	if soak {
+		rounds = 12
+	}
+	var ends []string
+	for i := range rounds {
+		if i%3 == 2 { // it has read nothing of what it is asked
+			suspend(t, s.lockHolder())
+		}
+		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
+		<-time.After(time.Duration(i) * 3 * time.Millisecond) // machine: any moment will do
+		s.crashHub()
+		r := c.result(id)
+		end := string(r.Result)
+		if r.Error != nil {
+			orphaned(t, r)
+			end = "orphaned"
+		}
+		ends = append(ends, end)
+		c.call("session/list", object{}, nil)
+	}
+	t.Log(ends)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet at last"))
+	conversation := s.lines().items(session)
+	for i := range rounds {
+		times := 0
+		for _, e := range conversation {
+			if e.Role == "user" && strings.Contains(e.Content, fmt.Sprintf("round-%d-", i)) {
+				times++
+			}
+		}
+		assert.Equal(t, 1, times, "round %d", i)
+	}
+	assert.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// outsider is an agent that takes prompts when the user has signed in: by a request, or in
+// a terminal.
+const outsider = `#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%%%,*}
+	case $line in
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"outsider","version":"1"},"agentCapabilities":{"auth":{"logout":{}}},"authMethods":[{"id":"tui","name":"In a terminal","type":"terminal","args":["login"]},{"id":"browser","name":"In a browser"}]}' ;;
+	*'"logout"'*) rm %[1]q; answer '"result":{}' ;;
+	*'"authenticate"'*) touch %[1]q; answer '"result":{}' ;;
+	*'"session/new"'*) if test -e %[1]q; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in first"}'; fi ;;
+	*'"session/prompt"'*) answer '"result":{"stopReason":"end_turn"}' ;;
+	esac
+done
+`
+
+// newOutsiderSite makes a site with that agent. The user is signed in while the file in exists.
+func newOutsiderSite(t *testing.T) (s *site, in string) {
+	t.Helper()
+	s = withoutDaemons(t, newSite(t))
+	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
+	testkit.Program(t, program, fmt.Appendf(nil, outsider, in))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	return s, in
+}
+
+// Every client receives the ways to sign in, as the registry of agents wants it, and
+// they are those of the agent behind.
+func TestACPSignIn(t *testing.T) {
+	s, in := newOutsiderSite(parallel(t))
+
+	type method struct {
+		ID, Type string
+		Args     []string
+	}
+	c := s.acp(nil, "--agent", "outsider")
+	var hello struct{ AuthMethods []method }
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"auth": object{"terminal": true}}}, &hello)
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}}, hello.AuthMethods)
+	session := c.begin(s.root)
+	refused := c.result(c.ask("session/prompt", promptOf(session, "hello")))
+	require.Equal(t, -32000, refused.Error.Code)
+	var data struct{ AuthMethods []method }
+	require.NoError(t, json.Unmarshal(refused.Error.Data, &data))
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}, {ID: "browser"}}, data.AuthMethods, "what it does in a terminal is run by Duet")
+	notYet := c.result(c.ask("authenticate", object{"methodId": "terminal"}))
+	require.Equal(t, -32000, notYet.Error.Code)
+	c.call("authenticate", object{"methodId": "agent"}, nil)
+	require.FileExists(t, in)
+	require.Equal(t, "end_turn", c.prompt(session, "hello"))
+	c.call("authenticate", object{"methodId": "terminal"}, nil)
+	require.NotNil(t, c.result(c.ask("authenticate", object{"methodId": "nothing"})).Error)
+	c.call("logout", object{}, nil)
+	require.NoFileExists(t, in)
+	c.quit()
+
+	// A client that opens no terminal is offered none; who asks without need is not
+	// bothered, whichever agent is behind.
+	other := s.acp(nil)
+	hello.AuthMethods = nil
+	other.call("initialize", object{"protocolVersion": 1}, &hello)
+	require.Equal(t, []method{{ID: "agent"}}, hello.AuthMethods)
+	other.call("authenticate", object{"methodId": "agent"}, nil)
+	require.NoFileExists(t, in)
+	other.quit()
+}
+
+// In version 2 the end of the turn says that the user has to sign in, and how; the client
+// signs in and out by auth/login and auth/logout.
+func TestACPSignInVersion2(t *testing.T) {
+	s, in := newOutsiderSite(parallel(t))
+	c := s.acp(nil, "--agent", "outsider")
+	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)
+	session := c.begin(s.root)
+	ended := func(n int) string {
+		var ends []string
+		c.until("the end", func() bool {
+			ends = nil
+			for _, u := range c.updates {
+				if u.Kind == "state_update" && member(t, u.raw, "stopReason") != nil {
+					ends = append(ends, string(u.raw))
+				}
+			}
+			return len(ends) == n
+		})
+		return ends[n-1]
+	}
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	end := ended(1)
+	requireParts(t, end, `"stopReason":"error","error":{"code":-32000,`, `"authMethods":[{"methodId":"agent",`)
+	require.Contains(t, end, `{"methodId":"browser","name":"In a browser","type":"agent"}`)
+	require.NotContains(t, end, `"tui"`, "what it does in a terminal is run by Duet")
+	c.call("auth/login", object{"methodId": "browser"}, nil)
+	require.FileExists(t, in)
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	require.Contains(t, ended(2), `"stopReason":"end_turn"`)
+	c.call("auth/logout", object{}, nil)
+	require.NoFileExists(t, in)
+	require.Equal(t, -32601, c.result(c.ask("authenticate", object{"methodId": "agent"})).Error.Code)
+	c.quit()
 }

@@ -5,7 +5,6 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,12 +136,11 @@ func dayAgents() []dayAgent {
 // version is the one that the lock file names.
 func (a dayAgent) version(t testing.TB) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../testdata/agents", a.folder, "package-lock.json"))
-	require.NoError(t, err)
+	text := readFile(t, filepath.Join("../../testdata/agents", a.folder, "package-lock.json"))
 	var lock struct {
 		Packages map[string]struct{ Version string }
 	}
-	require.NoError(t, json.Unmarshal(text, &lock))
+	require.NoError(t, json.Unmarshal([]byte(text), &lock))
 	return lock.Packages["node_modules/"+a.packaged].Version
 }
 
@@ -233,10 +231,9 @@ func TestAgentDay(t *testing.T) {
 // run does not play stay as they are.
 func keptDay(t testing.TB, agents []dayAgent) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/agents-tested.md")
-	require.NoError(t, err)
+	text := readFile(t, "../../docs/agents-tested.md")
 	reported := make(map[string]string)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if len(cells) != len(agents)+3 {
 			continue

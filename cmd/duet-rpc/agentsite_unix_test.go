@@ -280,14 +280,6 @@ func newOpencodeSite(t testing.TB) *agentSite {
 	return s
 }
 
-// open starts the program with a client that sees all events.
-func (s *agentSite) open() *client {
-	s.t.Helper()
-	c := s.start()
-	c.subscribe()
-	return c
-}
-
 // close ends the program and requires that the key is nowhere in what it
 // said, logged and kept.
 func (s *agentSite) close(c *client) {
@@ -311,6 +303,13 @@ func (s *agentSite) close(c *client) {
 	}))
 }
 
+// closed is close at the end of a scenario, whose outcome it returns.
+func (s *agentSite) closed(c *client, outcome string) string {
+	s.t.Helper()
+	s.close(c)
+	return outcome
+}
+
 func (s *agentSite) exists(name string) bool {
 	_, err := os.Stat(filepath.Join(s.root, name))
 	return err == nil
@@ -326,12 +325,9 @@ func (s *agentSite) awaitRecord(text string) {
 // asked launches a session that asks whether it may make the file "made".
 func (s *agentSite) asked(c *client) (launched, event) {
 	s.t.Helper()
-	l := c.launch("run: touch made", s.agent)
-	question := c.awaitQuestion(l.SessionID)
+	l, question := c.asks("run: touch made", s.agent)
 	require.Equal(s.t, "Bash", question.Data.ToolName)
-	var input struct {
-		Command string `json:"command"`
-	}
+	var input struct{ Command string }
 	require.NoError(s.t, json.Unmarshal(question.Data.ToolInput, &input))
 	require.Equal(s.t, "touch made", input.Command)
 	c.awaitState(l.SessionID, "waiting_input")
@@ -374,11 +370,10 @@ func installedAgent(t testing.TB, name string) string {
 		cache = filepath.Join(home, ".cache")
 	}
 	dir := filepath.Join(cache, "duet-rpc", "agents", name)
-	want, err := os.ReadFile(filepath.Join("../../testdata/agents", name, "package-lock.json"))
-	require.NoError(t, err)
+	want := readFile(t, filepath.Join("../../testdata/agents", name, "package-lock.json"))
 	got, _ := os.ReadFile(filepath.Join(dir, "installed-lock.json"))
 	_, noNode := exec.LookPath("node")
-	if noNode == nil && string(got) == string(want) {
+	if noNode == nil && string(got) == want {
 		return dir
 	}
 	testkit.SkipMissing(t, fmt.Sprintf("%s, as its lock file has it, is not in %s, or there is no Node: run .ci/install", name, dir))
@@ -426,9 +421,7 @@ type toldUsage struct {
 
 func (c *client) usage(session string) toldUsage {
 	c.t.Helper()
-	var r struct {
-		Session toldUsage `json:"session"`
-	}
+	var r struct{ Session toldUsage }
 	c.call("getSessionState", object{"session_id": session}, &r)
 	return r.Session
 }

@@ -41,11 +41,8 @@ func (s *site) window(cols, rows uint16, args ...string) *window {
 // windowIn runs duet-rpc in a new terminal, with more in its environment.
 func (s *site) windowIn(environment []string, cols, rows uint16, args ...string) *window {
 	s.t.Helper()
-	l := s.launch()
-	cmd := exec.Command(program, append(append([]string{}, l.args...), args...)...)
-	cmd.Dir = s.root
-	cmd.Env = append(append(cleanEnvironment(), l.env...), "TERM=xterm", "GORACE="+noRaceDelay)
-	cmd.Env = append(cmd.Env, environment...)
+	cmd := s.shellCommand(args...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm"), environment...)
 	keys, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	require.NoError(s.t, err)
 	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &testkit.Text{}, ended: make(chan struct{})}
@@ -68,10 +65,12 @@ func (w *window) types(text string) {
 	require.NoError(w.t, err)
 }
 
-// shows waits until a text has been printed.
-func (w *window) shows(text string) {
+// shows waits until texts have been printed.
+func (w *window) shows(texts ...string) {
 	w.t.Helper()
-	w.printed.AwaitPart(w.t, text)
+	for _, text := range texts {
+		w.printed.AwaitPart(w.t, text)
+	}
 }
 
 // leaves waits for the end and returns the exit status.
@@ -142,18 +141,15 @@ func (s *site) attached(n int) {
 }
 
 func TestAttach(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
-	out, err := s.command("attach")
-	require.NoError(t, err)
+	out := s.run("attach")
 	assert.Empty(t, out)
 
 	first := s.window(90, 20, "attach", "--new", "--", "sh", "-c", `PS1='$ '; export PS1; exec sh -i`)
 	id := first.terminal()
 	first.types("stty size; echo o-n-e | tr -d -\r")
-	first.shows("20 90\r\n")
-	first.shows("one\r\n")
+	first.shows("20 90\r\n", "one\r\n")
 	list := s.terminals()
 	require.Len(t, list, 1)
 	assert.Equal(t, listed{
@@ -180,13 +176,11 @@ func TestAttach(t *testing.T) {
 	// Two at once, who see what was before.
 	second, third := s.window(80, 24, "attach", id), s.window(81, 25, "attach", id)
 	for _, w := range []*window{second, third} {
-		w.shows("one\r\n")
-		w.shows("two\r\n")
+		w.shows("one\r\n", "two\r\n")
 		assert.Equal(t, id, w.terminal())
 	}
 	s.attached(2)
-	out, err = s.command("attach")
-	require.NoError(t, err)
+	out = s.run("attach")
 	assert.Regexp(t, `(?m)^`+id+` +\d+×\d+ +\d+s +sh -c .*2 attached$`, out)
 	assert.Contains(t, s.completed("attach", ""), id+"\tsh -c")
 	second.types("echo t-h-r-e-e | tr -d -\r")
@@ -209,15 +203,12 @@ func TestAttach(t *testing.T) {
 	// A signal is reported as shells do.
 	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
 	assert.Equal(t, 128+15, last.leaves())
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // A new terminal knows what the one is that started it, and its user; nothing
 // else of the environment gets there, and nothing to a terminal that is joined.
 func TestAttachEnvironment(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	w := s.windowIn([]string{
 		"TERM=eterm-color", "TERMINFO=/some/where", "INSIDE_EMACS=28.2,term:0.96", "COLUMNS=1", "LINES=1",
@@ -235,29 +226,21 @@ func TestAttachEnvironment(t *testing.T) {
 	assert.Zero(t, w.leaves())
 
 	// What is no terminal says nothing of one.
-	l := s.launch()
-	cmd := exec.Command(program, append(append([]string{}, l.args...), "attach", "--new", "--", "sh", "-c", "env")...)
-	cmd.Dir = s.root
-	cmd.Env = append(append(cleanEnvironment(), l.env...), "TERM=dumb", "TERMINFO=/some/where", "USER=somebody")
+	cmd := s.shellCommand("attach", "--new", "--", "sh", "-c", "env")
+	cmd.Env = append(cmd.Env, "TERM=dumb", "TERMINFO=/some/where", "USER=somebody")
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "USER=somebody\r\n")
 	assert.NotRegexp(t, `TERM=dumb|TERMINFO`, string(out))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // A terminal that prints much shows the end of it, whole lines, to who comes
 // later, and its end is not lost.
 func TestAttachToMuchOutput(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	c := s.lines()
-	var spawned struct {
-		ID string `json:"terminal_id"`
-	}
-	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}}, &spawned)
+	spawned := c.spawn(object{"shell": "sh", "args": []string{"-c", `i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done; printf '\033[c'; read a; echo "got $a"; exit 3`}})
 	c.until("the last line", func() bool {
 		return strings.HasSuffix(printedIn(c.events[max(0, len(c.events)-5):]), "line 20000\r\n\x1b[c")
 	})
@@ -273,40 +256,35 @@ func TestAttachToMuchOutput(t *testing.T) {
 	w.types("it\r")
 	assert.Equal(t, 3, w.leaves())
 	w.shows("got it")
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // An agent's terminal can be watched, and no more. In version 2 of the protocol it is the
 // agent that runs the command.
 func TestAttachToAnAgentsTerminal(t *testing.T) {
 	t.Parallel()
-	t.Run("version 1", func(t *testing.T) { attachToAnAgentsTerminal(t, "1", "ls", "-la") })
-	t.Run("version 2", func(t *testing.T) { attachToAnAgentsTerminal(t, "2", "ls", "-la") })
+	for _, version := range []string{"1", "2"} {
+		t.Run("version "+version, func(t *testing.T) { attachToAnAgentsTerminal(t, version) })
+	}
 }
 
-func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string) {
-	t.Parallel()
-	s := newSite(t)
+func attachToAnAgentsTerminal(t *testing.T, version string) {
+	s := newSite(parallel(t))
 	bin := t.TempDir() // what the agent runs is ls
 	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
-	agent, err := fastProgram()
-	require.NoError(t, err)
+	agent := fastProgram(t)
 	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
 	s.daemon()
 	c := s.lines()
-	var l launched
-	c.call("launchSession", object{"query": "terminal", "agent": "watched"}, &l)
+	l := c.launch("terminal", "watched")
 	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "it is not listed")
 	found := s.terminals()[0]
 	assert.Equal(t, listed{
-		ID: found.ID, PID: found.PID, Program: runs, Args: with, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
 	}, found)
 	assert.Equal(t, version == "1", found.PID != 0)
 	assert.NoError(t, syscall.Kill(found.PID, 0))
-	out, err := s.command("attach")
-	require.NoError(t, err)
-	assert.Regexp(t, found.ID+` +- +\d+s +`+strings.Join(append([]string{runs}, with...), " ")+` +an agent's `+l.TaskID, out)
+	out := s.run("attach")
+	assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
 
 	w := s.window(80, 24, "attach", found.ID)
 	w.shows("one\r\ntwo\r\n")
@@ -327,22 +305,16 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	w.shows("three\r\n")
 	assert.Equal(t, 4, w.leaves())
 	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // A spawner that has gone, and one that subscribed too.
 func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	both, named, gone := s.lines(), s.lines(), s.lines()
 	both.call("Subscribe", object{}, nil)
 	named.call("Subscribe", object{"event_types": []string{"terminal_exit"}}, nil)
-	var r struct {
-		ID string `json:"terminal_id"`
-	}
-	gone.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "read a; exit 5"}}, &r)
+	r := gone.spawn(object{"shell": "sh", "args": []string{"-c", "read a; exit 5"}})
 	require.NoError(t, gone.conn.Close())
 	s.attached(0)
 	for _, c := range []*lineClient{both, named} {
@@ -360,12 +332,24 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	named.until("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
 	both.until("the end", func() bool { return exits(both) > 0 })
 	// What the log had to say of it was said before what comes now.
-	var l launched
-	both.call("launchSession", object{"query": "quiet"}, &l)
-	both.awaitEnd(l.SessionID)
+	both.runs("quiet")
 	both.until("nothing more", func() bool { return exits(both) == 1 })
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+}
+
+// attachedTo is the answer to spawn_terminal and terminal.attach.
+type attachedTo struct {
+	ID     string `json:"terminal_id"`
+	PID    int    `json:"pty_pid"`
+	Cols   int
+	Recent string
+	Taken  bool
+}
+
+// spawn starts a terminal.
+func (p *peer) spawn(params object) (r attachedTo) {
+	p.t.Helper()
+	p.call("spawn_terminal", params, &r)
+	return r
 }
 
 // kindOf is what data.kind says of an error.

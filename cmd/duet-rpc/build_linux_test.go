@@ -68,22 +68,16 @@ func (s *site) hubAndOther() (hub, other *client) {
 func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 	t.Parallel()
 	t.Run("it is killed, and another takes its place", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub, other := s.hubAndOther()
 		ended := s.startStubborn(other)
 		hub.crash()
-		var lost *wireError
-		require.ErrorAs(t, <-ended, &lost)
-		assert.Equal(t, "hub_lost", lost.kind())
+		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
 		s.requireNoBuild("its hub, which was killed")
 		other.leave()
 	})
 	t.Run("its executor is killed with it", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub := s.start()
 		s.startStubborn(hub)
 		executor := s.find(t, " executor")
@@ -96,9 +90,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		next.leave()
 	})
 	t.Run("it ends", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(stubborn)
+		s := newSite(parallel(t), stubborn)
 		hub := s.start()
 		s.startStubborn(hub)
 		hub.closeStdin()
@@ -108,23 +100,17 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 }
 
 func TestABuildEndsWithItsExecutor(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(stubborn)
+	s := newSite(parallel(t), stubborn)
 	c := s.start()
 	ended := s.startStubborn(c)
 	kill(t, s.find(t, " executor"))
-	var refused *wireError
-	require.ErrorAs(t, <-ended, &refused)
-	assert.Equal(t, "executor_failed", refused.kind())
+	assert.Equal(t, "executor_failed", kindOf(t, <-ended))
 	s.requireNoBuild("its executor")
 	c.leave()
 }
 
 func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(stubborn)
+	s := newSite(parallel(t), stubborn)
 	hub, other := s.hubAndOther()
 	hub.subscribe()
 	s.startStubborn(other)
@@ -138,8 +124,7 @@ func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
 }
 
 func TestAProjectIsBuiltAsItsFilesSuggest(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o644))
 	}
@@ -171,4 +156,77 @@ func TestAProjectIsBuiltAsItsFilesSuggest(t *testing.T) {
 	write(".duet.toml", "[[builds]]\nname = 'mine'\nshell = 'echo mine > /dev/null'\n")
 	assert.Equal(t, "not_trusted", c.refused("build", object{}).kind(), "neither that, nor make")
 	c.leave()
+}
+
+// stubbornOnce is a gate that runs until it is killed, and passes when it is run again. Its
+// processes are those of stubborn.
+var stubbornOnce = strings.NewReplacer("[[builds]]", "[[gates]]", `"""trap`, `"""test -e ran && exit 0
+touch ran
+trap`).Replace(stubborn)
+
+// sendGated has a task sent whose gate is that, and waits until all processes of it are there.
+func (s *site) sendGated(c *client) (ended <-chan error) {
+	s.t.Helper()
+	answer := make(chan error, 1)
+	go func() {
+		answer <- c.try("sendTask", object{"prompt": "quiet", "agent": "demo", "taskId": "mine", "gates": []string{"stubborn"}}, nil)
+	}()
+	s.requireStubborn("the gate does not run")
+	return answer
+}
+
+func gatesEnded(state string) func(event) bool {
+	return func(e event) bool {
+		return e.Type == "gates_complete" && strings.Contains(string(e.Raw), `"gates_state":"`+state+`"`)
+	}
+}
+
+func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
+	t.Parallel()
+	t.Run("it is killed, and another takes its place", func(t *testing.T) {
+		s := newSite(parallel(t), stubbornOnce)
+		hub, other := s.hubAndOther()
+		other.subscribe()
+		ended := s.sendGated(other)
+		hub.crash()
+		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
+		s.requireNoBuild("its hub, which was killed")
+		other.await("the gate passes with the next hub", gatesEnded("passed"))
+		other.leave()
+	})
+	t.Run("its executor is killed with it", func(t *testing.T) {
+		s := newSite(parallel(t), stubbornOnce)
+		hub := s.start()
+		s.sendGated(hub)
+		var executors []int // that of the agent, too
+		for _, r := range s.running() {
+			if strings.HasSuffix(r.command, " executor") {
+				suspend(t, r.pid) // it is to end nothing itself
+				executors = append(executors, r.pid)
+			}
+		}
+		hub.crash()
+		for _, pid := range executors {
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		next := s.open()
+		next.await("the gate passes with the next hub", gatesEnded("passed"))
+		s.requireNoBuild("the next hub's start")
+		next.leave()
+	})
+}
+
+func TestAGateEndsWithItsTask(t *testing.T) {
+	s := newSite(parallel(t), stubbornOnce)
+	hub, other := s.hubAndOther()
+	hub.subscribe()
+	ended := s.sendGated(other)
+	hub.call("cancelTask", object{"taskId": "mine"}, nil)
+	var cancelled *wireError
+	require.ErrorAs(t, <-ended, &cancelled)
+	assert.Equal(t, -32004, cancelled.Code)
+	assert.Equal(t, "task_cancelled", cancelled.kind())
+	hub.await("the check is stopped", gatesEnded("stopped"))
+	s.requireNoBuild("its task")
+	leave(other, hub)
 }

@@ -109,21 +109,11 @@ func (h *held) shows(text string) {
 // echoes is a program that answers each line.
 const echoes = `stty -echo; stty size; while read a; do case "$a" in bye) exit 3;; size) stty size;; *) echo "got $a";; esac; done`
 
-type attachedTo struct {
-	ID     string `json:"terminal_id"`
-	PID    int    `json:"pty_pid"`
-	Cols   int
-	Recent string
-	Taken  bool
-}
-
 func TestATerminalsDescriptorIsPassed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	holder, other := s.files(), s.lines()
-	var r attachedTo
-	holder.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", echoes}, "cols": 66, "rows": 11, "descriptor": true}, &r)
+	r := holder.spawn(object{"shell": "sh", "args": []string{"-c", echoes}, "cols": 66, "rows": 11, "descriptor": true})
 	tty := holder.file()
 	tty.shows("11 66\r\n") // its very first output
 	tty.types("one\r")
@@ -193,18 +183,15 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Empty(t, s.terminals())
 
 	// One that ends before it is asked of leaves its output, too.
-	again.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true}, &r)
+	r = again.spawn(object{"shell": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true})
 	tty = again.file()
 	tty.shows("brief\r\n")
 	assert.Zero(t, again.exitOf(r.ID))
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // The client package takes descriptors, too.
 func TestTheGoClientTakesADescriptor(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	ctx := context.Background()
 	c, err := duet.Dial(ctx, duet.Socket(s.socketPath()))
@@ -220,27 +207,21 @@ func TestTheGoClientTakesADescriptor(t *testing.T) {
 	tty := &held{t: t, f: f}
 	tty.types("hello\r")
 	tty.shows("got hello\r\n")
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // Where no descriptor can be passed the request is refused in words, and the
 // terminal is not started.
 func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	hub := s.start()
-	joined := s.start()
+	s := newSite(parallel(t))
+	hub, joined := s.start(), s.start()
 	require.Equal(t, hubOf(t, hub), hubOf(t, joined))
-	var r attachedTo
-	hub.call("spawn_terminal", object{"shell": "cat"}, &r)
+	r := hub.spawn(object{"shell": "cat"})
 	for name, c := range map[string]*client{"the first editor": hub, "another": joined} {
 		for method, params := range map[string]object{
 			"spawn_terminal":  {"shell": "cat", "descriptor": true},
 			"terminal.attach": {"terminal_id": r.ID, "descriptor": true},
 		} {
-			var e *wireError
-			require.ErrorAs(t, c.try(method, params, nil), &e, "%s: %s", name, method)
+			e := c.refused(method, params)
 			assert.Equal(t, -32602, e.Code)
 			assert.Contains(t, string(e.Data), `"param":"descriptor"`)
 			assert.Contains(t, e.Message, "expected to be left out: only a", "%s: %s", name, method)
@@ -254,18 +235,15 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	assert.Contains(t, c.said()[before], `"code":-32602`)
 	require.Len(t, s.terminals(), 1)
 	c.conn.Close()
-	joined.leave()
-	hub.leave()
+	leave(joined, hub)
 }
 
 // A holder whose executor dies learns that the terminal has ended.
 func TestTheExecutorOfADescriptorDies(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.daemon()
 	c := s.files()
-	var r attachedTo
-	c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo $PPID; exec cat"}, "descriptor": true}, &r)
+	r := c.spawn(object{"shell": "sh", "args": []string{"-c", "echo $PPID; exec cat"}, "descriptor": true})
 	tty := c.file()
 	tty.shows("\r\n")
 	var executor int
@@ -276,8 +254,6 @@ func TestTheExecutorOfADescriptorDies(t *testing.T) {
 	c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
 	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
 	require.NoError(t, tty.f.Close())
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // Clients that come and go leave nothing open in the hub and the executor.
@@ -299,8 +275,7 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 		return n
 	}
 	round := func() {
-		var r attachedTo
-		c.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", "echo $PPID; " + echoes}, "descriptor": true}, &r)
+		r := c.spawn(object{"shell": "sh", "args": []string{"-c", "echo $PPID; " + echoes}, "descriptor": true})
 		tty := c.file()
 		tty.shows("24 80\r\n")
 		_, err := fmt.Sscan(tty.seen.String(), &executor)
@@ -326,8 +301,6 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	last := 0
 	require.Eventually(t, func() bool { last = open(); return last <= before+2 }, watchdog/3, pollEvery,
 		"%s", deferred(func() string { return fmt.Sprintf("%d files were open, and %d are now", before, last) }))
-	_, err := s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
 }
 
 // alone reports whether no client is attached to a terminal.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,8 +83,96 @@ func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 			id := regexp.MustCompile(`(?m)^session (\S+)$`).FindStringSubmatch(string(out))
 			require.NotNil(t, id, string(out))
 			said := c.conversation(id[1])
-			assert.Contains(t, said, "a.txt")
-			assert.Contains(t, said, "words of the user")
+			requireParts(t, said, "a.txt", "words of the user")
 		})
 	}
 }
+
+// What a real agent's shell command writes is a change of its session, which can be undone.
+func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
+	t.Parallel()
+	for name, site := range agentsWithServers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := site(t)
+			s.rules = "[checkpoints]\nenabled = true\n"
+			s.configure()
+			c := s.open()
+			defer s.close(c)
+			l := c.begins("launchSession", object{"query": "run: echo two > made", "agent": s.agent, "permission_mode": "bypassPermissions"})
+			c.completes(l)
+			var changed struct {
+				Snapshots []struct {
+					Path string `json:"file_path"`
+					Diff string
+				}
+			}
+			c.call("getSessionSnapshots", object{"session_id": l.SessionID}, &changed)
+			require.Len(t, changed.Snapshots, 1)
+			assert.Equal(t, "made", filepath.Base(changed.Snapshots[0].Path))
+			assert.Contains(t, changed.Snapshots[0].Diff, "\n+two\n")
+			c.call("session.decideChange", object{"session_id": l.SessionID, "path": changed.Snapshots[0].Path, "decision": "revert"}, nil)
+			assert.NoFileExists(t, changed.Snapshots[0].Path)
+		})
+	}
+}
+
+// TestExampleAgent has turns with the example agent of the Go SDK of the Agent Client
+// Protocol. A turn reads a file and asks whether it may change another; it takes 5 s
+// because the agent sleeps.
+func TestExampleAgent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		answer         string
+		method         string
+		params         object
+		state          string
+		edit, approval string // status of the tool call that is asked about, and of the question
+		says           string
+	}{
+		{"allowed", "sendDecision", object{"decision": "approve"}, "completed", "completed", "approved", "successfully updated the configuration"},
+		{"denied", "sendDecision", object{"decision": "deny", "comment": "leave it"}, "completed", "failed", "denied", "skip the configuration update"},
+		{"interrupted", "interruptSession", object{}, "interrupted", "failed", "cancelled", "I need to make some changes"},
+	} {
+		t.Run(c.answer, func(t *testing.T) {
+			s := newSite(parallel(t), fmt.Sprintf("[agents.example]\ndriver = \"acp\"\ncommand = %s\n", tomlList(goExample(t))))
+			client := s.open()
+			l, question := client.asks("hello", "example")
+			assert.Equal(t, "Edit", question.Data.ToolName)
+			assert.JSONEq(t, `{"path":"/home/user/project/config.json","content":"{\"database\": {\"host\": \"new-host\"}}"}`, string(question.Data.ToolInput))
+			client.awaitState(l.SessionID, "waiting_input")
+
+			c.params["approval_id"], c.params["session_id"] = question.Data.ApprovalID, l.SessionID
+			client.call(c.method, c.params, nil)
+			end := client.awaitEnd(l.SessionID)
+			assert.Equal(t, c.state, end.Data.State, "%s", end.Raw)
+			assert.Contains(t, client.conversation(l.SessionID), c.says)
+			assert.Empty(t, client.pending())
+			tools := client.toolCalls(l.SessionID)
+			require.Len(t, tools, 2)
+			assert.Equal(t, toolCall{Tool: "Read", Status: "completed", Result: "# My Project\n\nThis is a sample project..."}, tools[0].withoutInput())
+			assert.Equal(t, "Edit", tools[1].Tool)
+			assert.Equal(t, c.edit, tools[1].Status)
+			assert.Equal(t, c.approval, tools[1].Approval)
+			client.leave()
+			s.requireNobody("after the end of input")
+		})
+	}
+}
+
+func goExample(t testing.TB) []string {
+	t.Helper()
+	path, err := buildGoExample()
+	require.NoError(t, err)
+	return []string{path}
+}
+
+// buildGoExample builds the agent once for all tests.
+var buildGoExample = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(programDir, "example-agent")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, err
+})

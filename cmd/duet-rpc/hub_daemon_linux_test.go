@@ -1,10 +1,13 @@
 package main_test
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,12 +18,16 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // newDaemonSite is a site whose user wants daemons.
-func newDaemonSite(t testing.TB) *site {
+func newDaemonSite(t testing.TB, more ...string) *site {
 	t.Helper()
-	s := newSite(t)
+	s := newSite(t, more...)
 	s.daemonStays.Store(true)
 	s.clearDaemons()
 	return s
@@ -38,12 +45,6 @@ func (s *site) clearDaemons() {
 		}
 		s.t.Logf("the daemon's log:\n%s", s.daemonLog())
 	})
-}
-
-// daemonLog is what the daemons of the site have logged.
-func (s *site) daemonLog() string {
-	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	return string(log)
 }
 
 // daemons are the site's processes that were started as daemons.
@@ -78,30 +79,24 @@ func (s *site) requireDaemon(clients ...*client) int {
 // A daemon ends by itself when no client has been there for long and nothing is to be done.
 // A question that an agent waits for keeps it.
 func TestADaemonEndsByItself(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	config, err := os.OpenFile(filepath.Join(s.home, "config", "duet", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = config.WriteString("[daemon]\nidle = \"1s\"\n")
 	require.NoError(t, errors.Join(err, config.Close()))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	hub := s.requireDaemon(c)
-	asking := c.launch("quiet permit:1", "")
-	question := c.awaitQuestion(asking.SessionID)
+	asking, question := c.asks("quiet permit:1", "")
 	c.leave()
-	later := s.start()
-	later.subscribe()
+	later := s.open()
 	require.Equal(t, hub, s.requireDaemon(later), "it has waited with the agent")
-	later.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	require.Equal(t, "completed", later.awaitEnd(asking.SessionID).Data.State)
+	later.approve(question.Data.ApprovalID)
+	later.completes(asking)
 	later.leave()
 	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on")
-	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-	require.NoError(t, err)
-	assert.Contains(t, string(log), "so this daemon ends")
-	next := s.start()
-	next.subscribe()
+	log := readFile(t, filepath.Join(s.state(), "daemon.log"))
+	assert.Contains(t, log, "so this daemon ends")
+	next := s.open()
 	require.NotEqual(t, hub, s.requireDaemon(next), "who needs one starts one")
 	next.leave()
 }
@@ -109,8 +104,7 @@ func TestADaemonEndsByItself(t *testing.T) {
 // Where the user wants a daemon, what runs outlives every editor, also those
 // that kill their children.
 func TestHubIsADaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 
 	// Two editors that start at the same time start one daemon.
 	grouped := s.launch()
@@ -127,12 +121,11 @@ func TestHubIsADaemon(t *testing.T) {
 	second.awaitState(talking.SessionID, "running")
 	require.NoError(t, syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL))
 	<-first.ended
-	second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
-	assert.Equal(t, "completed", second.awaitEnd(asking.SessionID).Data.State)
+	second.approve(question.Data.ApprovalID)
+	second.completes(asking)
 	second.leave()
 
-	third := s.start()
-	third.subscribe()
+	third := s.open()
 	require.Equal(t, hub, s.requireDaemon(third))
 	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "it went on without an editor")
 
@@ -151,26 +144,22 @@ func TestHubIsADaemon(t *testing.T) {
 	require.NotEqual(t, hub, s.requireDaemon(third, fourth, fifth))
 
 	// One that was stopped has none until it is needed.
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	third.requireCore()
-	_, err = s.command("daemon", "status")
+	_, err := s.command("daemon", "status")
 	require.ErrorContains(t, err, "no hub runs here", "a ping needs none")
 	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
 	s.requireDaemon(third, fourth, fifth)
-	_, err = s.command("daemon", "stop", "--force")
-	require.NoError(t, err)
+	s.run("daemon", "stop", "--force")
 	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
 	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
-	fourth.leave()
-	fifth.leave()
+	leave(fourth, fifth)
 	s.requireNobody("when the last editor has ended: no daemon is started to hear of it")
 }
 
 // The first replies do not wait for the daemon.
 func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	require.NoError(t, os.MkdirAll(s.state(), 0o700))
 	starting := flock.New(filepath.Join(s.state(), "starting"))
 	require.NoError(t, starting.Lock(), "as if another process was about to start one")
@@ -185,26 +174,20 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	waiting.Wait()
 	s.requireDaemon(editor)
 	editor.leave()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Where no daemon can be started the core methods are served, and what needs a hub is refused at
 // once with the reason, until that is mended.
 func TestNoDaemonCanBeStarted(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
 	editor := s.start()
 	editor.requireCore()
 	editor.requireUnavailable("opening the daemon's log")
 	editor.requireLog("no daemon could be started")
-	status, issues := editor.issues()
-	assert.Equal(t, "degraded", status)
-	require.Len(t, issues, 1)
-	assert.Contains(t, issues[0], "opening the daemon's log")
-	_, err := s.command("prompt", "quiet")
-	require.ErrorContains(t, err, "opening the daemon's log")
+	require.Len(t, editor.requireDegraded("opening the daemon's log"), 1)
+	s.refuses("opening the daemon's log", "prompt", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(s.state(), "daemon.log")))
 	require.Eventually(t, func() bool { return editor.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
 	editor.leave()
@@ -213,15 +196,9 @@ func TestNoDaemonCanBeStarted(t *testing.T) {
 // A daemon outlives who started it, and holds nothing that was open there: neither a
 // lock nor the end of a pipe.
 func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	defer read.Close()
-	l := s.launch()
-	cmd := exec.Command(program, append([]string{"daemon", "start"}, l.args...)...)
-	cmd.Dir = s.root
-	cmd.Env = append(cleanEnvironment(), l.env...)
+	s := newSite(parallel(t))
+	read, write := newPipe(t)
+	cmd := s.shellCommand("daemon", "start")
 	cmd.ExtraFiles = []*os.File{write}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -229,20 +206,15 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	require.NoError(t, read.SetReadDeadline(time.Now().Add(watchdog/3)))
 	_, err = read.Read(make([]byte, 1))
 	assert.ErrorIs(t, err, io.EOF, "the daemon has the pipe open")
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // A daemon shows its starter that it listens: its standard output ends then.
 func TestADaemonTellsThatItListens(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.clearDaemons()
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	defer read.Close()
-	l := s.launch()
-	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
+	read, write := newPipe(t)
+	l := s.launch("daemon", "start", "--foreground")
 	l.stdout = write
 	hub := l.start(t)
 	write.Close()
@@ -250,12 +222,10 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, said)
 	s.daemonStays.Store(true)
-	_, err = s.command("daemon", "status")
-	require.NoError(t, err, "it answers at once")
+	s.run("daemon", "status")
 
 	// The client that stopped it finds no hub: another one is started without waiting.
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
 }
@@ -263,33 +233,25 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 // An editor whose daemon was stopped starts none by itself, and joins the one that another
 // client starts.
 func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
-	editor := s.start()
-	editor.subscribe()
-	_, err := s.command("daemon", "stop")
-	require.NoError(t, err)
+	s := newDaemonSite(parallel(t))
+	editor := s.open()
+	s.run("daemon", "stop")
 	editor.requireLog("the hub has gone")
 	s.daemonStays.Store(true)
 	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on") // its process ends a little later than its hub
-	_, err = s.command("prompt", "quiet")
-	require.NoError(t, err)
+	s.run("prompt", "quiet")
 	editor.await("the end of a run that it has not begun", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.State == "completed"
 	})
 	editor.leave()
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
+	s.run("daemon", "stop")
 }
 
 // Work goes on without a client, and the next one says so: once for each user.
 func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	notice := func(c *client) string {
-		var r struct {
-			Notice string `json:"notice"`
-		}
+		var r struct{ Notice string }
 		c.call("Subscribe", object{"notices": true}, &r)
 		return r.Notice
 	}
@@ -302,23 +264,306 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 		first.awaitState(run.SessionID, "running")
 		first.leave()
 		next := s.start()
-		require.Eventually(t, func() bool {
-			var status struct {
-				Subsystems struct {
-					IPC struct {
-						Clients int `json:"clients"`
-					} `json:"ipc"`
-				} `json:"subsystems"`
-			}
-			next.call("daemon.status", object{}, &status)
-			return status.Subsystems.IPC.Clients == 1
-		}, watchdog/3, pollEvery)
+		require.Eventually(t, func() bool { return next.status().Subsystems.IPC.Clients == 1 }, watchdog/3, pollEvery)
 		require.Equal(t, want, notice(next), i)
 		require.Empty(t, notice(next))
 		next.call("interruptSession", object{"session_id": run.SessionID}, nil)
 		next.awaitState(run.SessionID, "interrupted")
 		next.leave()
 	}
-	_, err := s.command("daemon", "stop")
+	s.run("daemon", "stop")
+}
+
+// otherBuild returns a copy of the program with another build id. There is one copy, with a link
+// for each test, because with the race detector it has 80 MB.
+func otherBuild(t *testing.T) string {
+	t.Helper()
+	other := filepath.Join(programDir, "duet-rpc-other")
+	makeOther.Do(func() {
+		text := []byte(readFile(t, program))
+		id := []byte(hubprocess.Build(program))
+		require.NotEmpty(t, id)
+		at := bytes.Index(text, id)
+		require.Positive(t, at)
+		text[at] ^= 1
+		testkit.Program(t, other, text)
+	})
+	path := filepath.Join(t.TempDir(), "duet-rpc")
+	require.NoError(t, os.Link(other, path))
+	require.NotEqual(t, hubprocess.Build(program), hubprocess.Build(path))
+	return path
+}
+
+var makeOther sync.Once
+
+func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	s.binary = otherBuild(t)
+	editor := s.open()
+	editor.runs("quiet")
+	first := hubOf(t, editor)
+	s.run("session", "list")
+	require.Equal(t, first, hubOf(t, editor), "it has a client of its own build")
+	editor.leave()
+
+	out := s.run("daemon", "status")
+	require.Contains(t, out, fmt.Sprintf("process %d,", first), "who only looks leaves it as it is")
+	var err error
+	require.Eventually(t, func() bool { // the daemon may not have seen yet that the clients before have gone
+		out, err = s.command("session", "list")
+		return err != nil || s.lockHolder() != first
+	}, watchdog/3, pollEvery)
 	require.NoError(t, err)
+	require.Contains(t, out, "task-0001")
+	second := s.lockHolder()
+	s.run("session", "list")
+	require.Equal(t, second, s.lockHolder(), "one of its own build stays")
+	s.run("daemon", "stop")
+}
+
+// A daemon of another build that has something to do goes on until that has ended.
+func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	other := otherBuild(t)
+	s.binary = other
+	starter := s.start()
+	run := starter.launch("permit:1", "")
+	starter.subscribe()
+	question := starter.awaitQuestion(run.SessionID)
+	first := hubOf(t, starter)
+	starter.leave()
+
+	s.binary = program
+	editor := s.open()
+	require.Equal(t, first, hubOf(t, editor))
+	require.Len(t, editor.requireDegraded("are of different builds"), 1)
+	editor.approve(question.Data.ApprovalID)
+	editor.completes(run)
+	require.Eventually(t, func() bool {
+		pid := s.lockHolder()
+		return pid != first && pid != 0
+	}, watchdog/3, pollEvery, "it is not replaced when its work is done")
+	editor.runs("quiet") // the subscription goes on
+	editor.requireNoIssue()
+	editor.leave()
+	s.run("daemon", "stop")
+}
+
+// A daemon starts its executors with its own build after its file was replaced.
+func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	s.binary = otherBuild(t)
+	editor := s.open()
+	before := hubOf(t, editor)
+	require.NoError(t, os.Remove(s.binary))
+	testkit.Program(t, s.binary, "#!/bin/sh\nexit 9\n")
+	s.agents("[agents.replaced]\ndriver = \"acp\"\ncommand = ['" + program + "', 'demo-agent']\n")
+	run := editor.launch("quiet", "replaced")
+	editor.completes(run)
+	require.Equal(t, before, hubOf(t, editor))
+	editor.leave()
+	s.run("daemon", "stop")
+}
+
+// A daemon that speaks another protocol is not used, and the client says what to do.
+func TestDaemonOfAnotherProtocol(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ answer, says string }{
+		"newer": {`"result":{"version":"9.8.7","protocol":9,"ends":false}`, "the project's daemon (9.8.7) is of another build and speaks protocol 9"},
+		"older": {`"error":{"code":-32601,"message":"Method not found"}`, "the project's daemon (an earlier version) is of another build and speaks protocol 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			l := s.stranger()
+			go answerAll(l, test.answer)
+			_, err := s.command("prompt", "quiet")
+			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, err, "`duet-rpc daemon stop` ends it")
+			editor := s.start()
+			refused := editor.refused("launchSession", object{"query": "quiet"})
+			assert.Equal(t, "subsystem_unavailable", refused.kind())
+			assert.Contains(t, refused.Message, test.says)
+			editor.requireCore()
+			editor.leave()
+		})
+	}
+}
+
+// What a daemon logs is printed as it comes.
+func TestTheLogOfADaemonIsFollowed(t *testing.T) {
+	s := newSite(parallel(t))
+	path := filepath.Join(s.state(), "daemon.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	log, err := os.Create(path)
+	require.NoError(t, err)
+	defer log.Close()
+	cmd := s.shellCommand("daemon", "logs", "-f")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	for _, line := range []string{"level=INFO msg=one", "level=INFO msg=two", "level=INFO msg=three"} {
+		_, err = log.WriteString(line + "\n")
+		require.NoError(t, err)
+		require.True(t, lines.Scan())
+		assert.Contains(t, lines.Text(), line)
+	}
+}
+
+// A command that runs until it is interrupted ends, too, when its output has no reader:
+// not with the next that it would print.
+func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
+	s := newSite(parallel(t))
+	s.daemon()
+	s.run("prompt", "quiet")
+	for _, args := range [][]string{{"daemon", "logs", "-f"}, {"events", "--since", "0"}, {"events", "--since", "0", "--json"}} {
+		cmd := s.shellCommand(args...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		require.True(t, bufio.NewScanner(out).Scan())
+		require.NoError(t, out.Close())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(watchdog / 3):
+			_ = cmd.Process.Kill()
+			<-ended
+			require.Fail(t, "it goes on", "%v", args)
+		}
+	}
+	s.run("daemon", "stop")
+}
+
+// Fifty clients that start at once where no daemon runs start one.
+func TestFiftyClientsStartOneDaemon(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	var (
+		clients [50]*client
+		started sync.WaitGroup
+	)
+	for i := range clients {
+		clients[i] = s.start()
+	}
+	for _, c := range clients {
+		started.Go(func() { assert.NoError(t, c.try("task.stats", object{}, nil)) })
+	}
+	started.Wait()
+	s.requireDaemon(clients[:]...)
+	require.Equal(t, 1, strings.Count(s.daemonLog(), "msg=started"), s.daemonLog())
+	for _, c := range clients {
+		c.leave()
+	}
+	s.run("daemon", "stop")
+}
+
+// Where the user's home cannot be written there is no daemon: the core methods work, and the rest
+// says what to do.
+func TestHomeIsReadOnly(t *testing.T) {
+	s := newSite(parallel(t))
+	state := filepath.Join(s.home, "state")
+	require.NoError(t, os.MkdirAll(state, 0o700))
+	readOnly(t, state)
+	editor := s.start()
+	editor.requireCore()
+	for range 2 {
+		refused := editor.refused("launchSession", object{"query": "quiet"})
+		assert.Equal(t, "subsystem_unavailable", refused.kind())
+		assert.Contains(t, refused.Message, "read-only file system; set DUET_STATE_HOME to a directory that can be written")
+	}
+	editor.requireDegraded("DUET_STATE_HOME")
+	editor.requireCore()
+	s.refuses("set DUET_STATE_HOME to a directory that can be written", "prompt", "quiet")
+	editor.leave()
+
+	s.env = append(s.env, "DUET_STATE_HOME="+filepath.Join(s.home, "elsewhere"))
+	out := s.run("prompt", "quiet")
+	assert.Contains(t, out, "You asked: quiet")
+	s.run("daemon", "stop")
+}
+
+// A daemon is started without any other program, such as setsid.
+func TestADaemonNeedsNoOtherProgram(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	s.env = append(s.env, "PATH="+s.home)
+	editor := s.open()
+	editor.runs("quiet")
+	daemon := s.requireDaemon(editor)
+	session, err := unix.Getsid(daemon)
+	require.NoError(t, err)
+	require.Equal(t, daemon, session, "it has a session of its own")
+	editor.leave()
+	s.run("daemon", "stop")
+}
+
+// The clock has stood two years ahead, and is right again: what was stored then goes on, and what
+// is new is the latest.
+func TestTheClockJumps(t *testing.T) {
+	s, editor := newEditorSite(parallel(t))
+	editor.runs("quiet")
+	asking, question := editor.asks("permit:1", "")
+	editor.leave() // and the daemon ends
+	db := s.openDatabase("")
+	const ahead = int64(2 * 365 * 24 * time.Hour)
+	for table, columns := range map[string][]string{
+		"threads": {"created", "active"}, "runs": {"created", "started", "ended", "active"}, "events": {"at"},
+		"items": {"created", "updated"}, "approvals": {"created", "deadline", "decided"},
+	} {
+		for _, column := range columns {
+			_, err := db.Exec(fmt.Sprintf("UPDATE %[1]s SET %[2]s = %[2]s + ? WHERE %[2]s > 0", table, column), ahead)
+			require.NoError(t, err, "%s.%s", table, column)
+		}
+	}
+	var latest int64
+	require.NoError(t, db.QueryRow("SELECT max(at) FROM events").Scan(&latest))
+	require.Greater(t, latest, time.Now().Add(time.Duration(ahead)/2).UnixNano(), "times are in nanoseconds")
+	require.NoError(t, db.Close())
+
+	editor = s.open()
+	editor.approve(question.Data.ApprovalID)
+	editor.awaitThread(asking.ThreadID)
+	out := s.run("prompt", "quiet and new")
+	require.Contains(t, out, "You asked: quiet and new")
+	out = s.run("session", "show", "last")
+	require.Contains(t, out, "quiet and new", "the last session is the one that began last")
+	out = s.run("session", "list")
+	require.Contains(t, strings.SplitN(out, "\n", 3)[1], "quiet and new", "and the first of the list")
+	out = s.run("events", "--no-follow", "--since", "0")
+	require.Greater(t, strings.LastIndex(out, "task-0004"), strings.LastIndex(out, "task-0001"), "events are in the order of their numbers")
+	editor.leave()
+}
+
+// An editor may send all that it has before it reads: requests for the process itself, and then
+// for the daemon.
+func TestAnEditorThatReadsLast(t *testing.T) {
+	s := newSite(parallel(t))
+	p := s.launch().start(t)
+	var all strings.Builder
+	const pings = 5_000
+	for i := range 2*pings + 1 {
+		method := "ping"
+		if i == pings {
+			method = "task.stats"
+		}
+		all.WriteString(framed(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s"}`, i, method)))
+	}
+	_, err := p.stdin.WriteString(all.String())
+	require.NoError(t, err)
+	answered := make(map[string]bool)
+	for range 2*pings + 1 {
+		var r struct{ ID json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(p.next()), &r))
+		answered[string(r.ID)] = true
+	}
+	require.Len(t, answered, 2*pings+1)
+	require.NoError(t, p.stdin.Close())
+	<-p.ended
 }

@@ -3,16 +3,29 @@
 package main_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A load is how much TestCrowd asks of a hub.
@@ -51,9 +64,7 @@ const (
 func (s *site) foreground(lives time.Duration) *process {
 	s.t.Helper()
 	l := s.launch()
-	var err error
-	l.binary, err = fastProgram() // it starts executors by the hundred, and its memory is looked at
-	require.NoError(s.t, err)
+	l.binary = fastProgram(s.t) // it starts executors by the hundred, and its memory is looked at
 	l.watchdog = lives
 	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
 	p := l.start(s.t)
@@ -117,8 +128,7 @@ func (y *tally) reported() (events, ended int, wrong string) {
 type caller struct {
 	family int
 	number int
-	line   *lineClient // or
-	editor *client
+	peer   *peer
 	leave  func()
 	heard  *tally // nil: it has not subscribed
 	latest string // its last session
@@ -148,42 +158,37 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		file, err := conn.File()
 		require.NoError(t, err)
 		t.Cleanup(func() { file.Close() })
-		c.editor = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
-		c.editor.mu.Lock()
-		c.editor.patient = l.patient
-		c.editor.mu.Unlock()
+		c.peer = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}}).peer
 	} else {
-		c.line = linesOn(t, conn)
-		c.line.mu.Lock()
-		c.line.quiet, c.line.patient = true, l.patient
-		c.line.mu.Unlock()
+		line := linesOn(t, conn)
+		c.peer = line.peer
+		c.peer.mu.Lock()
+		line.quiet = true
+		c.peer.mu.Unlock()
 	}
+	c.peer.mu.Lock()
+	c.peer.patient = l.patient
 	switch {
 	case c.family == taskCaller:
 		c.ended = make(map[string]bool)
-		c.line.mu.Lock()
-		c.line.note = func(n taskNote) {
+		c.peer.note = func(n taskNote) {
 			if n.Method == "event.taskCompleted" {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.ended[n.Params.TaskID] = true
 			}
 		}
-		c.line.mu.Unlock()
+	case subscribes:
+		c.peer.heard = c.heard.hear
+	}
+	c.peer.mu.Unlock()
+	switch {
+	case c.family == taskCaller:
 		require.NoError(t, c.try("task.stats", object{}, nil)) // it receives task notifications from now on
 	case subscribes:
 		params := object{"since": 0, "event_types": []string{"session_status_changed"}}
 		if number < families { // these want everything
 			delete(params, "event_types")
-		}
-		if c.editor != nil {
-			c.editor.mu.Lock()
-			c.editor.heard = c.heard.hear
-			c.editor.mu.Unlock()
-		} else {
-			c.line.mu.Lock()
-			c.line.heard = c.heard.hear
-			c.line.mu.Unlock()
 		}
 		require.NoError(t, c.try("Subscribe", params, nil))
 	}
@@ -191,10 +196,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 }
 
 func (c *caller) try(method string, params, result any) error {
-	if c.editor != nil {
-		return c.editor.try(method, params, result)
-	}
-	return c.line.try(method, params, result)
+	return c.peer.try(method, params, result)
 }
 
 // submit starts a run by a method of the caller's family; quick says that the
@@ -252,3 +254,550 @@ func (l latencies) at(percent int) time.Duration {
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, time.Microsecond)) }
+
+// A crowdRun is the load under way.
+type crowdRun struct {
+	t       *testing.T
+	callers []*caller
+
+	mu       sync.Mutex     // guards the fields below
+	sessions map[string]int // which caller's a session is
+	tasks    map[string]int
+	took     latencies // in this phase
+	calls    int
+}
+
+// phase has each caller submit so many tasks.
+func (r *crowdRun) phase(tasks int) latencies {
+	r.took = nil
+	var group sync.WaitGroup
+	for i, c := range r.callers {
+		group.Go(func() {
+			for n := range tasks {
+				if err := r.one(i, c, n); err != nil {
+					assert.NoError(r.t, err, "client %d of family %d", i, c.family)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.False(r.t, r.t.Failed())
+	slices.Sort(r.took)
+	return r.took
+}
+
+func (r *crowdRun) one(i int, c *caller, n int) error {
+	asked := time.Now()
+	session, task, quick, err := c.submit(fmt.Sprintf("client %d task %d", i, n))
+	if err != nil {
+		return err
+	}
+	submitted := time.Now()
+	err = c.look(task, n)
+	looked := time.Since(submitted)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls += 2
+	r.took = append(r.took, looked)
+	if quick {
+		r.took = append(r.took, submitted.Sub(asked))
+	}
+	if quick { // else it is the caller's own name of the conversation
+		if _, twice := r.sessions[session]; twice {
+			err = errors.Join(err, fmt.Errorf("session %s was given twice", session))
+		}
+		r.sessions[session] = i
+	}
+	if _, twice := r.tasks[task]; twice {
+		err = errors.Join(err, fmt.Errorf("task %s was given twice", task))
+	}
+	r.tasks[task] = i
+	return err
+}
+
+// deaf is a client that asks for all there is, and on and on, until the hub
+// takes no more of it, and never reads.
+func deaf(t *testing.T, path string, framing func(string) string) (leave func()) {
+	conn := connect(t, path)
+	require.NoError(t, conn.SetReadBuffer(4<<10))
+	ask := func(message string) error {
+		if err := conn.SetWriteDeadline(time.Now().Add(deafPatience)); err != nil {
+			return err
+		}
+		_, err := io.WriteString(conn, framing(message))
+		return err
+	}
+	require.NoError(t, ask(`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":0}}`))
+	require.NoError(t, ask(`{"jsonrpc":"2.0","id":2,"method":"task.stats"}`))
+	for i := range deafCalls {
+		if err := ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"listMethods"}`, i)); err != nil {
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			return func() { conn.Close() }
+		}
+	}
+	require.Fail(t, "the hub keeps whatever a client that never reads asks for")
+	return nil
+}
+
+// A crowd of clients of all families, beside some that never read, loses no
+// reply and no event, and the hub's memory is bounded and comes back.
+func TestCrowd(t *testing.T) {
+	_, err := socket.RaiseFileLimit()
+	require.NoError(t, err)
+	l := loadOf()
+	s := newSite(t)
+	// A run is as short as it can be: what is loaded is the hub.
+	s.agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
+	s.env = []string{"DUET_MAX_RUNS=8", "DUET_QUEUE_CAP=100000"}
+	hub := s.foreground(l.within + l.patient)
+	path := s.socketPath()
+	before := hub.memory(t, "VmRSS")
+
+	r := &crowdRun{t: t, sessions: make(map[string]int), tasks: make(map[string]int)}
+	for i := range l.clients {
+		r.callers = append(r.callers, newCaller(t, path, i, l))
+	}
+	began := time.Now()
+	var without, beside latencies
+	phases := []bool{false, true, true, false} // so that a slow drift counts for neither
+	done := 0
+	for i, isBeside := range phases {
+		n := l.tasks*(i+1)/len(phases) - done
+		done += n
+		if !isBeside {
+			without = append(without, r.phase(n)...)
+			continue
+		}
+		leaveLines := deaf(t, path, func(m string) string { return m + "\n" })
+		leaveFrames := deaf(t, path, framed)
+		beside = append(beside, r.phase(n)...)
+		leaveLines()
+		leaveFrames()
+	}
+	submitted := time.Since(began)
+	all := l.clients * l.tasks
+	require.Len(t, r.tasks, all, "every run has a number of its own")
+
+	// A client that receives states receives all of them once, in order.
+	events, subscribers := 0, 0
+	for i, c := range r.callers {
+		switch {
+		case c.heard != nil:
+			subscribers++
+			require.Eventually(t, func() bool {
+				_, ended, wrong := c.heard.reported()
+				return ended >= all || wrong != ""
+			}, l.within, pollEvery, "client %d has not received all ends", i)
+			n, ended, wrong := c.heard.reported()
+			events += n
+			require.Empty(t, wrong, "client %d", i)
+			require.Equal(t, all, ended)
+			for session := range r.sessions {
+				require.Contains(t, c.heard.states, session, "client %d", i)
+			}
+		case c.family == taskCaller:
+			require.Eventually(t, func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return len(c.ended) >= all
+			}, l.within, pollEvery, "client %d has not received all tasks", i)
+		}
+	}
+	require.Positive(t, subscribers)
+	took := time.Since(began)
+	assert.Less(t, took, l.within)
+	var stats struct{ Total, Queued, Running, Completed int }
+	require.NoError(t, r.callers[0].try("task.stats", object{}, &stats))
+	assert.Equal(t, struct{ Total, Queued, Running, Completed int }{all, 0, 0, all}, stats)
+
+	slices.Sort(without)
+	slices.Sort(beside)
+	total := latencies(slices.Sorted(slices.Values(append(slices.Clone(without), beside...))))
+	peak := hub.memory(t, "VmHWM")
+	for _, c := range r.callers {
+		c.leave()
+	}
+	after := 0
+	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back") {
+		t.Logf("it has %d MiB", after>>20)
+	}
+	assert.LessOrEqual(t, peak, l.peak)
+	t.Logf("%d clients, %d runs, %d calls: submitted in %v, %.0f calls/s; all ended in %v, %.0f runs/s; %d events to %d subscribers",
+		l.clients, all, r.calls, submitted.Round(time.Millisecond), float64(r.calls)/submitted.Seconds(), took.Round(time.Millisecond), float64(all)/took.Seconds(), events, subscribers)
+	t.Logf("a call: p50 %v, p99 %v, worst %v", total.at(50), total.at(99), total.at(100))
+	t.Logf("beside clients that never read: p50 %v, p99 %v; without: p50 %v, p99 %v; ratios %.2f and %.2f", beside.at(50), beside.at(99), without.at(50), without.at(99),
+		ratio(beside.at(50), without.at(50)), ratio(beside.at(99), without.at(99)))
+	t.Logf("memory: %d MiB at first, %d MiB at most, %d MiB afterwards", before>>20, peak>>20, after>>20)
+	assert.Less(t, ratio(beside.at(50), without.at(50)), float64(deafRatio), "who does not read delays the others")
+	assert.Less(t, strings.Count(hub.log.String(), "\n"), logLines, "the log is flooded:\n%s", hub.log)
+	s.end(hub)
+}
+
+// A thousand idle clients cost other clients nothing, are answered when
+// they ask, and leave nothing behind.
+func TestIdleClients(t *testing.T) {
+	limit, err := socket.RaiseFileLimit()
+	require.NoError(t, err)
+	if limit < idleClients+200 {
+		t.Skipf("%d clients need more than the %d files that this system lets a process have", idleClients, limit)
+	}
+	s := newSite(t, "[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
+	hub := s.foreground(watchdog)
+	path := s.socketPath()
+	l := loadOf()
+	before := hub.memory(t, "VmRSS")
+	worker := newCaller(t, path, promptCaller, l)
+	measured := func() latencies {
+		var took latencies
+		for n := range 8 {
+			began := time.Now()
+			_, task, _, err := worker.submit(fmt.Sprintf("task %d", n))
+			require.NoError(t, err)
+			took = append(took, time.Since(began))
+			require.NoError(t, worker.look(task, n))
+		}
+		slices.Sort(took)
+		return took
+	}
+	alone := measured()
+
+	conns := make([]net.Conn, idleClients)
+	var group sync.WaitGroup
+	began := time.Now()
+	for i := range conns {
+		group.Go(func() {
+			conn, err := net.Dial("unix", path)
+			if assert.NoError(t, err) {
+				conns[i] = conn
+			}
+		})
+	}
+	group.Wait()
+	require.False(t, t.Failed())
+	connected := time.Since(began)
+	clients := make([]*lineClient, idleClients)
+	for i, conn := range conns {
+		t.Cleanup(func() { conn.Close() })
+		clients[i] = linesOn(t, conn)
+	}
+	count := func() int {
+		var status daemonStatus
+		require.NoError(t, worker.try("daemon.status", object{}, &status))
+		return status.Subsystems.IPC.Clients
+	}
+
+	for i, c := range clients { // who has said nothing yet does not count, but is there
+		if i%10 != 0 {
+			c.say(`{"jsonrpc":"2.0","method":"ping"}`)
+		}
+	}
+	require.Eventually(t, func() bool { return count() == idleClients*9/10+1 }, watchdog/3, pollEvery, "not all are served")
+	idle := hub.memory(t, "VmRSS")
+	crowded := measured()
+	for i := range idleClients / 10 { // some listen
+		require.NoError(t, clients[i*10+1].try("Subscribe", object{}, nil))
+	}
+	watch := startStopwatch(t)
+	for _, i := range rand.Perm(idleClients) {
+		group.Go(func() {
+			method := []string{"ping", "task.stats", "listSessions"}[i%3]
+			assert.NoError(t, clients[i].try(method, object{}, nil), "client %d", i)
+		})
+	}
+	group.Wait()
+	answered := time.Since(watch.began)
+	watch.assertWithin(t, 15*time.Second)
+	peak := hub.memory(t, "VmHWM")
+	for _, c := range clients {
+		c.conn.Close()
+	}
+	require.Eventually(t, func() bool { return count() == 1 }, watchdog/3, pollEvery, "clients that have gone are still served")
+	after := 0
+	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back")
+	t.Logf("%d clients connected in %v; a prompt took %v before and %v beside them; all answered in %v", idleClients,
+		connected.Round(time.Millisecond), alone.at(50), crowded.at(50), answered.Round(time.Millisecond))
+	t.Logf("memory: %d MiB at first, %d MiB while they wait, %d MiB at most, %d MiB afterwards", before>>20, idle>>20, peak>>20, after>>20)
+	assert.LessOrEqual(t, peak, l.peak)
+	again := measured() // what else the machine does may have changed meanwhile
+	assert.Less(t, ratio(crowded.at(50), max(alone.at(50), again.at(50))), float64(deafRatio), "who only waits delays the others")
+	s.end(hub)
+}
+
+// restartWithin is how long a process that follows a killed one may take to
+// its first reply from the store.
+const restartWithin = 100 * time.Millisecond
+
+// A project with a history is served again at once after a kill.
+//
+// It is the program as it is shipped: the race detector makes it several times
+// slower. It does not run in parallel with other tests.
+func TestRestartServesAtOnce(t *testing.T) {
+	fast := fastProgram(t)
+	start := func(s *site) (*client, time.Duration) {
+		l := s.launch()
+		l.binary = fast
+		began := time.Now()
+		c := newClient(l.start(t))
+		c.call("task.stats", object{}, nil)
+		return c, time.Since(began)
+	}
+	s := newSite(t)
+	c, _ := start(s)
+	c.subscribe()
+	for range 30 { // each with an agent of its own, which a crash leaves to be looked for
+		c.runs("stream:2000 tools:20")
+	}
+	var took, empty []time.Duration
+	for range 15 {
+		c.launch("permit:1", "")
+		c.launch("stream:1000000", "")
+		c.launch("tools:1000000", "")
+		c.subscribe()
+		c.await("text", func(e event) bool { return e.Type == "message_delta" })
+		c.crash()
+		var d time.Duration
+		c, d = start(s)
+		took = append(took, d.Round(100*time.Microsecond))
+
+		another, d := start(newSite(t)) // in a project that has no history yet
+		another.leave()
+		empty = append(empty, d.Round(100*time.Microsecond))
+	}
+	c.leave()
+	slices.Sort(took)
+	slices.Sort(empty)
+	median := len(took) / 2
+	t.Logf("until the first reply from the store: new median %v; after a kill median %v, worst %v", empty[median], took[median], took[len(took)-1])
+	// How long a start takes at all depends on what else the machine does.
+	assert.Less(t, took[median], max(restartWithin, 4*empty[median]))
+}
+
+// What an agent says after its turn is kept as fast as what it says in one.
+func TestChunksAfterATurnAreAsFast(t *testing.T) {
+	const chunks, rounds = 100_000, 5
+	c := newSite(t).open()
+	took := func(session string) time.Duration {
+		shown := c.session(session)
+		return shown.Completed.Sub(shown.Started)
+	}
+	var ratios []float64
+	for round := range rounds {
+		in := c.runs(fmt.Sprintf("quiet stream:%d", chunks))
+		before := c.launch(fmt.Sprintf("late:%d", chunks), "")
+		own := c.awaitOwnTurn(round + 1)
+		assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
+		assert.Equal(t, "completed", c.session(before.SessionID).State)
+		ratio := took(own).Seconds() / took(in.SessionID).Seconds()
+		t.Logf("%d chunks: %v in a turn, %v after it, %.2f times as long", chunks, took(in.SessionID), took(own), ratio)
+		ratios = append(ratios, ratio)
+	}
+	slices.Sort(ratios)
+	t.Logf("chunks after the turn: %.2f times as long as in one (%.2f to %.2f)", ratios[rounds/2], ratios[0], ratios[rounds-1])
+	assert.Less(t, ratios[rounds/2], 1.5)
+	c.leave()
+}
+
+// A listening counts what an address is sent by triggers.
+type listening struct {
+	mu   sync.Mutex
+	sent map[string]int // by task
+}
+
+func (l *listening) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Event struct {
+			Payload struct {
+				TaskID string `json:"task_id"`
+			}
+		}
+	}
+	if json.NewDecoder(r.Body).Decode(&body) == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.sent[body.Event.Payload.TaskID]++
+	}
+}
+
+func (l *listening) times(task string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent[task]
+}
+
+// A triggersKilled is what triggers have done in a project whose hubs are killed.
+type triggersKilled struct {
+	tasks      []killedTask
+	executions []killedExecution
+}
+
+type killedTask struct {
+	ID, Prompt, Status string
+	Metadata           struct{ RuleID string }
+}
+
+type killedExecution struct {
+	RuleID, Status, TaskID string
+	Event                  struct {
+		Payload struct {
+			TaskID string `json:"task_id"`
+			Paths  []string
+		}
+	}
+}
+
+func readTriggersKilled(c *client) (k triggersKilled) {
+	c.t.Helper()
+	// In this order: what is executed between the two has its session in the second.
+	var log struct{ Executions []killedExecution }
+	c.call("automation.log", object{"limit": 500}, &log)
+	require.Less(c.t, len(log.Executions), 500, "all are kept")
+	k.executions = log.Executions
+	c.call("task.list", object{"limit": 1000}, &k.tasks)
+	return k
+}
+
+// own are the tasks that people have begun.
+func (k triggersKilled) own() []killedTask {
+	return slices.DeleteFunc(slices.Clone(k.tasks), func(t killedTask) bool { return t.Metadata.RuleID != "" })
+}
+
+// of are the executions of a trigger that fit.
+func (k triggersKilled) of(rule string, fits func(killedExecution) bool) (list []killedExecution) {
+	for _, x := range k.executions {
+		if x.RuleID == rule && fits(x) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+func (k triggersKilled) ofTask(rule, task string) []killedExecution {
+	return k.of(rule, func(x killedExecution) bool { return x.Event.Payload.TaskID == task })
+}
+
+func (k triggersKilled) ofFile(file string) []killedExecution {
+	return k.of("files", func(x killedExecution) bool { return slices.Contains(x.Event.Payload.Paths, file) })
+}
+
+// seenTo reports whether all that has happened was seen to. Nothing may have been twice.
+func (k triggersKilled) seenTo(t testing.TB, files []string, l *listening) bool {
+	t.Helper()
+	complete := true
+	for _, task := range k.own() {
+		follow, call := k.ofTask("follow", task.ID), k.ofTask("call", task.ID)
+		require.LessOrEqual(t, len(follow), 1, "of %v", task)
+		require.LessOrEqual(t, len(call), 1, "of %v", task)
+		require.LessOrEqual(t, l.times(task.ID), 1, "of %v", task)
+		complete = complete && ended(task.Status) && len(follow) == 1 && len(call) == 1 && call[0].Status != "sending"
+	}
+	for _, file := range files {
+		require.LessOrEqual(t, len(k.ofFile(file)), 1, file)
+		complete = complete && len(k.ofFile(file)) == 1
+	}
+	return complete
+}
+
+// Whenever the program is killed, what a trigger does for an event it does once: by what is
+// kept of it, by the sessions that there are, and by what an address was sent.
+func TestATriggerDoesSomethingOnceWheneverTheHubIsKilled(t *testing.T) {
+	t.Parallel()
+	l := &listening{sent: make(map[string]int)}
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	address, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	s := newSite(t)
+	const ended = `pattern = "^run\\.(completed|failed|timed_out|cancelled|interrupted):run$"
+conditions = [{ field = "payload.source", operator = "neq", value = "trigger" }]
+`
+	s.agents(`
+[limits]
+max_runs = 20
+[automation]
+max_per_hour = 10000
+max_depth = 10 # files are changed while sessions of triggers work
+webhook_hosts = ["` + address.Host + `"]
+[[triggers]]
+id = "follow"
+` + ended + `action = { type = "agent", prompt = "quiet follow {{payload.task_id}}" }
+[[triggers]]
+id = "call"
+` + ended + `action = { type = "webhook", url = "` + server.URL + `" }
+[[triggers]]
+id = "files"
+source = "watch"
+paths = ["watched"]
+debounce = "500ms"
+action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
+`)
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "watched"), 0o755))
+	random := rand.New(rand.NewPCG(testSeed(t), 1))
+
+	c := s.start()
+	c.call("automation.status", object{}, nil)
+	var files []string
+	settle := func(c *client) triggersKilled {
+		t.Helper()
+		var k triggersKilled
+		require.Eventually(t, func() bool {
+			k = readTriggersKilled(c)
+			return k.seenTo(t, files, l)
+		}, watchdog/2, 20*time.Millisecond, "something was not seen to: %s", deferred(func() string {
+			return fmt.Sprintf("%+v %+v %v", k.own(), k.executions, files)
+		}))
+		return k
+	}
+	settle(c) // the triggers are known
+	c.crash()
+	for round := range manyKills / 2 {
+		c = s.start()
+		c.call("daemon.status", object{}, nil)
+		if round%3 == 2 { // so that nothing waits for longer than the last minute, which is promised
+			settle(c)
+		}
+		var began sync.WaitGroup
+		for range 1 + random.IntN(2) {
+			began.Go(func() { _ = c.try("task.submit", object{"prompt": "quiet"}, nil) })
+		}
+		file := fmt.Sprintf("watched/%d", round)
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, file), []byte("x"), 0o600))
+		files = append(files, file)
+		time.Sleep(time.Duration(random.Int64N(int64(700 * time.Millisecond)))) // killed wherever it is then
+		c.crash()
+		began.Wait()
+	}
+	c = s.start()
+	k := settle(c)
+
+	require.NotEmpty(t, k.own())
+	sent := 0
+	for _, task := range k.own() {
+		call := k.ofTask("call", task.ID)[0]
+		if call.Status == "webhook_sent" {
+			assert.Equal(t, 1, l.times(task.ID))
+			sent++
+		} else {
+			assert.Equal(t, "error", call.Status, "it is unknown whether it arrived")
+		}
+	}
+	assert.Positive(t, sent)
+	// The sessions that there are are those that are kept as begun.
+	begun := make(map[string]int)
+	for _, task := range k.tasks {
+		if task.Metadata.RuleID != "" && !strings.HasPrefix(task.Prompt, "Continue where you left off") {
+			begun[task.Prompt]++
+		}
+	}
+	for prompt, n := range begun {
+		assert.Equal(t, 1, n, prompt)
+	}
+	follows := k.of("follow", func(x killedExecution) bool { return x.Status == "submitted" })
+	batches := k.of("files", func(x killedExecution) bool { return x.Status == "submitted" })
+	assert.Len(t, follows, len(k.own()))
+	assert.Len(t, begun, len(follows)+len(batches), "%+v %+v", follows, batches)
+	for _, x := range follows {
+		assert.Equal(t, 1, begun["quiet follow "+x.Event.Payload.TaskID], x.Event.Payload.TaskID)
+	}
+	c.leave()
+}

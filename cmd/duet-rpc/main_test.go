@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
@@ -90,9 +92,16 @@ func build(path string, race bool) error {
 	return nil
 }
 
-// fastProgram is the binary without the race detector, which makes whatever
+// fastProgram returns the binary without the race detector, which makes whatever
 // it watches slow and large.
-var fastProgram = sync.OnceValues(func() (string, error) {
+func fastProgram(t testing.TB) string {
+	t.Helper()
+	path, err := buildFast()
+	require.NoError(t, err)
+	return path
+}
+
+var buildFast = sync.OnceValues(func() (string, error) {
 	if !raceEnabled {
 		return program, nil
 	}

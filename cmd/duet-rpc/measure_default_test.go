@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// soak reports whether the tests may take their time: `make soak` builds them with the
+// tag of this name. Then they play every variant, and more rounds with random seeds.
+const soak = false
+
 // The default tier measures nothing: whatever takes time there may take until the watchdog
 // of the process. `make soak` holds the program to its limits of time and memory
 // (measure_soak_test.go), and the packages that keep them are tested in synctest bubbles.

@@ -49,9 +49,8 @@ func (p *process) memory(t testing.TB, name string) int {
 // memoryOf is such a figure of a process with an id.
 func memoryOf(t testing.TB, pid int, name string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-	for line := range strings.Lines(string(status)) {
+	status := readFile(t, fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			kB, err := strconv.Atoi(strings.Fields(value)[0])
 			require.NoError(t, err)

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const soak = true
+
 // A stopwatch tells how long something takes that the program promises to do within
 // a time, and how much of that the machine withheld. The latter is measured: the
 // stopwatch works for a moment and sleeps for a moment, again and again, and what

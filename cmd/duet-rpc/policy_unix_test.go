@@ -62,18 +62,12 @@ func codexCall(id, script string) string {
 // What no rule allows is asked, with all that is odd about it; what a rule
 // denies in one way to read it is denied.
 func TestWhatRulesAllowAndDeny(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(askingAgent)
-	c := s.start()
-	c.subscribe()
+	s, c := newEditorSite(parallel(t), askingAgent)
 	ask := func(call string) (launched, event) {
 		t.Helper()
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 		l := c.launch("do it", "asking")
-		return l, c.await("a question or the end", func(e event) bool {
-			return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
-		})
+		return l, c.awaitQuestionOrEnd(l)
 	}
 	for call, said := range map[string]string{
 		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                             "allowed",
@@ -111,22 +105,20 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	} {
 		l, question := ask(call)
 		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))
-		shown, err := s.command("approvals", "show", question.Data.ApprovalID)
-		require.NoError(t, err)
+		shown := s.run("approvals", "show", question.Data.ApprovalID)
 		if strings.Contains(call, "eval") {
 			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "a script can be read")
 		}
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")
 			assert.Contains(t, shown, "programs may read this input differently", call)
-			_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
+			_, err := s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
 			assert.ErrorContains(t, err, "once", "it cannot become a rule")
 		} else {
 			assert.NotContains(t, string(question.Raw), "input_ambiguity")
 		}
-		_, err = s.command("approvals", "approve", question.Data.ApprovalID)
-		require.NoError(t, err)
-		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		s.run("approvals", "approve", question.Data.ApprovalID)
+		c.completes(l)
 		assert.Equal(t, "allowed", c.conversation(l.SessionID))
 	}
 	c.leave()
@@ -143,15 +135,13 @@ func TestPermissionWithoutInput(t *testing.T) {
 		"allowed by no rule":               {"[[rules]]\neffect = \"allow\"\ntool = \"Bash\"\n[[rules]]\neffect = \"allow\"\ntool = \"*\"\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
+			s := newSite(parallel(t))
 			s.agents(asking + c.rules)
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
-			editor := s.start()
-			editor.subscribe()
+			editor := s.open()
 			if c.said != "" {
 				l := editor.launch("do it", "asking")
-				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				editor.completes(l)
 				assert.Equal(t, c.said, editor.conversation(l.SessionID))
 				editor.leave()
 				return
@@ -161,16 +151,13 @@ func TestPermissionWithoutInput(t *testing.T) {
 				question := editor.await("a question", func(e event) bool { return e.Data.SessionID == l.SessionID && e.Type == "new_approval" })
 				assert.Contains(t, string(question.Raw), `"details":"Running: touch after.txt"`)
 				assert.NotContains(t, string(question.Raw), "rule_preview")
-				shown, err := s.command("approvals", "show", question.Data.ApprovalID)
-				require.NoError(t, err)
+				shown := s.run("approvals", "show", question.Data.ApprovalID)
 				assert.Contains(t, shown, "Running: touch after.txt")
 				for _, scope := range []string{"session", "project"} {
-					_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", scope)
-					assert.ErrorContains(t, err, "does not say what the tool would get")
+					s.refuses("does not say what the tool would get", "approvals", "approve", question.Data.ApprovalID, "--scope", scope)
 				}
-				_, err = s.command("approvals", "approve", question.Data.ApprovalID)
-				require.NoError(t, err)
-				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				s.run("approvals", "approve", question.Data.ApprovalID)
+				editor.completes(l)
 				assert.Equal(t, "allowed", editor.conversation(l.SessionID))
 			}
 			editor.leave()
@@ -217,31 +204,24 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {
 		t.Run("known "+mode, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
-			_, said, err := s.commandIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
-			require.NoError(t, err)
+			s := newSite(parallel(t), strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
+			said := s.runIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
 			assert.NotContains(t, said, "without asking")
 			assert.Contains(t, said, "denied by rule=user")
 			assert.NoFileExists(t, filepath.Join(s.root, "denied-file"))
 		})
 	}
 	t.Run("unknown", func(t *testing.T) {
-		t.Parallel()
-		s := newSite(t)
-		s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
-		c := s.start()
-		c.subscribe()
+		s := newSite(parallel(t), strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
+		c := s.open()
 		l := c.launch("do it", "judging")
 		reported := c.await("a warning or the end", func(e event) bool {
 			return e.Data.SessionID == l.SessionID && (e.Type == "task_error" || e.Type == "session_status_changed" && ended(e.Data.State))
 		})
 		assert.Contains(t, string(reported.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
-		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		c.completes(l)
 		c.leave()
-		_, said, err := s.commandIn(s.root, "prompt", "--agent", "judging", "do it")
-		require.NoError(t, err)
+		said := s.runIn(s.root, "prompt", "--agent", "judging", "do it")
 		assert.Contains(t, said, `in which it may act without asking`)
 	})
 }
@@ -249,29 +229,25 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 // An agent that was killed with an open question gets the answer when it asks the same
 // again, under an id and at a time of another turn.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents(askingAgent)
+	s := newSite(parallel(t), askingAgent)
 	asks := func(call string) {
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
 	}
 	asks(codexCall("1", "touch x"))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	l := c.launch("do it", "asking")
 	c.await("the question", func(e event) bool { return e.Type == "new_approval" })
 	c.crash()
 	asks(strings.NewReplacer("01a2026c-0176", "01a2026d-0001", "1795336962508", "1795336999999").Replace(codexCall("2", "touch x")))
-	c = s.start()
-	c.subscribe()
+	c = s.open()
 	var open []string
 	for id, a := range c.pending() {
 		assert.True(t, a.Stale)
 		open = append(open, id)
 	}
 	require.Len(t, open, 1)
-	c.call("sendDecision", object{"approval_id": open[0], "decision": "approve"}, nil)
-	thread := c.pendingThread(open[0])
+	c.approve(open[0])
+	thread := c.approval(open[0]).ThreadID
 	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
 		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
 	})
@@ -309,11 +285,9 @@ done
 
 // Whatever of a run is refused: it is failed, not completed, and says so.
 func TestARunOfWhichReportsAreRefused(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))
-	c := s.start()
-	c.subscribe()
+	c := s.open()
 	for odd, state := range map[string]string{
 		``: "completed",
 		`{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"TOKEN","task_id":"TASK","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":" and "}}}}`: "completed",

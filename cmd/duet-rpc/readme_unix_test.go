@@ -25,9 +25,8 @@ func blocks(t *testing.T, language string, files ...string) []string {
 	t.Helper()
 	var found []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, block := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		text := readFile(t, file)
+		for _, block := range strings.Split(text, "```"+language+"\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
 			found = append(found, block)
 		}
@@ -38,9 +37,7 @@ func blocks(t *testing.T, language string, files ...string) []string {
 // TestReadmeInAShell runs the shell blocks of the guides in a project whose only agents
 // are the demo agent and an agent named claude. The tests of Node and Emacs run theirs.
 func TestReadmeInAShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("[agents.claude]\ndriver = \"acp\"\ncommand = [" + `"` + program + `", "demo-agent"]` + "\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
+	s := newSite(parallel(t), "[agents.claude]\ndriver = \"acp\"\ncommand = ["+`"`+program+`", "demo-agent"]`+"\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "bin"), 0o755))
 	require.NoError(t, os.Symlink(program, filepath.Join(s.root, "bin", "duet-rpc")))
 	run := func(script string) string {
@@ -63,11 +60,8 @@ func TestReadmeInAShell(t *testing.T) {
 		case strings.Contains(block, "duet-rpc prompt"):
 			out := run(`export PATH="$PWD/bin:$PATH"` + "\n" + block)
 			assert.Equal(t, 4, strings.Count(out, "— completed; go on with: "), out)
-			assert.Contains(t, out, "agent claude")
-			assert.Contains(t, out, "You asked: Why does the build fail?")
-			assert.Contains(t, out, "You asked: Review this")
-			assert.Contains(t, out, "allowed by --yes")
-			assert.Contains(t, out, "You asked: And now fix it")
+			requireParts(t, out, "agent claude", "You asked: Why does the build fail?", "You asked: Review this")
+			requireParts(t, out, "allowed by --yes", "You asked: And now fix it")
 		default:
 			assert.NotContains(t, block, "duet-rpc ", "no test runs this block")
 			continue
@@ -117,8 +111,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 		case strings.Contains(block, "make install"):
 			out := run(block + "command -v duet-rpc\nduet-rpc prompt --yes 'Say hello'\n")
 			assert.Contains(t, out, `for your shell's profile: export PATH="`+home+`/.local/bin:$PATH"`)
-			assert.Contains(t, out, home+"/.local/bin/duet-rpc\n")
-			assert.Contains(t, out, "You asked: Say hello")
+			requireParts(t, out, home+"/.local/bin/duet-rpc\n", "You asked: Say hello")
 		default:
 			continue
 		}
@@ -126,10 +119,9 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	}
 	assert.Equal(t, 2, tried)
 
-	readme, err := os.ReadFile(guides[0])
-	require.NoError(t, err)
+	readme := readFile(t, guides[0])
 	install := "go install ./cmd/duet-rpc"
-	require.Contains(t, string(readme), "`"+install+"`, which puts it where `go env GOPATH` says")
+	require.Contains(t, readme, "`"+install+"`, which puts it where `go env GOPATH` says")
 	out := run(`export GOPATH="$HOME/gopath" GOFLAGS=-mod=readonly GOBIN=` + "\n" +
 		"git init -q && git add . && git -c user.name=a -c user.email=a@b.c commit -qm first && git rev-parse HEAD\n" +
 		install + "\n" + `"$GOPATH/bin/duet-rpc" version && "$GOPATH/bin/duet-rpc" agents && git status --porcelain`)
@@ -151,17 +143,14 @@ func TestReadmeInAFreshClone(t *testing.T) {
 func TestReadmeScreens(t *testing.T) {
 	total := 0
 	for _, guide := range guides {
-		text, err := os.ReadFile(guide)
-		require.NoError(t, err)
-		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(string(text), -1)
+		text := readFile(t, guide)
+		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(text, -1)
 		for _, m := range markers {
-			seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
-			require.NoError(t, err)
-			testkit.GoldenBlock(t, guide, m[0], seen)
+			seen := readFile(t, "../../testdata/screens/"+m[1]+".txt")
+			testkit.GoldenBlock(t, guide, m[0], []byte(seen))
 		}
-		text, err = os.ReadFile(guide) // golden.Block may have written it
-		require.NoError(t, err)
-		assert.Equal(t, len(markers), strings.Count(string(text), "\n```\n$ ")+strings.Count(string(text), "\n```\n— "), "%s has a screen without a marker", guide)
+		text = readFile(t, guide) // golden.Block may have written it
+		assert.Equal(t, len(markers), strings.Count(text, "\n```\n$ ")+strings.Count(text, "\n```\n— "), "%s has a screen without a marker", guide)
 		total += len(markers)
 	}
 	assert.Equal(t, 3, total)
@@ -177,9 +166,8 @@ func copyTracked(t *testing.T, from, to string) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue // removed, or a link
 		}
-		text, err := os.ReadFile(filepath.Join(from, name))
-		require.NoError(t, err)
+		text := readFile(t, filepath.Join(from, name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(to, name), text, info.Mode().Perm()))
+		require.NoError(t, os.WriteFile(filepath.Join(to, name), []byte(text), info.Mode().Perm()))
 	}
 }

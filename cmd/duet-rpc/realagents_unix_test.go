@@ -39,15 +39,14 @@ func TestRealAgents(t *testing.T) {
 func testAllowed(t *testing.T, s *agentSite) {
 	c := s.open()
 	l, question := s.asked(c)
-	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	c.approve(question.Data.ApprovalID)
 	end := c.awaitEnd(l.SessionID)
 	require.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 	assert.True(t, s.exists("made"))
 	calls := c.toolCalls(l.SessionID)
 	require.Len(t, calls, 1)
 	assert.Equal(t, []string{"Bash", "completed", "approved"}, []string{calls[0].Tool, calls[0].Status, calls[0].Approval})
-	assert.Contains(t, c.conversation(l.SessionID), "I will run it.")
-	assert.Contains(t, c.conversation(l.SessionID), "The tool said: ")
+	requireParts(t, c.conversation(l.SessionID), "I will run it.", "The tool said: ")
 	used := c.usage(l.SessionID)
 	assert.Equal(t, s.counted*model.InputTokens, used.Input)
 	assert.Equal(t, s.counted*model.OutputTokens, used.Output)
@@ -63,8 +62,7 @@ func testAllowed(t *testing.T, s *agentSite) {
 func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	c := s.open()
 	l, _ := s.asked(c)
-	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+	c.interrupt(l)
 	assert.Empty(t, c.pending())
 	calls := c.toolCalls(l.SessionID)
 	require.Len(t, calls, 1)
@@ -79,7 +77,7 @@ func testInterruptedQuestion(t *testing.T, s *agentSite) {
 func testRestarted(t *testing.T, s *agentSite) {
 	c := s.open()
 	first := c.launch("say: one", s.agent)
-	require.Equal(t, "completed", c.awaitEnd(first.SessionID).Data.State)
+	c.completes(first)
 	second := s.requireGoesOn(c, first, "say: one", "say: two")
 	native := c.usage(second.SessionID).Native
 	s.awaitRecord(`"two"`)
@@ -99,9 +97,7 @@ func testWrongKey(t *testing.T, s *agentSite) {
 	s.variables["CLAUDE_CODE_MAX_RETRIES"] = "0"
 	s.configure()
 	c := s.open()
-	end := c.awaitEnd(c.launch("say: hello", s.agent).SessionID)
-	assert.Equal(t, "failed", end.Data.State)
-	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
+	end := c.endsAs(c.launch("say: hello", s.agent).SessionID, "failed", "AGENT_ERROR")
 	assert.Regexp(t, "(?i)api.key", end.Data.Error)
 	assert.True(t, s.model.Refused())
 	s.close(c)
@@ -115,8 +111,7 @@ func testCodexRules(t *testing.T, s *agentSite) {
 	s.configure()
 	c := s.open()
 	for _, mode := range []string{"default", "acceptEdits", "bypassPermissions"} {
-		var l launched
-		c.call("launchSession", object{"query": "run: touch made", "agent": s.agent, "permission_mode": mode}, &l)
+		l := c.begins("launchSession", object{"query": "run: touch made", "agent": s.agent, "permission_mode": mode})
 		c.awaitEnd(l.SessionID)
 		assert.False(t, s.exists("made"), mode)
 		require.NotEmpty(t, c.refusals(l.SessionID), mode)
@@ -126,8 +121,7 @@ func testCodexRules(t *testing.T, s *agentSite) {
 		require.NotContains(t, string(e.Raw), "RULES_NOT_ASKED")
 	}
 	for _, mode := range []string{"workspace-write", "agent", "agent-full-access"} {
-		var l launched
-		c.call("launchSession", object{"query": "say: hello", "agent": s.agent, "permission_mode": mode}, &l)
+		l := c.begins("launchSession", object{"query": "say: hello", "agent": s.agent, "permission_mode": mode})
 		c.completes(l)
 		assert.Contains(t, string(c.await("the warning", func(e event) bool {
 			return e.Type == "task_error" && e.Data.SessionID == l.SessionID
@@ -141,12 +135,9 @@ func testCodexRules(t *testing.T, s *agentSite) {
 func testCodexFailure(t *testing.T, s *agentSite) {
 	c := s.open()
 	l := c.launch("fail: 400", s.agent)
-	end := c.awaitEnd(l.SessionID)
-	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
-	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
+	end := c.endsAs(l.SessionID, "failed", "AGENT_ERROR")
 	assert.Contains(t, end.Data.Error, "as it was asked for")
-	l = c.next(l, "say: hello")
-	c.completes(l)
+	l = c.goesOn(l, "say: hello")
 	s.close(c)
 }
 

@@ -57,8 +57,7 @@ exec sleep 1000`
 func newStage(t *testing.T, variant string, columns int, terminal ...string) *stage {
 	t.Helper()
 	tmux := testkit.NeedTool(t, "tmux")
-	binary, err := fastProgram()
-	require.NoError(t, err)
+	binary := fastProgram(t)
 	home := "/tmp/" + strings.ToLower(rand.Text()[:6])
 	require.Len(t, home, len(aliceHome))
 	require.NoError(t, os.Mkdir(home, 0o700))
@@ -105,8 +104,7 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 func (st *stage) file(name, text string) {
 	st.t.Helper()
 	path := filepath.Join(st.home, name)
-	require.NoError(st.t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(st.t, os.WriteFile(path, []byte(text), 0o600))
+	writeFile(st.t, path, text)
 }
 
 // plays configures an agent that does these steps in each turn, beside the demo agent.

@@ -8,13 +8,19 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // socketPair is two ends of a Unix socket, as Node gives its children.
@@ -62,10 +68,8 @@ func throughSocketPairs(t *testing.T, c frameCase) []byte {
 // The starter of the program may share its descriptors and make them
 // non-blocking behind its back.
 func TestNonBlockingPipes(t *testing.T) {
-	inTheirs, in, err := os.Pipe()
-	require.NoError(t, err)
-	out, outTheirs, err := os.Pipe()
-	require.NoError(t, err)
+	inTheirs, in := newPipe(t)
+	out, outTheirs := newPipe(t)
 	p := launch{stdin: inTheirs, stdout: outTheirs}.start(t)
 	for _, f := range []*os.File{inTheirs, outTheirs} {
 		raw, err := f.SyscallConn()
@@ -98,16 +102,14 @@ func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 		p.finish()
 	}
 	t.Run("closed meanwhile", func(t *testing.T) {
-		r, w, err := os.Pipe()
-		require.NoError(t, err)
+		r, w := newPipe(t)
 		p := launch{args: []string{"--log-level", "debug"}, stderr: w}.start(t)
 		w.Close()
 		serve(t, p, func() { r.Close() })
 	})
 	t.Run("closed before it starts", func(t *testing.T) {
 		for range 100 { // the first line of the log is written while it starts: who comes first?
-			r, w, err := os.Pipe()
-			require.NoError(t, err)
+			r, w := newPipe(t)
 			r.Close()
 			p := launch{args: []string{"--log-level", "debug"}, stderr: w}.start(t)
 			w.Close()
@@ -128,9 +130,7 @@ func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 // An unread pipe on standard error is full after some hundred lines.
 func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	const n = 30_000
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	defer r.Close()
+	_, w := newPipe(t)
 	p := launch{args: []string{"--log-level", "debug"}, stderr: w}.start(t)
 	w.Close()
 	go func() {
@@ -167,11 +167,9 @@ func (p *process) fillPipes(request string) {
 
 // Opening a pipe would wait for a writer.
 func TestAPipeIsNotAttached(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	require.NoError(t, syscall.Mkfifo(s.root+"/fifo", 0o600))
-	_, err := s.command("prompt", "--attach", "fifo", "quiet content")
-	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write its data to a file and attach that")
+	s.refuses("fifo is a pipe or a device and cannot be attached: write its data to a file and attach that", "prompt", "--attach", "fifo", "quiet content")
 }
 
 // A log file may be an unread pipe; opening it must not wait.
@@ -199,8 +197,7 @@ func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 	for name, params := range map[string]string{"short replies": `1`, "long replies": `"` + strings.Repeat("x", 100_000) + `"`, "huge replies": `"` + strings.Repeat("x", 9<<20) + `"`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			binary, err := fastProgram()
-			require.NoError(t, err)
+			binary := fastProgram(t)
 			p := launch{binary: binary}.start(t)
 			p.requireServing()
 			p.fillPipes(framed(echoRequest(params)))
@@ -225,4 +222,432 @@ func TestStandardOutputIsForFramesAlone(t *testing.T) {
 	p.requireDescriptorsTaken()
 	p.finish()
 	assert.Contains(t, p.log.String(), "goroutine", "the stack is in the log")
+}
+
+// goneAfter is how long the process may live on once its end has begun.
+const goneAfter = 2 * time.Second
+
+// An ending is one way in which a process comes to its end.
+type ending struct {
+	name     string
+	end      func(p *process)
+	reply    string // what the ending itself is answered with
+	midFrame string // and what in the middle of a frame
+}
+
+const (
+	notInAFrame = "what is sent would be a part of the frame"
+	cutShort    = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: the input ended inside a frame","data":{"reason":"length-mismatch"}}}`
+	goodbye     = `{"jsonrpc":"2.0","id":9,"result":{"message":"Shutting down gracefully"}}`
+	cancelled   = `{"jsonrpc":"2.0","id":"long","error":{"code":-32800,"message":"Request cancelled","data":{"kind":"cancelled"}}}`
+)
+
+func signalled(s os.Signal) func(*process) {
+	return func(p *process) { require.NoError(p.t, p.cmd.Process.Signal(s)) }
+}
+
+func sent(message string) func(*process) { return func(p *process) { p.send(framed(message)) } }
+
+var endings = []ending{
+	{name: "end of input", end: (*process).closeStdin, midFrame: cutShort},
+	{name: "SIGINT", end: signalled(syscall.SIGINT)},
+	{name: "SIGTERM", end: signalled(syscall.SIGTERM)},
+	{name: "SIGHUP", end: signalled(syscall.SIGHUP)},
+	{name: "shutdown request", end: sent(`{"jsonrpc":"2.0","id":9,"method":"shutdown"}`), reply: goodbye, midFrame: notInAFrame},
+	{name: "shutdown notification", end: sent(`{"jsonrpc":"2.0","method":"shutdown"}`), midFrame: notInAFrame},
+	{name: "exit request", end: sent(`{"jsonrpc":"2.0","id":9,"method":"exit"}`), reply: `{"jsonrpc":"2.0","id":9,"result":null}`, midFrame: notInAFrame},
+	{name: "exit notification", end: sent(`{"jsonrpc":"2.0","method":"exit"}`), midFrame: notInAFrame},
+}
+
+// Whatever ends it and whatever it is doing, the process is gone in time, with
+// status 0 and with the right words.
+func TestEndings(t *testing.T) {
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("while idle", func(t *testing.T) {
+				t.Parallel()
+				p := run(t)
+				p.requireServing()
+				e.check(p, e.reply)
+			})
+			if e.midFrame != notInAFrame {
+				t.Run("in the middle of a header", func(t *testing.T) { e.checkInside(t, "Content-Len") })
+				t.Run("in the middle of a body", func(t *testing.T) { e.checkInside(t, framed(after)[:40]) })
+			}
+			t.Run("beside a long-running request", func(t *testing.T) {
+				t.Parallel()
+				p := run(t, "--test-methods")
+				p.startLong()
+				e.check(p, e.reply, cancelled)
+			})
+		})
+	}
+}
+
+// startLong leaves a request in flight that would take a minute.
+func (p *process) startLong() {
+	p.t.Helper()
+	p.send(framed(`{"jsonrpc":"2.0","id":"long","method":"test.sleep","params":{"ms":60000}}`))
+	p.requireServing() // requests start in their order
+}
+
+func (e ending) checkInside(t *testing.T, part string) {
+	t.Parallel()
+	p := run(t)
+	p.requireServing()
+	p.send(part)
+	p.requireInputRead()
+	e.check(p, e.midFrame)
+}
+
+// check ends the process and requires that it says no more than that.
+func (e ending) check(p *process, replies ...string) {
+	p.t.Helper()
+	watch := startStopwatch(p.t)
+	e.end(p)
+	var want []string
+	for _, r := range replies {
+		if r != "" {
+			want = append(want, r)
+		}
+	}
+	assert.Equal(p.t, want, p.rest())
+	p.requireGoneWithin(goneAfter, watch)
+}
+
+// A client that closed its end is found to have gone at the next reply.
+//
+// These do not run in parallel with other tests: a process that is being
+// started has, until it is on its feet, every pipe of this one, and while
+// a process could read it the end that we closed does not count as closed.
+func TestAClosedOutputEndsIt(t *testing.T) {
+	end := func(p *process) {
+		watch := startStopwatch(t)
+		p.stdout.Close()
+		p.send(framed(after))
+		p.requireGoneWithin(goneAfter, watch)
+	}
+	t.Run("while idle", func(t *testing.T) {
+		p := run(t)
+		p.requireServing()
+		end(p)
+	})
+	t.Run("beside a long-running request", func(t *testing.T) {
+		p := run(t, "--test-methods")
+		p.startLong()
+		end(p)
+	})
+	t.Run("in the middle of a long reply", func(t *testing.T) {
+		p := run(t)
+		p.send(framed(echoRequest(textOfFrame(60_000))))
+		_, err := p.frames.r.Peek(1)
+		require.NoError(t, err)
+		watch := startStopwatch(t)
+		go atOnce(p.stdin, []byte(strings.Repeat(framed(echoRequest(textOfFrame(maxFrame))), 3)))
+		p.stdout.Close()
+		p.requireGoneWithin(goneAfter, watch)
+	})
+}
+
+// A reply that is under way when the end comes still arrives.
+func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			p := run(t, "--test-methods")
+			p.requireServing()
+			p.send(framed(`{"jsonrpc":"2.0","id":"short","method":"test.sleep","params":{"ms":100}}`))
+			p.requireServing()
+			watch := startStopwatch(t)
+			e.end(p)
+			assert.Contains(t, p.rest(), `{"jsonrpc":"2.0","id":"short","result":{"slept_ms":100}}`)
+			p.requireGoneWithin(goneAfter, watch)
+		})
+	}
+}
+
+// A second ^C ends the program at once.
+func TestASecondSignalEndsItAtOnce(t *testing.T) {
+	for _, signals := range [][2]syscall.Signal{
+		{syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM},
+	} {
+		t.Run(signals[0].String()+" and "+signals[1].String(), func(t *testing.T) {
+			t.Parallel()
+			p := run(t, "--test-methods")
+			p.startLong()
+			signalled(signals[0])(p)
+			p.requireLog("msg=ending")
+			signalled(signals[1])(p)
+			assert.Empty(t, p.rest(), "the request in flight is not even cancelled")
+			p.requireSuccess()
+		})
+	}
+}
+
+// A shutdown with a timeout waits for running work for as long, but an editor
+// that goes away meanwhile, or loses patience, ends it in 2 s all the same.
+func TestEndingsWhileShutdownWaits(t *testing.T) {
+	for _, e := range endings {
+		switch e.name {
+		case "shutdown request", "shutdown notification":
+			continue
+		}
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			p := run(t, "--test-methods")
+			p.startLong()
+			p.send(framed(`{"jsonrpc":"2.0","id":9,"method":"shutdown","params":{"timeout_ms":60000,"reason":"update"}}`))
+			p.requireLog(`msg="shutdown requested" reason=update`)
+			watch := startStopwatch(t)
+			e.end(p)
+			assert.ElementsMatch(t, []string{cancelled, strings.Replace(goodbye, `{"message"`, `{"status":"interrupted","message"`, 1)}, p.rest())
+			p.requireGoneWithin(goneAfter, watch)
+		})
+	}
+}
+
+// The replies and the log are unread, and a handler runs on: the
+// times that each of these is given must not add up.
+func TestTheWorstEndIsInTime(t *testing.T) {
+	t.Parallel()
+	for _, e := range endings[1:4] {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			_, w := newPipe(t)
+			p := launch{args: []string{"--test-methods", "--log-level", "debug"}, stderr: w}.start(t)
+			w.Close()
+			p.startLong()
+			p.fillPipes(framed(echoRequest(`"` + strings.Repeat("x", 10_000) + `"`)))
+			watch := startStopwatch(t)
+			e.end(p)
+			p.requireGoneWithin(goneAfter+raceSlack, watch)
+		})
+	}
+}
+
+// deafLog is a pipe for standard error that is full and unread.
+func deafLog(t *testing.T) *os.File {
+	t.Helper()
+	_, w := newPipe(t)
+	require.NoError(t, w.SetWriteDeadline(time.Now().Add(time.Millisecond)))
+	_, err := w.Write(make([]byte, 1<<20))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is full")
+	return w
+}
+
+// Nor do they where the log is unread and the hub is still being opened, which
+// waits for a process that holds the database.
+func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
+	t.Parallel()
+	for _, e := range endings {
+		t.Run(e.name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			defer s.holdDatabase()()
+			s.args = []string{"--test-methods"}
+			l := s.launch()
+			l.binary = fastProgram(t) // the time is the program's alone
+			l.stderr = deafLog(t)
+			p := l.start(t)
+			p.send(framed(`{"jsonrpc":"2.0","id":"hub","method":"execute_prompt","params":{"prompt":"quiet"}}`))
+			project := project.Project{StateDir: s.state()}
+			require.Eventually(t, func() bool { return !project.Unlocked() }, watchdog/3, pollEvery, "a daemon opens the database")
+			watch := startStopwatch(t)
+			e.end(p)
+			p.rest()
+			p.requireGoneWithin(goneAfter, watch)
+		})
+	}
+}
+
+// Nor where the hub is another process, which does not answer.
+func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
+	s := newSite(parallel(t))
+	s.daemonStays.Store(true)
+	l := s.launch()
+	l.binary = fastProgram(t)
+	l.stderr = deafLog(t)
+	c := newClient(l.start(t))
+	pid := hubOf(t, c)
+	suspendHub(t, pid)
+	c.process.send(framed(`{"jsonrpc":"2.0","id":99,"method":"task.stats"}`))
+	c.requireInputRead()
+	watch := startStopwatch(t)
+	c.closeStdin()
+	c.requireGoneWithin(goneAfter, watch)
+}
+
+const escape = "\x1b[" // how colour begins
+
+// terminal is a pseudo-terminal: what a user types goes into ours and what
+// programs print on theirs is kept in printed. Bytes pass as they are.
+type terminal struct {
+	ours, theirs *os.File
+	printed      *testkit.Text
+}
+
+func openTerminal(t *testing.T) terminal {
+	ours, theirs, err := pty.Open()
+	require.NoError(t, err)
+	_, err = term.MakeRaw(int(theirs.Fd()))
+	require.NoError(t, err)
+	printed := &testkit.Text{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(printed, ours)
+	}()
+	t.Cleanup(func() {
+		theirs.Close()
+		ours.Close()
+		<-done
+	})
+	return terminal{ours, theirs, printed}
+}
+
+func TestOnATerminalItPrintsHelp(t *testing.T) {
+	tty := openTerminal(t)
+	p := launch{stdin: tty.theirs}.start(t)
+	help, err := io.ReadAll(p.stdout)
+	require.NoError(t, err)
+	p.requireSuccess()
+	assert.Contains(t, string(help), "Usage:")
+	assert.NotContains(t, string(help), escape)
+	assert.Empty(t, p.log.String())
+}
+
+func TestOnATerminalItServesWhenTold(t *testing.T) {
+	for _, args := range [][]string{{"--stdio"}, {"serve"}, {"serve", "--stdio"}} {
+		tty := openTerminal(t)
+		p := launch{args: args, stdin: tty.theirs}.start(t)
+		_, err := tty.ours.WriteString(framed(after))
+		require.NoError(t, err)
+		assert.Equal(t, afterServed, p.next())
+		_, err = tty.ours.WriteString(framed(`{"jsonrpc":"2.0","method":"exit"}`))
+		require.NoError(t, err)
+		assert.Empty(t, p.rest())
+		p.requireSuccess()
+	}
+}
+
+// A person may type a frame: the terminal's driver hands over whole lines, and
+// ^D ends the input.
+func TestOnATerminalAFrameCanBeTyped(t *testing.T) {
+	ours, theirs, err := pty.Open()
+	require.NoError(t, err)
+	defer ours.Close()
+	defer theirs.Close()
+	p := launch{args: []string{"--stdio"}, stdin: theirs}.start(t)
+	_, err = ours.WriteString("Content-Length: 66\r\r" + after + "\r")
+	require.NoError(t, err)
+	assert.Equal(t, afterServed, p.next())
+	_, err = ours.WriteString("\x04")
+	require.NoError(t, err)
+	assert.Empty(t, p.rest())
+	p.requireSuccess()
+}
+
+// Frames go to a terminal as they would go into a pipe.
+func TestFramesOnATerminalHaveNoColour(t *testing.T) {
+	tty := openTerminal(t)
+	p := launch{stdout: tty.theirs}.start(t)
+	p.send(framed(after))
+	tty.printed.Await(t, func(text string) bool { return text == framed(afterServed) }, "the reply")
+	p.closeStdin()
+	p.requireSuccess()
+	assert.Equal(t, framed(afterServed), tty.printed.String())
+}
+
+func TestLogIsColouredOnATerminalAlone(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		launch   launch
+		coloured bool
+	}{
+		{"as it is", launch{}, true},
+		{"--no-color", launch{args: []string{"--no-color"}}, false},
+		{"--no-color=false", launch{args: []string{"--no-color=false"}}, true},
+		{"NO_COLOR", launch{env: []string{"NO_COLOR=1"}}, false},
+		{"NO_COLOR=0 is set too", launch{env: []string{"NO_COLOR=0"}}, false},
+		{"an empty NO_COLOR is none", launch{env: []string{"NO_COLOR="}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tty := openTerminal(t)
+			c.launch.stderr = tty.theirs
+			p := c.launch.start(t)
+			p.requireServing()
+			p.finish()
+			tty.printed.AwaitPart(t, "stopped")
+			assert.Contains(t, tty.printed.String(), "started")
+			assert.Equal(t, c.coloured, contains(tty.printed, escape), "%q", tty.printed)
+		})
+	}
+	t.Run("a pipe", func(t *testing.T) {
+		p := run(t)
+		p.requireServing()
+		p.finish()
+		assert.Contains(t, p.log.String(), "msg=stopped")
+		assert.NotContains(t, p.log.String(), escape)
+	})
+	t.Run("a file, though standard error is a terminal", func(t *testing.T) {
+		tty := openTerminal(t)
+		path := t.TempDir() + "/log"
+		p := launch{stderr: tty.theirs, env: []string{"DUET_RPC_LOG=" + path}}.start(t)
+		p.requireServing()
+		p.finish()
+		log := readFile(t, path)
+		assert.Contains(t, log, "msg=stopped")
+		assert.NotContains(t, log, escape)
+		assert.Empty(t, tty.printed.String())
+	})
+}
+
+// Whatever the log says of a peer's bytes, they must not steer the terminal.
+func TestLogOnATerminalEscapesWhatAPeerSent(t *testing.T) {
+	tty := openTerminal(t)
+	p := launch{args: []string{"--no-color", "--log-level", "debug"}, stderr: tty.theirs}.start(t)
+	p.send(framed(`{"jsonrpc":"2.0","method":"\u001b[2Jnosuch\r\n\u0007"}`))
+	p.send(framed(`{"jsonrpc":"2.0","id":"\u001b[2J","result":1}`))
+	p.requireServing()
+	p.finish()
+	tty.printed.AwaitPart(t, "stopped")
+	assert.Contains(t, tty.printed.String(), "nosuch")
+	assert.NotContains(t, tty.printed.String(), "\x1b")
+	assert.NotContains(t, tty.printed.String(), "\x07")
+}
+
+// With DUET_RPC_DEBUG=1, or AIWG's AIWG_IPC_DEBUG=1, every message is in the
+// log, whatever its level, without the secrets in it; also in that of a process
+// which is attached, and between hub and executor.
+func TestLogHasEveryMessageIfAsked(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"DUET_RPC_DEBUG", "AIWG_IPC_DEBUG"} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			s.env = append(s.env, name+"=1", "DUET_RPC_LOG_LEVEL=error")
+			hub := s.open()
+			hub.runs("quiet")
+			attached := s.start()
+			require.Equal(t, hubOf(t, hub), hubOf(t, attached))
+			for _, c := range []*client{attached, hub} {
+				_ = c.try("secret.provide", object{"request_id": "r", "secret": secret}, nil)
+				_ = c.try("get_execution_context", object{"session_token": secret}, nil)
+				c.leave()
+				log := c.log.String()
+				requireParts(t, log, `msg=received`, `msg=sent`)
+				assert.Regexp(t, `received.*\\"method\\":\\"secret\.provide\\"`, log)
+				assert.Regexp(t, `\\"request_id\\":\\"r\\".*\(redacted\)|\(redacted\).*\\"request_id\\":\\"r\\"`, log)
+				assert.NotContains(t, log, secret)
+			}
+			daemon := readFile(t, filepath.Join(s.state(), "daemon.log"))
+			assert.Regexp(t, `msg=sent peer="executor \d+".*execute_prompt`, daemon)
+			assert.NotContains(t, daemon, secret)
+			assert.NotRegexp(t, `session_token\\":\\"[^(]`, hub.log.String(), "of executors")
+		})
+	}
+	s := newSite(t)
+	c := s.start()
+	_ = hubOf(t, c)
+	c.leave()
+	assert.NotContains(t, c.log.String(), "msg=received", "unless asked")
 }

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,21 +15,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A prompt works in a worktree; its result is landed or discarded, and the user's files change only
 // then.
 func TestWorktreesInTheShell(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("\n[checkpoints]\nenabled = true\n")
+	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
 	git := gitIn(t, s.root)
 	run, refused := shellOf(t, s)
 	refused("is in no git repository: run git init and make a commit", "prompt", "--yes", "--worktree", "hello")
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 
 	demo := filepath.Join(s.root, "demo.txt")
 	said := run("prompt", "--yes", "--worktree", "--title", "The parser", "hello")
@@ -48,19 +46,16 @@ func TestWorktreesInTheShell(t *testing.T) {
 	head := git("rev-parse", "HEAD")
 	refused("nothing was landed: these files conflict with your branch\n  demo.txt\nlet the agent merge: duet-rpc prompt --continue task-0002", "land", "--squash")
 	assert.Equal(t, head, git("rev-parse", "HEAD"))
-	data, err := os.ReadFile(demo)
-	require.NoError(t, err)
-	assert.Equal(t, "mine\n", string(data))
+	data := readFile(t, demo)
+	assert.Equal(t, "mine\n", data)
 
 	refused("changed file that is not committed: demo.txt", "discard")
 	refused("nothing was discarded: run `duet-rpc discard task-0002` on a terminal, or add --yes", "discard")
 	refused("duet/the-parser has work that is not landed: run `duet-rpc land task-0002` or `duet-rpc discard task-0002` first", "session", "delete", "--yes", "task-0002")
 	refused("has work that is not landed", "projects", "forget", "--yes", s.root)
 	p := s.talk(t, "discard")
-	p.sees("changed file that is not committed: demo.txt")
-	p.sees("Discard the worktree with this work? [y/N]")
-	p.types("n")
-	p.sees("nothing was discarded")
+	p.sees("changed file that is not committed: demo.txt", "Discard the worktree with this work? [y/N]")
+	p.types("n", "nothing was discarded")
 	assert.Equal(t, 1, p.status())
 	said = run("discard", "--yes")
 	ref := regexp.MustCompile(`git branch NAME (\S+)`).FindStringSubmatch(said)
@@ -78,58 +73,38 @@ func TestWorktreesInTheShell(t *testing.T) {
 // A conversation in the terminal works in a worktree, lands and discards it. In the directory of a
 // worktree, commands are about its project and its conversation.
 func TestWorktreesInAConversation(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("")
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	p := s.talk(t)
 	p.sees("RET sends")
-	p.keys("/land\r")
-	p.sees("there is no turn yet")
-	p.keys("/worktree\r")
-	p.sees("the next conversation works in a git worktree")
-	p.sees("scripted · in a worktree")
-	p.keys("hello\r")
-	p.sees("Allow? ")
-	p.keys("y")
-	p.sees("scripted · duet/hello · context")
-	p.keys("/worktree\r")
-	p.sees("this conversation has begun")
-	p.keys("/land sqash\r")
-	p.sees(`method: expected one of merge, squash, rebase, patch`)
-	p.keys("/land squash\r")
-	p.sees("landed on main: 1 commit, 1 file")
+	p.presses("/land\r", "there is no turn yet")
+	p.presses("/worktree\r", "the next conversation works in a git worktree", "scripted · in a worktree")
+	p.presses("hello\r", "Allow? ")
+	p.presses("y", "scripted · duet/hello · context")
+	p.presses("/worktree\r", "this conversation has begun")
+	p.presses("/land sqash\r", `method: expected one of merge, squash, rebase, patch`)
+	p.presses("/land squash\r", "landed on main: 1 commit, 1 file")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.FileExists(t, demo)
 	dir := worktreeOf(t, "", s, "task-0001")
-	other, problem, err := s.commandIn(s.root, "prompt", "--yes", "quiet")
-	require.NoError(t, err, other+problem)
+	s.runIn(s.root, "prompt", "--yes", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(dir, "demo.txt")))
 	out, problem, err := s.commandIn(dir, "land", "--squash", "--message", "Without it")
 	require.NoError(t, err, problem)
 	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
 	assert.Contains(t, git("log", "-1", "--format=%s"), "Without it")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "new.txt"), nil, 0o600))
-	p.keys("/discard\r")
-	p.sees("new file that is not committed: new.txt")
-	p.sees("Discard the worktree with this work?")
-	p.keys("n")
-	p.sees("nothing was discarded")
-	p.keys("/discard\r")
-	p.sees("Discard the worktree with this work?")
-	p.keys("y")
-	p.sees("its work is kept")
+	p.presses("/discard\r", "new file that is not committed: new.txt", "Discard the worktree with this work?")
+	p.presses("n", "nothing was discarded")
+	p.presses("/discard\r", "Discard the worktree with this work?")
+	p.presses("y", "its work is kept")
 	assert.NoDirExists(t, dir)
 }
 
 // The configuration says which conversations get a worktree, and how it is prepared.
 func TestConfiguredWorktrees(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
 	run, _ := shellOf(t, s)
 	write := func(name, text string) {
@@ -138,9 +113,8 @@ func TestConfiguredWorktrees(t *testing.T) {
 	}
 	read := func(path ...string) string {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(path...))
-		require.NoError(t, err)
-		return string(data)
+		data := readFile(t, filepath.Join(path...))
+		return data
 	}
 	prepared := func() string { return filepath.Join(s.home, "prepared") }
 	configure := func(use, setup string) {
@@ -153,17 +127,14 @@ func TestConfiguredWorktrees(t *testing.T) {
 	demo := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.Remove(demo))
 
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
+	beginRepository(git)
 	write(".gitignore", "*.log\n.env\n")
 	git("add", ".gitignore")
-	git("commit", "-q", "-m", "first")
+	git("commit", "-q", "-m", "second")
 	write(".env", "SECRET=1\n")
 	write("key.pem", "key\n")
 	said := run("prompt", "--yes", "--title", "One", "hello")
-	assert.Contains(t, said, "The setup of the worktree begins: cp .env copied.log")
-	assert.Contains(t, said, "duet/one")
+	requireParts(t, said, "The setup of the worktree begins: cp .env copied.log", "duet/one")
 	assert.NoFileExists(t, demo)
 	root, err := filepath.EvalSymlinks(s.root)
 	require.NoError(t, err)
@@ -188,8 +159,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	configure("run", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
 	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--title", "Two", "hello")
 	require.Error(t, err)
-	assert.Contains(t, problem, "the setup of the worktree failed: echo broken pipe")
-	assert.Contains(t, problem, "exit status 1\n  broken pipe")
+	requireParts(t, problem, "the setup of the worktree failed: echo broken pipe", "exit status 1\n  broken pipe")
 	require.NoError(t, os.WriteFile(filepath.Join(s.home, "works"), nil, 0o600))
 	said = run("prompt", "--yes", "-c", "again")
 	assert.Contains(t, said, "The setup of the worktree begins")
@@ -220,8 +190,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 // worktreeOf returns the directory in which a session worked.
 func worktreeOf(t *testing.T, said string, s *site, task string) string {
 	t.Helper()
-	out, _, err := s.commandIn(s.root, "session", "show", "--json", task)
-	require.NoError(t, err, said)
+	out := s.runIn(s.root, "session", "show", "--json", task)
 	var shown struct {
 		Session struct{ Worktree struct{ Dir string } }
 	}
@@ -234,9 +203,7 @@ func worktreeOf(t *testing.T, said string, s *site, task string) string {
 func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused func(want string, args ...string)) {
 	run = func(args ...string) string {
 		t.Helper()
-		out, problem, err := s.commandIn(s.root, args...)
-		require.NoError(t, err, problem)
-		return out + problem
+		return s.runIn(s.root, args...)
 	}
 	return run, func(want string, args ...string) {
 		t.Helper()
@@ -244,6 +211,14 @@ func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused fu
 		require.Error(t, err)
 		assert.Contains(t, problem, want)
 	}
+}
+
+// beginRepository makes a git repository with a first commit.
+func beginRepository(git func(args ...string) string) {
+	git("init", "-q", "-b", "main")
+	git("config", "user.name", "User")
+	git("config", "user.email", "user@localhost")
+	git("commit", "-q", "--allow-empty", "-m", "first")
 }
 
 // gitIn returns a function that runs git in a directory.
@@ -260,27 +235,21 @@ func gitIn(t *testing.T, dir string) func(args ...string) string {
 
 // One prompt has several agents; one result is chosen, and the others are discarded.
 func TestAttempts(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	agent, err := fastProgram()
-	require.NoError(t, err)
+	s := newSite(parallel(t))
+	agent := fastProgram(t)
 	s.agents("[agents.other]\ntitle = \"Other\"\ndriver = \"acp\"\ncommand = [\"" + agent + "\", \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\" }\n" +
 		"[[gates]]\nname = \"demo\"\ncommand = [\"test\", \"-e\", \"demo.txt\"]\n")
 	git := gitIn(t, s.root)
 	run, refused := shellOf(t, s)
 	refused("run git init and make a commit", "prompt", "--yes", "--agents", "scripted,other", "hello")
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	refused("2 to 10 agents", "prompt", "--yes", "--agents", "scripted", "hello")
 	refused("nosuch", "prompt", "--yes", "--agents", "scripted,nosuch", "hello")
 	refused("no prompt had several agents", "attempts")
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
 
 	said := run("prompt", "--yes", "--agents", "scripted,other", "--title", "Fix", "--gate", "demo", "hello")
-	assert.Contains(t, said, "task-0001 · agent scripted · duet/fix-scripted")
-	assert.Contains(t, said, "task-0002 · agent other · duet/fix-other")
+	requireParts(t, said, "task-0001 · agent scripted · duet/fix-scripted", "task-0002 · agent other · duet/fix-other")
 	assert.Contains(t, said, "allowed by --yes")
 	assert.Regexp(t, `task-0001 +scripted.* +completed +passed +1 +\+1 -0 `, said)
 	assert.Regexp(t, `task-0002 +other.* +completed +passed +1 +\+1 -0 `, said)
@@ -300,7 +269,7 @@ func TestAttempts(t *testing.T) {
 	p := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
 	for range 2 {
 		p.sees("Allow? ")
-		p.keys("y")
+		p.presses("y")
 	}
 	p.sees("choose one with")
 	assert.Equal(t, 0, p.status())
@@ -316,20 +285,15 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, 130, slow.status())
 	leaves := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
 	leaves.sees("[q]uit")
-	leaves.keys("q")
-	leaves.sees("the attempts go on: duet-rpc approvals answers")
+	leaves.presses("q", "the attempts go on: duet-rpc approvals answers")
 	assert.Equal(t, 1, leaves.status())
 }
 
 // The command goes on with the next hub: the agents that were asked are asked again.
 func TestAttemptsOutliveTheirHub(t *testing.T) {
-	t.Parallel()
-	s := newDaemonSite(t)
+	s := newDaemonSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
+	beginRepository(git)
 	p := s.talk(t, "prompt", "--agents", "scripted,scripted", "hello")
 	p.sees("Allow? ")
 	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
@@ -345,35 +309,82 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 			return asks || ends
 		}, "a question or the end")
 		if !ends {
-			p.keys("y")
+			p.presses("y")
 		}
 	}
 	assert.Equal(t, 0, p.status())
-	out, err := s.command("attempts")
-	require.NoError(t, err, out)
+	out := s.run("attempts")
 	assert.Equal(t, 2, strings.Count(out, "completed"), out)
 }
 
 func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.agents("")
+	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
-	git("init", "-q", "-b", "main")
-	git("config", "user.name", "User")
-	git("config", "user.email", "user@localhost")
-	git("commit", "-q", "--allow-empty", "-m", "first")
-	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--worktree", "hello")
-	require.NoError(t, err, problem)
+	beginRepository(git)
+	s.runIn(s.root, "prompt", "--yes", "--worktree", "hello")
 	elsewhere := filepath.Join(s.home, "elsewhere")
 	require.NoError(t, os.Rename(s.root, elsewhere))
-	_, problem, err = s.commandIn(elsewhere, "prompt", "--yes", "-c", "again")
-	require.NoError(t, err, problem)
+	s.runIn(elsewhere, "prompt", "--yes", "-c", "again")
 	out, problem, err := s.commandIn(elsewhere, "land")
 	require.NoError(t, err, problem)
 	assert.Contains(t, out+problem, "landed on main: 1 commit, 1 file")
 	assert.FileExists(t, filepath.Join(elsewhere, "demo.txt"))
-	_, problem, err = s.commandIn(elsewhere, "discard")
-	require.NoError(t, err, problem)
+	s.runIn(elsewhere, "discard")
 	assert.Equal(t, "main", strings.TrimSpace(gitIn(t, elsewhere)("branch", "--format=%(refname:short)")))
+}
+
+// The files go back to before a turn, in the shell and in a conversation, and the rewind is undone.
+func TestRewindInTheShell(t *testing.T) {
+	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
+	// A checkpoint takes longer than a turn.
+	git, err := exec.LookPath("git")
+	require.NoError(t, err)
+	slow := t.TempDir()
+	testkit.Program(t, filepath.Join(slow, "git"), "#!/bin/sh\n[ \"$1\" != mktag ] || sleep 1\nexec "+git+" \"$@\"\n")
+	s.env = append(s.env, "PATH="+slow+":"+os.Getenv("PATH"))
+	editor := s.start() // the hub goes on while it does
+	editor.call("task.stats", object{}, nil)
+	for i, args := range [][]string{{"one"}, {"-c", "two"}} {
+		s.runIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
+		// It waits for the checkpoints. Else the one after the turn might have changes of the next turn.
+		s.runIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
+	}
+	demo := filepath.Join(s.root, "demo.txt")
+	two := readFile(t, demo)
+	ask := func(want string, args ...string) {
+		t.Helper()
+		out, problem, err := s.commandIn(s.root, append([]string{"rewind"}, args...)...)
+		require.NoError(t, err, problem)
+		assert.Contains(t, out+problem, want)
+	}
+	ask("— restores demo.txt +0 -1", "task-0002", "--dry-run")
+	_, problem, err := s.commandIn(s.root, "rewind", "task-0002")
+	require.Error(t, err)
+	assert.Contains(t, problem, "no file was restored: run `duet-rpc rewind task-0002` on a terminal, or add --yes")
+	now := readFile(t, demo)
+	assert.Equal(t, two, now)
+
+	ask("1 file restored; take it back with: duet-rpc rewind task-0001 --undo", "task-0001", "--yes")
+	assert.NoFileExists(t, demo)
+	ask("the rewind is undone: 1 file restored", "task-0001", "--undo")
+	now = readFile(t, demo)
+	assert.Equal(t, two, now)
+
+	require.NoError(t, os.WriteFile(demo, []byte("mine\n"), 0o600))
+	ask("stays, edited since: demo.txt", "task-0002", "--dry-run")
+	p := s.talk(t, "prompt", "-c")
+	p.sees(idleFooter)
+	p.presses("/rewind\r", "stays, edited since: demo.txt")
+	p.sees("Go back in the conversation? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
+	p.presses("a", "1 file restored", "your next prompt continues from before task-0002")
+	p.presses(" again\r", "Allow? ")
+	p.presses("y", "tokens", idleFooter)
+	p.leaves()
+	list := editor.sessions()
+	editor.leave()
+	require.Len(t, list, 3)
+	assert.Equal(t, "two again", list[0].Query)
+	assert.NotEqual(t, list[0].ThreadID, list[1].ThreadID)
+	now = readFile(t, demo)
+	assert.Equal(t, "Turn 1: one\nTurn 1: two again\n", now)
 }

@@ -1,0 +1,813 @@
+//go:build unix
+
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	duet "github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// What an agent does looks the same to people in both versions of the protocol.
+func TestBothVersionsOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
+			s := newSite(parallel(t))
+			agent := fastProgram(t)
+			sent := filepath.Join(s.home, "sent")
+			s.agents(fmt.Sprintf("[agents.recorded]\ndriver = \"acp\"\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\ncommand = [\"sh\", \"-c\", %q]\n",
+				filepath.Join(s.home, "recorded"), fmt.Sprintf("'%s' demo-agent --protocol %d | tee '%s'", agent, version, sent)))
+			c := s.open()
+			l := c.launch("terminal", "recorded")
+			c.completes(l)
+			assert.Contains(t, c.conversation(l.SessionID), "The command is done. ")
+			assert.Contains(t, c.toolResults(l.SessionID), "total ", "what ls has printed")
+			assert.Contains(t, printedIn(c.seen()), "total ")
+
+			l = c.next(l, "ask")
+			question := c.awaitQuestion(l.SessionID)
+			assert.Contains(t, string(question.Raw), "Which colour do you like?")
+			c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "respond", "comment": "green"}, nil)
+			c.completes(l)
+			assert.Contains(t, c.conversation(l.SessionID), "You answered: green. ")
+
+			l = c.next(l, "permit:1")
+			question = c.awaitQuestion(l.SessionID)
+			var reported struct{ Delivered string }
+			c.call("continueSession", object{"session_id": l.SessionID, "query": "use the other file", "deliver": "steer"}, &reported)
+			assert.Equal(t, "injected", reported.Delivered)
+			c.approve(question.Data.ApprovalID)
+			c.completes(l)
+			assert.Contains(t, c.conversation(l.SessionID), "You said meanwhile: use the other file ")
+
+			l = c.next(l, "background")
+			own := c.awaitOwnTurn(1)
+			assert.Equal(t, "completed", c.approveAll(own).Data.State)
+			assert.Contains(t, c.conversation(own), "The background task has finished. I wrote demo.txt. ")
+			assert.FileExists(t, filepath.Join(s.root, "demo.txt"))
+			assert.Contains(t, c.toolResults(l.SessionID), "The background task is over.")
+
+			l = c.goesOn(l, "late:100")
+			own = c.awaitOwnTurn(2)
+			assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
+			assert.Contains(t, c.conversation(own), "chunk 99 chunk 100 ")
+
+			l = c.next(l, "goal")
+			c.interruptOwnTurn(4, l)
+			l = c.goesOn(l, "quiet")
+
+			wire := readFile(t, sent)
+			assert.Equal(t, 1, strings.Count(wire, fmt.Sprintf(`"protocolVersion":%d`, version)))
+			assert.Equal(t, version == 2, strings.Contains(wire, `"state_update"`))
+			c.leave()
+		})
+	}
+}
+
+// toolResults is what the tools of a session have returned.
+func (c *client) toolResults(session string) (all string) {
+	c.t.Helper()
+	for _, e := range c.items(session) {
+		all += e.Result
+	}
+	return all
+}
+
+// awaitOwnTurn waits until an agent has gone on by itself, and returns the
+// nth such session.
+func (c *client) awaitOwnTurn(n int) (session string) {
+	c.t.Helper()
+	seen := make(map[string]bool)
+	e := c.await("a session that an agent began", func(e event) bool {
+		if e.Data.Subtype == "went_on" {
+			seen[e.Data.SessionID] = true
+		}
+		return len(seen) == n
+	})
+	return e.Data.SessionID
+}
+
+// interruptOwnTurn interrupts a conversation in which its agent goes on turn after turn by itself,
+// in the turn with a number or a later one, whose session it returns.
+func (c *client) interruptOwnTurn(n int, l launched) (session string) {
+	c.t.Helper()
+	for c.awaitOwnTurn(n); c.try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // that turn has ended already
+		c.awaitOwnTurn(n + 1)
+	}
+	return c.await("a turn is interrupted", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.State == "interrupted"
+	}).Data.SessionID
+}
+
+// ownTurns are the sessions that agents have begun so far.
+func (c *client) ownTurns() map[string]bool {
+	sessions := make(map[string]bool)
+	for _, e := range c.seen() {
+		if e.Data.Subtype == "went_on" {
+			sessions[e.Data.SessionID] = true
+		}
+	}
+	return sessions
+}
+
+// What an agent says after its turn is a session of the same conversation, whole and in order.
+func TestAnAgentThatGoesOnByItself(t *testing.T) {
+	c := newSite(parallel(t)).open()
+	l := c.launch("late:10000", "")
+	own := c.awaitOwnTurn(1)
+	assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
+	assert.Equal(t, "completed", c.session(l.SessionID).State)
+	var want strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&want, "chunk %d ", i+1)
+	}
+	assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
+
+	// The conversation goes on from the session that a human has begun.
+	next := c.next(l, "quiet")
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	c.completes(next)
+	c.leave()
+}
+
+// Interrupting a session that has ended reaches what its agent does by itself since.
+func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
+	c := newSite(parallel(t)).open()
+	l := c.launch("goal", "")
+	own := c.interruptOwnTurn(2, l)
+	turns := len(c.ownTurns())
+	assert.Equal(t, "completed", c.session(l.SessionID).State)
+
+	next := c.begins("continueSession", object{"session_id": own, "query": "quiet slow"})
+	c.completes(next)
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	// The agent's earlier output may have come after the end, as a turn of its own.
+	if !assert.LessOrEqual(t, len(c.ownTurns()), turns+1, "the goal was given up") {
+		for session := range c.ownTurns() {
+			t.Logf("%s, %s: %q", session, c.session(session).State, c.conversation(session))
+		}
+	}
+	c.leave()
+}
+
+// A prompt that is sent while the agent works by itself waits until its question is answered. Then
+// its run ends, and the agent works on in that of the prompt.
+func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
+	c := newSite(parallel(t)).open()
+	l := c.launch("quiet background", "")
+	own := c.awaitOwnTurn(1)
+	c.awaitQuestion(own)
+	next := c.next(l, "quiet")
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	assert.Equal(t, "queued", c.session(next.SessionID).State)
+	assert.Equal(t, "completed", c.approveAll(own).Data.State)
+	c.completes(next)
+	assert.Contains(t, c.conversation(next.SessionID), "The background task has finished. I wrote demo.txt. Hello from the demo agent. You asked: quiet ")
+	assert.Len(t, c.ownTurns(), 1)
+	c.leave()
+}
+
+// An agent with modes and models of its own: what it does not have is an error that
+// lists what it has, at its first start and, once it has reported, before it is started.
+func TestAnAgentsOwnModesAndModels(t *testing.T) {
+	s := newSite(parallel(t))
+	id := func(name, of string) object { return object{name: of, "name": of} }
+	s.played(
+		playedStep{Opened: object{
+			"modes":  object{"currentModeId": "ask", "availableModes": []any{id("id", "ask"), id("id", "code")}},
+			"models": object{"currentModelId": "m-large", "availableModels": []any{id("modelId", "m-large"), id("modelId", "m-small")}},
+		}},
+		playedStep{Update: object{"sessionUpdate": "available_commands_update", "availableCommands": []any{
+			object{"name": "review", "description": "Review it", "input": object{"hint": "what"}},
+		}}},
+		playedStep{Say: "done"},
+	)
+	_, err := s.command("prompt", "--agent", "played", "--model", "gpt", "go")
+	require.Error(t, err)
+	requireParts(t, err.Error(), `played: there is no model "gpt": the agent has m-large, m-small`, "SETTING_REFUSED")
+
+	for flag, says := range map[string]string{
+		"--model=gpt": `model: expected a model of the agent played, received "gpt"; choose one of m-large, m-small`,
+		"--mode=yolo": `expected a mode of the agent played, or one of Duet's own, received "yolo"; choose one of ask, code, default, acceptEdits, bypassPermissions`,
+		"--mode=plan": `received "plan"; choose one of ask, code`,
+	} {
+		_, err := s.command("prompt", "--agent", "played", flag, "go")
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), says)
+	}
+	said := s.run("prompt", "--agent", "played", "--mode", "code", "--model", "m-small", "go")
+	assert.Equal(t, "done\n", said)
+
+	s.daemon()
+	shown := s.run("session", "show", "task-0002")
+	for _, line := range []string{
+		`(?m)^mode +code$`, `(?m)^modes +ask, code, default, acceptEdits, bypassPermissions$`, `(?m)^model +m-small$`, `(?m)^models +m-large, m-small$`, `(?m)^commands +/review$`,
+	} {
+		assert.Regexp(t, line, shown, "after a restart, too")
+	}
+	listed := s.run("session", "commands", "task-0002")
+	assert.Regexp(t, `(?m)^/review +what +Review it$`, listed)
+
+	s.run("prompt", "--continue", "task-0002", "again")
+	shown = s.run("session", "show", "task-0003")
+	assert.Regexp(t, `(?m)^mode +code$`, shown, "it goes on where it was")
+	s.run("daemon", "stop")
+}
+
+// In a narrow terminal the list of agents keeps what it is for: how the missing ones
+// are got is not cut.
+func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
+	s := newSite(parallel(t))
+	programs := filepath.Join(s.home, "programs")
+	require.NoError(t, os.MkdirAll(programs, 0o700))
+	for name, text := range map[string]string{"claude": "", "gemini": "echo 1.2.3"} {
+		testkit.Program(t, filepath.Join(programs, name), "#!/bin/sh\n"+text+"\n")
+	}
+	s.env = append(s.env, "PATH="+programs+":/usr/bin:/bin", "TERM=xterm-256color")
+	p := s.onTerminal(t, 60, "agents")
+	p.sees("` asks.")
+	require.Zero(t, p.status())
+	said := strings.ReplaceAll(p.tty.printed.String(), "\r", "")
+	table, notes, ok := strings.Cut(said, "\n\n")
+	require.True(t, ok, said)
+	for line := range strings.Lines(table) {
+		assert.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 60, line)
+	}
+	assert.Regexp(t, `(?m)^ +AGENT +STATE +(SOURCE +)?VERSION +SIGNED IN$`, table)
+	assert.Regexp(t, `(?m)^.. gemini +available .* 1\.2\.3 +not known$`, table)
+	assert.Regexp(t, `(?m)^.. claude +needs adapter .*- +-$`, table)
+	notes = strings.Join(strings.Fields(notes), " ") // its lines are wrapped
+	assert.Contains(t, notes, "claude: npm install -g @agentclientprotocol/claude-agent-acp (")
+	assert.Contains(t, notes, "`duet-rpc agents check scripted gemini` asks.")
+}
+
+// keeping gives the site an agent that keeps its sessions in a directory.
+func (s *site) keeping(abilities string, sessions ...keptSession) (dir string) {
+	s.t.Helper()
+	self, err := os.Executable()
+	require.NoError(s.t, err)
+	dir = filepath.Join(s.home, "kept")
+	require.NoError(s.t, os.MkdirAll(dir, 0o700))
+	for _, k := range sessions {
+		k.save(dir)
+	}
+	s.agents(fmt.Sprintf("[agents.keeping]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q, %s = %q }\n", self, keepingVariable, dir, keepingAbilities, abilities))
+	return dir
+}
+
+// elsewhere is a session that was begun without Duet: two prompts, with a thought, a
+// plan and an edit.
+func (s *site) elsewhere(id, title, updated string) keptSession {
+	update := func(u object) json.RawMessage { return mustMarshal(u) }
+	return keptSession{ID: id, Dir: s.root, Title: title, Updated: updated, Told: []json.RawMessage{
+		keptText("user_message_chunk", "<context>of the agent</context>"),
+		update(object{"sessionUpdate": "user_message_chunk", "messageId": "m", "content": object{"type": "text", "text": "Mend "}}),
+		update(object{"sessionUpdate": "user_message_chunk", "messageId": "m", "content": object{"type": "text", "text": "it"}}),
+		keptText("agent_thought_chunk", "Hm."),
+		update(object{"sessionUpdate": "plan", "entries": []object{{"content": "look", "priority": "high", "status": "completed"}}}),
+		keptText("agent_message_chunk", "I edit."),
+		update(object{"sessionUpdate": "tool_call", "toolCallId": "e1", "title": "Edit a.txt", "kind": "edit", "status": "pending", "rawInput": object{"file_path": s.root + "/a.txt"}}),
+		update(object{
+			"sessionUpdate": "tool_call_update", "toolCallId": "e1", "status": "completed",
+			"content": []object{{"type": "diff", "path": s.root + "/a.txt", "oldText": "old\n", "newText": "new\n"}},
+		}),
+		update(object{"sessionUpdate": "available_commands_update", "availableCommands": []object{}}),
+		keptText("agent_message_chunk", "Done."),
+		keptText("user_message_chunk", "Thanks"),
+		keptText("agent_message_chunk", "You are welcome."),
+	}}
+}
+
+type nativeListedSession struct {
+	ID        string `json:"native_session_id"`
+	Title     string `json:"title"`
+	Updated   string `json:"updated_at"`
+	Dir       string `json:"working_dir"`
+	SessionID string `json:"session_id"`
+	TaskID    string `json:"task_id"`
+}
+
+type nativeListed struct {
+	Agent    string                `json:"agent"`
+	Sessions []nativeListedSession `json:"sessions"`
+	Next     string                `json:"next_cursor"`
+}
+
+type nativeAdopted struct {
+	launched
+	Status  string `json:"status"`
+	Adopted bool   `json:"adopted"`
+	History bool   `json:"history"`
+	Note    string `json:"note"`
+}
+
+// adopt takes a session over that an agent keeps.
+func (c *client) adopt(agent, native string) (a nativeAdopted) {
+	c.t.Helper()
+	c.call("agent.adopt", object{"agent": agent, "native_session_id": native}, &a)
+	return a
+}
+
+// reported are the kinds and the texts of what a session's conversation holds.
+func (c *client) reported(session string) (list []string) {
+	c.t.Helper()
+	for _, e := range c.items(session) {
+		list = append(list, strings.TrimSpace(strings.Join([]string{e.Type, e.Role, e.Content, e.Tool}, " ")))
+	}
+	return list
+}
+
+// A session that was begun without Duet is listed, adopted with its history, and gone
+// on with in the agent's own session.
+func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
+	t.Parallel()
+	for name, abilities := range map[string]string{"resumed": "list load resume close delete", "loaded": "list load", "told late": "list load late"} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			dir := s.keeping(abilities,
+				s.elsewhere("one", "Mending", "2026-01-02T03:04:05Z"), s.elsewhere("two", "Other", "2026-01-03T03:04:05Z"),
+				keptSession{ID: "three", Dir: "/nowhere", Updated: "2026-01-01T03:04:05Z"})
+			c := s.open()
+
+			var list nativeListed
+			c.call("agent.sessions", object{"agent": "keeping", "limit": 1}, &list)
+			require.Len(t, list.Sessions, 1)
+			assert.Equal(t, "two", list.Sessions[0].ID)
+			var rest nativeListed
+			c.call("agent.sessions", object{"agent": "keeping", "cursor": list.Next}, &rest)
+			require.Len(t, rest.Sessions, 2)
+			assert.Equal(t, []string{"one", "three"}, []string{rest.Sessions[0].ID, rest.Sessions[1].ID})
+			assert.Equal(t, "2026-01-02T03:04:05Z", rest.Sessions[0].Updated)
+			assert.Empty(t, rest.Sessions[0].SessionID)
+			assert.Empty(t, rest.Next)
+			var here nativeListed
+			c.call("agent.sessions", object{"agent": "keeping", "working_dir": s.root}, &here)
+			assert.Len(t, here.Sessions, 2)
+
+			a := c.adopt("keeping", "one")
+			assert.True(t, a.Adopted)
+			assert.True(t, a.History)
+			assert.Equal(t, "completed", a.Status)
+			end := c.awaitEnd(a.SessionID)
+			assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+			want := []string{
+				"message user <context>of the agent</context>", "message user Mend it", "thinking assistant Hm.", "plan assistant - [x] look", "message assistant I edit.", "tool_call assistant  Edit", "tool_result user",
+				"message assistant Done.", "message user Thanks", "message assistant You are welcome.",
+			}
+			reported := c.reported(a.SessionID)
+			assert.Equal(t, want, reported)
+			diffs := false
+			for _, e := range c.seen() {
+				assert.Equal(t, a.SessionID, e.Data.SessionID, "%s", e.Raw)
+				diffs = diffs || e.Data.SessionID == a.SessionID && strings.Contains(string(e.Raw), `"old_text":"old\n"`)
+			}
+			assert.True(t, diffs, "an event has the diff")
+			assert.Equal(t, "Mending", c.session(a.SessionID).Title)
+			assert.Equal(t, "Mend it", c.session(a.SessionID).Query)
+
+			// Again: nothing is doubled.
+			again := c.adopt("keeping", "one")
+			assert.False(t, again.Adopted)
+			assert.Equal(t, a.SessionID, again.SessionID)
+			assert.Contains(t, again.Note, a.TaskID)
+			assert.Equal(t, want, c.reported(a.SessionID))
+			c.call("agent.sessions", object{"agent": "keeping", "working_dir": s.root}, &here)
+			assert.Equal(t, a.SessionID, here.Sessions[1].SessionID)
+			assert.Equal(t, a.TaskID, here.Sessions[1].TaskID)
+
+			next := c.goesOn(a.launched, "and now?")
+			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
+			assert.Equal(t, whole, c.reported(next.SessionID), "the agent knows what was said, and sends none of it again")
+			assert.Len(t, keptIn(dir), 3, "it is the same session")
+			c.leave()
+		})
+	}
+}
+
+// requests are how often the agent was asked for something.
+func (s *site) requests(dir, line string) (n int) {
+	s.t.Helper()
+	text := readFile(s.t, filepath.Join(dir, "log"))
+	for one := range strings.Lines(text) {
+		if strings.TrimSpace(one) == line {
+			n++
+		}
+	}
+	return n
+}
+
+// An agent that can go on with a session and not tell it is believed; one that can do
+// neither is refused, and nothing is kept.
+func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
+	s := newSite(parallel(t))
+	s.keeping("resume", s.elsewhere("one", "", "2026-01-02T03:04:05Z"))
+	c := s.open()
+	err := c.try("agent.sessions", object{"agent": "keeping"}, nil)
+	require.ErrorContains(t, err, "session/list")
+	assert.ErrorContains(t, err, "not_offered")
+	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "does not offer to delete")
+	var a nativeAdopted
+	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one", "title": "Mine"}, &a)
+	assert.True(t, a.Adopted)
+	assert.False(t, a.History)
+	assert.Contains(t, a.Note, "can continue it")
+	reported := c.reported(a.SessionID)
+	require.Len(t, reported, 1)
+	assert.Contains(t, reported[0], "This conversation was begun elsewhere.")
+	next := c.goesOn(a.launched, "on")
+	assert.Contains(t, c.reported(next.SessionID), "message assistant after 4: on")
+	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil), "Resource not found")
+	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil), "a directory that exists")
+	c.leave()
+
+	s.keeping("")
+	c = s.start()
+	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two"}, nil)
+	require.ErrorContains(t, err, "neither session/load nor session/resume")
+	assert.ErrorContains(t, err, "not_offered")
+	err = c.try("agent.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
+	require.Error(t, err)
+	assert.Len(t, c.sessions(), 2, "of what was refused nothing is kept")
+	c.leave()
+}
+
+// A missing directory is reported before the agent is asked to load.
+func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
+	s := newSite(parallel(t))
+	gone := s.elsewhere("one", "Gone", "2026-01-02T03:04:05Z")
+	gone.Dir = filepath.Join(s.home, "gone")
+	dir := s.keeping("list load", gone)
+	c := s.open()
+	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "one"}, nil), "working_dir")
+	assert.Zero(t, s.requests(dir, "session/load one"))
+	var a nativeAdopted
+	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one", "working_dir": s.root}, &a)
+	assert.True(t, a.Adopted)
+	c.leave()
+}
+
+// A session of an agent's is deleted, but not while it is worked in.
+func TestAnAgentsSessionIsDeleted(t *testing.T) {
+	s := newSite(parallel(t))
+	dir := s.keeping("list load resume delete", s.elsewhere("one", "Mending", "2026-01-02T03:04:05Z"))
+	c := s.open()
+	a := c.adopt("keeping", "one")
+	busy := c.next(a.launched, "hold")
+	c.awaitState(busy.SessionID, "running")
+	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "duet-rpc session interrupt "+busy.TaskID)
+	assert.Zero(t, s.requests(dir, "session/delete one"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	c.completes(busy)
+	c.call("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil)
+	assert.Empty(t, keptIn(dir))
+	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "Resource not found")
+	c.leave()
+
+	// The conversation goes on with a session of its own, which receives the conversation so far.
+	c = s.open()
+	next := c.goesOn(busy, "on")
+	reported := c.reported(next.SessionID)
+	requireParts(t, reported[len(reported)-1], "after 0: ", "You are welcome.")
+	c.leave()
+}
+
+// A fork from where a conversation ends is made by the agent, where it can; any other
+// receives the transcript.
+func TestAnAgentForksItsOwnSession(t *testing.T) {
+	s := newSite(parallel(t))
+	dir := s.keeping("load resume fork close")
+	c := s.open()
+	first := c.launch("first", "keeping")
+	c.completes(first)
+	second := c.goesOn(first, "second")
+	require.Len(t, keptIn(dir), 1)
+	native := keptIn(dir)[0].ID
+
+	fork := c.begins("continueSession", object{"session_id": second.SessionID, "query": "third", "fork": true})
+	c.completes(fork)
+	assert.NotEqual(t, second.ThreadID, fork.ThreadID)
+	assert.Equal(t, []string{"message user third", "message assistant after 2: third"}, c.reported(fork.SessionID)[4:], "it knows what was said, and does not receive it again")
+	c.await("the fork's own session", func(e event) bool {
+		return e.Data.SessionID == fork.SessionID && strings.Contains(string(e.Raw), `"event_type":"native_session"`) && strings.Contains(string(e.Raw), `"forked":true`)
+	})
+	assert.Equal(t, 1, s.requests(dir, "session/fork "+native))
+	assert.Len(t, keptIn(dir), 2)
+
+	// From an earlier point a fork would know too much.
+	early := c.goesOn(first, "other")
+	said := strings.Join(c.reported(early.SessionID), "\n")
+	assert.Contains(t, said, "after 0: ", "it receives the transcript")
+	assert.Contains(t, said, "first")
+	assert.NotContains(t, said, "second")
+	assert.Equal(t, 1, s.requests(dir, "session/fork "+native))
+	c.leave()
+}
+
+// An agent that waits for a prompt and is not kept closes its session first, and goes
+// on with it when there is another prompt.
+func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
+	s := newSite(parallel(t))
+	dir := s.keeping("resume close")
+	s.env = append(s.env, "DUET_IDLE_AGENTS=0")
+	c := s.open()
+	first := c.launch("first", "keeping")
+	c.completes(first)
+	native := keptIn(dir)[0].ID
+	require.Eventually(t, func() bool { return s.requests(dir, "session/close "+native) == 1 }, watchdog/3, pollEvery, "it was not closed")
+	second := c.goesOn(first, "second")
+	assert.Contains(t, c.reported(second.SessionID), "message assistant after 1: second")
+	c.leave()
+}
+
+// In the shell a session is named by the beginning of its id, or as the last one.
+func TestTheShellTakesSessionsOver(t *testing.T) {
+	s := newSite(parallel(t))
+	other := s.elsewhere("abd-2", "Other \x1b[31m", "2026-01-03T03:04:05Z")
+	other.Dir = filepath.Join(s.home, "gone")
+	dir := s.keeping("list load resume delete", s.elsewhere("abc-1", "Mending", "2026-01-02T03:04:05Z"), other, s.elsewhere("older", "", "2026-01-01T03:04:05Z"))
+	s.daemon()
+	run := func(args ...string) string {
+		t.Helper()
+		out := s.run(args...)
+		return out
+	}
+	refused := func(want string, args ...string) {
+		t.Helper()
+		s.refuses(want, args...)
+	}
+	here := run("session", "list", "--native", "--agent", "keeping")
+	assert.Regexp(t, `(?m)^ID +ADOPTED +AGE +TITLE +DIRECTORY\nabc-1 +- +\d+d +Mending +`+s.root+`\nolder +- .*\n\z`, here)
+	all := run("session", "list", "--native", "--agent", "keeping", "--everywhere")
+	assert.Contains(t, all, "abd-2")
+	assert.NotContains(t, all, "\x1b", "what an agent wrote is written out")
+	refused("add --native", "session", "list", "--everywhere")
+	refused("leave one of them out", "session", "list", "--native", "--status", "failed")
+
+	refused("2 sessions of keeping begin with", "session", "adopt", "ab", "--agent", "keeping")
+	refused("no session whose id begins with", "session", "adopt", "x", "--agent", "keeping")
+	refused("--dir", "session", "adopt", "abd", "--agent", "keeping")
+	run("session", "adopt", "abd", "--agent", "keeping", "--dir", s.root)
+	adopted := strings.TrimSpace(run("session", "adopt", "last", "--agent", "keeping"))
+	assert.Regexp(t, "(?m)^abc-1 +task-0002 ", run("session", "list", "--native", "--agent", "keeping"))
+	assert.Contains(t, run("session", "show", adopted), "You are welcome.")
+	assert.Equal(t, adopted, strings.TrimSpace(run("session", "adopt", "abc", "--agent", "keeping")), "it is there already")
+	var raw nativeListed
+	require.NoError(t, json.Unmarshal([]byte(run("session", "list", "--native", "--agent", "keeping", "--json")), &raw))
+	assert.Len(t, raw.Sessions, 2)
+
+	refused("add --native", "session", "delete", "older", "--agent", "keeping")
+	refused("duet-rpc session delete --native older --agent keeping", "session", "delete", "--native", "older", "--agent", "keeping")
+	assert.Len(t, keptIn(dir), 3)
+	run("session", "delete", "--native", "older", "--agent", "keeping", "--yes")
+	assert.Len(t, keptIn(dir), 2)
+	run("daemon", "stop")
+}
+
+// An editorWithTools is an editor that answers agents.
+type editorWithTools struct {
+	*duet.Client
+	t *testing.T
+}
+
+// editorWithTools starts an editor's process and offers tools. The result of each is the name of
+// the editor, the tool and its arguments.
+func (s *site) editorWithTools(t *testing.T, name string, tools ...string) editorWithTools {
+	t.Helper()
+	l := s.launch()
+	command := duet.Command(program, append([]string{patiently}, l.args...)...)
+	command.Dir, command.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+	c, err := duet.Dial(t.Context(), command)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	for _, tool := range tools {
+		c.Handle("editor."+tool, func(_ context.Context, params json.RawMessage) (any, error) {
+			if tool == "symbols" {
+				return nil, &duet.Error{Code: -32603, Message: "the language server is not ready"}
+			}
+			return object{"editor": name, "tool": tool, "arguments": params}, nil
+		})
+	}
+	if len(tools) > 0 {
+		require.NoError(t, c.Call(t.Context(), "editor.offer", object{"client": name, "tools": tools}, nil))
+	}
+	return editorWithTools{c, t}
+}
+
+// prompts starts a session, or continues one, and returns its ids once it has ended.
+func (e editorWithTools) prompts(query, session string) (l launched) {
+	e.t.Helper()
+	method, params := "launchSession", object{"query": query}
+	if session != "" {
+		method, params["session_id"] = "continueSession", session
+	}
+	require.NoError(e.t, e.Call(e.t.Context(), method, params, &l))
+	e.ended(l)
+	return l
+}
+
+func (e editorWithTools) ended(l launched) {
+	e.t.Helper()
+	require.Eventually(e.t, func() bool {
+		var r struct{ Session shownSession }
+		require.NoError(e.t, e.Call(e.t.Context(), "getSessionState", object{"session_id": l.SessionID}, &r))
+		return ended(r.Session.State)
+	}, watchdog, pollEvery)
+}
+
+// said returns what the agent said in a session.
+func (e editorWithTools) said(l launched) (text string) {
+	e.t.Helper()
+	var r struct {
+		Events []struct {
+			Session string `json:"session_id"`
+			Type    string `json:"event_type"`
+			Role    string
+			Content string
+		}
+	}
+	require.NoError(e.t, e.Call(e.t.Context(), "getConversation", object{"session_id": l.SessionID}, &r))
+	for _, one := range r.Events {
+		if one.Session == l.SessionID && one.Type == "message" && one.Role == "assistant" {
+			text += one.Content
+		}
+	}
+	return text
+}
+
+// An agent gets the tools of the editor that sent the last prompt of its conversation, without a
+// question to anybody.
+func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
+	s := newSite(parallel(t))
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "main.go"), []byte("package main\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, "secret"), nil, 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(s.home, "secret"), filepath.Join(s.root, "leads-out")))
+	require.NoError(t, os.Mkdir(filepath.Join(s.root, "d"), 0o700))
+	none := s.editorWithTools(t, "plain")
+	assert.Contains(t, none.said(none.prompts("editor:selection", "")), "The editor did not answer: no editor is connected.")
+
+	first := s.editorWithTools(t, "Emacs", "definition", "selection", "symbols")
+	l := first.prompts("editor:definition:main.go:3:main", "")
+	answer := `{"arguments":{"line":3,"path":"` + filepath.Join(s.root, "main.go") + `","symbol":"main"},"editor":"Emacs","tool":"definition"}`
+	assert.Contains(t, first.said(l), "The editor said: "+answer)
+	var asked struct{ Approvals []any }
+	require.NoError(t, first.Call(t.Context(), "fetchApprovals", object{"session_id": l.SessionID, "include_decided": true}, &asked))
+	assert.Empty(t, asked.Approvals)
+
+	// The editor of another conversation stays with that one.
+	second := s.editorWithTools(t, "VS Code", "selection")
+	other := second.prompts("editor:selection", "")
+	assert.Contains(t, second.said(other), `"editor":"VS Code"`)
+	assert.Contains(t, first.said(first.prompts("editor:selection", l.SessionID)), `"editor":"Emacs"`)
+	assert.Contains(t, none.said(none.prompts("editor:selection", l.SessionID)), `"editor":"Emacs"`, "a client without tools is no editor")
+
+	for words, why := range map[string]string{
+		"editor:symbols":                   "the language server is not ready",
+		"editor:diagnostics":               "the user's editor does not offer diagnostics",
+		"editor:definition:leads-out":      "arguments.path: expected a file in the directories of the session",
+		"editor:definition:../home/secret": "arguments.path: expected a file in the directories of the session",
+		"editor:definition:none.go":        "arguments.path: expected a file in the directories of the session",
+		"editor:definition:d":              "arguments.path: expected a regular file",
+		"editor:nothing":                   "nothing",
+	} {
+		assert.Contains(t, first.said(first.prompts(words, "")), why, words)
+	}
+
+	// When the editor has gone, the hub calls the one that was used last. Without any, it refuses.
+	first.Close()
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual("VS Code", second.editorOf(l)) }, watchdog, pollEvery)
+	second.Close()
+	require.Eventually(t, func() bool { return none.editorOf(l) == "not_offered" }, watchdog, pollEvery)
+}
+
+// editorOf returns the name of the editor that a conversation has, or the kind of the error.
+func (e editorWithTools) editorOf(l launched) string {
+	e.t.Helper()
+	var r struct{ Result struct{ Editor string } }
+	if err := e.Call(e.t.Context(), "editor.call", object{"session_id": l.SessionID, "tool": "selection"}, &r); err != nil {
+		return string(duet.KindOf(err))
+	}
+	return r.Result.Editor
+}
+
+// What an editor offers is known to the next hub, too.
+func TestTheNextHubKnowsTheToolsOfTheEditor(t *testing.T) {
+	s := newSite(parallel(t))
+	e := s.editorWithTools(t, "Emacs", "selection")
+	l := e.prompts("quiet", "")
+	require.Equal(t, "Emacs", e.editorOf(l))
+	hub, err := os.FindProcess(s.daemon())
+	require.NoError(t, err)
+	require.NoError(t, hub.Kill())
+	require.Eventually(t, func() bool { return e.editorOf(l) == "Emacs" }, watchdog, pollEvery)
+}
+
+// mcpProgram is a server that does what its argument says, and notes that it was started.
+const mcpProgram = `#!/bin/sh
+echo "$1" >> "$0.started"
+case $1 in
+works) read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}'; cat > /dev/null ;;
+hangs) exec sleep 1000 ;;
+ends) echo "no login with $TOKEN" >&2; exit 1 ;;
+esac
+`
+
+// mcpServers gives the site an agent with servers: one that works, one that ends at
+// once, others, and one that is not there.
+func (s *site) mcpServers(more string, others ...string) (program string) {
+	s.t.Helper()
+	program = filepath.Join(s.home, "server")
+	testkit.Program(s.t, program, mcpProgram)
+	agent := fastProgram(s.t)
+	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))
+	for _, name := range append([]string{"works", "ends"}, others...) {
+		text += fmt.Sprintf("[[agents.served.mcp_servers]]\nname = %q\ncommand = %q\nargs = [%q]\nenv = { TOKEN = \"guarded-secret\" }\n", name, program, name)
+	}
+	text += "[[agents.served.mcp_servers]]\nname = \"gone\"\ncommand = \"no-such-server\"\n"
+	s.agents(text)
+	return program
+}
+
+const mcpEnded = "the MCP server ends ended with status 1 before it answered: no login with [secret]"
+
+// A conversation learns that a server does not work: in events, in the shell and
+// in what is kept; secrets are left out. It learns it once, and nothing of a server that works.
+func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
+	s := newSite(parallel(t))
+	program := s.mcpServers("")
+	c := s.open()
+	reported := func(l launched, text string) {
+		t.Helper()
+		c.await("the code of "+text, func(e event) bool {
+			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && e.Data.Code == "MCP_SERVER_FAILED" && strings.Contains(string(e.Raw), strings.SplitN(text, " ", 5)[3])
+		})
+		c.await(text, func(e event) bool {
+			return e.Type == "conversation_updated" && e.Data.SessionID == l.SessionID && e.Data.Role == "system" && strings.Contains(e.Data.Content, text)
+		})
+	}
+	first := c.launch("hello", "served")
+	reported(first, mcpEnded)
+	reported(first, `the MCP server gone will not start: the program "no-such-server" was not found`)
+	assert.Equal(t, "completed", c.approveAll(first.SessionID).Data.State)
+
+	transcript := s.run("session", "show", first.TaskID, "--transcript")
+	assert.Equal(t, 1, strings.Count(transcript, mcpEnded), transcript)
+	assert.Contains(t, transcript, `the MCP server gone will not start`)
+	assert.NotContains(t, transcript, "server works")
+
+	// Another conversation learns it, too, and has it tried again; the same one does not.
+	again := c.next(first, "again")
+	assert.Equal(t, "completed", c.approveAll(again.SessionID).Data.State)
+	reported(c.launch("hello", "served"), mcpEnded)
+	for _, e := range c.seen() {
+		assert.NotContains(t, string(e.Raw), "guarded", "%s %s", e.Type, e.Raw)
+		if e.Data.SessionID == again.SessionID {
+			assert.NotContains(t, e.Data.Content, mcpEnded)
+		}
+	}
+	var started []byte
+	require.Eventually(t, func() bool {
+		started, _ = os.ReadFile(program + ".started")
+		return strings.Contains(string(started), "works\n")
+	}, watchdog/3, pollEvery)
+	assert.Equal(t, map[string]int{"works": 1, "ends": 2}, map[string]int{"works": strings.Count(string(started), "works\n"), "ends": strings.Count(string(started), "ends\n")})
+	c.leave()
+}
+
+// A prompt whose hub ends with it cannot wait for what becomes of a server: it says that
+// this one has not answered.
+func TestAPromptSaysWhichMCPServerHasNotAnswered(t *testing.T) {
+	s := newSite(parallel(t))
+	s.mcpServers("", "hangs")
+	said := s.runIn(s.root, "prompt", "--agent", "served", "--yes", "hello")
+	assert.Contains(t, said, "— the MCP server hangs has not answered yet; `duet-rpc doctor` tries it again\n")
+}
+
+// The user can have servers left alone; what a project's file would have started is,
+// until it is trusted.
+func TestMCPServersAreNotTriedUnasked(t *testing.T) {
+	s := newSite(parallel(t))
+	program := s.mcpServers("[mcp]\nprobe = false\n")
+	s.run("prompt", "--agent", "served", "--yes", "hello")
+	assert.NoFileExists(t, program+".started")
+	values := s.run("config")
+	assert.Regexp(t, `mcp\.probe +user +false`, values)
+
+	program = s.mcpServers("")
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), fmt.Appendf(nil,
+		"[agents.theirs]\ncommand = [%q]\n[[agents.theirs.mcp_servers]]\nname = \"x\"\ncommand = %q\n[[agents.served.mcp_servers]]\nname = \"y\"\ncommand = %q\nargs = [\"y\"]\n", program, program, program), 0o600))
+	s.refuses("not trusted", "prompt", "--agent", "theirs", "hello")
+	s.run("prompt", "--agent", "served", "--yes", "hello")
+	started, _ := os.ReadFile(program + ".started") // there may be none: the end of the hub ends what is tried
+	assert.NotContains(t, string(started), "y\n")
+}

@@ -1,0 +1,1199 @@
+//go:build unix
+
+package main_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// A site is a project with a user of its own: nothing that a test does there
+// is seen by another test, and what it starts is recognized by its HOME.
+type site struct {
+	t    testing.TB
+	root string // of the project
+	home string // no other process on the machine has this one
+	args []string
+	env  []string
+
+	binary string // the program, if it is not the one with the race detector
+
+	watchdog time.Duration // of its processes; 0: that of all
+
+	// Most tests are about what one leaves behind: their daemon ends with the last client that
+	// they started with start or command.
+	clients     *atomic.Int32
+	daemonStays *atomic.Bool // until the test ends it
+	others      *atomic.Bool // there are clients that are not counted: the daemon stays for them
+}
+
+// patiently has the program wait for its hub as long as a slow machine may take,
+// unless a test says otherwise: then it goes on to say so.
+const patiently = "--answer-within=1m"
+
+// newSite makes a project whose default agent is the demo agent, without its
+// pauses. The user's configuration has more.
+func newSite(t testing.TB, more ...string) *site {
+	t.Helper()
+	dir := t.TempDir()
+	s := &site{t: t, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), clients: new(atomic.Int32), daemonStays: new(atomic.Bool), others: new(atomic.Bool)}
+	require.NoError(t, os.MkdirAll(s.root, 0o755))
+	require.NoError(t, os.MkdirAll(s.home, 0o755))
+	s.agents(strings.Join(more, ""))
+	t.Cleanup(func() {
+		s.endDaemons()
+		s.requireNobody("when the test has ended")
+	})
+	return s
+}
+
+// speaks1 keeps the demo agent at version 1 of the protocol, in which the client reads
+// and writes files.
+func (s *site) speaks1() {
+	s.t.Helper()
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	text := readFile(s.t, path)
+	text = strings.Replace(text, `"demo-agent"]`, `"demo-agent", "--protocol", "1"]`, 1)
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// agents writes the user's configuration: the demo agent, and more.
+func (s *site) agents(more string) {
+	s.t.Helper()
+	agent := fastProgram(s.t)                          // what is tested is who runs it
+	checkpoints := "checkpoints = { enabled = false }" // they start git for each prompt
+	if strings.Contains(more, "[checkpoints]") {
+		checkpoints = ""
+	}
+	text := fmt.Sprintf(`default_agent = "scripted"
+%s
+[agents.scripted]
+driver = "acp"
+command = [%q, "demo-agent"]
+env = { DUET_DEMO_DELAY = "0", DUET_DEMO_STATE = %q }
+%s`, checkpoints, agent, filepath.Join(s.home, "demo"), more)
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	writeFile(s.t, path, text)
+}
+
+// state is the project's state directory.
+func (s *site) state() string {
+	root, err := filepath.EvalSymlinks(s.root)
+	if err != nil {
+		root = s.root
+	}
+	dir, err := project.StateDirOf(func(name string) string {
+		return map[string]string{"XDG_STATE_HOME": filepath.Join(s.home, "state")}[name]
+	}, root)
+	require.NoError(s.t, err)
+	return dir
+}
+
+func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
+
+// launch is how the program is started there, as a client that is not counted.
+func (s *site) launch(args ...string) launch {
+	s.others.Store(true)
+	l := s.counted()
+	l.args = append(args, l.args...)
+	return l
+}
+
+// shellCommand is a command of a shell in the project, as a client that is not counted.
+func (s *site) shellCommand(args ...string) *exec.Cmd {
+	l := s.launch()
+	cmd := exec.Command(program, append(l.args, args...)...)
+	cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(s.t)...), l.env...)
+	return cmd
+}
+
+// counted is launch for a client that is counted.
+func (s *site) counted() launch {
+	return launch{
+		binary: s.binary,
+		first:  []string{patiently},
+		args:   append([]string{"--root", s.root}, s.args...),
+		env: append([]string{
+			"HOME=" + s.home, "DUET_DEMO_DELAY=0",
+			"XDG_CONFIG_HOME=" + filepath.Join(s.home, "config"), "XDG_STATE_HOME=" + filepath.Join(s.home, "state"),
+			"XDG_DATA_HOME=" + filepath.Join(s.home, "data"), "XDG_CACHE_HOME=" + filepath.Join(s.home, "cache"),
+		}, s.env...),
+		watchdog: s.watchdog,
+	}
+}
+
+// start starts the program with a client.
+func (s *site) start() *client {
+	c := newClient(s.counted().start(s.t))
+	c.site = s
+	s.clients.Add(1)
+	c.peer.mu.Lock()
+	defer c.peer.mu.Unlock()
+	c.patient = s.watchdog * 2 / 3
+	return c
+}
+
+// open starts the program with a client that sees all events.
+func (s *site) open() *client {
+	s.t.Helper()
+	c := s.start()
+	c.subscribe()
+	return c
+}
+
+// newEditorSite makes a site with a client that sees all events.
+func newEditorSite(t testing.TB, more ...string) (*site, *client) {
+	t.Helper()
+	s := newSite(t, more...)
+	return s, s.open()
+}
+
+// openDatabase opens the database of the site, which must not be in use or is only read.
+func (s *site) openDatabase(query string) *sql.DB {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.database()+query)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// daemonLog returns what the daemons of the site have logged.
+func (s *site) daemonLog() string {
+	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+	return string(log)
+}
+
+// left notes that a client has gone.
+func (s *site) left() {
+	if s.clients.Add(-1) <= 0 && !s.daemonStays.Load() && !s.others.Load() {
+		stopHub(s.t, s.state())
+	}
+}
+
+// endDaemons ends the daemons of the site, also those of other roots.
+func (s *site) endDaemons() {
+	states, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(s.state())), "projects", "*"))
+	for _, dir := range states {
+		stopHub(s.t, dir)
+	}
+}
+
+// requireNobody requires that nothing of what was started there lives.
+func (s *site) requireNobody(when string) {
+	s.t.Helper()
+	if s.clients.Load() <= 0 && !s.daemonStays.Load() {
+		stopHub(s.t, s.state())
+	}
+	var left []string
+	require.Eventually(s.t, func() bool { left = s.processes(); return len(left) == 0 }, time.Minute, 5*time.Millisecond,
+		"processes are left %s: %s", when, deferred(func() string { return strings.Join(left, "; ") }))
+}
+
+// deferred is a text that is made when it is printed.
+type deferred func() string
+
+func (d deferred) String() string { return d() }
+
+// suspend sends SIGSTOP to a process and waits until all its threads have stopped.
+// kill(2) returns earlier: on a busy machine the process can finish a turn first.
+// Only Linux shows the state of threads.
+func suspend(t testing.TB, pid int) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	if runtime.GOOS != "linux" {
+		return
+	}
+	require.Eventually(t, func() bool { return len(runningThreads(pid)) == 0 }, watchdog, pollEvery,
+		"process %d did not stop", pid)
+}
+
+// suspendHub is suspend for a daemon, which is killed with the test.
+func suspendHub(t testing.TB, pid int) {
+	t.Helper()
+	suspend(t, pid)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+}
+
+// runningThreads returns the threads of a process that are not stopped.
+func runningThreads(pid int) (running []string) {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil { // the thread has ended
+			continue
+		}
+		// The state follows the name, which is in parentheses and may hold any sign.
+		_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
+		if !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z") {
+			running = append(running, path)
+		}
+	}
+	return running
+}
+
+// A peer is what all clients have in common, whatever their framing: it asks,
+// and keeps what comes. Its methods may be called from any goroutine.
+type peer struct {
+	t      testing.TB
+	write  func(message string) error // frames and sends a message
+	closed chan struct{}              // when nothing more can come
+
+	mu      sync.Mutex // guards the fields below
+	changed *sync.Cond
+	serial  int
+	replies map[string]reply // by raw id
+	events  []event
+	heard   func(event) // gets the events instead
+	notes   []taskNote
+	note    func(taskNote) // gets the notes instead
+	patient time.Duration  // for what is waited for; 0: less than a process lives
+	err     error          // why nothing more comes
+}
+
+type reply struct {
+	Result json.RawMessage `json:"result"`
+	Error  *wireError      `json:"error"`
+}
+
+type wireError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+func (e *wireError) Error() string { return fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data) }
+
+func (e *wireError) kind() string {
+	var d struct{ Kind string }
+	_ = json.Unmarshal(e.Data, &d)
+	return d.Kind
+}
+
+// An event is one as a subscriber gets it.
+type event struct {
+	Seq  int64
+	Type string
+	Raw  json.RawMessage // its data
+	Data eventData
+}
+
+// eventData are the members of events' data that tests look at.
+type eventData struct {
+	SessionID  string          `json:"session_id"`
+	TaskID     string          `json:"task_id"`
+	ThreadID   string          `json:"thread_id"`
+	State      string          `json:"state"`
+	ErrorCode  string          `json:"error_code"`
+	Error      string          `json:"error"`
+	ApprovalID string          `json:"approval_id"`
+	ToolName   string          `json:"tool_name"`
+	ToolUseID  string          `json:"tool_use_id"`
+	ToolInput  json.RawMessage `json:"tool_input"`
+	Stale      bool            `json:"stale"`
+	Decision   string          `json:"decision"`
+	MessageID  string          `json:"message_id"`
+	Delta      string          `json:"delta"`
+	Subtype    string          `json:"subtype"`
+	Content    string          `json:"content"`
+	Role       string          `json:"role"`
+	Code       string          `json:"code"`
+	Message    string          `json:"message"`
+	Update     json.RawMessage `json:"update"`
+	FromSeq    int64           `json:"from_seq"`
+	ToSeq      int64           `json:"to_seq"`
+}
+
+// A taskNote is a broadcast about a task.
+type taskNote struct {
+	Method string `json:"method"`
+	Params struct {
+		TaskID string `json:"taskId"`
+	} `json:"params"`
+}
+
+// newPeer makes a peer that sends by a function. The caller has to read.
+func newPeer(t testing.TB, write func(string) error) *peer {
+	p := &peer{t: t, write: write, closed: make(chan struct{}), replies: make(map[string]reply)}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// read sorts by take what next gives, to the end. take is called with the lock
+// held.
+func (p *peer) read(next func() ([]byte, error), take func([]byte) error) {
+	defer close(p.closed)
+	for {
+		body, err := next()
+		p.mu.Lock()
+		if err == nil {
+			err = take(body)
+		}
+		p.err = err
+		p.changed.Broadcast()
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// takeEvent keeps an event. The lock is held.
+func (p *peer) takeEvent(seq int64, kind string, raw json.RawMessage) error {
+	e := event{Seq: seq, Type: kind, Raw: raw}
+	if err := json.Unmarshal(raw, &e.Data); err != nil {
+		return fmt.Errorf("%w: %.300q", err, raw)
+	}
+	if p.heard != nil {
+		p.heard(e)
+		return nil
+	}
+	p.events = append(p.events, e)
+	return nil
+}
+
+// takeNote keeps a broadcast about a task. The lock is held.
+func (p *peer) takeNote(message []byte) error {
+	var n taskNote
+	if err := json.Unmarshal(message, &n); err != nil {
+		return err
+	}
+	if p.note != nil {
+		p.note(n)
+		return nil
+	}
+	p.notes = append(p.notes, n)
+	return nil
+}
+
+// requireGoodEnd requires that nothing came that should not have, when nothing
+// more comes.
+func (p *peer) requireGoodEnd() {
+	p.t.Helper()
+	<-p.closed
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !errors.Is(p.err, io.EOF) && !errors.Is(p.err, io.ErrUnexpectedEOF) && !errors.Is(p.err, os.ErrClosed) {
+		require.NoError(p.t, p.err)
+	}
+}
+
+// errGone is what a request gets whose process has ended.
+var errGone = errors.New("the process has gone")
+
+// try sends a request and waits for its reply. The error is errGone, a
+// *wireError or says that it took too long.
+func (p *peer) try(method string, params, result any) error {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.serial++
+	id := strconv.Itoa(p.serial)
+	// Inside the lock: no two requests may mix.
+	err = p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, raw))
+	p.mu.Unlock()
+	if err != nil {
+		return errGone
+	}
+	r, err := p.reply(id)
+	switch {
+	case err != nil:
+		return err
+	case r.Error != nil:
+		return r.Error
+	case result == nil:
+		return nil
+	}
+	return json.Unmarshal(r.Result, result)
+}
+
+// tryAgain is try; what was asked of a hub that has just gone is asked again, as the
+// error says that it may be.
+func (p *peer) tryAgain(method string, params, result any) error {
+	err := p.try(method, params, result)
+	var lost *wireError
+	if errors.As(err, &lost) && lost.kind() == "hub_lost" {
+		return p.try(method, params, result)
+	}
+	return err
+}
+
+// reply is the reply to a request that was sent with an id, as it is written.
+func (p *peer) reply(id string) (reply, error) {
+	late, stop := p.deadline()
+	defer stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if r, ok := p.replies[id]; ok {
+			delete(p.replies, id)
+			return r, nil
+		}
+		if p.err != nil {
+			return reply{}, errGone
+		}
+		if *late {
+			return reply{}, errors.New("no reply came")
+		}
+		p.changed.Wait()
+	}
+}
+
+// deadline wakes waiting goroutines when it takes too long; late is guarded by the lock.
+func (p *peer) deadline() (late *bool, stop func() bool) {
+	late = new(bool)
+	p.mu.Lock()
+	patient := cmp.Or(p.patient, watchdog*2/3)
+	p.mu.Unlock()
+	timer := time.AfterFunc(patient, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		*late = true
+		p.changed.Broadcast()
+	})
+	return late, timer.Stop
+}
+
+// call is try for a request that must succeed.
+func (p *peer) call(method string, params, result any) {
+	p.t.Helper()
+	require.NoError(p.t, p.try(method, params, result), "%s %v", method, params)
+}
+
+// refused is the error that a request must get.
+func (p *peer) refused(method string, params any) *wireError {
+	p.t.Helper()
+	err := p.try(method, params, nil)
+	var e *wireError
+	require.ErrorAs(p.t, err, &e, "%s %v", method, params)
+	return e
+}
+
+// until waits until something is true of what has come, which is looked at
+// with the lock held.
+func (p *peer) until(what string, done func() bool) {
+	p.t.Helper()
+	late, stop := p.deadline()
+	defer stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !done() {
+		if p.err != nil || *late {
+			require.Fail(p.t, "it did not come", "%s: %v; %d events%s\n%d notes %v", what, p.err, len(p.events), tailOf(p.events), len(p.notes), p.notes[max(0, len(p.notes)-12):])
+		}
+		p.changed.Wait()
+	}
+}
+
+// await waits for an event that fits, from the beginning on.
+func (p *peer) await(what string, fits func(event) bool) (found event) {
+	p.t.Helper()
+	next := 0
+	p.until(what, func() bool {
+		for ; next < len(p.events); next++ {
+			if fits(p.events[next]) {
+				found = p.events[next]
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// awaitNote waits for a broadcast about a task.
+func (p *peer) awaitNote(method, task string) {
+	p.t.Helper()
+	p.until(method+" of "+task, func() bool { return countNotes(p.notes, method, task) > 0 })
+}
+
+// count counts the broadcasts of a kind about a task that came so far.
+func (p *peer) count(method, task string) int { return countNotes(p.noted(), method, task) }
+
+func countNotes(notes []taskNote, method, task string) (n int) {
+	for _, note := range notes {
+		if note.Method == method && note.Params.TaskID == task {
+			n++
+		}
+	}
+	return n
+}
+
+// awaitState waits until a session has come to a state.
+func (p *peer) awaitState(session, state string) event {
+	p.t.Helper()
+	return p.await(fmt.Sprintf("session %s becoming %s", session, state), func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.SessionID == session && e.Data.State == state
+	})
+}
+
+// awaitEnd waits until a session has ended.
+func (p *peer) awaitEnd(session string) event {
+	p.t.Helper()
+	return p.await("the end of session "+session, func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.SessionID == session && ended(e.Data.State)
+	})
+}
+
+func ended(state string) bool {
+	switch state {
+	case "completed", "failed", "timed_out", "interrupted", "cancelled":
+		return true
+	}
+	return false
+}
+
+// launch starts a session.
+func (p *peer) launch(query, agent string) launched {
+	p.t.Helper()
+	return p.begins("launchSession", object{"query": query, "agent": agent})
+}
+
+// begins starts or continues a session.
+func (p *peer) begins(method string, params object) (l launched) {
+	p.t.Helper()
+	p.call(method, params, &l)
+	return l
+}
+
+// runs starts a session with the default agent, which has to complete.
+func (p *peer) runs(query string) launched {
+	p.t.Helper()
+	l := p.launch(query, "")
+	p.completes(l)
+	return l
+}
+
+// completes waits for the end of a session, which has to be a good one.
+func (p *peer) completes(l launched) {
+	p.t.Helper()
+	end := p.awaitEnd(l.SessionID)
+	require.Equal(p.t, "completed", end.Data.State, "%s", end.Raw)
+}
+
+// endsAs waits for the end of a session, which has to have a state and an error code.
+func (p *peer) endsAs(session, state, code string) event {
+	p.t.Helper()
+	end := p.awaitEnd(session)
+	require.Equal(p.t, state, end.Data.State, "%s", end.Raw)
+	require.Equal(p.t, code, end.Data.ErrorCode, "%s", end.Raw)
+	return end
+}
+
+// awaitText waits until the agent of a session has said something.
+func (p *peer) awaitText(l launched) event {
+	p.t.Helper()
+	return p.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
+}
+
+// awaitThread waits until a session of a conversation has completed.
+func (p *peer) awaitThread(thread string) event {
+	p.t.Helper()
+	return p.await("the end of a session of "+thread, func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
+	})
+}
+
+// awaitQuestionOrEnd waits for the first question of a session, or its end.
+func (p *peer) awaitQuestionOrEnd(l launched) event {
+	p.t.Helper()
+	return p.await("a question or the end", func(e event) bool {
+		return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
+	})
+}
+
+// awaitAnswer waits until a question is answered.
+func (p *peer) awaitAnswer(approval string) event {
+	p.t.Helper()
+	return p.await("the answer", func(e event) bool { return e.Type == "approval_resolved" && e.Data.ApprovalID == approval })
+}
+
+// interrupt interrupts a session and waits for its end.
+func (p *peer) interrupt(l launched) {
+	p.t.Helper()
+	p.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	end := p.awaitEnd(l.SessionID)
+	require.Equal(p.t, "interrupted", end.Data.State, "%s", end.Raw)
+}
+
+// awaitQuestion waits for a question of a session.
+func (p *peer) awaitQuestion(session string) event {
+	p.t.Helper()
+	return p.await("a question of session "+session, func(e event) bool {
+		return e.Type == "new_approval" && e.Data.SessionID == session
+	})
+}
+
+// asks starts a session and waits for its question.
+func (p *peer) asks(query, agent string) (launched, event) {
+	p.t.Helper()
+	l := p.launch(query, agent)
+	return l, p.awaitQuestion(l.SessionID)
+}
+
+// approve allows what an approval asks for.
+func (p *peer) approve(approval string) {
+	p.t.Helper()
+	p.call("sendDecision", object{"approval_id": approval, "decision": "approve"}, nil)
+}
+
+// issues returns what health says is wrong.
+func (p *peer) issues() (status string, issues []string) {
+	p.t.Helper()
+	var r struct {
+		Status string
+		Issues []string
+	}
+	p.call("health", object{}, &r)
+	return r.Status, r.Issues
+}
+
+// requireIssue requires that health says a text about what is wrong.
+func (p *peer) requireIssue(text string) {
+	p.t.Helper()
+	_, issues := p.issues()
+	require.Contains(p.t, strings.Join(issues, "\n"), text)
+}
+
+// requireDegraded is requireIssue that requires the status, too, and returns all issues.
+func (p *peer) requireDegraded(text string) []string {
+	p.t.Helper()
+	status, issues := p.issues()
+	require.Equal(p.t, "degraded", status)
+	require.Contains(p.t, strings.Join(issues, "\n"), text)
+	return issues
+}
+
+// requireNoIssue requires that health says nothing is wrong.
+func (p *peer) requireNoIssue() {
+	p.t.Helper()
+	status, issues := p.issues()
+	require.Equal(p.t, "ok", status, "%v", issues)
+	require.Empty(p.t, issues)
+}
+
+// seen is what came so far.
+func (p *peer) seen() []event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]event(nil), p.events...)
+}
+
+func (p *peer) noted() []taskNote {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]taskNote(nil), p.notes...)
+}
+
+// tailOf are the last events, to be read by people.
+func tailOf(events []event) string {
+	var b strings.Builder
+	for _, e := range events[max(0, len(events)-12):] {
+		fmt.Fprintf(&b, "\n%d %s %.300s", e.Seq, e.Type, e.Raw)
+	}
+	return b.String()
+}
+
+// An item is one of a conversation, as getConversation says it.
+type item struct {
+	Type     string `json:"event_type"`
+	Role     string `json:"role"`
+	Content  string `json:"content"`
+	ID       string `json:"tool_id"`
+	Tool     string `json:"tool_name"`
+	Parent   string `json:"parent_tool_use_id"`
+	Input    string `json:"tool_input_json"`
+	Status   string `json:"status"`
+	Approval string `json:"approval_status"`
+	By       string `json:"refused_by"`
+	Why      string `json:"refusal"`
+	Result   string `json:"tool_result_content"`
+}
+
+// items is the whole conversation of a session.
+func (p *peer) items(session string) []item {
+	p.t.Helper()
+	var r struct{ Events []item }
+	p.call("getConversation", object{"session_id": session}, &r)
+	return r.Events
+}
+
+// next continues a session.
+func (c *client) next(from launched, query string) launched {
+	c.t.Helper()
+	return c.begins("continueSession", object{"session_id": from.SessionID, "query": query})
+}
+
+// goesOn continues a session with a prompt that has to complete.
+func (c *client) goesOn(from launched, query string) launched {
+	c.t.Helper()
+	l := c.next(from, query)
+	c.completes(l)
+	return l
+}
+
+// A client is an editor at the pipes of a process that it has started.
+type client struct {
+	*process
+	*peer
+	t    testing.TB
+	site *site // nil: the test ends its hub
+}
+
+func newClient(p *process) *client {
+	c := &client{process: p, t: p.t}
+	c.peer = newPeer(p.t, func(message string) error {
+		_, err := io.WriteString(p.stdin, framed(message))
+		return err
+	})
+	go c.read(c.frames.next, c.take)
+	return c
+}
+
+// take sorts a message. The lock is held.
+func (c *client) take(body []byte) error {
+	var m struct {
+		ID     *int   `json:"id"`
+		Method string `json:"method"`
+		Params struct {
+			Seq   int64 `json:"seq"`
+			Event struct {
+				Type string          `json:"type"`
+				Data json.RawMessage `json:"data"`
+			} `json:"event"`
+		} `json:"params"`
+		reply
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return fmt.Errorf("%w: %.300s", err, body)
+	}
+	if !utf8.Valid(body) {
+		return fmt.Errorf("not UTF-8: %.300q", body)
+	}
+	switch {
+	case m.Method == "event":
+		return c.takeEvent(m.Params.Seq, m.Params.Event.Type, m.Params.Event.Data)
+	case strings.HasPrefix(m.Method, "event.task"):
+		return c.takeNote(body)
+	case m.Method == "" && m.ID != nil:
+		c.replies[strconv.Itoa(*m.ID)] = m.reply
+	case m.Method == "": // an error that answers nothing we sent
+		return fmt.Errorf("a message that is not expected: %.300s", body)
+	}
+	return nil
+}
+
+// subscribe asks for all events from the first on.
+func (c *client) subscribe() {
+	c.t.Helper()
+	c.call("Subscribe", object{"since": 0}, nil)
+}
+
+// A launched is what launchSession and continueSession answer.
+type launched struct {
+	SessionID string `json:"session_id"`
+	RunID     string `json:"run_id"`
+	TaskID    string `json:"task_id"`
+	ThreadID  string `json:"thread_id"`
+}
+
+// approveAll answers every question of a session until it has ended, and
+// returns that end.
+func (c *client) approveAll(session string) event {
+	c.t.Helper()
+	done := make(map[string]bool)
+	for {
+		e := c.await("a question or the end of session "+session, func(e event) bool {
+			return e.Data.SessionID == session &&
+				(e.Type == "new_approval" && !done[e.Data.ApprovalID] || e.Type == "session_status_changed" && ended(e.Data.State))
+		})
+		if e.Type != "new_approval" {
+			return e
+		}
+		done[e.Data.ApprovalID] = true
+		err := c.try("sendDecision", object{"approval_id": e.Data.ApprovalID, "decision": "approve"}, nil)
+		require.NoError(c.t, err)
+	}
+}
+
+// A shownSession is what getSessionState says.
+type shownSession struct {
+	ID        string `json:"id"`
+	TaskID    string `json:"task_id"`
+	ThreadID  string `json:"thread_id"`
+	Query     string `json:"query"`
+	State     string `json:"state"`
+	Status    string
+	Title     string
+	Error     string `json:"error"`
+	ErrorCode string `json:"error_code"`
+
+	Started     time.Time             `json:"started_at"`
+	Completed   time.Time             `json:"completed_at"`
+	SilentSince *time.Time            `json:"silent_since"`
+	AuthMethods []struct{ ID string } `json:"auth_methods"`
+	Agent       reportedSession       `json:"agent_session"`
+}
+
+// A reportedSession is what an agent reported of its session.
+type reportedSession struct{ Commands []struct{ Name string } }
+
+// sessions are what listSessions says.
+func (c *client) sessions() []shownSession {
+	c.t.Helper()
+	var r struct{ Sessions []shownSession }
+	c.call("listSessions", object{}, &r)
+	return r.Sessions
+}
+
+func (p *peer) session(id string) shownSession {
+	p.t.Helper()
+	var r struct{ Session shownSession }
+	require.NoError(p.t, p.tryAgain("getSessionState", object{"session_id": id}, &r))
+	return r.Session
+}
+
+// A daemonStatus is what daemon.status says.
+type daemonStatus struct {
+	PID        int
+	Health     string
+	Issues     []string
+	Subsystems struct {
+		IPC        struct{ Clients int }
+		Supervisor struct{ Running, MaxConcurrency *int }
+		Automation struct{ Enabled *bool }
+		Watcher    *struct{ Directories int } `json:"file_watcher"`
+		Scheduler  *struct{}
+		Store      struct {
+			LastSeq int64 `json:"last_seq"`
+		}
+	}
+}
+
+func (p *peer) status() (s daemonStatus) {
+	p.t.Helper()
+	p.call("daemon.status", object{}, &s)
+	return s
+}
+
+// approval is an approval as getApproval says it.
+func (p *peer) approval(id string) shownApproval {
+	p.t.Helper()
+	var r struct{ Approval shownApproval }
+	p.call("getApproval", object{"approval_id": id}, &r)
+	return r.Approval
+}
+
+// A shownApproval is what fetchApprovals says.
+type shownApproval struct {
+	ID        string          `json:"id"`
+	SessionID string          `json:"session_id"`
+	ThreadID  string          `json:"thread_id"`
+	Status    string          `json:"status"`
+	Stale     bool            `json:"stale"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	Reopens   string          `json:"reopens"`
+	Reopened  string          `json:"reopened"`
+	Reopening string          `json:"reopened_as"`
+	TakenAt   string          `json:"taken_at"`
+	DecidedBy string          `json:"decided_by"`
+}
+
+func (c *client) pending() map[string]shownApproval {
+	c.t.Helper()
+	var r struct{ Approvals []shownApproval }
+	c.call("fetchApprovals", object{}, &r)
+	m := make(map[string]shownApproval)
+	for _, a := range r.Approvals {
+		m[a.ID] = a
+	}
+	return m
+}
+
+// conversation is what the agent said in a session.
+func (c *client) conversation(session string) (said string) {
+	c.t.Helper()
+	for _, e := range c.items(session) {
+		if e.Type == "message" && e.Role == "assistant" {
+			said += e.Content
+		}
+	}
+	return said
+}
+
+// crash kills the program and its hub as a machine out of memory does, and takes what it
+// still said.
+func (c *client) crash() {
+	c.t.Helper()
+	require.NoError(c.t, c.cmd.Process.Kill()) // first: it would start another hub
+	if c.site != nil {
+		c.site.crashHub()
+		defer c.site.left()
+	}
+	<-c.ended
+	c.requireGoodEnd()
+}
+
+// leave has clients leave, one after the other.
+func leave(clients ...*client) {
+	for _, c := range clients {
+		c.t.Helper()
+		c.leave()
+	}
+}
+
+// leave closes standard input, as an editor that ends, and requires that the
+// program does too.
+func (c *client) leave() {
+	c.t.Helper()
+	watch := startStopwatch(c.t)
+	c.closeStdin()
+	c.requireGoneWithin(goneAfter+raceSlack, watch)
+	c.requireGoodEnd()
+	if c.site != nil {
+		c.site.left()
+	}
+}
+
+// raceSlack is what a busy machine and the race detector may add to a time.
+const raceSlack = 500 * time.Millisecond
+
+// requireCore requires that the methods work that need no store.
+func (c *client) requireCore() {
+	c.t.Helper()
+	var pong struct{ Pong bool }
+	c.call("ping", object{}, &pong)
+	require.True(c.t, pong.Pong)
+	c.call("initialize", object{}, nil)
+	c.call("version", object{}, nil)
+	c.call("listMethods", object{}, nil)
+}
+
+// requireUnavailable requires that methods of each family say that there is
+// no store, and why.
+func (c *client) requireUnavailable(why string) {
+	c.t.Helper()
+	for method, params := range map[string]object{
+		"task.stats": {}, "task.submit": {"prompt": "quiet"}, "listSessions": {}, "launchSession": {"query": "quiet"},
+		"fetchApprovals": {}, "Subscribe": {}, "execute_prompt": {"session_id": "s", "task_id": "t", "prompt": "quiet", "agentic_tool": "demo"},
+	} {
+		e := c.refused(method, params)
+		require.Equal(c.t, "subsystem_unavailable", e.kind(), "%s: %v", method, e)
+		require.Contains(c.t, e.Message, why, method)
+	}
+}
+
+// socketPath is where the hub of the site listens, or would.
+func (s *site) socketPath() string {
+	s.t.Helper()
+	path, err := socket.Find(s.state())
+	require.NoError(s.t, err)
+	return path
+}
+
+// begin starts a daemon if none runs.
+func (s *site) begin() {
+	s.t.Helper()
+	if (project.Project{StateDir: s.state()}).Unlocked() {
+		stays := s.daemonStays.Load()
+		_, err := s.command("daemon", "start")
+		require.NoError(s.t, err)
+		s.daemonStays.Store(stays)
+	}
+}
+
+// connect connects to a socket of a hub that has just been started.
+func connect(t testing.TB, path string) (conn *net.UnixConn) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)
+		defer cancel()
+		c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err != nil {
+			return false
+		}
+		conn = c.(*net.UnixConn)
+		return true
+	}, watchdog/3, pollEvery, "no process listens on %s", path)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// A lineClient speaks one JSON value a line, as the clients of AIWG and
+// HumanLayer do.
+type lineClient struct {
+	*peer
+	conn net.Conn
+
+	// Guarded by the peer's lock.
+	lines   []string // all that came, unless quiet
+	quiet   bool
+	longest int // line, in bytes
+}
+
+func newLineClient(t testing.TB, path string) *lineClient { return linesOn(t, connect(t, path)) }
+
+func linesOn(t testing.TB, conn net.Conn) *lineClient {
+	c := &lineClient{conn: conn}
+	c.peer = newPeer(t, func(message string) error {
+		_, err := io.WriteString(conn, message+"\n")
+		return err
+	})
+	c.serial = 1_000_000 // far from ids that tests say themselves
+	in := bufio.NewReaderSize(conn, 16<<10)
+	go c.read(func() ([]byte, error) { return in.ReadBytes('\n') }, c.take)
+	return c
+}
+
+// lines is a client on the project's own socket.
+func (s *site) lines() *lineClient {
+	s.t.Helper()
+	s.begin()
+	return newLineClient(s.t, s.socketPath())
+}
+
+// take sorts a line. The lock is held.
+func (c *lineClient) take(line []byte) error {
+	c.longest = max(c.longest, len(line))
+	if !c.quiet {
+		c.lines = append(c.lines, strings.TrimSuffix(string(line), "\n"))
+	}
+	if line[0] == '[' { // replies to a batch
+		return nil
+	}
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		reply
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return fmt.Errorf("%w: %.300q", err, line)
+	}
+	switch {
+	case m.Method != "":
+		return c.takeNote(line)
+	case m.ID != nil:
+		c.replies[string(m.ID)] = m.reply
+	default:
+		var r struct {
+			Type  string `json:"type"`
+			Event struct {
+				Seq  int64           `json:"seq"`
+				Type string          `json:"type"`
+				Data json.RawMessage `json:"data"`
+			} `json:"event"`
+		}
+		if err := json.Unmarshal(m.Result, &r); err != nil {
+			return fmt.Errorf("%w: %.300q", err, line)
+		}
+		if r.Type == "heartbeat" {
+			return nil
+		}
+		return c.takeEvent(r.Event.Seq, r.Event.Type, r.Event.Data)
+	}
+	return nil
+}
+
+// say sends a line as it is.
+func (c *lineClient) say(line string) {
+	c.t.Helper()
+	_, err := io.WriteString(c.conn, line+"\n")
+	require.NoError(c.t, err)
+}
+
+// said is what came so far.
+func (c *lineClient) said() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.lines...)
+}
+
+// requireClosed requires that the hub ends the connection.
+func (c *lineClient) requireClosed() {
+	c.t.Helper()
+	select {
+	case <-c.closed:
+	case <-time.After(watchdog / 3):
+		require.Fail(c.t, "the connection is not closed")
+	}
+}
+
+// frames is an editor's client on the project's own socket.
+func (s *site) framesOnSocket() *client {
+	s.t.Helper()
+	s.begin()
+	file, err := connect(s.t, s.socketPath()).File()
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { file.Close() })
+	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
+}
+
+// lockHolder is the process that is the hub of the site, as its lock says.
+func (s *site) lockHolder() int {
+	s.t.Helper()
+	text := readFile(s.t, s.state()+"/lock")
+	pid, _ := strconv.Atoi(strings.TrimSpace(text))
+	return pid
+}
+
+// crashHub kills the process that is the hub. A client that needs one starts another.
+func (s *site) crashHub() {
+	s.t.Helper()
+	pid := s.lockHolder()
+	hub, err := os.FindProcess(pid)
+	require.NoError(s.t, err)
+	require.NoError(s.t, hub.Kill())
+	s.awaitRelease(pid)
+}
+
+// awaitRelease waits until a process does not have the lock any more. The next one may take it
+// before it is seen to be free.
+func (s *site) awaitRelease(pid int) {
+	s.t.Helper()
+	released := project.Project{StateDir: s.state()}.Released()
+	for s.lockHolder() == pid {
+		select {
+		case <-released:
+			return
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// hubOf is the process that answers a client.
+func hubOf(t testing.TB, c interface {
+	tryAgain(method string, params, result any) error
+},
+) int {
+	t.Helper()
+	var status struct{ PID int }
+	require.NoError(t, c.tryAgain("daemon.status", object{}, &status))
+	return status.PID
+}

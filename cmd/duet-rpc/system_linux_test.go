@@ -1,0 +1,567 @@
+//go:build clients
+
+package main_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// smallDisk puts the project and its state on one disk of their own.
+func (s *site) smallDisk(size string) {
+	s.t.Helper()
+	err := syscall.Mount("tmpfs", s.root, "tmpfs", 0, "mode=0755,size="+size)
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+		s.t.Skip("only root can mount a small disk")
+	}
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+	onDisk, state := filepath.Join(s.root, "state"), filepath.Join(s.home, "state")
+	require.NoError(s.t, os.Mkdir(onDisk, 0o700))
+	require.NoError(s.t, os.MkdirAll(state, 0o700))
+	require.NoError(s.t, syscall.Mount(onDisk, state, "", syscall.MS_BIND, ""))
+	s.t.Cleanup(func() {
+		s.endDaemons() // of which nothing can be found afterwards
+		_ = syscall.Unmount(state, syscall.MNT_DETACH)
+	})
+}
+
+// fill writes a file until the disk takes no more.
+func (s *site) fill() (path string) {
+	s.t.Helper()
+	path = filepath.Join(s.root, "ballast")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(s.t, err)
+	defer f.Close()
+	for block := make([]byte, 64<<10); ; {
+		n, err := f.Write(block)
+		if err == nil {
+			continue
+		}
+		require.ErrorIs(s.t, err, syscall.ENOSPC)
+		if n == 0 && len(block) == 1 {
+			return path
+		}
+		block = block[:max(1, len(block)/16)]
+	}
+}
+
+// fillWithout takes the room that there is, but nothing of what the hub gives
+// up when it finds none. It ends when there is nothing left or the hub has
+// given that up.
+func (s *site) fillWithout() {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.root, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(s.t, err)
+	defer f.Close()
+	reserve := filepath.Join(s.state(), "reserve")
+	for size := int64(0); ; {
+		var disk syscall.Statfs_t
+		require.NoError(s.t, syscall.Statfs(s.root, &disk))
+		free := int64(disk.Bavail) * disk.Bsize
+		if _, err := os.Stat(reserve); err != nil || free == 0 {
+			return // looked at afterwards: free is without it
+		}
+		switch err := syscall.Fallocate(int(f.Fd()), 0, size, free); {
+		case err == nil:
+			size += free
+		case !errors.Is(err, syscall.EINTR): // ENOSPC: another process was faster
+			require.ErrorIs(s.t, err, syscall.ENOSPC)
+		}
+	}
+}
+
+// A full disk ends the runs that cannot be kept, and says so; everything else
+// works on, and all does as soon as there is room.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		query string
+		fill  func(*site, *client)
+	}{
+		{"that a run fills", "stream:10000000", func(*site, *client) {}},
+		{"that something else fills", "stream:10000000@2000", func(s *site, _ *client) { s.fillWithout() }},
+		// What the hub gave up has gone too: the end is kept when there is room.
+		{"that something else fills for good", "stream:10000000@2000", func(s *site, c *client) {
+			s.fillWithout()
+			require.Eventually(s.t, func() bool {
+				_, issues := c.issues()
+				return strings.Contains(strings.Join(issues, "\n"), "disk is full")
+			}, watchdog/3, pollEvery, "health does not say so")
+			ballast := s.fill()
+			c.requireCore()
+			require.NoError(s.t, os.Remove(ballast))
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			if !strings.Contains(test.query, "@") { // it writes all that there is room for, which takes the race detector minutes
+				s.binary = fastProgram(t)
+			}
+			s.smallDisk("24m")
+			c := s.open()
+			kept := c.runs("quiet")
+			said := c.conversation(kept.SessionID)
+			asking, question := c.asks("permit:1", "")
+
+			require.Eventually(t, func() bool {
+				info, err := os.Stat(filepath.Join(s.state(), "reserve"))
+				return err == nil && info.Size() == 1<<20
+			}, watchdog/3, pollEvery, "nothing is set aside")
+			// The rest of the disk, so that it does not take long.
+			var disk syscall.Statfs_t
+			require.NoError(t, syscall.Statfs(s.root, &disk))
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, int64(disk.Bavail)*disk.Bsize-2<<20), 0o600))
+			streaming := c.launch(test.query, "")
+			chunks := regexp.MustCompile(`chunk [2-9]\d* `)
+			c.await("text", func(e event) bool {
+				return e.Type == "message_delta" && e.Data.SessionID == streaming.SessionID && chunks.Match(e.Raw)
+			})
+			test.fill(s, c)
+			end := c.endsAs(streaming.SessionID, "failed", "STORE_FULL")
+			assert.Contains(t, end.Data.Error, "the disk is full")
+
+			c.requireCore()
+			assert.Equal(t, end.Data.State, c.session(streaming.SessionID).State)
+			partly := c.conversation(streaming.SessionID)
+			assert.Contains(t, partly, "chunk 1 chunk 2 ", "what it said so far is there")
+			for key, text := range textsOf(c.seen()) {
+				if strings.HasPrefix(key, streaming.SessionID) {
+					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "and is what was reported")
+				}
+			}
+			assert.Equal(t, said, c.conversation(kept.SessionID))
+			c.requireDegraded("disk is full")
+			found, err := s.command("doctor")
+			assert.ErrorContains(t, err, "something is wrong: hub")
+			assert.Regexp(t, `(?m)^wrong +hub +process \d+, .*: the disk is full; free some space`, found)
+
+			// While there is no room: a request says so, and none hangs.
+			s.fill()
+			for range 3 {
+				err := c.try("launchSession", object{"query": strings.Repeat("much ", 1_000_000)}, nil)
+				var refused *wireError
+				require.ErrorAs(t, err, &refused)
+				assert.Contains(t, refused.Message, "disk is full")
+			}
+
+			require.NoError(t, os.Remove(filepath.Join(s.root, "ballast")))
+			require.NoError(t, os.Remove(filepath.Join(s.root, "large")))
+			c.goesOn(streaming, "quiet")
+			c.runs("quiet")
+			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, time.Minute, pollEvery, "health does not recover")
+			c.leave()
+			assert.Less(t, strings.Count(c.log.String(), "\n"), 30, "and the log is not flooded")
+			assert.Less(t, strings.Count(s.daemonLog(), "\n"), 30, "nor is the daemon's")
+
+			c = s.open()
+			assert.Equal(t, said, c.conversation(kept.SessionID))
+			assert.Equal(t, "STORE_FULL", c.session(streaming.SessionID).ErrorCode)
+			open := c.approval(question.Data.ApprovalID)
+			require.Equal(t, "pending", open.Status, "a question outlives its run")
+			require.True(t, open.Stale)
+			c.approve(question.Data.ApprovalID)
+			c.awaitThread(asking.ThreadID)
+			c.leave()
+		})
+	}
+}
+
+// A disk that is full from the start is no reason not to start.
+func TestStartOnAFullDisk(t *testing.T) {
+	s := newSite(parallel(t))
+	s.smallDisk("8m")
+	c := s.start()
+	kept := c.launch("quiet", "")
+	c.subscribe()
+	c.awaitEnd(kept.SessionID)
+	said := c.conversation(kept.SessionID)
+	c.leave()
+	ballast := s.fill()
+	found := s.run("session", "list")
+	assert.Contains(t, found, kept.TaskID)
+	c = s.start()
+	c.requireCore()
+	assert.Equal(t, said, c.conversation(kept.SessionID), "what there is can be read")
+	refused := c.refused("launchSession", object{"query": strings.Repeat("much ", 1_000_000)})
+	assert.Contains(t, refused.Message, "the disk is full")
+	c.requireDegraded("disk is full")
+	c.requireCore()
+	require.NoError(t, os.Remove(ballast))
+	c.leave()
+
+	c = s.open()
+	assert.Equal(t, said, c.conversation(kept.SessionID))
+	c.runs("quiet")
+	c.leave()
+}
+
+// A project that is begun on a full disk says so, and is none the worse once there is
+// room: it can be found again.
+func TestAProjectBeginsOnAFullDisk(t *testing.T) {
+	s := newSite(parallel(t))
+	s.smallDisk("8m")
+	ballast := s.fill()
+	for range 2 { // the first leaves something behind
+		_, said, err := s.commandIn(s.root, "prompt", "quiet")
+		require.Error(t, err)
+		assert.Regexp(t, "the disk is full; free some space|no space left on device", said)
+		assert.NotContains(t, said, "doctor", "which knows no more")
+	}
+	require.NoError(t, os.Remove(ballast))
+	s.runIn(s.root, "prompt", "quiet")
+	assert.FileExists(t, filepath.Join(s.state(), "project.json"))
+}
+
+// A prompt ends and says why where there is no room even for the end of its session.
+func TestAPromptEndsOnAFullDisk(t *testing.T) {
+	s := newSite(parallel(t))
+	s.smallDisk("12m")
+	cmd := s.shellCommand("prompt", "--yes", "stream:10000000@2000")
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Process.Kill()
+	said, read := &strings.Builder{}, make(chan struct{})
+	begun := make(chan struct{})
+	begins := sync.OnceFunc(func() { close(begun) })
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(said, lines.Text())
+			if strings.Contains(lines.Text(), "— task-0001 · ") {
+				begins()
+			}
+		}
+	}()
+	select {
+	case <-begun:
+	case <-time.After(watchdog / 3):
+		cmd.Process.Kill()
+		<-read
+		require.Fail(t, "it does not begin", said.String())
+	}
+	stop, filled := make(chan struct{}), make(chan struct{})
+	go func() { // all that the hub gives up, too, as soon as it does
+		defer close(filled)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.fill()
+			}
+		}
+	}()
+	defer func() {
+		close(stop)
+		<-filled
+	}()
+	select {
+	case <-read:
+	case <-time.After(watchdog / 3):
+		cmd.Process.Signal(syscall.SIGQUIT)
+		<-read
+		t.Error("it does not end", said)
+	}
+	assert.Error(t, cmd.Wait())
+	assert.Contains(t, said.String(), "failed: the disk is full")
+}
+
+// A limit of the system that is reached is reported wherever a user looks.
+func TestAWatchLimitIsTold(t *testing.T) {
+	s := newSite(parallel(t), "[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\naction = { type = \"notify\", message = \"{{payload.path}}\" }\n")
+	for i := range 40 {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
+	}
+	s.watchAtMost(30) // the hub has some for its own files
+	editor := s.start()
+	const reported = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
+	require.Eventually(t, func() bool {
+		status := editor.status()
+		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), reported)
+	}, watchdog/3, pollEvery, "no limit is reported")
+	out, err := s.shellCommand("triggers").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), reported)
+	out2, _ := s.command("doctor", "--json")
+	assert.Contains(t, out2, reported)
+
+	// What is watched stays so.
+	editor.subscribe()
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "src", "here"), []byte("x"), 0o600))
+	editor.await("a trigger", func(e event) bool {
+		return e.Type == "trigger_executed" && strings.Contains(string(e.Raw), "src/here")
+	})
+	editor.leave()
+}
+
+// watchAtMost runs the hub on a system that lets it watch so many directories.
+func (s *site) watchAtMost(n int) {
+	s.t.Helper()
+	unshare := testkit.NeedTool(s.t, "unshare")
+	if out, err := exec.Command(unshare, "--user", "--map-root-user", "sh", "-c", "echo 9 >/proc/sys/user/max_inotify_watches").CombinedOutput(); err != nil {
+		testkit.SkipMissing(s.t, "no limit of one's own can be set here: "+string(out))
+	}
+	// A shell would not keep the arguments apart that the program is given.
+	script := filepath.Join(s.home, "limited")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s --user --map-root-user sh -c 'echo %d >/proc/sys/user/max_inotify_watches; exec \"$@\"' sh %s \"$@\"\n", unshare, n, program)
+	testkit.Program(s.t, script, text)
+	s.binary = script
+}
+
+// clientsOfAKind is how often each kind of client is started and ended.
+const clientsOfAKind = 100
+
+// Whatever ends a client, no process of it is left, and the daemon is the one of before.
+func TestClientsLeaveNoProcessBehind(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	first := s.start()
+	daemon := s.requireDaemon(first)
+	hello := map[string]string{
+		"editor": framed(`{"jsonrpc":"2.0","id":1,"method":"task.stats"}`),
+		"acp":    `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n",
+		"mcp":    `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n",
+	}
+	for kind, message := range hello {
+		for i := range clientsOfAKind {
+			l := s.launch()
+			if kind != "editor" {
+				l.first = []string{kind}
+			}
+			p := l.start(t)
+			_, err := p.stdin.Write([]byte(message))
+			require.NoError(t, err)
+			_, err = p.stdout.Read(make([]byte, 1<<10))
+			require.NoError(t, err, "%s %d", kind, i)
+			if i%2 == 0 {
+				require.NoError(t, p.stdin.Close())
+			} else {
+				require.NoError(t, p.cmd.Process.Kill())
+			}
+			<-p.ended
+		}
+	}
+	for range clientsOfAKind {
+		s.run("call", "task.stats")
+	}
+	require.Equal(t, daemon, hubOf(t, first))
+	first.leave()
+	require.Eventually(t, func() bool { return len(s.running()) == 1 }, watchdog/3, pollEvery, "%v", s.running())
+	s.run("daemon", "stop")
+	s.requireNobody("after the daemon was stopped")
+}
+
+// stranger is a user who owns nothing here.
+const stranger = 65534
+
+// requireRoot skips a test that needs to be two users.
+func requireRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user, too")
+	}
+}
+
+// asStranger connects to a socket as another user: the system asks for the user
+// of the thread that connects, and this one is never used again.
+func asStranger(path string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and it ends with the goroutine
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), stranger, ^uintptr(0)); errno != 0 {
+			done <- result{nil, errno}
+			return
+		}
+		conn, err := net.Dial("unix", path)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// Another user gets nothing, whatever the modes of files have become.
+func TestAnotherUserIsRefused(t *testing.T) {
+	requireRoot(t)
+	s := newSite(parallel(t))
+	s.clearDaemons()
+	temporary := t.TempDir() // the socket of a long state directory is in there
+	s.env = []string{"TMPDIR=" + temporary}
+	s.daemon()
+	_, err := asStranger(s.socketPath())
+	require.ErrorIs(t, err, unix.EACCES, "by the modes")
+
+	for _, dir := range []string{s.state(), filepath.Dir(s.socketPath())} {
+		for ; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+			require.NoError(t, os.Chmod(dir, 0o755))
+		}
+	}
+	require.NoError(t, os.Chmod(s.socketPath(), 0o666))
+	conn, err := asStranger(s.socketPath())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(watchdog/3)))
+	_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	answer, err := io.ReadAll(conn)
+	assert.Empty(t, answer, "not a word")
+	if err != nil {
+		assert.ErrorIs(t, err, unix.ECONNRESET)
+	}
+	s.run("daemon", "stop")
+}
+
+// Another user's file at the socket's path stays there, and
+// no process connects to it.
+func TestAnotherUsersSocketStays(t *testing.T) {
+	requireRoot(t)
+	s := newSite(parallel(t))
+	s.clearDaemons()
+	l := s.stranger()
+	require.NoError(t, os.Lchown(s.socketPath(), stranger, stranger))
+	before, err := os.Lstat(s.socketPath())
+	require.NoError(t, err)
+	for _, args := range [][]string{{"daemon", "start"}, {"daemon", "start", "--foreground"}, {"daemon", "status"}, {"prompt", "quiet"}, {"task", "list"}} {
+		_, err = s.command(args...)
+		require.ErrorContains(t, err, fmt.Sprintf("belongs to user %d and is not", stranger), args)
+		require.NotContains(t, err.Error(), "opener")
+		s.requireNobody("after " + args[0])
+	}
+	editor := s.start()
+	refused := editor.refused("launchSession", object{"query": "quiet"})
+	assert.Equal(t, "subsystem_unavailable", refused.kind())
+	assert.Contains(t, refused.Message, fmt.Sprintf("belongs to user %d and is not used", stranger))
+	editor.requireCore()
+	editor.leave()
+	after, err := os.Lstat(s.socketPath())
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after))
+	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now()))
+	_, err = l.Accept()
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "no process has connected")
+}
+
+// configured is what is in effect there, by its key.
+func (s *site) configured(dir string) map[string]string {
+	s.t.Helper()
+	out := s.runIn(dir, "config", "--json")
+	var reported struct {
+		Values []struct {
+			Key   string
+			Value any
+		}
+	}
+	require.NoError(s.t, json.Unmarshal([]byte(out), &reported))
+	values := map[string]string{}
+	for _, v := range reported.Values {
+		values[v.Key] = fmt.Sprint(v.Value)
+	}
+	return values
+}
+
+// What another user puts into a directory above makes no project and no
+// configuration, as in /tmp.
+func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
+	requireRoot(t)
+	s := newSite(parallel(t))
+	shared := filepath.Join(filepath.Dir(s.root), "shared")
+	mine := filepath.Join(shared, "mine")
+	require.NoError(t, os.MkdirAll(mine, 0o755))
+	theirs := filepath.Join(shared, "theirs")
+	deep := filepath.Join(theirs, "deep")
+	require.NoError(t, os.MkdirAll(filepath.Join(theirs, ".git"), 0o755))
+	require.NoError(t, os.MkdirAll(deep, 0o755))
+	for _, dir := range []string{shared, theirs} {
+		written("[limits]\nmax_runs = 1\n[[rules]]\neffect = 'deny'\ntool = '*'\n")(t, filepath.Join(dir, ".duet.toml"))
+		require.NoError(t, os.Lchown(filepath.Join(dir, ".duet.toml"), stranger, stranger))
+	}
+	for _, path := range []string{theirs, filepath.Join(theirs, ".git")} {
+		require.NoError(t, os.Lchown(path, stranger, stranger))
+	}
+	require.NoError(t, os.Chmod(shared, 0o777|fs.ModeSticky))
+
+	for _, dir := range []string{mine, deep} {
+		assert.Equal(t, "3", s.configured(dir)["limits.max_runs"])
+		_, problem, err := s.commandIn(dir, "trust")
+		require.Error(t, err)
+		assert.Contains(t, problem, "the project "+dir+" has no .duet.toml, so there is nothing to trust; ")
+		assert.Regexp(t, shared+`.*/.duet.toml belongs to user 65534 and is not used: .*safe_directories`, problem)
+		said, problem, err := s.commandIn(dir, "prompt", "quiet")
+		require.NoError(t, err, problem)
+		assert.NotEmpty(t, said)
+		assert.Contains(t, problem, "belongs to user 65534 and is not used")
+		require.DirExists(t, s.stateOf(dir), "it is its own project")
+	}
+	assert.Equal(t, "3", s.configured(theirs)["limits.max_runs"])
+	s.runIn(theirs, "prompt", "quiet")
+	_, problem, err := s.commandIn(theirs, "trust", "--yes")
+	require.Error(t, err)
+	assert.Contains(t, problem, ".duet.toml belongs to user 65534 and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES")
+
+	// Until its user says that it is safe.
+	s.env = []string{"DUET_SAFE_DIRECTORIES=" + theirs}
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	s.env = nil
+	s.agents("[limits]\nqueue_cap = 7\n")
+	config := filepath.Join(s.home, "config", "duet", "config.toml")
+	text := readFile(t, config)
+	require.NoError(t, os.WriteFile(config, append([]byte("safe_directories = ['"+shared+"/*']\n"), text...), 0o600))
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	assert.Equal(t, "7", s.configured(theirs)["limits.queue_cap"])
+	s.runIn(deep, "daemon", "stop")
+	require.NoError(t, os.RemoveAll(s.stateOf(deep)))
+	out := s.runIn(deep, "doctor")
+	assert.Regexp(t, `ok +project +`+theirs+`;`, out, "also as a root")
+}
+
+// No project is found where all users have files, though one may be named.
+func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
+	s := newSite(parallel(t))
+	dir := filepath.Join(filepath.Dir(s.root), "tmp")
+	inside := filepath.Join(dir, "inside")
+	require.NoError(t, os.MkdirAll(inside, 0o700))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".git"), 0o700))
+	s.env = []string{"TMPDIR=" + dir}
+	s.runIn(inside, "prompt", "quiet")
+	require.DirExists(t, s.stateOf(inside))
+	for _, args := range [][]string{{"prompt", "quiet"}, {"prompt", "quiet", "--root", dir}} {
+		problem := s.runIn(dir, args...)
+		assert.Equal(t, len(args) == 2, strings.Contains(problem, dir+" is a directory for many projects"), "%s", problem)
+	}
+	out := s.runIn(dir, "doctor")
+	requireParts(t, out, dir+" is a directory for many projects", "name one with --root")
+	out, problem, err := s.commandIn("/", "task", "list")
+	require.Error(t, err, out)
+	assert.Contains(t, problem, "this project has no sessions yet")
+}
+
+func (s *site) stateOf(root string) string {
+	there := *s
+	there.root = root
+	return there.state()
+}

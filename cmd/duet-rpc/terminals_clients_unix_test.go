@@ -1,0 +1,323 @@
+//go:build unix && clients
+
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
+
+// With tmux the terminal is a window on a session that others join, and that
+// outlives it.
+func TestAttachToTmux(t *testing.T) {
+	s := newSite(parallel(t))
+	dir, tmux := newTmux(t)
+	s.daemon()
+	c := s.lines()
+	spawn := func() (id string) {
+		return c.spawn(object{
+			"use_tmux": true, "tmux_session_name": "work", "tmux_window_name": "w1", "cwd": s.root,
+			"env": object{"TMUX_TMPDIR": dir, "SHELL": "/bin/sh", "PS1": "$ "},
+		}).ID
+	}
+	w := s.window(80, 24, "attach", spawn())
+	w.shows("w1")
+	w.types("echo o-n-e | tr -d -\r")
+	w.shows("one")
+	require.Equal(t, "work", s.terminals()[0].Tmux)
+	out := s.run("attach")
+	assert.Contains(t, out, "tmux work, ")
+
+	// A second terminal is in the same session; when the first is closed, the
+	// session is still there.
+	other := s.window(80, 24, "attach", spawn())
+	other.shows("one")
+	c.call("terminal.close", object{"terminal_id": s.terminals()[0].ID}, nil)
+	w.leaves()
+	other.types("echo t-w-o | tr -d -\r")
+	other.shows("two")
+	s.run("daemon", "stop", "--force")
+	assert.Equal(t, 1, other.leaves(), "its hub has gone")
+	out, err := tmux("list-sessions", "-F", "#{session_name}")
+	require.NoError(t, err, out)
+	assert.Equal(t, "work\n", out)
+}
+
+// A command runs in a tmux session, too, and its end is the end of attach, whatever
+// standard input is.
+func TestAttachRunsACommandInTmux(t *testing.T) {
+	s := newSite(parallel(t))
+	dir, _ := newTmux(t)
+	s.env = append(s.env, "TMUX_TMPDIR="+dir)
+	s.daemon()
+	s.run("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
+	text := readFile(t, filepath.Join(s.root, "ran.txt"))
+	assert.Equal(t, "ran\n", text)
+}
+
+// newTmux is a directory for the sockets of a tmux of the test's own, and how to run a
+// command of that tmux. It is ended with the test.
+func newTmux(t *testing.T) (dir string, tmux func(args ...string) (string, error)) {
+	t.Helper()
+	program := testkit.NeedTool(t, "tmux")
+	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	tmux = func(args ...string) (string, error) {
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(cleanEnvironment(), "TMUX_TMPDIR="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	t.Cleanup(func() { _, _ = tmux("kill-server") })
+	return dir, tmux
+}
+
+// pythonClient is a client in Python: it starts a terminal, works in it by its
+// descriptor, gives it back, and works in it by events.
+const pythonClient = `
+import json, os, select, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(30)
+s.connect(sys.argv[1])
+pending, fds, events = b"", [], []
+
+def message():
+    global pending
+    while b"\n" not in pending:
+        data, new, flags, _ = socket.recv_fds(s, 65536, 4)
+        assert data, "the hub has gone"
+        assert not flags & socket.MSG_CTRUNC
+        pending, fds[len(fds):] = pending + data, new
+    line, pending = pending.split(b"\n", 1)
+    return json.loads(line)
+
+def call(method, **params):
+    s.sendall(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).encode() + b"\n")
+    while True:
+        m = message()
+        if m.get("id") == method:
+            return m["result"]
+        events.append(m["result"]["event"])
+
+def read_until(fd, text):
+    seen, until = b"", time.time() + 30
+    while text not in seen:
+        assert select.select([fd], [], [], until - time.time())[0], seen
+        seen += os.read(fd, 4096)
+
+def event(kind):
+    e = events.pop(0) if events else message()["result"]["event"]
+    assert e["type"] == kind, e
+    return e["data"]
+
+t = call("spawn_terminal", shell="sh", args=["-c", sys.argv[2]], cols=33, rows=7, descriptor=True)
+(fd,) = fds
+fds.clear()
+read_until(fd, b"7 33\r\n")
+os.write(fd, b"snake\r")
+read_until(fd, b"got snake\r\n")
+os.close(fd)
+assert call("terminal.detach", terminal_id=t["terminal_id"]) == {"detached": True}
+assert not call("terminal.attach", terminal_id=t["terminal_id"])["taken"]
+call("terminal.write", terminal_id=t["terminal_id"], data="event\r")
+seen = ""
+while "got event\r\n" not in seen:
+    seen += event("terminal_output")["data"]
+call("terminal.write", terminal_id=t["terminal_id"], data="bye\r")
+assert event("terminal_exit")["exit_code"] == 3
+assert not fds
+print("well")
+`
+
+func TestAPythonClientTakesADescriptor(t *testing.T) {
+	t.Parallel()
+	python := testkit.NeedTool(t, "python3")
+	s := newSite(t)
+	s.daemon()
+	ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, python, "-c", pythonClient, s.socketPath(), echoes).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Equal(t, "well\n", string(out))
+}
+
+// page is a page whose script makes what is to be seen, as those of most frameworks do.
+const page = `<!doctype html><html><head><title>Walnuts</title><link rel="stylesheet" href="/style.css"></head>
+<body><div id="root"></div><img src="/none.png"><script type="module" src="/app.js"></script></body></html>`
+
+const pageScript = `
+const root = document.getElementById("root");
+root.textContent = "rendered " + location.pathname;
+console.log(root.textContent, getComputedStyle(root).color, root.getBoundingClientRect().height > 0, { nested: [1, null] });
+if (location.pathname === "/") {
+  console.warn("careful");
+  setTimeout(() => { brokenFunction(); });
+  Promise.reject(new Error("no luck"));
+  history.pushState({}, "", "/users/5?tab=a#b");
+}
+`
+
+// A previewing is duet-rpc preview, with what it prints.
+type previewing struct {
+	*process
+	t       *testing.T
+	address string
+	lines   chan pageSaid
+	said    []pageSaid
+}
+
+// A pageSaid is what a page has said, as --json prints it.
+type pageSaid struct {
+	Kind, Level, Message, URL, Stack string
+	Line                             int
+}
+
+// preview shows the pages of a site, and captures what they say.
+func (s *site) preview(t *testing.T, args ...string) *previewing {
+	t.Helper()
+	l := s.launch(append([]string{"preview", "--capture", "--json"}, args...)...)
+	p := &previewing{process: l.start(t), t: t, lines: make(chan pageSaid, 1000)}
+	out := bufio.NewScanner(p.stdout)
+	require.True(t, out.Scan(), "it tells no address: %s", p.log)
+	var reported struct{ URL string }
+	require.NoError(t, json.Unmarshal(out.Bytes(), &reported))
+	p.address = reported.URL
+	go func() {
+		defer close(p.lines)
+		for out.Scan() {
+			var m pageSaid
+			if json.Unmarshal(out.Bytes(), &m) == nil {
+				p.lines <- m
+			}
+		}
+	}()
+	return p
+}
+
+// says waits until a page says something.
+func (p *previewing) says(what string, is func(pageSaid) bool) {
+	p.t.Helper()
+	for _, m := range p.said {
+		if is(m) {
+			return
+		}
+	}
+	for late := time.After(watchdog * 2 / 3); ; {
+		select {
+		case m, more := <-p.lines:
+			require.True(p.t, more, "the preview has ended before a page said %s: %v; %s", what, p.said, p.log)
+			p.said = append(p.said, m)
+			if is(m) {
+				return
+			}
+		case <-late:
+			require.FailNow(p.t, "no page says "+what, "but %v; %s", p.said, p.log)
+		}
+	}
+}
+
+// logs waits until a page has written something to its console.
+func (p *previewing) logs(level, message string) {
+	p.t.Helper()
+	p.says(message, func(m pageSaid) bool { return m.Kind == "console" && m.Level == level && m.Message == message })
+}
+
+// chromium is the program of Chromium, as .ci/install finds it.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("DUET_TEST_CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	testkit.SkipMissing(t, "there is no Chromium: run .ci/install, or name one with DUET_TEST_CHROMIUM")
+	return ""
+}
+
+// browse opens an address in a browser without a window, which is ended with the test.
+func browse(t *testing.T, address string) {
+	t.Helper()
+	chromium := chromium(t)
+	home, err := os.MkdirTemp("", "chromium") // its helpers may write there while they end
+	require.NoError(t, err)
+	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-breakpad", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+home, "--remote-debugging-port=0", address)
+	cmd.Env = append(cleanEnvironment(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		_ = os.RemoveAll(home)
+	})
+}
+
+// project writes files of the project.
+func (s *site) project(files map[string]string) {
+	s.t.Helper()
+	for name, text := range files {
+		path := filepath.Join(s.root, name)
+		writeFile(s.t, path, text)
+	}
+}
+
+// A browser shows a page through the hub; what the page says arrives, is kept, and the page
+// goes where it is sent.
+func TestAPageInABrowser(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	s := newSite(t)
+	s.project(map[string]string{"dist/index.html": page, "dist/app.js": pageScript, "dist/style.css": "#root { color: rgb(1, 2, 3) }"})
+	person := s.start()
+	p := s.preview(t)
+	browse(t, p.address)
+	p.logs("log", `rendered / rgb(1, 2, 3) true {"nested":[1,null]}`)
+	p.logs("warn", "careful")
+	p.says("what is thrown", func(m pageSaid) bool {
+		return m.Kind == "error" && m.Message == "Uncaught ReferenceError: brokenFunction is not defined" && m.URL == "/app.js" && m.Line == 7 && m.Stack != ""
+	})
+	p.says("what is rejected", func(m pageSaid) bool { return m.Kind == "error" && m.Message == "Unhandled rejection: Error: no luck" })
+	p.says("where it is", func(m pageSaid) bool {
+		return m.Kind == "navigation" && m.URL == "/users/5?tab=a#b" && m.Message == "Walnuts"
+	})
+	p.says("what cannot be loaded", func(m pageSaid) bool {
+		return m.Kind == "error" && m.URL != "" && m.Line == 0 && filepath.Base(m.Message) == "none.png"
+	})
+
+	s.run("preview", "navigate", "/about")
+	p.logs("log", `rendered /about rgb(1, 2, 3) true {"nested":[1,null]}`)
+	s.project(map[string]string{"dist/app.js": `console.info("built again")`})
+	s.run("preview", "refresh")
+	p.logs("info", "built again")
+
+	out := s.run("preview", "console", "--problems")
+	requireParts(t, out, "warn: careful (/", "uncaught: ReferenceError: brokenFunction is not defined (/app.js:7:")
+	assert.NotContains(t, out, "built again")
+
+	// The hub goes, and another one comes.
+	s.crashHub()
+	s.project(map[string]string{"dist/app.js": `console.info("of another hub")`})
+	require.Eventually(t, func() bool {
+		var reported struct{ Shown int }
+		person.call("refresh", object{}, &reported)
+		return reported.Shown > 0
+	}, watchdog*2/3, pollEvery, "it does not show the pages of the next hub")
+	p.logs("info", "of another hub")
+	person.leave()
+	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+	<-p.ended
+	assert.Equal(t, 130, p.cmd.ProcessState.ExitCode())
+}

@@ -1,5 +1,0 @@
-//go:build soak
-
-package main_test
-
-const soak = true
