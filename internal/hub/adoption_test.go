@@ -31,8 +31,7 @@ type adoptionWorld struct {
 func newAdoptionWorld(t *testing.T) *adoptionWorld {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
-	require.NoError(t, err)
+	s := must(sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{}))(t)
 	w := &adoptionWorld{store: s, query: query.New(ctx, s)}
 	c := conversation.New(ctx, w.query.Known)
 	in := intake.New(ctx, intake.Options{
@@ -93,8 +92,7 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		s, _, err := w.Adopt(t.Context(), c.session)
 		require.NoError(t, err)
 		assert.Equal(t, "title", s.Prompt)
-		items, err := w.query.Items(t.Context(), s.Run.ID)
-		require.NoError(t, err)
+		items := must(w.query.Items(t.Context(), s.Run.ID))(t)
 		require.Len(t, items, 1)
 		assert.Contains(t, items[0].Content, c.note)
 	}

@@ -69,8 +69,7 @@ func TestAFormIsDeclinedOrDismissed(t *testing.T) {
 		h := openHub(t, database(t), elicits(asForm))
 		s := launchIn(t, h, "a", "p")
 		a := pendingOf(t, h, 1)[0]
-		_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: decision, Comment: "not now"})
-		require.NoError(t, err)
+		decide(t, h, approval.Decision{ID: a.ID, Decision: decision, Comment: "not now"})
 		assert.Equal(t, want, await(t, h, s).Result)
 		assert.Equal(t, domain.DecidedByUser, approvalNow(t, h, a.ID).DecidedBy)
 	}
@@ -101,8 +100,7 @@ func TestAnAddressIsAgreedToWithoutValues(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"password":"x"}`)})
 	assert.EqualError(t, err, "content: expected nothing: what is typed at the address is not for the agent's protocol, received values")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{}`)})
 	assert.Equal(t, "user_responded", await(t, h, s).Result)
 	assert.Equal(t, []string{"Sign in — the agent says that this is done"}, notes(t, h, s.UUID), "in the place of the answer")
 }
@@ -115,8 +113,7 @@ func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	assert.True(t, a.Stale)
 	assert.Equal(t, portForm, string(a.Elicitation.Schema))
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	s := lastOf(t, h, "a", domain.SourceDecision)
 	assert.Equal(t, `user_responded{"port":2000}`, s.Result)
 }
@@ -126,11 +123,8 @@ func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
 	crash(t, path, elicits(asForm), "a")
 	h := openHub(t, path, elicits(asForm))
 	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "cancel"})
-	require.NoError(t, err)
-	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
-	require.NoError(t, err)
-	assert.Len(t, list, 1)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "cancel"})
+	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 1)
 	assert.False(t, approvalNow(t, h, a.ID).Carried)
 }
 
@@ -140,8 +134,7 @@ func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
 	crash(t, path, elicits(asForm), "a")
 	h := openHub(t, path, ends(completed)) // the agent continues without asking again
 	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	lastOf(t, h, "a", domain.SourceDecision)
 	again := pendingOf(t, h, 1)[0]
 	assert.Equal(t, a.ID, again.Reopens)
@@ -157,8 +150,7 @@ func TestAnAgreementIsForOneAddress(t *testing.T) {
 	other.URL = "https://evil.example/in"
 	h := openHub(t, path, elicits(other))
 	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Comment: "yes"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Comment: "yes"})
 	require.Eventually(t, func() bool {
 		list, err := h.Approvals().Pending(context.Background(), "")
 		return err == nil && len(list) == 1 && list[0].Elicitation.URL == other.URL && !list[0].Stale

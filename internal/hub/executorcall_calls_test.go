@@ -34,9 +34,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{tokens: credential.NewTokens()}
 	ctx, cancel := context.WithCancel(context.Background())
-	var err error
-	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
-	require.NoError(t, err)
+	w.store = must(sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{}))(t)
 	q := query.New(ctx, w.store)
 	keys := credential.NewKeys(credential.Options{
 		Tokens: w.tokens, Runs: q, Events: w, Configured: func(domain.Run) map[string]config.Key { return nil },
@@ -103,8 +101,7 @@ func TestTokenOf(t *testing.T) {
 	one, token := w.run(t, thread, domain.Run{State: domain.Completed})
 	other, _ := w.run(t, thread, domain.Run{State: domain.Running, Parent: one.ID})
 	for _, task := range []string{"", one.UUID, one.SessionID, one.RunID} {
-		got, err := w.TokenOf(t.Context(), token, task)
-		require.NoError(t, err, task)
+		got := must(w.TokenOf(t.Context(), token, task))(t, task)
 		assert.Equal(t, credential.Token{Thread: thread.ID, Run: one.ID, Task: one.UUID}, got)
 	}
 	for _, task := range []string{other.UUID, "nothing"} {
@@ -115,8 +112,7 @@ func TestTokenOf(t *testing.T) {
 	}
 	require.NoError(t, w.CheckToken(token))
 	w.tokens.Revoke(one.ID)
-	_, err := w.TokenOf(t.Context(), token, "")
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
+	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, errorOf(w.TokenOf(t.Context(), token, ""))))
 	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckToken(token)))
 	assert.NoError(t, w.CheckToken(""), "clients of our own user need none")
 }
@@ -141,13 +137,10 @@ func TestCheckTokenOf(t *testing.T) {
 func TestCreateMessage(t *testing.T) {
 	w := newWorld(t)
 	run, token := w.run(t, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Running})
-	_, err := w.opts.Keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "any"})
-	require.NoError(t, err)
-	result, err := w.CreateMessage(t.Context(), message(token, run.UUID, "assistant", "it is sesame-open-1234"))
-	require.NoError(t, err)
+	must(w.opts.Keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "any"}))(t)
+	result := must(w.CreateMessage(t.Context(), message(token, run.UUID, "assistant", "it is sesame-open-1234")))(t)
 	assert.Equal(t, []int64{run.ID}, w.ended)
-	items, err := w.opts.Query.Items(t.Context(), run.ID)
-	require.NoError(t, err)
+	items := must(w.opts.Query.Items(t.Context(), run.ID))(t)
 	require.Len(t, items, 1)
 	assert.Equal(t, items[0].Key, result.MessageID)
 	assert.Equal(t, []catalog.Message{{Role: "assistant", Content: "it is [secret]", Type: "message"}}, conversation.Transcript(items))
@@ -165,8 +158,7 @@ func TestRefusedMessage(t *testing.T) {
 	_, err = w.CreateMessage(t.Context(), message("", run.UUID, "user", "x"))
 	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err), "an executor needs a token")
 	assert.Empty(t, w.ended)
-	_, err = w.AddMessage(t.Context(), message("", run.UUID, "user", "x"))
-	assert.NoError(t, err, "our own user does not")
+	assert.NoError(t, errorOf(w.AddMessage(t.Context(), message("", run.UUID, "user", "x"))), "our own user does not")
 }
 
 // An agent gets the context of its conversation without cancelled prompts.
@@ -179,11 +171,9 @@ func TestExecutionContext(t *testing.T) {
 	taken, _ := w.run(t, thread, domain.Run{State: domain.Cancelled, Parent: first.ID})
 	last, token := w.run(t, thread, domain.Run{State: domain.Running, Parent: taken.ID})
 	for id, text := range map[string]string{first.UUID: "kept", taken.UUID: "taken back", last.UUID: "now"} {
-		_, err := w.AddMessage(t.Context(), message("", id, "user", text))
-		require.NoError(t, err)
+		must(w.AddMessage(t.Context(), message("", id, "user", text)))(t)
 	}
-	got, err := w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
-	require.NoError(t, err)
+	got := must(w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token}))(t)
 	assert.Equal(t, []catalog.Message{{Role: "user", Content: "kept", Type: "message"}}, got.Messages)
 	assert.Equal(t, "two\n\nthree", got.SystemPrompt)
 	assert.Equal(t, []catalog.MCPServer{{Name: "of the agent"}, {Name: "own"}}, got.MCPServers)
@@ -191,7 +181,7 @@ func TestExecutionContext(t *testing.T) {
 	assert.Equal(t, "native", got.NativeSessionID)
 	assert.Empty(t, got.ForkNativeSessionID)
 	_, token = w.run(t, &domain.Thread{Agent: "gone"}, domain.Run{State: domain.Running})
-	_, err = w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
+	_, err := w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
 	assert.EqualError(t, err, "the agent is not configured any more")
 }
 
@@ -202,8 +192,7 @@ func TestForkedSession(t *testing.T) {
 	from, _ := w.run(t, parent, domain.Run{State: domain.Completed})
 	forked := func(agent string) string {
 		_, token := w.run(t, &domain.Thread{Agent: agent, Parent: parent.ID, ForkRun: from.ID}, domain.Run{State: domain.Running, Parent: from.ID})
-		got, err := w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
-		require.NoError(t, err)
+		got := must(w.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token}))(t)
 		return got.ForkNativeSessionID
 	}
 	assert.Equal(t, "native", forked("fake"))

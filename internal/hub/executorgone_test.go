@@ -68,8 +68,7 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 		assert.Equal(t, domain.Interrupted, s.State)
 		assert.Equal(t, "EXECUTOR_GONE", s.ErrorCode)
 		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
-		next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-		require.NoError(t, err)
+		next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"}))(t)
 		assert.Equal(t, s.Thread.ID, next.Thread.ID)
 		await(t, h, next)
 	})
@@ -96,8 +95,7 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 	t.Run("interrupted before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))
 		s := inState(t, h, launch(t, h, "p"), domain.Starting)
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	})
 }
@@ -112,8 +110,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 		}, withExecutors(c))
 		s := inState(t, h, launch(t, h, "p"), domain.Running)
 		synctest.Wait()
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		time.Sleep(killAfter - time.Second)
 		assert.Zero(t, c.killed.Load())
 		time.Sleep(2 * time.Second)
@@ -142,13 +139,11 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 		require.NoError(t, h.Close())
 		assert.Less(t, time.Since(began), 2*time.Second)
 		require.NoError(t, h.Close(), "again")
-		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
-		assert.Error(t, err)
+		assert.Error(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})))
 
 		h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
 		assert.Equal(t, domain.Completed, await(t, h, queued).State)
-		left, err := h.query.Session(context.Background(), runs.UUID)
-		require.NoError(t, err)
+		left := sessionOf(t, h, runs.UUID)
 		assert.Equal(t, domain.Interrupted, left.State)
 		assert.Equal(t, "SHUTDOWN", left.ErrorCode)
 		assert.Equal(t, "half", left.Result)
@@ -183,9 +178,7 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 		case was == domain.Queued:
 			want = domain.Completed
 		}
-		s, err := h.query.Session(context.Background(), left[i].UUID)
-		require.NoError(t, err)
-		got := inState(t, h, s, want)
+		got := inState(t, h, sessionOf(t, h, left[i].UUID), want)
 		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
 	}
 }

@@ -19,12 +19,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 const within = time.Minute
+
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
 
 type play = func(context.Context, *turn) catalog.ExecutePromptResult
 
@@ -193,8 +203,7 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	for _, f := range change {
 		f(&opts)
 	}
-	h, err := Open(context.Background(), opts)
-	require.NoError(t, err)
+	h := must(Open(context.Background(), opts))(t)
 	h.checkpoints.mu.Lock()
 	h.checkpoints.firstPatience, h.checkpoints.patience = time.Minute, time.Minute // a busy machine is slow
 	h.checkpoints.mu.Unlock()
@@ -226,8 +235,7 @@ var migrated = sync.OnceValues(func() ([]byte, error) {
 
 func database(t *testing.T) string {
 	t.Helper()
-	empty, err := migrated()
-	require.NoError(t, err)
+	empty := must(migrated())(t)
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, os.WriteFile(path, empty, 0o600))
 	return path
@@ -264,8 +272,7 @@ func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *colle
 	t.Helper()
 	c := &collected{}
 	f.Since = since
-	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
-	require.NoError(t, err)
+	s := must(h.events.Subscribe(context.Background(), f, c.deliver))(t)
 	s.Start()
 	t.Cleanup(s.Close)
 	return c
@@ -273,18 +280,14 @@ func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *colle
 
 func launch(t *testing.T, h *Hub, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
-	require.NoError(t, err)
-	return s
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 }
 
 func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	s, err := h.Await(ctx, s.UUID)
-	require.NoError(t, err)
-	return s
+	return must(h.Await(ctx, s.UUID))(t)
 }
 
 // hang works until it is stopped.
@@ -342,11 +345,29 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 	return now
 }
 
+func decide(t *testing.T, h *Hub, d approval.Decision) approval.Answered {
+	t.Helper()
+	return must(h.Approvals().Decide(context.Background(), d))(t)
+}
+
 func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
 }
+
+// sessionOf returns a session as it is now, by any of its ids.
+func sessionOf(t *testing.T, h *Hub, id string) domain.Session {
+	t.Helper()
+	return must(h.query.Session(context.Background(), id))(t)
+}
+
+func conversationOf(t *testing.T, h *Hub, id string) query.Conversation {
+	t.Helper()
+	return must(h.query.Conversation(context.Background(), id, query.Page{}))(t)
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
 
 // kindOf returns the kind of a hub error.
 func kindOf(t *testing.T, err error) string {
@@ -359,9 +380,7 @@ func kindOf(t *testing.T, err error) string {
 // launchIn launches a run in a conversation named by alias.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread})
-	require.NoError(t, err)
-	return s
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread}))(t)
 }
 
 func (c *collected) all() []eventlog.Notice {

@@ -38,13 +38,11 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	}, func(o *Options) { o.Limits.MaxRuns = 2 })
 	var sessions []domain.Session
 	for i, priority := range []int{0, 0, 0, 0, 5, 1, 5} {
-		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: fmt.Sprint(i), Priority: priority})
-		require.NoError(t, err)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: fmt.Sprint(i), Priority: priority}))(t)
 		assert.Equal(t, i >= 2, s.State == domain.Queued, "it starts at once if there is a slot")
 		sessions = append(sessions, s)
 	}
-	status, err := h.Status(context.Background())
-	require.NoError(t, err)
+	status := must(h.Status(context.Background()))(t)
 	var queued []string
 	for _, s := range status.Queued {
 		queued = append(queued, s.Prompt)
@@ -110,8 +108,7 @@ func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
 	a1 := launchIn(t, h, "a", "a1")
 	inState(t, h, a1, domain.Running)
 	a2 := launchIn(t, h, "a", "a2")
-	a3, err := h.Continue(context.Background(), ContinueSpec{From: a2.UUID, Prompt: "a3"})
-	require.NoError(t, err)
+	a3 := must(h.Continue(context.Background(), ContinueSpec{From: a2.UUID, Prompt: "a3"}))(t)
 	b1 := launchIn(t, h, "b", "b1")
 	inState(t, h, b1, domain.Running) // another thread goes on
 	for _, s := range []domain.Session{a2, a3} {
@@ -143,11 +140,8 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	assert.ErrorContains(t, err, "limits.queue_cap")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: waits.UUID, Prompt: "one too many"})
 	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
-	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
-	require.NoError(t, err)
-	assert.Len(t, list, 3, "nothing is left of it")
-	_, err = h.Interrupt(context.Background(), waits.UUID, "")
-	require.NoError(t, err)
+	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 3, "nothing is left of it")
+	must(h.Interrupt(context.Background(), waits.UUID, ""))(t)
 	next := launch(t, h, "there is room again")
 	assert.EqualValues(t, 4, next.Task, "no number was used up")
 }
@@ -156,8 +150,7 @@ func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), hang, func(o *Options) { o.Limits.RunTimeout = time.Hour })
 		byDefault := launch(t, h, "default")
-		own, err := h.Launch(context.Background(), LaunchSpec{Prompt: "own", Timeout: time.Minute})
-		require.NoError(t, err)
+		own := must(h.Launch(context.Background(), LaunchSpec{Prompt: "own", Timeout: time.Minute}))(t)
 		time.Sleep(time.Minute - time.Second)
 		assert.Equal(t, domain.Running, inState(t, h, own, domain.Running).State)
 		time.Sleep(2 * time.Second)
@@ -179,14 +172,12 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 			x.ask(ctx, "Write", nil)
 			return hang(ctx, x)
 		}, withoutPolling)
-		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Timeout: time.Minute})
-		require.NoError(t, err)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Timeout: time.Minute}))(t)
 		time.Sleep(41 * time.Second)
 		synctest.Wait()
 		time.Sleep(72 * time.Hour) // three days
 		synctest.Wait()
-		pending, err := h.Approvals().Pending(context.Background(), "")
-		require.NoError(t, err)
+		pending := must(h.Approvals().Pending(context.Background(), ""))(t)
 		require.Len(t, pending, 1)
 		approve(t, h, pending[0], "")
 		time.Sleep(18 * time.Second)
@@ -214,9 +205,7 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, runs).State)
 	late := launch(t, h, "late")
 	for _, s := range []domain.Session{queued, late} {
-		now, err := h.query.Session(context.Background(), s.UUID)
-		require.NoError(t, err)
-		assert.Equal(t, domain.Queued, now.State)
+		assert.Equal(t, domain.Queued, sessionOf(t, h, s.UUID).State)
 	}
 }
 
@@ -241,8 +230,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	s := launch(t, h, "hang")
 	short, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := h.Await(short, s.UUID)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorIs(t, errorOf(h.Await(short, s.UUID)), context.DeadlineExceeded)
 	ended := await(t, h, launch(t, h, "ends"))
 	for range 3 {
 		await(t, h, ended)
@@ -250,7 +238,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	h.mu.Lock()
 	assert.Empty(t, h.awaiting)
 	h.mu.Unlock()
-	_, err = h.Await(context.Background(), "nobody")
+	_, err := h.Await(context.Background(), "nobody")
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	waited := make(chan error, 1)
 	go func() {
@@ -302,8 +290,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	inState(t, h, hold, domain.Running)
 	c.mu.Lock()
 	for n := range 9 { // the threads exist only after launch
-		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
-		require.NoError(t, err)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true}))(t)
 		c.full[s.Thread.UUID] = true
 	}
 	c.mu.Unlock()

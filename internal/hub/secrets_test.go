@@ -15,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // An agent's secret appears in nothing that is shown or stored of its output, however the output is
@@ -77,8 +76,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
 	hasEnd(t, c, 2)
 
-	conversation, err := h.query.Conversation(context.Background(), first.UUID, query.Page{})
-	require.NoError(t, err)
+	conversation := conversationOf(t, h, first.UUID)
 	var texts []string
 	for _, e := range conversation.Entries {
 		texts = append(texts, e.Content+e.Title+string(e.Input)+e.Result)
@@ -92,8 +90,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 		if p, ok := n.Payload.(domain.TerminalPrinted); ok {
 			printed += string(outputBytes(t, catalog.TerminalOutputParams(p)))
 		}
-		said, err := json.Marshal(n.Payload)
-		require.NoError(t, err)
+		said := must(json.Marshal(n.Payload))(t)
 		if !strings.Contains(string(said), "still ") {
 			assert.NotContains(t, string(said), secret)
 		}
@@ -127,8 +124,7 @@ func TestAKeyInTwoMessages(t *testing.T) {
 	})
 	await(t, h, launch(t, h, "none"))
 	s := await(t, h, launch(t, h, "p"))
-	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, s.UUID)
 	var texts []string
 	for _, e := range c.Entries {
 		texts = append(texts, e.Content+e.Title+string(e.Input))
@@ -141,7 +137,5 @@ func outputBytes(t *testing.T, p catalog.TerminalOutputParams) []byte {
 	if p.Encoding != "base64" {
 		return []byte(p.Data)
 	}
-	b, err := base64.StdEncoding.DecodeString(p.Data)
-	require.NoError(t, err)
-	return b
+	return must(base64.StdEncoding.DecodeString(p.Data))(t)
 }
