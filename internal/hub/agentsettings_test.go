@@ -146,8 +146,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		}
 		_, changed := h.Settings().Update(t.Context(), first.UUID, change)
 		for _, err := range []error{launched, changed} {
-			var e *domain.Error
-			require.ErrorAs(t, err, &e, name)
+			e := refusal(t, err, name)
 			assert.Equal(t, domain.KindInvalid, e.Kind, name)
 			assert.Equal(t, c.param, e.Param, name)
 			assert.Equal(t, c.accepted, e.Accepted, name)
@@ -168,8 +167,7 @@ func TestAnAgentWithoutModesHasDuets(t *testing.T) {
 	await(t, h, launch(t, h, "p"))
 	for _, bad := range []string{"yolo", "plan "} {
 		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: bad})
-		var e *domain.Error
-		require.ErrorAs(t, err, &e)
+		e := refusal(t, err)
 		assert.Equal(t, []string{"default", "acceptEdits", "bypassPermissions", "plan"}, e.Accepted)
 	}
 	must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: "plan", Model: "any"}))(t)
@@ -318,8 +316,7 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var refused *domain.Error
-			require.ErrorAs(t, try(), &refused)
+			refused := refusal(t, try())
 			assert.Equal(t, []string{domain.KindInvalid, "content", "what the agent fake takes in prompts: text, audio and links to resources", "content of the type image"},
 				[]string{refused.Kind, refused.Param, refused.Expected, refused.Received})
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 
@@ -143,10 +142,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		{g, []string{"a", "re a", "g", "re g"}},
 	} {
 		conversation := conversationOf(t, h, x.s.UUID)
-		var said []string
-		for _, entry := range conversation.Entries {
-			said = append(said, entry.Content)
-		}
+		said := each(conversation.Entries, func(entry query.Entry) string { return entry.Content })
 		assert.Equal(t, x.want, said)
 		assert.Equal(t, len(x.want), conversation.Total)
 		mu.Lock()
@@ -158,12 +154,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		assert.Equal(t, len(x.want), page.Total)
 	}
 	leaves := must(h.query.Sessions(ctx, domain.RunFilter{Leaves: true}))(t)
-	var ends []string
-	for _, s := range leaves {
-		ends = append(ends, s.Prompt)
-	}
-	slices.Sort(ends)
-	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
+	assert.ElementsMatch(t, []string{"c", "e", "f", "g"}, each(leaves, promptOf))
 }
 
 func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
@@ -207,8 +198,7 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
-			var e *domain.Error
-			require.ErrorAs(t, err, &e, "%s %s", param, id)
+			e := refusal(t, err, "%s %s", param, id)
 			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}

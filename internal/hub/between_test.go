@@ -160,10 +160,7 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 // them.
 func TestABackgroundTaskIsStopped(t *testing.T) {
 	var daemon catalog.Daemon
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		daemon = x.daemon
-		return completed
-	})
+	h := openHub(t, database(t), leaves(&daemon))
 	s := await(t, h, launch(t, h, "p"))
 	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
 		SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: []domain.BackgroundTask{{ID: "b", Kind: "terminal"}}},

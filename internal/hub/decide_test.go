@@ -150,8 +150,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: id, Decision: "respond", Comment: "dark red"})
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
+	refused := refusal(t, err)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
 	pendingOf(t, h, 1)
@@ -202,8 +201,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 			assert.NoError(t, err, name)
 			continue
 		}
-		var refused *domain.Error
-		require.ErrorAs(t, err, &refused, name)
+		refused := refusal(t, err, name)
 		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
 		a := must(h.Approvals().Find(context.Background(), c.d.ID))(t)
 		assert.Equal(t, domain.ApprovalPending, a.Status, name)
@@ -214,28 +212,19 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	path := database(t)
 	fixed := true
-	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.request(ctx, catalog.RequestPermissionParams{
-			SessionToken: x.p.SessionToken, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed,
-		})
-		if err != nil {
-			return hang(ctx, x)
-		}
-		x.say(verdictText(r) + string(r.UpdatedInput))
-		return completed
-	}
+	asks := requests(func(*turn) catalog.RequestPermissionParams {
+		return catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed}
+	})
 	h := openHub(t, path, asks)
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
+	refused := refusal(t, err)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
 	pendingOf(t, h, 1)
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
-	require.NoError(t, err, "the same is no other one")
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)}) // the same is no other one
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 
 	// An input changed for an agent that accepts changes is asked again by an agent that does not.
@@ -246,8 +235,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, h.Close())
 	fixed = true
 	h = openHub(t, path, asks)
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
 }
@@ -288,6 +276,16 @@ func crash(t *testing.T, path string, play play, threads ...string) {
 	require.NoError(t, h.Close())
 }
 
+// afterCrash returns a hub that follows another that died while its only run was asking in the conversation a,
+// and the question.
+func afterCrash(t *testing.T, play play) (*Hub, domain.Approval) {
+	t.Helper()
+	path := database(t)
+	crash(t, path, play, "a")
+	h := openHub(t, path, play)
+	return h, pendingOf(t, h, 1)[0]
+}
+
 func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
@@ -301,9 +299,7 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 }
 
 // A client that cancels its question while it is being stored leaves no question.
-func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
-	synctest.Test(t, testGivenUp)
-}
+func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) { synctest.Test(t, testGivenUp) }
 
 func testGivenUp(t *testing.T) {
 	gaveUp := make(chan struct{})

@@ -195,13 +195,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 		"that asks nothing":                {ends(completed), "went on without asking this again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := database(t)
-			play := turns(hears(hang), c.second, says)
-			h := openHub(t, path, play)
-			launchIn(t, h, "a", "p")
-			first := pendingOf(t, h, 1)[0]
-			require.NoError(t, h.Close())
-			h = openHub(t, path, play)
+			h, first := afterCrash(t, turns(hears(hang), c.second, says))
 			approve(t, h, first, "")
 			again := pendingOf(t, h, 1)[0]
 			assert.Equal(t, first.ID, again.Reopens)
@@ -219,10 +213,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 // An agent that learns that its call may already have run can find that it has.
 func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed)))
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	approve(t, h, first, "")
-	again := pendingOf(t, h, 1)[0]
+	first, again := reopened(t, h, "a")
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	pendingOf(t, h, 0)
@@ -235,10 +226,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 // answered.
 func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed), says))
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	approve(t, h, first, "")
-	again := pendingOf(t, h, 1)[0]
+	_, again := reopened(t, h, "a")
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	next := await(t, h, launchIn(t, h, "a", "continue"))
@@ -248,16 +236,10 @@ func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 
 // An agent that repeats its question in other words has asked it.
 func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
-	path := database(t)
-	play := turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, first := afterCrash(t, turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "./a"})))
 		return completed
-	})
-	h := openHub(t, path, play)
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.Close())
-	h = openHub(t, path, play)
+	}))
 	approve(t, h, first, "")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	assert.Equal(t, "yes user_approved", lastOf(t, h, "a", domain.SourceDecision).Result)
@@ -266,13 +248,7 @@ func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 
 // A rule stored with an answer answers the question when it is asked again.
 func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
-	path := database(t)
-	play := turns(hears(hang), says)
-	h := openHub(t, path, play)
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.Close())
-	h = openHub(t, path, play)
+	h, first := afterCrash(t, turns(hears(hang), says))
 	approve(t, h, first, "session")
 	assert.Equal(t, "yes rule=session", lastOf(t, h, "a", domain.SourceDecision).Result)
 	pendingOf(t, h, 0)
@@ -392,16 +368,11 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 // it was known to have acted on the answer.
 func reopened(t *testing.T, h *Hub, thread string) (first, again domain.Approval) {
 	t.Helper()
-	await(t, h, launchAndApprove(t, h, thread, &first))
-	return first, pendingOf(t, h, 1)[0]
-}
-
-func launchAndApprove(t *testing.T, h *Hub, thread string, first *domain.Approval) domain.Session {
-	t.Helper()
 	s := launchIn(t, h, thread, "p")
-	*first = pendingOf(t, h, 1)[0]
-	approve(t, h, *first, "")
-	return s
+	first = pendingOf(t, h, 1)[0]
+	approve(t, h, first, "")
+	await(t, h, s)
+	return first, pendingOf(t, h, 1)[0]
 }
 
 // If continuing a conversation makes the agent repeat a reopened question, the question still warns
@@ -489,8 +460,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launchIn(t, h, "a", "p")
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	await(t, h, s)
 	again := pendingOf(t, h, 1)[0]
 	assert.JSONEq(t, `{"file_path":"a"}`, string(again.Input))
@@ -500,13 +470,10 @@ func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 	path := database(t)
 	crash(t, path, askOnce, "a")
-	var input atomic.Value
-	input.Store("a")
 	var turns atomic.Int64
 	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		turns.Add(1)
-		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": input.Load().(string)})))
-		return completed
+		return says(ctx, x)
 	})
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s := sessionOf(t, h, "a")
@@ -521,13 +488,11 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 }
 
 func TestAStaleAnswerIsForItsOwnQuestionAlone(t *testing.T) {
-	path := database(t)
-	crash(t, path, askOnce, "a")
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "/etc/passwd"})))
 		return completed
-	})
-	approve(t, h, pendingOf(t, h, 1)[0], "")
+	}))
+	approve(t, h, asked, "")
 	now := pendingOf(t, h, 1)[0]
 	assert.False(t, now.Stale)
 	assert.JSONEq(t, `{"file_path":"/etc/passwd"}`, string(now.Input))

@@ -107,10 +107,7 @@ func TestAnAddressIsAgreedToWithoutValues(t *testing.T) {
 
 // A form outlives the process that requested it: its values wait until the agent asks again.
 func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, elicits(asForm))
-	a := pendingOf(t, h, 1)[0]
+	h, a := afterCrash(t, elicits(asForm))
 	assert.True(t, a.Stale)
 	assert.Equal(t, portForm, string(a.Elicitation.Schema))
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
@@ -119,10 +116,7 @@ func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
 }
 
 func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, elicits(asForm))
-	a := pendingOf(t, h, 1)[0]
+	h, a := afterCrash(t, elicits(asForm))
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "cancel"})
 	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 1)
 	assert.False(t, approvalNow(t, h, a.ID).Carried)
@@ -130,10 +124,7 @@ func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
 
 // Values that cannot be delivered are not lost silently: the form is shown again with the reason.
 func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, ends(completed)) // the agent continues without asking again
-	a := pendingOf(t, h, 1)[0]
+	h, a := afterCrash(t, turns(elicits(asForm), ends(completed))) // the agent continues without asking again
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	lastOf(t, h, "a", domain.SourceDecision)
 	again := pendingOf(t, h, 1)[0]
@@ -144,12 +135,9 @@ func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
 
 // Consent is for one address; another address is another question.
 func TestAnAgreementIsForOneAddress(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asURL), "a")
 	other := asURL
 	other.URL = "https://evil.example/in"
-	h := openHub(t, path, elicits(other))
-	a := pendingOf(t, h, 1)[0]
+	h, a := afterCrash(t, turns(elicits(asURL), elicits(other)))
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Comment: "yes"})
 	require.Eventually(t, func() bool {
 		list, err := h.Approvals().Pending(context.Background(), "")

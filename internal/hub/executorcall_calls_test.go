@@ -82,13 +82,6 @@ func (w *world) run(t *testing.T, thread *domain.Thread, r domain.Run) (run doma
 	return r, token
 }
 
-func callKindOf(t *testing.T, err error) string {
-	t.Helper()
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
-	return refused.Kind
-}
-
 func message(token, task, role, text string) catalog.CreateMessageParams {
 	content, _ := json.Marshal(text)
 	return catalog.CreateMessageParams{SessionToken: token, TaskID: task, Message: catalog.CreateMessage{Role: role, Content: content}}
@@ -107,13 +100,13 @@ func TestTokenOf(t *testing.T) {
 	for _, task := range []string{other.UUID, "nothing"} {
 		got, err := w.TokenOf(t.Context(), token, task)
 		assert.EqualError(t, err, "the session token is that of another conversation, or of another task in it")
-		assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
+		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err))
 		assert.Zero(t, got)
 	}
 	require.NoError(t, w.CheckToken(token))
 	w.tokens.Revoke(one.ID)
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, errorOf(w.TokenOf(t.Context(), token, ""))))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckToken(token)))
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, errorOf(w.TokenOf(t.Context(), token, ""))))
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, w.CheckToken(token)))
 	assert.NoError(t, w.CheckToken(""), "clients of our own user need none")
 }
 
@@ -128,9 +121,9 @@ func TestCheckTokenOf(t *testing.T) {
 		assert.NoError(t, w.CheckTokenOf(t.Context(), token, id))
 	}
 	assert.NoError(t, w.CheckTokenOf(t.Context(), "", stranger.UUID))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckTokenOf(t.Context(), token, stranger.UUID)))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, w.CheckTokenOf(t.Context(), "worthless", one.UUID)))
-	assert.Equal(t, domain.KindRunNotFound, callKindOf(t, w.CheckTokenOf(t.Context(), token, "nothing")))
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, w.CheckTokenOf(t.Context(), token, stranger.UUID)))
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, w.CheckTokenOf(t.Context(), "worthless", one.UUID)))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, w.CheckTokenOf(t.Context(), token, "nothing")))
 }
 
 // An executor's message follows what its agent was writing, with the agent's secrets redacted.
@@ -154,9 +147,9 @@ func TestRefusedMessage(t *testing.T) {
 	_, err := w.CreateMessage(t.Context(), message(token, run.UUID, "system", "x"))
 	assert.EqualError(t, err, "message.role: expected a role, received system")
 	_, err = w.CreateMessage(t.Context(), message(token, stranger.UUID, "user", "x"))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err))
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err))
 	_, err = w.CreateMessage(t.Context(), message("", run.UUID, "user", "x"))
-	assert.Equal(t, domain.KindInvalidToken, callKindOf(t, err), "an executor needs a token")
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs a token")
 	assert.Empty(t, w.ended)
 	assert.NoError(t, errorOf(w.AddMessage(t.Context(), message("", run.UUID, "user", "x"))), "our own user does not")
 }

@@ -100,9 +100,7 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 
 // Gate results on a full disk are stored when space is free. Queued runs of the thread do not wait
 // for the next start of the hub.
-func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) {
-	synctest.Test(t, testGatesOutlastAFullDisk)
-}
+func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) { synctest.Test(t, testGatesOutlastAFullDisk) }
 
 func testGatesOutlastAFullDisk(t *testing.T) {
 	var s fullStore

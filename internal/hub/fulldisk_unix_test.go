@@ -76,10 +76,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 			x.ask(ctx, "Write", nil)
 		case "later":
 			x.say("before, ")
-			select {
-			case <-over:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, over)
 			x.say("after")
 		}
 		if x.p.Prompt != "short" && x.p.Prompt != "later" {

@@ -261,11 +261,7 @@ func (c *collected) until(t *testing.T, enough func() bool) {
 func (c *collected) kinds() []domain.EventKind {
 	c.Lock()
 	defer c.Unlock()
-	var list []domain.EventKind
-	for _, n := range c.list {
-		list = append(list, n.Payload.Kind())
-	}
-	return list
+	return each(c.list, func(n eventlog.Notice) domain.EventKind { return n.Payload.Kind() })
 }
 
 func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
@@ -294,6 +290,37 @@ func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 func hang(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
 	<-ctx.Done()
 	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
+}
+
+// worksUntil works until released or stopped.
+func worksUntil(ctx context.Context, released <-chan struct{}) catalog.ExecutePromptResult {
+	select {
+	case <-released:
+	case <-ctx.Done():
+	}
+	return completed
+}
+
+// leaves completes at once and leaves the daemon for what the agent reports between its turns.
+func leaves(daemon *catalog.Daemon) play {
+	return func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		*daemon = x.daemon
+		return completed
+	}
+}
+
+// requests asks for the permission that of returns and says the answer.
+func requests(of func(*turn) catalog.RequestPermissionParams) play {
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		p := of(x)
+		p.SessionToken = x.p.SessionToken
+		r, err := x.request(ctx, p)
+		if err != nil || r.Cancelled {
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		x.say(verdictText(r) + string(r.UpdatedInput))
+		return completed
+	}
 }
 
 // askOnce asks to write and says the answer.
@@ -369,13 +396,29 @@ func conversationOf(t *testing.T, h *Hub, id string) query.Conversation {
 // errorOf returns the error of a call that has to fail.
 func errorOf[T any](_ T, err error) error { return err }
 
+// refusal returns the error of the hub that err is.
+func refusal(t *testing.T, err error, why ...any) *domain.Error {
+	t.Helper()
+	var refused *domain.Error
+	require.ErrorAs(t, err, &refused, why...)
+	return refused
+}
+
 // kindOf returns the kind of a hub error.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
-	var e *domain.Error
-	require.ErrorAs(t, err, &e)
-	return e.Kind
+	return refusal(t, err).Kind
 }
+
+// each returns of(x) for every x of a list.
+func each[T, R any](list []T, of func(T) R) (all []R) {
+	for _, x := range list {
+		all = append(all, of(x))
+	}
+	return all
+}
+
+func promptOf(s domain.Session) string { return s.Prompt }
 
 // launchIn launches a run in a conversation named by alias.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
@@ -45,10 +46,9 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
 	c := conversationOf(t, h, s.SessionID)
-	var said []string
-	for _, e := range c.Entries {
-		said = append(said, fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result))
-	}
+	said := each(c.Entries, func(e query.Entry) string {
+		return fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result)
+	})
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
 	events.until(t, func() bool {
@@ -70,8 +70,7 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	assert.ErrorContains(t, err, "already decided with status: approved")
 	s = await(t, h, s)
@@ -256,6 +255,7 @@ func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 		assert.Len(t, pendingOf(t, h, 1), 1, "the question waits")
 		h.Drain(t.Context())
 		assert.LessOrEqual(t, time.Since(began), 15*time.Millisecond)
+		assert.True(t, h.Busy(), "a run that waits for a human")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), hang)
@@ -306,8 +306,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 			continue
 		}
 		for _, err := range []error{err, changed} {
-			var e *domain.Error
-			require.ErrorAs(t, err, &e)
+			e := refusal(t, err)
 			assert.Equal(t, domain.KindInvalid, e.Kind)
 			assert.Equal(t, "permission_mode", e.Param)
 			assert.Contains(t, e.Expected, "can enforce for the agent fake")

@@ -31,11 +31,7 @@ func TestIdle(t *testing.T) {
 	var daemon catalog.Daemon
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemon = x.daemon
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
 	requireIdle(t, h, true, "nothing was begun")
 	s := launch(t, h, "one")

@@ -108,8 +108,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 		if x.p.Prompt == "busy" {
 			return hang(ctx, x)
 		}
-		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
-		return completed
+		return says(ctx, x)
 	}, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
 	busy := launch(t, h, "busy")
 	inState(t, h, busy, domain.Running)
@@ -136,19 +135,15 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 }
 
 func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
-	path := database(t)
-	crash(t, path, askOnce, "a")
 	goOn := make(chan struct{})
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		<-goOn
-		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
-		return completed
-	})
-	approve(t, h, pendingOf(t, h, 1)[0], "")
+		return says(ctx, x)
+	}, ends(completed)))
+	approve(t, h, asked, "")
 	resumed := sessionOf(t, h, "a")
 	later := launchIn(t, h, "a", "later")
-	_, err := h.Interrupt(context.Background(), later.UUID, "") // the end of another run does not affect it
-	require.NoError(t, err)
+	must(h.Interrupt(context.Background(), later.UUID, ""))(t) // the end of another run does not affect it
 	close(goOn)
 	assert.Equal(t, "yes user_approved", await(t, h, resumed).Result)
 }

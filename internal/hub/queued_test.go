@@ -18,11 +18,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	})
 	first := launch(t, h, "first")
 	follow := func(prompt, source string) domain.Session {
@@ -62,10 +58,7 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, release)
 		}
 		return completed
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
@@ -94,10 +87,7 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, release)
 		}
 		return completed
 	}, func(o *Options) { count = countCalls(o) })
@@ -161,11 +151,7 @@ func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	h := openTrusted(t, "", func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	})
 	untrusting := clientenv.Restrict(ctx)
 	queued := func(agent string) domain.Session {

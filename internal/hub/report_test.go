@@ -195,9 +195,7 @@ func TestALateReportChangesNothing(t *testing.T) {
 	assert.False(t, c.Entries[1].Open)
 }
 
-func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
-	synctest.Test(t, testKeys) // a run that has just begun waits for a client's request
-}
+func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) { synctest.Test(t, testKeys) } // a run that has just begun waits for a client's request
 
 func testKeys(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
@@ -246,10 +244,7 @@ func testKeys(t *testing.T) {
 		assert.Contains(t, await(t, h, s).Result, c.want)
 	}
 	accesses := must(h.store.KeyAccesses(context.Background(), 10))(t)
-	var outcomes []string
-	for _, a := range accesses {
-		outcomes = append(outcomes, a.Service+": "+a.Outcome)
-	}
+	outcomes := each(accesses, func(a domain.KeyAccess) string { return a.Service + ": " + a.Outcome })
 	assert.Len(t, outcomes, 6)
 	assert.Contains(t, outcomes, "other: given by a client")
 	assert.Contains(t, outcomes, "filed: configured")

@@ -45,28 +45,14 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-				c.p.SessionToken = x.p.SessionToken
-				r, err := x.request(ctx, c.p)
-				if err != nil {
-					return hang(ctx, x)
-				}
-				x.say(verdictText(r))
-				return completed
-			}, func(o *Options) {
+			h := openHub(t, database(t), requests(func(*turn) catalog.RequestPermissionParams { return c.p }), func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
 			s := await(t, h, must(h.Launch(context.Background(), c.spec))(t))
 			assert.Equal(t, c.want, s.Result)
-			conversation := conversationOf(t, h, s.UUID)
-			var noted []string
-			for _, e := range conversation.Entries {
-				if e.Kind == domain.ItemApproval {
-					noted = append(noted, e.Content)
-				}
-			}
+			noted := notes(t, h, s.UUID)
 			reason, denied := strings.CutPrefix(c.want, "no ")
 			if !denied {
 				assert.Empty(t, noted)
@@ -248,14 +234,8 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			root := t.TempDir()
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-				r, err := x.request(ctx, asks(x, 1, script))
-				if err != nil {
-					return hang(ctx, x)
-				}
-				x.say(verdictText(r))
-				return completed
-			}, func(o *Options) { o.Rules, o.Root = always(rules), root })
+			agent := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, 1, script) })
+			h := openHub(t, database(t), agent, func(o *Options) { o.Rules, o.Root = always(rules), root })
 			s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CWD: root}))(t)
 			if want == "asked" {
 				a := pendingOf(t, h, 1)[0]
@@ -272,14 +252,7 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
 	path := database(t)
 	var n atomic.Int64
-	play := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.request(ctx, asks(x, n.Add(1), "touch x"))
-		if err != nil || r.Cancelled {
-			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-		}
-		x.say(verdictText(r))
-		return completed
-	}
+	play := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, n.Add(1), "touch x") })
 	crash(t, path, play, "a")
 	h := openHub(t, path, play)
 	stale := pendingOf(t, h, 1)[0]
@@ -293,14 +266,9 @@ func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
 // A lasting decision about a script becomes a rule for that script and names it.
 func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
 	var n atomic.Int64
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.request(ctx, asks(x, n.Add(1), strings.TrimPrefix(x.p.Prompt, "do ")))
-		if err != nil {
-			return hang(ctx, x)
-		}
-		x.say(verdictText(r))
-		return completed
-	})
+	h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
+		return asks(x, n.Add(1), strings.TrimPrefix(x.p.Prompt, "do "))
+	}))
 	first := launchIn(t, h, "a", "do make test && git push")
 	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", Scope: "session"})
 	await(t, h, first)
@@ -319,19 +287,14 @@ func TestARuleForCommandsGivesNoFurtherPermissions(t *testing.T) {
 		"additional_permissions": map[string]any{"network": true}, "network_approval_context": map[string]string{"host": "example.org"}, "cwd": filepath.Dir(t.TempDir()), "workdir": 7,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
 				p := asks(x, 1, "touch x")
 				var input map[string]any
 				_ = json.Unmarshal(p.ToolInput, &input)
 				input[name] = value
 				p.ToolInput = encode(input)
-				r, err := x.request(ctx, p)
-				if err != nil {
-					return hang(ctx, x)
-				}
-				x.say(verdictText(r))
-				return completed
-			}, func(o *Options) {
+				return p
+			}), func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "allow", Tool: "Bash", Command: "touch *", Source: "user"}})
 			})
 			s := launch(t, h, "p")

@@ -30,11 +30,7 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}
 		began <- struct{}{}
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	}, func(o *Options) { o.Limits.MaxRuns = 2 })
 	var sessions []domain.Session
 	for i, priority := range []int{0, 0, 0, 0, 5, 1, 5} {
@@ -43,11 +39,7 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 		sessions = append(sessions, s)
 	}
 	status := must(h.Status(context.Background()))(t)
-	var queued []string
-	for _, s := range status.Queued {
-		queued = append(queued, s.Prompt)
-	}
-	assert.Equal(t, []string{"4", "6", "5", "2", "3"}, queued)
+	assert.Equal(t, []string{"4", "6", "5", "2", "3"}, each(status.Queued, promptOf))
 	assert.Len(t, status.Running, 2)
 	<-began
 	<-began
@@ -61,11 +53,7 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	assert.EqualValues(t, 2, most.Load())
 	assert.Len(t, seen.all(), len(sessions))
 	slices.SortStableFunc(sessions, func(a, b domain.Session) int { return a.Started.Compare(b.Started) })
-	var order []string
-	for _, s := range sessions {
-		order = append(order, s.Prompt)
-	}
-	assert.Equal(t, []string{"0", "1", "4", "6", "5", "2", "3"}, order)
+	assert.Equal(t, []string{"0", "1", "4", "6", "5", "2", "3"}, each(sessions, promptOf))
 }
 
 func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
@@ -74,11 +62,7 @@ func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 		if x.p.Prompt == "ask" {
 			x.ask(ctx, "Write", nil)
 		}
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
 	asks := launch(t, h, "ask")
 	question := pendingOf(t, h, 1)[0]
@@ -121,12 +105,7 @@ func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
 	for _, s := range []domain.Session{a1, a2, a3, b1} {
 		await(t, h, s)
 	}
-	var inA []string
-	for _, p := range seen.all() {
-		if p != "b1" {
-			inA = append(inA, p)
-		}
-	}
+	inA := slices.DeleteFunc(seen.all(), func(p string) bool { return p == "b1" })
 	assert.Equal(t, []string{"a1", "a2", "a3"}, inA)
 }
 
@@ -209,17 +188,6 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	}
 }
 
-// Drain does not wait for runs that wait for a human; their questions stay open.
-func TestDrainDoesNotWaitForAHuman(t *testing.T) {
-	h := openHub(t, database(t), askOnce)
-	inState(t, h, launch(t, h, "asks"), domain.WaitingInput)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	h.Drain(ctx)
-	assert.NoError(t, ctx.Err())
-	assert.True(t, h.Busy())
-}
-
 func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "hang" {
@@ -241,10 +209,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	_, err := h.Await(context.Background(), "nobody")
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 	waited := make(chan error, 1)
-	go func() {
-		_, err := h.Await(context.Background(), s.UUID)
-		waited <- err
-	}()
+	go func() { waited <- errorOf(h.Await(context.Background(), s.UUID)) }()
 	require.NoError(t, h.Close())
 	err = <-waited
 	if err != nil { // or Close ended it first

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // An agent's secret appears in nothing that is shown or stored of its output, however the output is
@@ -77,10 +78,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	hasEnd(t, c, 2)
 
 	conversation := conversationOf(t, h, first.UUID)
-	var texts []string
-	for _, e := range conversation.Entries {
-		texts = append(texts, e.Content+e.Title+string(e.Input)+e.Result)
-	}
+	texts := each(conversation.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) + e.Result })
 	assert.Subset(t, texts, []string{
 		"one [secret] two [secret] three 1234567 sk-01", "another", "thought [secret]",
 		`echo [secret]{"command":"echo [secret]"}was [secret]`, "[secret]", "before the question " + secret[:5],
@@ -125,10 +123,7 @@ func TestAKeyInTwoMessages(t *testing.T) {
 	await(t, h, launch(t, h, "none"))
 	s := await(t, h, launch(t, h, "p"))
 	c := conversationOf(t, h, s.UUID)
-	var texts []string
-	for _, e := range c.Entries {
-		texts = append(texts, e.Content+e.Title+string(e.Input))
-	}
+	texts := each(c.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) })
 	assert.Equal(t, []string{"p", "one sk-0", "[secret] two [secret]", "[secret] three [secret]", `[secret]{"first":"[secret]","rest":"[secret]"}`}, texts)
 }
 

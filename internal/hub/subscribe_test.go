@@ -58,9 +58,7 @@ func hasEnd(t *testing.T, c *collected, n int) {
 	})
 }
 
-func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
-	synctest.Test(t, testDeltasAreMerged)
-}
+func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) { synctest.Test(t, testDeltasAreMerged) }
 
 func testDeltasAreMerged(t *testing.T) {
 	const tokens = 400
@@ -327,9 +325,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	assert.Positive(t, lagged)
 }
 
-func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
-	synctest.Test(t, testHundredsOfSubscribers)
-}
+func TestHundredsOfSubscribersComeAndGo(t *testing.T) { synctest.Test(t, testHundredsOfSubscribers) }
 
 func testHundredsOfSubscribers(t *testing.T) {
 	stop := make(chan struct{})

@@ -54,13 +54,8 @@ func executed(t *testing.T, h *Hub) *collected {
 }
 
 // statuses returns the statuses of the received trigger events.
-func (c *collected) statuses() (list []string) {
-	c.Lock()
-	defer c.Unlock()
-	for _, n := range c.list {
-		list = append(list, n.Payload.(domain.TriggerExecuted).Status)
-	}
-	return list
+func (c *collected) statuses() []string {
+	return each(c.all(), func(n eventlog.Notice) string { return n.Payload.(domain.TriggerExecuted).Status })
 }
 
 func (c *collected) await(t *testing.T, statuses ...string) {
@@ -325,11 +320,7 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 				}
 				h = openHub(t, file, answers, r.option)
 				runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
-				var due []string
-				for _, run := range runs {
-					due = append(due, run.Run.Prompt)
-				}
-				assert.Equal(t, c.due, due)
+				assert.Equal(t, c.due, each(runs, promptOf))
 				require.NoError(t, h.Close())
 			})
 		})
