@@ -33,8 +33,7 @@ func (h *harness) end(t *testing.T, run domain.Run, state domain.State) domain.R
 func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
 	t.Helper()
 	d.ID = asked.ID
-	_, err := h.Decide(t.Context(), d)
-	require.NoError(t, err)
+	must(h.Decide(t.Context(), d))(t)
 }
 
 // carried is stale, plus an answer that waits until the agent asks again.
@@ -183,8 +182,7 @@ func TestNoErrorIsLost(t *testing.T) {
 		"forget a rule": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
 			h.answer(t, asked, Decision{Decision: Approve, Scope: domain.ScopeSession})
-			rules, err := h.Rules(t.Context())
-			require.NoError(t, err)
+			rules := must(h.Rules(t.Context()))(t)
 			return func() error { return h.ForgetRule(t.Context(), rules[0].ID) }
 		},
 		"settle what no executor confirms": func(t *testing.T, h *harness) action {
