@@ -229,8 +229,7 @@ func TestBroadcast(t *testing.T) {
 	assert.Equal(t, 3, <-reached)
 	require.NoError(t, clients[0].close())
 	assert.Equal(t, 2, srv.ConnCount())
-	_, err := srv.Broadcast("event.bad", make(chan int))
-	assert.Error(t, err)
+	assert.Error(t, failureOf(srv.Broadcast("event.bad", make(chan int))))
 	for _, c := range clients[1:] {
 		require.NoError(t, c.close())
 	}

@@ -55,8 +55,7 @@ func TestServeUntil(t *testing.T) {
 	h := <-over
 	require.NoError(t, h.err)
 	rest := make([]byte, len(behind))
-	_, err := io.ReadFull(h.next, rest)
-	require.NoError(t, err)
+	must(io.ReadFull(h.next, rest))(t)
 	require.Equal(t, string(behind), string(rest))
 	go h.next.Write(framed(`{"jsonrpc":"2.0","id":3,"result":"theirs"}`))
 	close(release)
@@ -65,16 +64,14 @@ func TestServeUntil(t *testing.T) {
 		require.Equal(t, want, string(m.Body))
 	}
 	go end.Write([]byte("more"))
-	_, err = io.ReadFull(h.next, rest[:4])
-	require.NoError(t, err)
+	must(io.ReadFull(h.next, rest[:4]))(t)
 	require.Equal(t, "more", string(rest[:4]))
 	assert.Zero(t, srv.ConnCount())
 	require.NoError(t, h.next.Close())
 
 	// No handover: the peer leaves, or the context ends.
 	end, over = serve(t.Context())
-	_, err = end.Write(framed(`{"jsonrpc":"2.0","method":"echo"}`))
-	require.NoError(t, err)
+	must(end.Write(framed(`{"jsonrpc":"2.0","method":"echo"}`)))(t)
 	require.NoError(t, end.Close())
 	require.Equal(t, handed{}, <-over)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,6 +86,5 @@ func TestServeUntil(t *testing.T) {
 	go end.Write(framed(`{"jsonrpc":"2.0","id":1,"method":"wait"}`, `{"jsonrpc":"2.0","method":"theirs"}`))
 	h = <-over
 	require.NoError(t, h.next.Close())
-	_, err = h.next.Write([]byte("x"))
-	require.Error(t, err)
+	require.Error(t, failureOf(h.next.Write([]byte("x"))))
 }

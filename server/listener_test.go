@@ -70,8 +70,7 @@ func TestServeListener(t *testing.T) {
 			"frames after blank lines": {frame.LSP, "\r\n"},
 		} {
 			conn := l.dial(t)
-			_, err := conn.Write(frame.Append([]byte(x.before), x.framing, request))
-			require.NoError(t, err, name)
+			must(conn.Write(frame.Append([]byte(x.before), x.framing, request)))(t, name)
 			var m frame.Message
 			require.NoError(t, frame.NewReader(conn, x.framing, frame.Limits{}).Next(&m), name)
 			assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":[true]}`, string(m.Body), name)
@@ -80,16 +79,14 @@ func TestServeListener(t *testing.T) {
 
 		// At the end every connection ends, also an idle one that never sent anything.
 		silent, busy := l.dial(t), l.dial(t)
-		_, err := busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)))
-		require.NoError(t, err)
+		must(busy.Write(frame.Append(nil, frame.NDJSON, []byte(`{"jsonrpc":"2.0","id":1,"method":"gate"}`))))(t)
 		<-g.entered
 		cancel()
 		var m frame.Message
 		require.NoError(t, frame.NewReader(busy, frame.NDJSON, frame.Limits{}).Next(&m))
 		assert.Contains(t, string(m.Body), "-32800")
 		require.NoError(t, <-served)
-		_, err = silent.Read(make([]byte, 1))
-		assert.Error(t, err)
+		assert.Error(t, failureOf(silent.Read(make([]byte, 1))))
 		assert.Zero(t, srv.ConnCount())
 	})
 }

@@ -293,8 +293,7 @@ func TestEndWaitsForHandlers(t *testing.T) {
 
 func TestMessagesAfterEndAreDropped(t *testing.T) {
 	c := connect(t, standard(), frame.NDJSON, server.Options{})
-	_, err := c.end.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"end"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"echo"}` + "\n"))
-	require.NoError(t, err)
+	must(c.end.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"end"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"echo"}` + "\n")))(t)
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"ending"}`, c.next())
 	require.NoError(t, <-c.served)
 	var m frame.Message
@@ -328,21 +327,17 @@ func TestAFrameTimesOut(t *testing.T) {
 			whole := string(frame.Append(nil, f, []byte(ping)))
 			for range 3 { // any number of times
 				time.Sleep(time.Hour) // an idle connection lasts
-				_, err := c.end.Write([]byte(whole[:len(whole)-5]))
-				require.NoError(t, err)
+				must(c.end.Write([]byte(whole[:len(whole)-5])))(t)
 				time.Sleep(29 * time.Second)
-				_, err = c.end.Write([]byte(whole[len(whole)-5:]))
-				require.NoError(t, err)
+				must(c.end.Write([]byte(whole[len(whole)-5:])))(t)
 				assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":null}`, c.next(), "in time")
 
-				_, err = c.end.Write([]byte(whole[:10]))
-				require.NoError(t, err)
+				must(c.end.Write([]byte(whole[:10])))(t)
 				time.Sleep(20 * time.Second)
-				_, err = c.end.Write([]byte(whole[10:20])) // does not restart the clock
+				_, err := c.end.Write([]byte(whole[10:20])) // does not restart the clock
 				require.NoError(t, err)
 				time.Sleep(11 * time.Second)
-				_, err = c.end.Write([]byte(whole[20:] + whole))
-				require.NoError(t, err)
+				must(c.end.Write([]byte(whole[20:] + whole)))(t)
 				assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":null}`, c.next(), "the next one")
 			}
 			require.NoError(t, c.close())
@@ -354,11 +349,9 @@ func TestAFrameTimesOut(t *testing.T) {
 func TestBlankLinesStartNoClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, standard(), frame.LSP, server.Options{})
-		_, err := c.end.Write([]byte("\r\n  \r"))
-		require.NoError(t, err)
+		must(c.end.Write([]byte("\r\n  \r")))(t)
 		time.Sleep(time.Hour)
-		_, err = c.end.Write([]byte("\nContent-Length: 40\r\n\r\n" + `{"jsonrpc":"2.0","id":7,"method":"echo"}`))
-		require.NoError(t, err)
+		must(c.end.Write([]byte("\nContent-Length: 40\r\n\r\n" + `{"jsonrpc":"2.0","id":7,"method":"echo"}`)))(t)
 		assert.Equal(t, `{"jsonrpc":"2.0","id":7,"result":null}`, c.next())
 		require.NoError(t, c.close())
 		assert.NotContains(t, c.log.String(), "in time")

@@ -99,8 +99,7 @@ func TestWrongParams(t *testing.T) {
 
 func TestSchemas(t *testing.T) {
 	m := paint().Methods()[0]
-	b, err := json.Marshal(m.Params())
-	require.NoError(t, err)
+	b := must(json.Marshal(m.Params()))(t)
 	assert.JSONEq(t, `{"type":"object","required":["colour","coats"],"properties":{
 		"note":{"type":"string"},
 		"colour":{"type":"string","enum":["red","green"],"description":"What to paint with."},
