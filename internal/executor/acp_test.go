@@ -104,9 +104,7 @@ func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 	there := filepath.Join(p.CWD, "there.txt")
 	require.NoError(t, os.WriteFile(there, []byte("old"), 0o600))
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
-	content, err := os.ReadFile(there)
-	require.NoError(t, err)
-	assert.Equal(t, "old", string(content))
+	assert.Equal(t, "old", string(must(os.ReadFile(there))(t)))
 	for _, name := range []string{"new.txt", "told.txt", "made"} {
 		assert.NoFileExists(t, filepath.Join(p.CWD, name))
 	}
@@ -292,9 +290,7 @@ func TestProcessesOfADeadAgentAreKilled(t *testing.T) {
 // requireGone requires that a process that carries no mark is gone (on Linux).
 func requireGone(t *testing.T, pid string) {
 	t.Helper()
-	n, err := strconv.Atoi(pid)
-	require.NoError(t, err)
-	testkit.AwaitExit(t, n)
+	testkit.AwaitExit(t, must(strconv.Atoi(pid))(t))
 }
 
 func TestResponseRightBeforeExitCounts(t *testing.T) {
@@ -456,9 +452,7 @@ func TestStopping(t *testing.T) {
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 			cancel()
 		}()
-		result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "hang"))
-		require.NoError(t, err)
-		assert.Equal(t, catalog.StatusCancelled, result.Status)
+		assert.Equal(t, catalog.StatusCancelled, must(x.ExecutePrompt(ctx, prompt(t, "plain", "hang")))(t).Status)
 	})
 	t.Run("while a permission is asked", func(t *testing.T) {
 		h := newHub()
@@ -474,9 +468,7 @@ func TestStopping(t *testing.T) {
 	t.Run("before its prompt has come", func(t *testing.T) {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-		require.NoError(t, err)
-		assert.True(t, stopped.Stopped)
+		assert.True(t, must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"}))(t).Stopped)
 		p := prompt(t, "plain", "hang")
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 		assert.Empty(t, h.text(), "no agent was started for it")
@@ -485,8 +477,6 @@ func TestStopping(t *testing.T) {
 	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{})
-		require.NoError(t, err)
-		assert.False(t, stopped.Stopped)
+		assert.False(t, must(x.StopTask(context.Background(), catalog.StopTaskParams{}))(t).Stopped)
 	})
 }

@@ -26,8 +26,7 @@ func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	assert.Contains(t, background[0].Title, "sleep 600")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 
-	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
-	require.NoError(t, err)
+	r := must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true}))(t)
 	assert.True(t, r.Released)
 	h.Lock()
 	defer h.Unlock()

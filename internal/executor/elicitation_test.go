@@ -73,8 +73,7 @@ func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 				time.AfterFunc(50*time.Millisecond, cancel) // whenever it comes
 				return decide(of)
 			}
-			result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "asked"))
-			require.NoError(t, err)
+			result := must(x.ExecutePrompt(ctx, prompt(t, "plain", "asked")))(t)
 			assert.Equal(t, catalog.StatusCancelled, result.Status)
 			assert.Equal(t, "session/cancel", h.text())
 		})

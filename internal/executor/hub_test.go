@@ -23,6 +23,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
+
 // A hub is a catalog.Daemon that records what it receives.
 type hub struct {
 	terminalRecord
@@ -258,8 +270,7 @@ func marked(marks ...string) (found []string) {
 
 // prompt returns a prompt for the fake agent of that kind.
 func prompt(t *testing.T, kind, text string) catalog.ExecutePromptParams {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	return catalog.ExecutePromptParams{
 		SessionToken: "token", SessionID: "s", TaskID: "task-1", Prompt: text, CWD: dir,
 		Launch: &catalog.AgentLaunch{
@@ -273,9 +284,7 @@ func execute(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	result, err := x.ExecutePrompt(ctx, p)
-	require.NoError(t, err)
-	return result
+	return must(x.ExecutePrompt(ctx, p))(t)
 }
 
 func (h *hub) ReportLate(_ context.Context, p catalog.ReportLateParams) error {

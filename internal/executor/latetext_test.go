@@ -136,8 +136,7 @@ func TestLateText(t *testing.T) {
 			if c.interrupted {
 				go func() {
 					h.Await(t, func() bool { return strings.Contains(h.said("task-1"), "one") }, "what the agent says first")
-					_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-					assert.NoError(t, err)
+					assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})))
 				}()
 			}
 			execute(t, x, p)

@@ -159,14 +159,11 @@ func TestFilesStayInWorkspace(t *testing.T) {
 	assert.Contains(t, lines[4], "not a regular file")
 	assert.Equal(t, "write ", lines[5])
 	assert.Contains(t, lines[6], "outside of ")
-	info, err := os.Stat(filepath.Join(p.CWD, "lines.txt"))
-	require.NoError(t, err)
+	info := must(os.Stat(filepath.Join(p.CWD, "lines.txt")))(t)
 	assert.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is kept")
 	assert.Len(t, h.data("file_change"), 1)
 	assert.Contains(t, h.data("file_change")[0], `"after":"changed"`)
-	left, err := filepath.Glob(filepath.Join(p.CWD, ".duet-*"))
-	require.NoError(t, err)
-	assert.Empty(t, left)
+	assert.Empty(t, must(filepath.Glob(filepath.Join(p.CWD, ".duet-*")))(t))
 }
 
 func TestAgentTerminals(t *testing.T) {

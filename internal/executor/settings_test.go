@@ -269,9 +269,7 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	ctx := context.Background()
 	set := func(p catalog.SetSessionParams) catalog.SetSessionResult {
 		p.SessionID = "conversation"
-		r, err := x.SetSession(ctx, p)
-		require.NoError(t, err)
-		return r
+		return must(x.SetSession(ctx, p))(t)
 	}
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "code"}).Status, "there is no agent")
 	p := prompt(t, "choosy", "listen")
@@ -294,8 +292,7 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	assert.Contains(t, refused.Message, "the agent has ask, code")
 	assert.Contains(t, set(catalog.SetSessionParams{Model: "gpt"}).Message, "the agent has small, big, alias")
 	assert.Equal(t, catalog.SessionSet, set(catalog.SetSessionParams{Mode: catalog.ModeAcceptEdits}).Status, "which is Duet's own")
-	_, err := x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID})
-	require.NoError(t, err)
+	must(x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "ask"}).Status, "it waits for a prompt")
 }

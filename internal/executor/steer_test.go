@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
@@ -33,8 +32,7 @@ func TestSteering(t *testing.T) {
 			x := newExecutor(t, h, executor.Options{})
 			p := prompt(t, c.kind, c.prompt)
 			steer := func() string {
-				r, err := x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"})
-				require.NoError(t, err)
+				r := must(x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"}))(t)
 				return r.Outcome
 			}
 			assert.Equal(t, catalog.SteerRefused, steer(), "no agent works")
@@ -45,8 +43,7 @@ func TestSteering(t *testing.T) {
 			}()
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent works")
 			assert.Equal(t, c.outcome, steer())
-			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-			require.NoError(t, err)
+			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 			<-done
 			assert.Equal(t, c.reported, h.dialogue())
 			assert.Equal(t, catalog.SteerRefused, steer(), "the agent has stopped working")

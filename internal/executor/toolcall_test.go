@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -123,4 +124,114 @@ func TestOpenRequestsPerCallAreLimited(t *testing.T) {
 	assert.Contains(t, h.text(), `"optionId":"y"`)
 	assert.LessOrEqual(t, open.Load(), int64(2))
 	assert.JSONEq(t, `{"n":500}`, string(h.latest().ToolInput))
+}
+
+// asksFor makes an agent send lines, and returns the hub that recorded the questions.
+func asksFor(t *testing.T, lines ...string) *hub {
+	t.Helper()
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "tools")
+	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join(lines, "\n")), 0o600))
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	return h
+}
+
+func asking(call string) string {
+	return `{"jsonrpc":"2.0","id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":` + call +
+		`,"options":[{"optionId":"y","name":"Yes","kind":"allow_once"},{"optionId":"n","name":"No","kind":"reject_once"}]}}`
+}
+
+func updating(update string) string {
+	return `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + update + `}}`
+}
+
+// The name of a tool is the agent's name, or the name of its kind. The title is text for users.
+func TestTitleIsNoToolName(t *testing.T) {
+	for call, want := range map[string]struct {
+		name   string
+		byKind bool
+	}{
+		`{"toolCallId":"1","kind":"other","title":"Read all"}`:                                                                        {"other", true},
+		`{"toolCallId":"1","title":"Read all"}`:                                                                                       {"other", true},
+		`{"toolCallId":"1","kind":"Read","title":"Bash"}`:                                                                             {"other", true},
+		`{"toolCallId":"1","kind":"execute","title":"Read all"}`:                                                                      {"Bash", true},
+		`{"toolCallId":"1","kind":"edit","title":"Read all","_meta":null}`:                                                            {"Edit", true},
+		`{"toolCallId":"1","kind":"edit","title":"x","_meta":{"claudeCode":{"toolName":"Write"}}}`:                                    {"Write", false},
+		`{"toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`:                               {"mcp__a__b", false},
+		`{"toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":" "}}}`:                                       {"other", true},
+		`{"toolCallId":"1","kind":"execute","title":"x","_meta":{"claudeCode":{"toolName":"Read","toolname":"Bash"}}}`:                {"Bash", true},
+		`{"toolCallId":"1","kind":"execute","title":"x","_meta":{"claudecode":{"toolName":"Read"}}}`:                                  {"Bash", true},
+		`{"toolCallId":"1","kind":"execute","title":"x","_meta":{"claudeCode":{"toolName":"Bash"},"claudeCode":{"toolName":"Read"}}}`: {"Bash", true},
+	} {
+		h := asksFor(t, asking(call))
+		if assert.Len(t, h.asked, 1, call) {
+			assert.Equal(t, want.name, h.asked[0].ToolName, call)
+			assert.Equal(t, want.byKind, h.asked[0].NameByKind, call)
+		}
+	}
+	h := asksFor(t,
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"other","title":"x","_meta":{"claudeCode":{"toolName":"mcp__a__b"}}}`),
+		asking(`{"toolCallId":"1","kind":"execute","title":"y"}`))
+	require.Len(t, h.asked, 1)
+	assert.Equal(t, "mcp__a__b", h.asked[0].ToolName, "the agent has named it before")
+	assert.False(t, h.asked[0].NameByKind)
+}
+
+// Rules match each file in a diff that the user sees, also in diffs of earlier updates.
+func TestQuestionIncludesPathsOfDiffs(t *testing.T) {
+	h := asksFor(t,
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","content":[{"type":"diff","path":"/etc/hosts","newText":"y"}]}`),
+		asking(`{"toolCallId":"1","title":"x","locations":[{"path":"src/a"}]}`))
+	require.Len(t, h.asked, 1)
+	require.Len(t, h.asked[0].Diffs, 1)
+	assert.ElementsMatch(t, []string{"src/a", "/etc/hosts"}, h.asked[0].Paths)
+}
+
+func TestAmbiguousRequestIsRefused(t *testing.T) {
+	for call, want := range map[string]string{
+		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"RawInput":{"command":"b"}}`:   "-32602",
+		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"},"rawInput":{"command":"b"}}`:   "-32602",
+		`{"toolCallId":"1","kind":"edit","content":[{"type":"diff","path":"a","path":"b"}]}`:          "-32602",
+		"{\"toolCallId\":\"1\",\"kind\":\"execute\",\"rawInput\":{\"command\":\"a \xff\"}}":           "UTF-8",
+		`{"toolCallId":"1","kind":"edit","locations":[{"path":"a","Path":"b"}]}`:                      "-32602",
+		`{"toolCallId":"1","kind":"execute","rawInput":{"command":"a"}},"toolcall":{"toolCallId":""}`: "-32602",
+	} {
+		h := asksFor(t, asking(call))
+		assert.Empty(t, h.asked, "%s", call)
+		assert.Contains(t, h.text(), want, call)
+		assert.NotEmpty(t, h.codes(), "users are notified")
+	}
+	h := asksFor(t,
+		updating("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
+		asking(`{"toolCallId":"1","kind":"execute"}`), asking(`{"toolCallId":"1","rawInput":{"command":"b"}}`))
+	require.Len(t, h.asked, 1, "but the second has an input of its own")
+	assert.JSONEq(t, `{"command":"b"}`, string(h.asked[0].ToolInput))
+	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
+}
+
+// The hub gets the input of the agent byte for byte.
+func TestInputIsUnchanged(t *testing.T) {
+	for _, input := range []string{
+		`{"command":"a","Command":"b"}`, `{"command":"a","command":"b"}`, `{"n":1e400,"m":12345678901234567890,"x":"\ud800"}`, `{"command":["/bin/bash","-lc","ls"]}`,
+	} {
+		h := asksFor(t, asking(`{"toolCallId":"1","kind":"execute","rawInput":`+input+`}`))
+		require.Len(t, h.asked, 1)
+		assert.Equal(t, input, string(h.asked[0].ToolInput))
+	}
+}
+
+// A tool whose kind the agent has reported gives no other name to a file that is written without
+// permission.
+func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "tools")
+	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join([]string{
+		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
+		`{"jsonrpc":"2.0","id":0,"method":"fs/write_text_file","params":{"sessionId":"s","path":"` + filepath.Join(p.CWD, "new.txt") + `","content":"x"}}`,
+	}, "\n")), 0o600))
+	execute(t, x, p)
+	require.Len(t, h.asked, 1)
+	assert.Equal(t, []string{"Write"}, h.asked[0].Unasked)
 }

@@ -489,8 +489,7 @@ func TestVersion2IsCancelled(t *testing.T) {
 	p := prompt(t, "version2", "works")
 	go func() {
 		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
-		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-		assert.NoError(t, err)
+		assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})))
 	}()
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 	assert.Equal(t, "works, cancelled", h.said("task-1"))
@@ -550,9 +549,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			}
 			x = newExecutor(t, h, executor.Options{})
 			yield := func() string {
-				r, err := x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"})
-				require.NoError(t, err)
-				return r.Outcome
+				return must(x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"}))(t).Outcome
 			}
 			assert.Equal(t, catalog.YieldUnknown, yield())
 			execute(t, x, p)
@@ -568,8 +565,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			}
 			close(answer)
 			if c.outcome == catalog.YieldRefused {
-				_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
-				require.NoError(t, err)
+				must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			}
 			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its run")
 			if c.outcome == catalog.YieldRefused {
@@ -617,8 +613,7 @@ func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
 	p := prompt(t, "version2", "delegate for long")
 	go func() {
 		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
-		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-		assert.NoError(t, err)
+		assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})))
 	}()
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 	p.TaskID, p.Prompt = "task-2", "hello"
@@ -654,13 +649,11 @@ func TestBackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	execute(t, x, p)
 	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
 	assert.Equal(t, []bool{true, false}, []bool{h.inBackground()[0].Stoppable, h.inBackground()[1].Stoppable})
-	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID})
-	require.NoError(t, err)
+	r := must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)
 	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of that")
 	assert.Equal(t, "c1", h.inBackground()[0].ID)
-	r, err = x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID})
-	require.NoError(t, err)
+	r = must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
 }
 
@@ -678,8 +671,7 @@ func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 			x = newExecutor(t, h, executor.Options{})
 			execute(t, x, p)
 			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
-			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
-			require.NoError(t, err)
+			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 			require.NoError(t, os.WriteFile(over, nil, 0o600))
 			if word == "slow prompted" {
@@ -713,9 +705,7 @@ func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
 			stop := func(more catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 				more.SessionID = p.SessionID
-				r, err := x.ReleaseSession(context.Background(), more)
-				require.NoError(t, err)
-				return r
+				return must(x.ReleaseSession(context.Background(), more))(t)
 			}
 			if word == "stubborn" {
 				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "it cannot stop that")

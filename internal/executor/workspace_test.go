@@ -69,9 +69,7 @@ func TestAgentCannotAccessHubState(t *testing.T) {
 		want.WriteString(path + " false false\n")
 	}
 	assert.Equal(t, want.String()+at(".duetted")+" true true\n", h.text())
-	data, err := os.ReadFile(db)
-	require.NoError(t, err)
-	assert.Equal(t, "all sessions", string(data))
+	assert.Equal(t, "all sessions", string(must(os.ReadFile(db))(t)))
 	assert.NoFileExists(t, at(".duet/new"))
 }
 
@@ -96,9 +94,7 @@ func TestOfferedFileMethods(t *testing.T) {
 			Plan json.RawMessage
 		}
 		require.NoError(t, json.Unmarshal([]byte(h.text()), &offered))
-		got, err := json.Marshal(offered.Files)
-		require.NoError(t, err)
-		assert.JSONEq(t, want, string(got), files)
+		assert.JSONEq(t, want, string(must(json.Marshal(offered.Files))(t)), files)
 		assert.JSONEq(t, `{}`, string(offered.Plan), "plans with ids, and those of text")
 	}
 }
