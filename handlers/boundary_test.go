@@ -21,22 +21,10 @@ import (
 // question waits until one question is open, and is that.
 func question(t *testing.T, w *world, c *client) map[string]any {
 	t.Helper()
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 1
-	}, "the agent asks")
-	list := object(t, c.ask("fetchApprovals", `{}`))["approvals"].([]any)
+	w.waiting("", 1)
+	list := answer[struct{ Approvals []map[string]any }](c, "fetchApprovals", `{}`).Approvals
 	require.Len(t, list, 1)
-	return list[0].(map[string]any)
-}
-
-// none waits until no question is open.
-func (w *world) none() {
-	w.t.Helper()
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 0
-	}, "nothing waits for an answer")
+	return list[0]
 }
 
 func decide(c *client, q map[string]any, decision string) {
@@ -56,14 +44,14 @@ func TestAskUser(t *testing.T) {
 	assert.Equal(t, "human_contact", q["type"])
 	assert.Equal(t, "Which colour?", q["title"])
 	session := q["session_id"].(string)
-	state := object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
+	state := person.state(session)
 	assert.Equal(t, "waiting_input", state["status"])
 	assert.Equal(t, "question", state["source"])
 	decide(person, q, `"decision":"respond","option":"blue"`)
 	reply := c.wait(id)
 	require.Nil(t, reply.Error)
 	assert.Equal(t, map[string]any{"response": "blue", "option": "blue", "approval_id": q["id"]}, object(t, reply.Result))
-	state = object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
+	state = person.state(session)
 	assert.Equal(t, "completed", state["status"])
 
 	// The next one is in the same conversation, and words will do.
@@ -84,9 +72,7 @@ func TestRequestPermission(t *testing.T) {
 	r := object(t, c.ask("requestPermission", `{"tool_name":"Read","tool_input":{"file_path":"a"}}`))
 	assert.Equal(t, true, r["approved"])
 	assert.Contains(t, r["reason"], "rule=")
-	e := c.fail("requestPermission", `{"tool_name":"Never"}`)
-	assert.Equal(t, -32003, e.Code)
-	assert.Equal(t, "permission_denied", e.Data["kind"])
+	e := c.failsAs("requestPermission", `{"tool_name":"Never"}`, -32003, "permission_denied")
 	assert.Contains(t, e.Data["reason"], "rule=")
 	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "what a rule answers begins no session")
 
@@ -109,11 +95,9 @@ func TestRequestPermission(t *testing.T) {
 func TestAQuestionOfASession(t *testing.T) {
 	w := newWorld(t, until)
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
-	session := testkit.JSONAs[string](t, person.ask("launchSession", `{"query":"work"}`), "session_id")
+	session := person.launch(`{"query":"work"}`)
 	status := func() string {
-		s, err := w.hub.Query().Session(context.Background(), session)
-		require.NoError(t, err)
-		return string(s.State)
+		return string(must(w.hub.Query().Session(context.Background(), session))(t).State)
 	}
 	w.until(func() bool { return status() == "running" }, "it works")
 	id := c.send("askUser", `{"message":"So?","thread":"`+session+`"}`)
@@ -127,9 +111,8 @@ func TestAQuestionOfASession(t *testing.T) {
 	// Taken back, it goes on as well.
 	id = c.send("askUser", `{"message":"And?","thread":"`+session+`"}`)
 	question(t, w, person)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.none()
+	c.cancel(id)
+	w.waiting("", 0)
 	assert.Equal(t, "running", status())
 
 	// With the session its question ends.
@@ -138,8 +121,7 @@ func TestAQuestionOfASession(t *testing.T) {
 	person.ask("interruptSession", `{"session_id":"`+session+`"}`)
 	assert.Equal(t, -32004, c.wait(id).Error.Code)
 	w.until(func() bool { return status() == "interrupted" }, "it has ended")
-	e := c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`)
-	assert.Equal(t, "bad_state", e.Data["kind"])
+	assert.Equal(t, "bad_state", c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`).Data["kind"])
 	assert.Equal(t, "task_not_found", c.fail("askUser", `{"message":"Still?","thread":"task-0099"}`).Data["kind"])
 }
 
@@ -150,10 +132,9 @@ func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	id := c.send("askUser", `{"message":"One?","keep":true}`)
 	q := question(t, w, person)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.none()
-	state := object(t, person.ask("getSessionState", `{"session_id":"`+q["session_id"].(string)+`"}`))["session"].(map[string]any)
+	c.cancel(id)
+	w.waiting("", 0)
+	state := person.state(q["session_id"].(string))
 	assert.Equal(t, "interrupted", state["status"])
 
 	id = c.send("askUser", `{"message":"Two?"}`)
@@ -167,7 +148,7 @@ func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	c.send("askUser", `{"message":"Three?"}`)
 	question(t, w, person)
 	c.end.Close()
-	w.none()
+	w.waiting("", 0)
 }
 
 func hubKindOf(t *testing.T, e wireError) string {
@@ -185,10 +166,7 @@ func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 	gone.send("requestPermission", ask)
 	q := question(t, w, person)
 	gone.end.Close()
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), q["session_id"].(string))
-		return err == nil && s.State == domain.Interrupted
-	}, "its caller has gone")
+	w.reaches(q["session_id"].(string), domain.Interrupted)
 	q = question(t, w, person)
 	assert.Equal(t, true, q["stale"])
 
@@ -221,20 +199,15 @@ func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	c.send("askUser", `{"message":"Script?"}`)
 	question(t, w, w.connect(frame.NDJSON))
 	c.send("askUser", `{"message":"Agent?","keep":true,"thread":"an-agent"}`)
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 2
-	}, "both ask")
+	w.waiting("", 2)
 	require.NoError(t, w.hub.Close())
-	next, err := hub.Open(context.Background(), hub.Options{
+	next := must(hub.Open(context.Background(), hub.Options{
 		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
-	})
-	require.NoError(t, err)
+	}))(t)
 	defer next.Close()
-	list, err := next.Approvals().Pending(context.Background(), "")
-	require.NoError(t, err)
+	list := must(next.Approvals().Pending(context.Background(), ""))(t)
 	require.Len(t, list, 1)
 	assert.Equal(t, "Agent?", list[0].Title)
 	assert.True(t, list[0].Stale)
@@ -260,16 +233,11 @@ func TestSendTask(t *testing.T) {
 	r = object(t, c.ask("sendTask", `{"prompt":"fail"}`))
 	assert.Equal(t, "failed", r["state"])
 	assert.Equal(t, "no luck", r["error"])
-	e := c.fail("sendTask", `{"prompt":"overflow"}`)
-	assert.Equal(t, -32008, e.Code)
-	assert.Equal(t, "context_overflow", e.Data["kind"])
+	c.failsAs("sendTask", `{"prompt":"overflow"}`, -32008, "context_overflow")
 	assert.Equal(t, -32602, c.fail("sendTask", `{}`).Code)
 
 	id := c.send("sendTask", `{"prompt":"wait","taskId":"my-task"}`)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "my-task")
-		return err == nil && s.State == domain.Running
-	}, "it works")
+	w.reaches("my-task", domain.Running)
 	assert.Equal(t, true, object(t, other.ask("cancelTask", `{"taskId":"my-task"}`))["cancelled"])
 	reply := c.wait(id)
 	require.NotNil(t, reply.Error)
@@ -278,14 +246,7 @@ func TestSendTask(t *testing.T) {
 	assert.Equal(t, "task_not_found", other.fail("cancelTask", `{"taskId":"nothing"}`).Data["kind"])
 
 	id = c.send("sendTask", `{"prompt":"wait","taskId":"second"}`)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "second")
-		return err == nil && s.State == domain.Running
-	}, "it works")
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "second")
-		return err == nil && s.State == domain.Interrupted
-	}, "it has ended")
+	w.reaches("second", domain.Running)
+	c.cancel(id)
+	w.reaches("second", domain.Interrupted)
 }

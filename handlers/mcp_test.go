@@ -60,9 +60,7 @@ func TestToolsOfMCPServers(t *testing.T) {
 	found := object(t, c.ask("mcp.listTools", `{"server":"far"}`))
 	assert.Equal(t, "of the test", found["server"])
 	require.Len(t, found["tools"], 2)
-	e := c.fail("mcp.listTools", `{"server":"missing"}`)
-	assert.Equal(t, -32007, e.Code)
-	assert.Equal(t, "mcp_server_error", e.Data["kind"])
+	e := c.failsAs("mcp.listTools", `{"server":"missing"}`, -32007, "mcp_server_error")
 	assert.Contains(t, e.Message, "MCP server error: missing: the program")
 	e = c.fail("mcp.listTools", `{"server":"other"}`)
 	assert.Equal(t, -32602, e.Code)
@@ -92,6 +90,5 @@ func TestToolsOfMCPServers(t *testing.T) {
 
 	id = c.send("mcp.callTool", `{"server":"far","tool":"hang","confirmed":true}`)
 	assert.Equal(t, "hang", <-called)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	c.cancel(id)
 }

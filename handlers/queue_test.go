@@ -10,13 +10,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // queueIs asserts which prompts wait, as a result of a method tells it.
 func queueIs(t *testing.T, result json.RawMessage, want ...string) {
 	t.Helper()
-	var r struct{ Queued []struct{ Query string } }
+	var r protocol.QueueResult
 	require.NoError(t, json.Unmarshal(result, &r))
 	got := []string{}
 	for _, q := range r.Queued {
@@ -33,15 +33,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	reported := make(chan seen, 8)
 	release := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
-		if err != nil {
-			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
-		}
-		s := seen{prompt: x.Prompt, before: []string{}}
-		for _, m := range before.Messages {
-			s.before = append(s.before, m.Content)
-		}
-		reported <- s
+		reported <- seen{x.Prompt, x.transcript(ctx)}
 		select {
 		case <-release:
 		case <-ctx.Done():
@@ -51,9 +43,9 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	other.ask("Subscribe", `{"event_types":["queue_changed"]}`)
 	follow := func(id, query string, more string) string {
-		return testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`), "session_id")
+		return c.sessionID("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`)
 	}
-	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := c.launch(`{"query":"one"}`)
 	assert.Equal(t, seen{"one", []string{}}, <-reported)
 	two := follow(first, "two", "")
 	three := follow(first, "three", "")
@@ -96,12 +88,10 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	five := follow("last", "five", "")
 	w.ended(five)
 	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-reported)
-	var r struct{ Events []struct{ Content string } }
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+five+`"}`), &r))
+	r := answer[struct{ Events []struct{ Content string } }](c, "getConversation", `{"session_id":"`+five+`"}`)
 	assert.Equal(t, []struct{ Content string }{{"one"}, {"three"}, {"four"}, {"2"}, {"five"}}, r.Events)
-	state := object(t, c.ask("getSessionState", `{"session_id":"`+five+`"}`))["session"].(map[string]any)
+	state := c.state(five)
 	assert.Equal(t, two, state["parent_session_id"])
-	var leaves struct{ Sessions []struct{ ID string } }
-	require.NoError(t, json.Unmarshal(c.ask("getSessionLeaves", `{}`), &leaves))
+	leaves := answer[struct{ Sessions []struct{ ID string } }](c, "getSessionLeaves", `{}`)
 	assert.Equal(t, []struct{ ID string }{{five}}, leaves.Sessions)
 }
