@@ -54,8 +54,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 		assert.Equal(t, want, a[name], name)
 	}
 	call := a["function_call"].(map[string]any)
-	assert.Equal(t, run, call["run_id"])
-	assert.Equal(t, "toolu_1", call["call_id"])
+	assert.Equal(t, []any{run, "toolu_1"}, []any{call["run_id"], call["call_id"]})
 	assert.Equal(t, map[string]any{"fn": "Edit", "kwargs": map[string]any{"path": "a.txt"}}, call["spec"])
 	assert.Equal(t, map[string]any{"requested_at": a["created_at"]}, call["status"])
 	assert.NotContains(t, a, "human_contact")
@@ -179,8 +178,7 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 	a := pending(t, w, c, session)
 	assert.Equal(t, false, a["input_editable"])
 	e := c.fail("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"approve","updated_input":{"path":"b.txt"}}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "updated_input", e.Data["param"])
+	assert.Equal(t, []any{-32602, "updated_input"}, []any{e.Code, e.Data["param"]})
 	assert.Contains(t, e.Data["expected"], "deny instead, with a comment")
 	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
 	c.ask("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"deny","comment":"take b.txt","updated_input":{"path":"b.txt"}}`)
@@ -229,8 +227,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	want := object(t, json.RawMessage(schema))
 	for _, reported := range []map[string]any{event, listed, got} {
-		assert.Equal(t, "form", reported["mode"])
-		assert.Equal(t, want, reported["schema"])
+		assert.Equal(t, []any{"form", want}, []any{reported["mode"], reported["schema"]})
 		assert.NotContains(t, reported, "url")
 		assert.NotContains(t, reported, "content")
 	}

@@ -2,10 +2,13 @@ package handlers_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -41,12 +44,10 @@ func TestAskUser(t *testing.T) {
 	assert.Equal(t, -32602, c.wait(id).Error.Code)
 	id = c.send("askUser", `{"message":"Which colour?","subject":"Paint","options":["red","blue"]}`)
 	q := question(t, w, person)
-	assert.Equal(t, "human_contact", q["type"])
-	assert.Equal(t, "Which colour?", q["title"])
+	assert.Equal(t, []any{"human_contact", "Which colour?"}, []any{q["type"], q["title"]})
 	session := q["session_id"].(string)
 	state := person.state(session)
-	assert.Equal(t, "waiting_input", state["status"])
-	assert.Equal(t, "question", state["source"])
+	assert.Equal(t, []any{"waiting_input", "question"}, []any{state["status"], state["source"]})
 	decide(person, q, `"decision":"respond","option":"blue"`)
 	reply := c.wait(id)
 	require.Nil(t, reply.Error)
@@ -86,8 +87,7 @@ func TestRequestPermission(t *testing.T) {
 	decide(person, question(t, w, person), `"decision":"deny","comment":"never that"`)
 	denied := c.wait(id).Error
 	require.NotNil(t, denied)
-	assert.Equal(t, -32003, denied.Code)
-	assert.Equal(t, "Permission denied: never that", denied.Message)
+	assert.Equal(t, []any{-32003, "Permission denied: never that"}, []any{denied.Code, denied.Message})
 	assert.Equal(t, map[string]any{"kind": "permission_denied", "reason": "user_denied"}, denied.Data)
 }
 
@@ -141,8 +141,7 @@ func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	q = question(t, w, person)
 	person.ask("interruptSession", `{"session_id":"`+q["session_id"].(string)+`"}`)
 	reply := c.wait(id)
-	assert.Equal(t, -32004, reply.Error.Code)
-	assert.Equal(t, "task_cancelled", reply.Error.Data["kind"])
+	assert.Equal(t, []any{-32004, "task_cancelled"}, []any{reply.Error.Code, reply.Error.Data["kind"]})
 	assert.Equal(t, "bad_state", hubKindOf(t, person.fail("continueSession", `{"session_id":"`+q["session_id"].(string)+`","query":"go on"}`)))
 
 	c.send("askUser", `{"message":"Three?"}`)
@@ -227,12 +226,9 @@ func TestSendTask(t *testing.T) {
 	})
 	c, other := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	r := object(t, c.ask("sendTask", `{"task":"paint"}`))
-	assert.Equal(t, "completed", r["state"])
-	assert.Equal(t, "Done: paint", r["result"])
-	assert.Equal(t, "fake", r["agent"])
+	assert.Equal(t, []any{"completed", "Done: paint", "fake"}, []any{r["state"], r["result"], r["agent"]})
 	r = object(t, c.ask("sendTask", `{"prompt":"fail"}`))
-	assert.Equal(t, "failed", r["state"])
-	assert.Equal(t, "no luck", r["error"])
+	assert.Equal(t, []any{"failed", "no luck"}, []any{r["state"], r["error"]})
 	c.failsAs("sendTask", `{"prompt":"overflow"}`, -32008, "context_overflow")
 	assert.Equal(t, -32602, c.fail("sendTask", `{}`).Code)
 
@@ -249,4 +245,80 @@ func TestSendTask(t *testing.T) {
 	w.reaches("second", domain.Running)
 	c.cancel(id)
 	w.reaches("second", domain.Interrupted)
+}
+
+// serving is the agent fake with MCP servers.
+type serving struct {
+	agents
+	servers []catalog.MCPServer
+}
+
+func (s serving) Resolve(name string) (config.Agent, error) {
+	a, err := s.agents.Resolve(name)
+	a.MCPServers = s.servers
+	return a, err
+}
+
+func TestToolsOfMCPServers(t *testing.T) {
+	tools := mcp.NewServer(&mcp.Implementation{Name: "of the test", Version: "7"}, nil)
+	called := make(chan string, 10)
+	type input struct {
+		Word string `json:"word"`
+	}
+	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		called <- in.Word
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Word}}}, nil, nil
+	})
+	mcp.AddTool(tools, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+		called <- "hang"
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	site := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	t.Cleanup(site.Close)
+	w := newWorld(t, quick, func(o *hub.Options) {
+		o.Agents = serving{servers: []catalog.MCPServer{{Name: "far", Type: "http", URL: site.URL + "/mcp?key=guarded"}, {Name: "missing", Command: "no-such-program"}}}
+		o.Rules = func() []config.Rule { return []config.Rule{{Tool: "mcp__far__never", Effect: config.EffectDeny}} }
+	})
+	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	list := object(t, c.ask("mcp.listServers", `{}`))
+	assert.Equal(t, "fake", list["agent"])
+	assert.Equal(t, []any{
+		map[string]any{"name": "far", "type": "http", "url": site.URL + "/mcp", "connected": false},
+		map[string]any{"name": "missing", "type": "stdio", "command": "no-such-program", "connected": false},
+	}, list["servers"])
+
+	found := object(t, c.ask("mcp.listTools", `{"server":"far"}`))
+	assert.Equal(t, "of the test", found["server"])
+	require.Len(t, found["tools"], 2)
+	e := c.failsAs("mcp.listTools", `{"server":"missing"}`, -32007, "mcp_server_error")
+	assert.Contains(t, e.Message, "MCP server error: missing: the program")
+	e = c.fail("mcp.listTools", `{"server":"other"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, []any{"far", "missing"}, e.Data["accepted"])
+
+	// A person is asked, and may change what it gets.
+	id := c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
+	q := question(t, w, person)
+	assert.Equal(t, "mcp__far__echo", q["tool_name"])
+	assert.Empty(t, called)
+	decide(person, q, `"decision":"approve","updated_input":{"word":"two"}`)
+	r := object(t, c.wait(id).Result)
+	assert.Equal(t, []any{map[string]any{"type": "text", "text": "two"}}, r["content"])
+	assert.Equal(t, "two", <-called)
+	id = c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"no"}}`)
+	decide(person, question(t, w, person), `"decision":"deny","comment":"no"`)
+	assert.Equal(t, -32003, c.wait(id).Error.Code)
+	assert.Empty(t, called)
+
+	// An agent in bypass mode asks no user; deny rules hold.
+	c.ask("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
+	assert.Equal(t, "three", <-called)
+	assert.Equal(t, -32003, c.fail("mcp.callTool", `{"server":"far","tool":"never","confirmed":true}`).Code)
+	e = c.fail("mcp.callTool", `{"server":"far","tool":"nothing","confirmed":true}`)
+	assert.Equal(t, []any{-32007, float64(-32602)}, []any{e.Code, e.Data["upstream"].(map[string]any)["code"]})
+
+	id = c.send("mcp.callTool", `{"server":"far","tool":"hang","confirmed":true}`)
+	assert.Equal(t, "hang", <-called)
+	c.cancel(id)
 }

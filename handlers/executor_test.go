@@ -167,8 +167,7 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 			for shown.Len() < len("$ ls") {
 				kind, data := event()
 				require.Equal(t, "terminal_output", kind)
-				assert.Equal(t, "t1", data["terminal_id"])
-				assert.Equal(t, "utf-8", data["encoding"])
+				assert.Equal(t, []any{"t1", "utf-8"}, []any{data["terminal_id"], data["encoding"]})
 				shown.WriteString(data["data"].(string))
 			}
 			assert.Equal(t, "$ ls", shown.String())

@@ -107,8 +107,7 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 	}
 	c := w.connect(frame.NDJSON)
 	e := c.fail("sendTask", `{"prompt":"paint","taskId":"mine","gates":["make test"],"max_iterations":1}`)
-	assert.Equal(t, -32002, e.Code)
-	assert.Equal(t, "Gate failed: make test: they still fail after 1 turn", e.Message)
+	assert.Equal(t, []any{-32002, "Gate failed: make test: they still fail after 1 turn"}, []any{e.Code, e.Message})
 	assert.NotEmpty(t, e.Data["session_id"])
 	delete(e.Data, "session_id")
 	gate := e.Data["gates"].([]any)[0].(map[string]any)
