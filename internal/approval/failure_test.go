@@ -148,20 +148,14 @@ func TestNoErrorIsLost(t *testing.T) {
 			run := h.run(t, domain.Running)
 			p := write("a")
 			p.Unasked = []string{"Write"}
-			return func() error {
-				_, err := h.CheckUnasked(t.Context(), run.ID, p)
-				return err
-			}
+			return func() error { return errorOf(h.CheckUnasked(t.Context(), run.ID, p)) }
 		},
 		"consult when a person has answered": func(t *testing.T, h *harness) action {
 			return consults(h, t, h.carried(t, approve).Thread)
 		},
 		"approve": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
-			return func() error {
-				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
-				return err
-			}
+			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"deny, and tell the agent why": func(t *testing.T, h *harness) action {
 			p := write("a")
@@ -174,10 +168,7 @@ func TestNoErrorIsLost(t *testing.T) {
 		},
 		"approve what an agent asked that is gone": func(t *testing.T, h *harness) action {
 			_, asked := h.stale(t, write("a"))
-			return func() error {
-				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
-				return err
-			}
+			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"forget a rule": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))

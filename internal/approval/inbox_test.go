@@ -151,10 +151,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	again := h.runIn(t, run.Thread, domain.Running)
 	soon, cancel := context.WithCancel(ctx)
 	asking := make(chan error, 1)
-	go func() {
-		_, err := h.Ask(soon, again.ID, write("a"))
-		asking <- err
-	}()
+	go func() { asking <- errorOf(h.Ask(soon, again.ID, write("a"))) }()
 	h.written.Await(t, func() bool { return len(h.pending(t, again)) == 1 }, "the question is asked again")
 	cancel()
 	<-asking
@@ -168,10 +165,7 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
 	done := make(chan error, 1)
-	go func() {
-		_, err := h.Ask(ctx, run.ID, write("a"))
-		done <- err
-	}()
+	go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
 	var ids []string
 	h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
 	cancel()
@@ -194,10 +188,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 			time.Sleep(time.Millisecond) // the asking call returns first
 		}
 		done := make(chan error, 1)
-		go func() {
-			_, err := h.Ask(ctx, run.ID, write("a"))
-			done <- err
-		}()
+		go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
 		time.Sleep(10 * time.Millisecond)
 		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
 		close(h.gone)
@@ -224,10 +215,7 @@ func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 		p.ToolUseID = call
 		asked := approvalOf(p)
 		asked.Run, asked.AwaitedBy = run.ID, run.ID
-		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error {
-			_, err := h.answerOrAsk(tx, &asked, make(chan resolution, 1))
-			return err
-		}))
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return errorOf(h.answerOrAsk(tx, &asked, make(chan resolution, 1))) }))
 		h.answer(t, asked, Decision{Decision: Approve})
 		run = h.end(t, run, domain.Failed)
 		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
