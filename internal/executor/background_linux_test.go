@@ -9,14 +9,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // An agent whose command runs on after its turn is only released with Force. The hub then learns
 // that the command has ended.
 func TestBackgroundCommandKeepsAgent(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "runs")
 	execute(t, x, p)
 	h.Await(t, func() bool { return h.inBackground() != nil }, "the command")

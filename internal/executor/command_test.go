@@ -57,8 +57,7 @@ func TestCommands(t *testing.T) {
 			if c.change != nil {
 				c.change(c.p.Launch)
 			}
-			result := execute(t, x, c.p)
-			assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+			result := completes(t, x, c.p)
 			assert.Equal(t, 1, result.MessageCount)
 			assert.Equal(t, c.text, h.text())
 		})
@@ -72,8 +71,7 @@ func TestCommands(t *testing.T) {
 		assert.True(t, strings.HasSuffix(h.text(), "\n\nnow"))
 	})
 	t.Run("what is printed last waits for the hub", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		h.onReport = func(r catalog.ReportMessageParams) {
 			if r.EventType == catalog.EventProcess {
 				x.PauseNotifications(context.Background())
@@ -84,8 +82,7 @@ func TestCommands(t *testing.T) {
 		assert.Len(t, h.text(), 60_000)
 	})
 	t.Run("split character", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		gate := filepath.Join(t.TempDir(), "gate")
 		require.NoError(t, syscall.Mkfifo(gate, 0o600))
 		p := command(t, "split", "x")
@@ -94,14 +91,12 @@ func TestCommands(t *testing.T) {
 			h.Await(t, func() bool { return h.text() != "" }, "the first half")
 			assert.NoError(t, os.WriteFile(gate, nil, 0o600))
 		}()
-		result := execute(t, x, p)
-		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+		result := completes(t, x, p)
 		assert.Equal(t, 1, result.MessageCount)
 		assert.Equal(t, "aäb\uFFFD", h.text())
 	})
 	t.Run("failure", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		result := execute(t, x, command(t, "fail", "x"))
 		require.NotNil(t, result.Error)
 		assert.Equal(t, task.CodeExited, result.Error.Code)
@@ -109,12 +104,8 @@ func TestCommands(t *testing.T) {
 		assert.Equal(t, "some", h.text())
 	})
 	t.Run("stop", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
-		go func() {
-			h.Await(t, func() bool { return h.text() != "" }, "that it is at it")
-			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-		}()
+		h, x := hubAndExecutor(t)
+		go stopAtWork(t, h, x)
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, command(t, "hang", "x")).Status)
 		requireNoProcess(t, h)
 	})

@@ -3,7 +3,6 @@
 package executor_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,9 +160,7 @@ func TestTurnEndedByDenial(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			h := newHub()
-			h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-				return catalog.RequestPermissionResult{Reason: "user_denied", Comment: "no"}, nil
-			}
+			h.answers(catalog.RequestPermissionResult{Reason: "user_denied", Comment: "no"}, nil)
 			execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", word))
 			assert.Len(t, h.data(catalog.EventDenialEndedTurn), want)
 		})

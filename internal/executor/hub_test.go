@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +62,19 @@ type hub struct {
 
 func newHub() *hub {
 	return &hub{begun: make(map[string]int)}
+}
+
+// hubAndExecutor returns a hub and an executor for it.
+func hubAndExecutor(t *testing.T) (*hub, *executor.Executor) {
+	h := newHub()
+	return h, newExecutor(t, h, executor.Options{})
+}
+
+// answers makes the hub answer each request for permission like this.
+func (h *hub) answers(result catalog.RequestPermissionResult, err error) {
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return result, err
+	}
 }
 
 func (h *hub) GetAPIKey(_ context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
@@ -285,6 +299,35 @@ func execute(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	return must(x.ExecutePrompt(ctx, p))(t)
+}
+
+// completes executes a prompt that has to complete.
+func completes(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) catalog.ExecutePromptResult {
+	t.Helper()
+	result := execute(t, x, p)
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	return result
+}
+
+// executing executes a prompt meanwhile.
+func executing(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) <-chan catalog.ExecutePromptResult {
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, p) }()
+	return done
+}
+
+// stopAtWork stops the task task-1 when its agent has said something.
+func stopAtWork(t *testing.T, h *hub, x *executor.Executor) {
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})))
+}
+
+// namedPipe makes a named pipe for an agent and a test.
+func namedPipe(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	return path
 }
 
 func (h *hub) ReportLate(_ context.Context, p catalog.ReportLateParams) error {

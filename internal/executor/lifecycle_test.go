@@ -32,8 +32,7 @@ func TestShutdown(t *testing.T) {
 			h := newHub()
 			var exited atomic.Bool
 			x := newExecutor(t, h, executor.Options{Exit: func() { exited.Store(true) }})
-			done := make(chan catalog.ExecutePromptResult, 1)
-			go func() { done <- execute(t, x, prompt(t, "plain", c.word)) }()
+			done := executing(t, x, prompt(t, "plain", c.word))
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 			result := must(x.Shutdown(context.Background(), catalog.ShutdownParams{TimeoutMS: c.timeout}))(t)
 			assert.Equal(t, c.status, result.Status)
@@ -58,8 +57,7 @@ func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 func endedWithoutThePrompt(t *testing.T, kind string) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
-	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() { done <- execute(t, x, prompt(t, kind, "turn")) }()
+	done := executing(t, x, prompt(t, kind, "turn"))
 	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
 	if kind == "forger" {
 		h.Await(t, func() bool { return len(h.codes()) > 0 }, "that it has its answer")
@@ -75,8 +73,7 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 
 // A task is stopped while its agent starts. The agent may hang, so it is ended too.
 func TestAgentOfATaskStoppedAtItsStartIsEnded(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	h.key = func(string) (string, error) {
 		x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 		return "k", nil
@@ -92,8 +89,7 @@ func TestAgentOfATaskStoppedAtItsStartIsEnded(t *testing.T) {
 }
 
 func TestInvalidPrompts(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "hang")
 	go execute(t, x, p)
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
@@ -103,19 +99,17 @@ func TestInvalidPrompts(t *testing.T) {
 }
 
 func TestPromptsOfASessionAreSequential(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	first := prompt(t, "plain", "hang")
 	go execute(t, x, first)
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	second := first
 	second.TaskID, second.Prompt = "task-2", "turn"
-	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() { done <- execute(t, x, second) }()
+	done := executing(t, x, second)
 	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
 	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, meanwhile).Status)
+	completes(t, x, meanwhile)
 	assert.Zero(t, h.reportsOf("task-2"), "the first is not done")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
@@ -135,15 +129,14 @@ func TestConversationContinuesAfterRelease(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			p := prompt(t, kind, "echo one")
 			execute(t, x, p)
 			h.context.NativeSessionID = "native-1"
 			h.context.Messages = []catalog.Message{{Role: "user", Content: "echo one"}, {Role: "assistant", Content: "what was answered"}, {Role: "user", Content: "echo two"}}
 			assert.True(t, release(t, x, p.SessionID).Released)
 			p.TaskID, p.Prompt = "task-2", "echo two"
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			completes(t, x, p)
 			processes := h.data("process")
 			assert.NotEqual(t, processes[0], processes[1], "another agent")
 			assert.Equal(t, resumed, h.data("native_session")[1])
@@ -155,18 +148,13 @@ func TestConversationContinuesAfterRelease(t *testing.T) {
 }
 
 func TestWorkingAgentIsNotReleased(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	assert.True(t, release(t, x, "nobody").Released)
 
 	p := prompt(t, "plain", "turn")
 	execute(t, x, p)
 	p.TaskID, p.Prompt = "task-2", "hang"
-	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() {
-		r, _ := x.ExecutePrompt(context.Background(), p)
-		done <- r
-	}()
+	done := executing(t, x, p)
 	h.Await(t, func() bool { return strings.Contains(h.text(), "hanging") }, "that the agent is at it")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
 	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)

@@ -19,8 +19,7 @@ import (
 )
 
 func TestAgentIsReused(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "turn")
 	execute(t, x, p)
 	p.TaskID = "task-2"
@@ -77,7 +76,7 @@ func TestResuming(t *testing.T) {
 				},
 			}
 			x := newExecutor(t, h, executor.Options{})
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, kind, "echo again")).Status)
+			completes(t, x, prompt(t, kind, "echo again"))
 			check(t, h)
 		})
 	}
@@ -108,7 +107,7 @@ func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 			h.context = catalog.GetExecutionContextResult{NativeSessionID: "before", Messages: test.messages}
 			x := newExecutor(t, h, executor.Options{})
 			p := prompt(t, "load", "echo again")
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			completes(t, x, p)
 			assert.True(t, strings.HasSuffix(h.text(), "echo again"), h.text())
 
 			p.TaskID = "task-2" // to the agent that is still running
@@ -144,8 +143,7 @@ func TestModeAndModel(t *testing.T) {
 }
 
 func TestFilesStayInWorkspace(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "files")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "lines.txt"), []byte("1\n2\n3\n4\n"), 0o640))
 	require.NoError(t, os.Symlink("/etc", filepath.Join(p.CWD, "out")))
@@ -167,8 +165,7 @@ func TestFilesStayInWorkspace(t *testing.T) {
 }
 
 func TestAgentTerminals(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "plain", "terminal"))
 	assert.Contains(t, h.text(), `{"exitCode":4}`)
 	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
@@ -191,8 +188,7 @@ func TestAgentTerminals(t *testing.T) {
 }
 
 func TestPausing(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	paused := make(chan struct{})
 	h.onReport = func(r catalog.ReportMessageParams) {
 		if r.EventType == catalog.EventNativeSession {
@@ -200,8 +196,7 @@ func TestPausing(t *testing.T) {
 			close(paused)
 		}
 	}
-	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() { done <- execute(t, x, prompt(t, "plain", "flood")) }()
+	done := executing(t, x, prompt(t, "plain", "flood"))
 	<-paused
 	before := len(h.data(catalog.EventContentDelta))
 	// Another agent, which is not paused, sends the same amount: long enough for the first.

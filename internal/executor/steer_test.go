@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // An agent with steering receives messages while it works. Each message is reported before the
@@ -28,19 +27,14 @@ func TestSteering(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			p := prompt(t, c.kind, c.prompt)
 			steer := func() string {
 				r := must(x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"}))(t)
 				return r.Outcome
 			}
 			assert.Equal(t, catalog.SteerRefused, steer(), "no agent works")
-			done := make(chan catalog.ExecutePromptResult, 1)
-			go func() {
-				r, _ := x.ExecutePrompt(context.Background(), p)
-				done <- r
-			}()
+			done := executing(t, x, p)
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent works")
 			assert.Equal(t, c.outcome, steer())
 			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)

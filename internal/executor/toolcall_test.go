@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
@@ -44,8 +43,7 @@ func TestChangedToolCallIsAskedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHub()
 			p := prompt(t, "plain", c.update)
-			asked := filepath.Join(p.CWD, "asked")
-			require.NoError(t, unix.Mkfifo(asked, 0o600))
+			asked := namedPipe(t, p.CWD, "asked")
 			updated := make(chan struct{})
 			h.onReport = func(p catalog.ReportMessageParams) {
 				if p.EventType == catalog.EventToolUpdate || p.EventType == catalog.EventToolResult {
@@ -83,8 +81,7 @@ func TestOpenQuestionFollowsItsToolCall(t *testing.T) {
 	h := newHub()
 	again := make(chan struct{})
 	p := prompt(t, "plain", `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1","kind":"switch_mode","rawInput":{"plan":"1. all"}}`)
-	asked := filepath.Join(p.CWD, "asked")
-	require.NoError(t, unix.Mkfifo(asked, 0o600))
+	asked := namedPipe(t, p.CWD, "asked")
 	h.decide = func(_ context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 		if p.Revision == 0 {
 			assert.NoError(t, os.WriteFile(asked, nil, 0o600))
@@ -129,11 +126,10 @@ func TestOpenRequestsPerCallAreLimited(t *testing.T) {
 // asksFor makes an agent send lines, and returns the hub that recorded the questions.
 func asksFor(t *testing.T, lines ...string) *hub {
 	t.Helper()
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "tools")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join(lines, "\n")), 0o600))
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	completes(t, x, p)
 	return h
 }
 
@@ -224,8 +220,7 @@ func TestInputIsUnchanged(t *testing.T) {
 // A tool whose kind the agent has reported gives no other name to a file that is written without
 // permission.
 func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "tools")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "requests"), []byte(strings.Join([]string{
 		updating(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"edit","title":"x","locations":[{"path":"new.txt"}]}`),
