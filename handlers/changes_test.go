@@ -115,7 +115,10 @@ func TestDecideAboutHunks(t *testing.T) {
 	require.Len(t, hunks, 2)
 	assert.Equal(t, "open", state)
 	first, second := hunks[0].ID, hunks[1].ID
-	assert.Equal(t, []protocol.Hunk{{first, 1, 7, 1, 8, 2, 1, "open"}, {second, 18, 4, 19, 4, 1, 1, "open"}}, hunks)
+	assert.Equal(t, []protocol.Hunk{
+		{ID: first, OldStart: 1, OldLines: 7, NewStart: 1, NewLines: 8, Added: 2, Removed: 1, State: "open"},
+		{ID: second, OldStart: 18, OldLines: 4, NewStart: 19, NewLines: 4, Added: 1, Removed: 1, State: "open"},
+	}, hunks)
 
 	require.NoError(t, os.Chmod(r.path, 0o750))
 	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"))
