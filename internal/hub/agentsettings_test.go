@@ -53,8 +53,7 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"}))(t)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s = await(t, h, s)
-	assert.Equal(t, ", yes user_approved", s.Result)
-	assert.Equal(t, "default", s.AgentMode)
+	assert.Equal(t, []any{", yes user_approved", "default"}, []any{s.Result, s.AgentMode})
 	require.NoError(t, h.Close())
 
 	var asked, goesOn []string
@@ -311,8 +310,7 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 			return err
 		},
 		"draft": func() error {
-			_, err := h.Continue(t.Context(), ContinueSpec{From: draft.UUID, Content: image.Content})
-			return err
+			return errorOf(h.Continue(t.Context(), ContinueSpec{From: draft.UUID, Content: image.Content}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

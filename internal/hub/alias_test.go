@@ -175,8 +175,7 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	d := must(follow(b, false))(t)
 	for _, s := range []domain.Session{b, c, d} {
-		assert.Equal(t, a.Thread.ID, s.Thread.ID)
-		assert.Equal(t, domain.Queued, s.State)
+		assert.Equal(t, []any{a.Thread.ID, domain.Queued}, []any{s.Thread.ID, s.State})
 	}
 	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
 	for _, s := range []domain.Session{a, b} {

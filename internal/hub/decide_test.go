@@ -93,8 +93,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 	approve(t, h, call, "once")
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
 	got := decide(t, h, approval.Decision{ID: human.ID, Decision: approval.Respond, Comment: "this"})
-	assert.Equal(t, domain.ApprovalResponded, got.Status)
-	assert.Equal(t, "this", got.Response)
+	assert.Equal(t, []any{domain.ApprovalResponded, "this"}, []any{got.Status, got.Response})
 	inState(t, h, s, domain.Running)
 }
 

@@ -57,8 +57,7 @@ func TestAFormIsAnsweredWithValuesThatFit(t *testing.T) {
 	}
 	got, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":8080,"log":false}`)})
 	require.NoError(t, err)
-	assert.Equal(t, domain.ApprovalResponded, got.Status)
-	assert.Equal(t, "port: 8080; log: no", got.Response)
+	assert.Equal(t, []any{domain.ApprovalResponded, "port: 8080; log: no"}, []any{got.Status, got.Response})
 	assert.Equal(t, `user_responded{"port":8080,"log":false}`, await(t, h, s).Result)
 	assert.JSONEq(t, `{"port":8080,"log":false}`, string(approvalNow(t, h, a.ID).Content))
 	assert.Equal(t, []string{"Where to? — responded: port: 8080; log: no"}, notes(t, h, s.UUID))

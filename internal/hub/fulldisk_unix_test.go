@@ -112,8 +112,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	later := launch(t, h, "later") // before the ends of the others are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 	}
 	close(over)
 	later = await(t, h, later)
@@ -168,8 +167,7 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	close(release) // a second before the ends are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 	}
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, question.ID, left[0].ID)

@@ -127,8 +127,7 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	c := subscribe(t, h, eventlog.Subscribing{Kinds: gateKinds}, 0)
 	s := launchGated(t, h, "paint", gate.Spec{Gates: []string{"make test", "make lint"}})
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopPassed, l.State)
-	assert.Equal(t, 2, l.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, 2}, []any{l.State, l.Iteration})
 	assert.Equal(t, []string{"make test", "make lint", "make test", "make lint"}, g.lines())
 	want := []string{
 		"turn 1", "start make test", "fail make test", "start make lint", "fail make lint",
@@ -138,8 +137,7 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	assert.Equal(t, want, c.gates())
 
 	last := must(h.Query().ByRun(context.Background(), l.Run))(t)
-	assert.Equal(t, s.Thread.ID, last.Thread.ID)
-	assert.Equal(t, domain.SourceGate, last.Source)
+	assert.Equal(t, []any{s.Thread.ID, domain.SourceGate}, []any{last.Thread.ID, last.Source})
 	assert.Equal(t, s.SessionID, last.ParentSession)
 	assert.Contains(t, last.Prompt, "2 commands that have to succeed fail")
 	assert.Contains(t, last.Prompt, "## make test: exit status 2\n\n- a.go:3:4: error: undefined: x\n\n```\na.go:3:4: undefined: x\nexit\n```")
@@ -167,9 +165,7 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 			g := passes(100)
 			h := openHub(t, database(t), c.agent, g.option)
 			l := awaitGates(t, h, launchGated(t, h, "p", c.spec))
-			assert.Equal(t, domain.LoopFailed, l.State)
-			assert.Equal(t, c.reason, l.Reason)
-			assert.Equal(t, c.turns, l.Iteration)
+			assert.Equal(t, []any{domain.LoopFailed, c.reason, c.turns}, []any{l.State, l.Reason, l.Iteration})
 			require.Len(t, l.Failing(), 1)
 			assert.Equal(t, "exit status 2", l.Results[0].Reason)
 			assert.Equal(t, 1, l.Results[0].Errors)
@@ -211,9 +207,7 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 
 	next := must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "go on"}))(t)
 	again := awaitGates(t, h, next)
-	assert.Equal(t, domain.LoopPassed, again.State)
-	assert.Equal(t, l.ID, again.ID)
-	assert.Equal(t, 1, again.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, l.ID, 1}, []any{again.State, again.ID, again.Iteration})
 	// Finished work has no gates.
 	after := must(h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"}))(t)
 	_, has, err := h.Gates().Of(context.Background(), after.Run.ID)
@@ -238,8 +232,7 @@ func TestACheckCanBeEnded(t *testing.T) {
 	assert.Equal(t, domain.Queued, must(h.Query().ByRun(context.Background(), waits.Run.ID))(t).State)
 	must(h.Interrupt(context.Background(), s.SessionID, "enough"))(t)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopStopped, l.State)
-	assert.Equal(t, "enough", l.Reason)
+	assert.Equal(t, []any{domain.LoopStopped, "enough"}, []any{l.State, l.Reason})
 	assert.Equal(t, domain.Completed, await(t, h, waits).State)
 	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.SessionID, "")), "has ended already")
 }
@@ -258,8 +251,7 @@ func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	<-second
 	must(h.Interrupt(context.Background(), s.SessionID, ""))(t)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopStopped, l.State)
-	assert.Equal(t, 2, l.Iteration)
+	assert.Equal(t, []any{domain.LoopStopped, 2}, []any{l.State, l.Iteration})
 }
 
 // If a hub ends while gates run, the next hub runs all of them.
@@ -280,8 +272,7 @@ func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 	require.NoError(t, h.Close())
 	h = openHub(t, file, works, g.option)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopPassed, l.State)
-	assert.Equal(t, 1, l.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, 1}, []any{l.State, l.Iteration})
 	assert.Equal(t, []string{"first", "second", "first", "second"}, g.lines())
 }
 

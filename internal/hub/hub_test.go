@@ -41,8 +41,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	})
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	s := await(t, h, launch(t, h, "say hello"))
-	assert.Equal(t, domain.Completed, s.State)
-	assert.Equal(t, "Done.", s.Result)
+	assert.Equal(t, []any{domain.Completed, "Done."}, []any{s.State, s.Result})
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
 	c := conversationOf(t, h, s.SessionID)
@@ -307,8 +306,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 		}
 		for _, err := range []error{err, changed} {
 			e := refusal(t, err)
-			assert.Equal(t, domain.KindInvalid, e.Kind)
-			assert.Equal(t, "permission_mode", e.Param)
+			assert.Equal(t, []any{domain.KindInvalid, "permission_mode"}, []any{e.Kind, e.Param})
 			assert.Contains(t, e.Expected, "can enforce for the agent fake")
 			assert.NotContains(t, e.Accepted, "plan")
 		}
