@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -161,9 +163,7 @@ func TestLongMessages(t *testing.T) {
 }
 
 func TestIDsAreOneTwoThree(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	for n := range 3 {
 		result := async(c, "m")
 		r := e.next()
@@ -176,9 +176,7 @@ func TestIDsAreOneTwoThree(t *testing.T) {
 
 // A call gets its own answer, whatever else a server sends.
 func TestServersThatTalkNonsense(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	asked := make(chan struct{}, 100)
 	go func() { // beside its requests the client also answers the nonsense
 		for {
@@ -225,9 +223,7 @@ func TestServersThatTalkNonsense(t *testing.T) {
 }
 
 func TestOddAnswers(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	for _, x := range []struct{ answer, want string }{
 		{`"result":null`, "<nil> <nil>"},
 		{`"extra":1`, "<nil> <nil>"}, // {result: undefined} of a JavaScript server
@@ -247,9 +243,7 @@ func TestOddAnswers(t *testing.T) {
 }
 
 func TestAnswersInABatch(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	heard := make(chan string, 1)
 	c.On("note", func(params json.RawMessage) { heard <- string(params) })
 	one := async(c, "one")
@@ -264,9 +258,7 @@ func TestAnswersInABatch(t *testing.T) {
 
 func TestTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open))
-		e := f.accept()
+		_, c, e := dialFake(t)
 		for _, x := range []struct {
 			opts  []client.CallOption
 			after time.Duration
@@ -351,4 +343,35 @@ func TestCancellingReachesTheServer(t *testing.T) {
 	cancel()
 	assert.ErrorIs(t, <-result, context.Canceled)
 	assert.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// A message longer than the server accepts is not sent, and the connection continues.
+func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
+	const most = 1000
+	s := serve(t, standard())
+	c := dial(t, client.Socket(s.path), client.WithMaxMessage(most))
+	var got string
+	require.NoError(t, c.Call(context.Background(), "echo", strings.Repeat("x", most/2), &got))
+	assert.Len(t, got, most/2)
+	assert.ErrorIs(t, c.Call(context.Background(), "echo", strings.Repeat("x", most), nil), client.ErrTooLong)
+	assert.ErrorIs(t, c.Notify(context.Background(), "echo", strings.Repeat("x", most)), client.ErrTooLong)
+	require.NoError(t, c.Call(context.Background(), "echo", "on", &got))
+}
+
+// Incoming messages are bounded too. A longer result is dropped and logged, its call ends with
+// its timeout, and the connection continues.
+func TestAResultThatIsTooLongIsDropped(t *testing.T) {
+	const most = 1000
+	s := serve(t, standard())
+	for _, framing := range []frame.Framing{frame.NDJSON, frame.LSP} {
+		var log testkit.Text
+		c := dial(t, client.Socket(s.path), client.WithFraming(framing), client.WithLimits(frame.Limits{MaxFrame: most}),
+			client.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		err := c.Call(context.Background(), "echo", strings.Repeat("x", most), nil, client.WithTimeout(50*time.Millisecond))
+		assert.ErrorIs(t, err, client.ErrTimeout)
+		var got string
+		require.NoError(t, c.Call(context.Background(), "echo", strings.Repeat("x", most/2), &got))
+		assert.Len(t, got, most/2)
+		assert.Contains(t, log.String(), "reason=oversize")
+	}
 }

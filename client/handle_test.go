@@ -95,9 +95,7 @@ func TestHandlersThatDoNotKeepUp(t *testing.T) {
 }
 
 func TestLongNotificationsAreBoundedTogether(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	release := make(chan struct{})
 	defer close(release)
 	c.On("big", func(params) { <-release })
@@ -156,9 +154,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 }
 
 func TestTheServerMayCancelItsRequest(t *testing.T) {
-	f := newFake(t)
-	c := dial(t, client.Opener(f.open))
-	e := f.accept()
+	_, c, e := dialFake(t)
 	ended := make(chan error, 1)
 	entered := make(chan struct{})
 	c.Handle("human", func(ctx context.Context, _ params) (any, error) {

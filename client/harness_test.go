@@ -148,6 +148,21 @@ func (f *fake) accept() *end {
 	return &end{f.t, conn, bufio.NewReader(conn)}
 }
 
+// dialFake returns a fake server, a client and the server's end of their connection.
+func dialFake(t *testing.T, opts ...client.Option) (*fake, *client.Client, *end) {
+	t.Helper()
+	f := newFake(t)
+	return f, dial(t, client.Opener(f.open), opts...), f.accept()
+}
+
+// subscribe makes a subscription.
+func subscribe(t *testing.T, c *client.Client, opts client.SubscribeOptions, handle func(client.Event)) *client.Subscription {
+	t.Helper()
+	sub, err := c.Subscribe(context.Background(), opts, handle)
+	require.NoError(t, err)
+	return sub
+}
+
 type request struct {
 	JSONRPC string
 	ID      json.RawMessage

@@ -42,9 +42,7 @@ func (s *states) all() []client.State {
 
 func TestPendingCallsFailWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open), client.WithReconnect(false))
-		e := f.accept()
+		_, c, e := dialFake(t, client.WithReconnect(false))
 		began := time.Now()
 		one := async(c, "one")
 		e.next()
@@ -98,10 +96,8 @@ func TestPendingCallsFailAtOnceWhileAHandlerRuns(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
 		var seen states
-		c := dial(t, client.Opener(f.open), seen.option())
-		e := f.accept()
+		_, c, e := dialFake(t, seen.option())
 		result := async(c, "m")
 		e.next()
 		require.NoError(t, c.Close())
@@ -136,10 +132,8 @@ func TestCloseWhileReconnecting(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
 		var seen states
-		c := dial(t, client.Opener(f.open), seen.option())
-		e := f.accept()
+		f, c, e := dialFake(t, seen.option())
 		for range 2 { // the second time the delays start anew
 			e.say(`{"jsonrpc":"2.0","method":"hello"}`)
 			synctest.Wait()
@@ -228,9 +222,7 @@ func TestCallsWaitForTheConnection(t *testing.T) {
 // connection.
 func TestCallsThatWereNotSentAreSentLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open))
-		e := f.accept()
+		f, c, e := dialFake(t)
 		big := strings.Repeat("x", 5<<20)
 		results := make(chan error, 8)
 		for range cap(results) { // 16 MiB may wait

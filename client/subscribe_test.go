@@ -74,8 +74,7 @@ func TestEvents(t *testing.T) {
 			g.add("before", "plan")
 			c := dial(t, client.Socket(s.path), client.WithFraming(f))
 			var got seen
-			sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
-			require.NoError(t, err)
+			sub := subscribe(t, c, client.SubscribeOptions{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
 			g.add("x")
 			got.await(t, 3)
 			assert.Equal(t, []client.Event{
@@ -95,8 +94,7 @@ func TestEvents(t *testing.T) {
 			assert.Equal(t, []int64{2, 3}, got.seqs())
 
 			// Another one begins from now, and ends with the client.
-			sub, err = c.Subscribe(ctx, client.SubscribeOptions{}, got.add)
-			require.NoError(t, err)
+			sub = subscribe(t, c, client.SubscribeOptions{}, got.add)
 			g.add("now")
 			got.await(t, 5)
 			require.NoError(t, c.Close())
@@ -110,9 +108,8 @@ func TestSubscriptionsOfAConnection(t *testing.T) {
 	ctx := context.Background()
 	s, g := eventServer(t)
 	lines := dial(t, client.Socket(s.path))
-	sub, err := lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
-	require.NoError(t, err)
-	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	sub := subscribe(t, lines, client.SubscribeOptions{}, func(client.Event) {})
+	_, err := lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
 	assert.ErrorIs(t, err, client.ErrOneSubscription)
 	require.NoError(t, sub.Close())
 	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
@@ -122,12 +119,10 @@ func TestSubscriptionsOfAConnection(t *testing.T) {
 
 	frames := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
 	var one, other seen
-	_, err = frames.Subscribe(ctx, client.SubscribeOptions{}, one.add)
-	require.NoError(t, err)
+	subscribe(t, frames, client.SubscribeOptions{}, one.add)
 	g.add("a")
 	one.await(t, 1)
-	second, err := frames.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, other.add)
-	require.NoError(t, err)
+	second := subscribe(t, frames, client.SubscribeOptions{Since: since(0)}, other.add)
 	g.add("b")
 	one.await(t, 2)
 	other.await(t, 2)
@@ -151,8 +146,7 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	// A server that has another log after its restart.
 	g.add("a", "b")
 	var got seen
-	sub, err = c.Subscribe(ctx, client.SubscribeOptions{Since: since(0)}, got.add)
-	require.NoError(t, err)
+	sub = subscribe(t, c, client.SubscribeOptions{Since: since(0)}, got.add)
 	got.await(t, 2)
 	s.stop()
 	g.Lock()
@@ -173,8 +167,7 @@ func TestEventsOverReconnects(t *testing.T) {
 			s, g := eventServer(t)
 			c := dial(t, client.Socket(s.path), client.WithFraming(f))
 			var got seen
-			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{Since: since(0)}, got.add)
-			require.NoError(t, err)
+			subscribe(t, c, client.SubscribeOptions{Since: since(0)}, got.add)
 			var writer sync.WaitGroup
 			stop := make(chan struct{})
 			writer.Go(func() {
@@ -213,8 +206,7 @@ func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	g.add("old")
 	c := dial(t, client.Socket(s.path))
 	var got seen
-	_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, got.add)
-	require.NoError(t, err)
+	subscribe(t, c, client.SubscribeOptions{}, got.add)
 	s.stop()
 	g.add("meanwhile")
 	s.start()
@@ -258,9 +250,7 @@ func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 
 func TestEventsOfEitherDialect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open))
-		e := f.accept()
+		f, c, e := dialFake(t)
 		var got seen
 		heard := make(chan string, 9)
 		c.On(client.All, func(raw json.RawMessage) { heard <- string(raw) })
@@ -333,9 +323,7 @@ func TestEventsOfEitherDialect(t *testing.T) {
 // A late event of the old subscription does not hide those before it.
 func TestStragglers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open), client.WithQueue(2))
-		e := f.accept()
+		_, c, e := dialFake(t, client.WithQueue(2))
 		var got seen
 		release := make(chan struct{})
 		go func() {
@@ -374,9 +362,7 @@ func TestStragglers(t *testing.T) {
 // Other notifications may take the room of the very first event.
 func TestAFirstEventThatHasNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open), client.WithQueue(1))
-		e := f.accept()
+		_, c, e := dialFake(t, client.WithQueue(1))
 		release := make(chan struct{})
 		c.On("note", func(json.RawMessage) { <-release })
 		var got seen
@@ -403,9 +389,7 @@ func TestAFirstEventThatHasNoRoom(t *testing.T) {
 // A Subscribe that timed out does not leave a subscription behind.
 func TestSubscribeTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
-		c := dial(t, client.Opener(f.open))
-		e := f.accept()
+		_, c, e := dialFake(t)
 		result := make(chan error, 1)
 		began := time.Now()
 		go func() {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,9 +50,7 @@ func askable(t *testing.T) (dir string, mine *client) {
 	file := filepath.Join(dir, ".duet.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = [\"./theirs\"]\n[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n"), 0o600))
 	trusted := config.NewTrust(filepath.Join(dir, "trusted.json"))
-	inspected, err := config.Inspect(file, os.Getenv)
-	require.NoError(t, err)
-	require.NoError(t, inspected.Trust(trusted))
+	require.NoError(t, must(config.Inspect(file, os.Getenv))(t).Trust(trusted))
 	workspaces := handlers.NewWorkspaces()
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{LogLevel: new(slog.LevelVar), Now: time.Now, Workspaces: workspaces})
@@ -111,8 +110,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 		`{"agent":"theirs","method":"key"}`: "no_api_key",
 		`{"agent":"plain"}`:                 "executor_failed",
 	} {
-		err := c.fail("agent.authenticate", params)
-		assert.Equal(t, kind, err.Data["kind"], params)
+		assert.Equal(t, kind, c.fail("agent.authenticate", params).Data["kind"], params)
 	}
 	for _, params := range []string{`{"agent":"theirs","method":"other"}`, `{"agent":"theirs"}`, `{"agent":"nobody"}`} {
 		assert.Equal(t, -32602, c.fail("agent.authenticate", params).Code, params)
@@ -133,4 +131,56 @@ func TestAgentsOfAWorkspaceThatIsNotTrustedAreNotAsked(t *testing.T) {
 		assert.Equal(t, -32043, c.fail(method, `{"agent":"theirs"}`).Code, method)
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
+}
+
+// keeps is an agent that keeps a session, and does nothing else. Its variable is in what
+// it says.
+const keeps = `#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"%s","content":{"type":"text","text":"%s"}}}}\n' "$1" "$2"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%,*}
+	case $line in
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"delete":{}}}}' ;;
+	*'"session/list"'*) answer "\"result\":{\"sessions\":[{\"sessionId\":\"one\",\"cwd\":\"/\",\"title\":\"First\",\"updatedAt\":\"2026-01-02T03:04:05Z\"},{\"sessionId\":\"\"}]}" ;;
+	*'"session/load"'*'"locked"'*) answer '"error":{"code":-32000,"message":"Authentication required"}' ;;
+	*'"session/load"'*) tell user_message_chunk "my key is $THEIR_KEY"; tell agent_message_chunk "so it is $THEIR_KEY!"; answer '"result":null' ;;
+	*'"session/delete"'*) answer '"result":{}' ;;
+	*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+	esac
+done
+`
+
+func TestSessionsOfAgents(t *testing.T) {
+	const key = "sk-1234567890-abcdef"
+	w := newWorld(t, nil)
+	program, file := filepath.Join(w.dir, "keeps"), filepath.Join(w.dir, "config.toml")
+	testkit.Program(t, program, keeps)
+	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = ["+`"`+program+`"`+"]\nkeys = { THEIR_KEY = \"theirs\" }\n[keys.theirs]\ncommand = [\"echo\", \""+key+"\"]\n"), 0o600))
+	reg := server.NewRegistry()
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil },
+		Configuration: func(bool) (*config.Config, error) {
+			return config.Load(config.Sources{User: file, Getenv: os.Getenv, Trust: config.NewTrust(filepath.Join(w.dir, "trusted.json"))})
+		},
+	})
+	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
+
+	list := c.ask("agent.sessions", `{"agent":"theirs"}`)
+	assert.JSONEq(t, `{"agent":"theirs","sessions":[{"native_session_id":"one","title":"First","updated_at":"2026-01-02T03:04:05Z","working_dir":"/"}]}`, string(list))
+	adopted := c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`)
+	assert.Equal(t, "completed", testkit.JSONAs[string](t, adopted, "status"))
+	session := testkit.JSONAs[string](t, adopted, "session_id")
+	reported := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
+	assert.Contains(t, reported, "so it is ")
+	assert.NotContains(t, reported, key, "the agent's key is taken out")
+	assert.Equal(t, session, testkit.JSONAs[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
+
+	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
+	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")
+	for _, params := range []string{`{"agent":"nobody"}`, `{"agent":"theirs","cursor":"x"}`, `{"agent":"theirs","working_dir":"/nowhere"}`} {
+		assert.Equal(t, -32602, c.fail("agent.sessions", params).Code, params)
+	}
+	assert.Equal(t, -32602, c.fail("agent.adopt", `{"agent":"theirs"}`).Code)
+	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.deleteSession", `{"agent":"theirs","native_session_id":"one"}`))))
 }

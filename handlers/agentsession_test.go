@@ -50,7 +50,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
 
 	c.ask("Subscribe", `{"event_types":["agent_session","session_settings_changed"]}`)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q"}`), "session_id")
+	id := c.launch(`{"query":"q"}`)
 	reported := c.event("agent_session")
 	var event map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(reported, &event))
@@ -63,9 +63,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, []any{"mode", "ask", []any{"ask", "code"}}, []any{mode["event_type"], mode["agent_mode"], mode["agent_modes"]})
 	assert.Equal(t, map[string]any{"id": "ask", "name": "Ask", "description": "Asks first"}, mode["agent_mode_choices"].([]any)[0])
 
-	var state struct{ Session map[string]json.RawMessage }
-	require.NoError(t, json.Unmarshal(c.ask("getSessionState", `{"session_id":"`+id+`"}`), &state))
-	s := state.Session
+	s := answer[struct{ Session map[string]json.RawMessage }](c, "getSessionState", `{"session_id":"`+id+`"}`).Session
 	assert.JSONEq(t, choosySession, string(s["agent_session"]))
 	assert.JSONEq(t, `"small"`, string(s["model"]))
 	assert.JSONEq(t, `"ask"`, string(s["agent_mode"]))
@@ -90,7 +88,7 @@ func TestSettingAnAgent(t *testing.T) {
 	w.executors.set = func(catalog.SetSessionParams) catalog.SetSessionResult { return answer }
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["agent_session"]}`)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","model":"any","options":{"thought":"low"}}`), "session_id")
+	id := c.launch(`{"query":"q","model":"any","options":{"thought":"low"}}`)
 	c.event("agent_session")
 	set := func(rest string) string { return `{"session_id":"` + id + `",` + rest + `}` }
 
@@ -114,9 +112,8 @@ func TestSettingAnAgent(t *testing.T) {
 		e := c.fail("session.set", set(test.params))
 		assert.Equal(t, []any{-32602, test.param, test.accepted}, []any{e.Code, e.Data["param"], e.Data["accepted"]}, "%s: %s", test.params, e.Message)
 	}
-	e := c.fail("launchSession", `{"query":"q","permission_mode":"yolo"}`)
-	assert.Equal(t, []any{-32602, "permission_mode"}, []any{e.Code, e.Data["param"]})
-	e = c.fail("launchSession", `{"query":"q","model":"gpt"}`)
+	c.rejects("launchSession", `{"query":"q","permission_mode":"yolo"}`, "permission_mode")
+	e := c.fail("launchSession", `{"query":"q","model":"gpt"}`)
 	assert.Equal(t, []any{-32602, []any{"small", "big"}}, []any{e.Code, e.Data["accepted"]})
 	assert.Equal(t, -32602, c.fail("session.set", `{"session_id":""}`).Code)
 
@@ -141,13 +138,13 @@ func TestTheModeInForce(t *testing.T) {
 			watched <- struct{}{}
 		}
 	}).Stop()
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"q","permission_mode":"plan"}`), "session_id")
+	id := c.launch(`{"query":"q","permission_mode":"plan"}`)
 	<-watched
 	w.ended(id)
-	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s := c.state(id)
 	assert.Equal(t, []any{"default", "plan", "default"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]})
 	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
-	s = testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s = c.state(id)
 	assert.Equal(t, "plan", s["permission_mode"], "a client has asked for it since")
 }
 

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,15 +32,10 @@ func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 // pending waits for the approval of a run.
 func pending(t *testing.T, w *world, c *client, session string) map[string]any {
 	t.Helper()
-	var found map[string]any
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), session)
-		return err == nil && len(list) == 1
-	}, "the agent asks")
-	list := object(t, c.ask("fetchApprovals", `{"session_id":"`+session+`"}`))["approvals"].([]any)
+	w.waiting(session, 1)
+	list := answer[struct{ Approvals []map[string]any }](c, "fetchApprovals", `{"session_id":"`+session+`"}`).Approvals
 	require.Len(t, list, 1)
-	found = list[0].(map[string]any)
-	return found
+	return list[0]
 }
 
 func TestAnApprovalHasBothShapes(t *testing.T) {
@@ -58,18 +54,15 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 		assert.Equal(t, want, a[name], name)
 	}
 	call := a["function_call"].(map[string]any)
-	assert.Equal(t, run, call["run_id"])
-	assert.Equal(t, "toolu_1", call["call_id"])
+	assert.Equal(t, []any{run, "toolu_1"}, []any{call["run_id"], call["call_id"]})
 	assert.Equal(t, map[string]any{"fn": "Edit", "kwargs": map[string]any{"path": "a.txt"}}, call["spec"])
 	assert.Equal(t, map[string]any{"requested_at": a["created_at"]}, call["status"])
 	assert.NotContains(t, a, "human_contact")
 	assert.Len(t, object(t, c.ask("fetchApprovals", ""))["approvals"], 1, "of all sessions")
 
 	// What does not fit is refused and changes nothing.
-	e := c.fail("sendDecision", `{"call_id":"toolu_1","type":"human_contact","decision":"respond","comment":"x"}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "type", e.Data["param"])
-	e = c.fail("sendDecision", `{"call_id":"toolu_1","decision":"respond","comment":"x"}`)
+	c.rejects("sendDecision", `{"call_id":"toolu_1","type":"human_contact","decision":"respond","comment":"x"}`, "type")
+	e := c.fail("sendDecision", `{"call_id":"toolu_1","decision":"respond","comment":"x"}`)
 	assert.Equal(t, []any{"approve", "deny"}, e.Data["accepted"])
 
 	e = c.fail("sendDecision", `{"call_id":"toolu_1","decision":"approve","client":"`+strings.Repeat("a", 101)+`"}`)
@@ -92,9 +85,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	assert.Equal(t, []any{true, "fine"}, []any{status["approved"], status["comment"]})
 	assert.Contains(t, status, "responded_at")
 	assert.JSONEq(t, `{"approvals":[]}`, string(c.ask("fetchApprovals", "")))
-	e = c.fail("getApproval", `{"approval_id":"zzz"}`)
-	assert.Equal(t, -32603, e.Code)
-	assert.Equal(t, "approval_not_found", e.Data["kind"])
+	e = c.failsAs("getApproval", `{"approval_id":"zzz"}`, -32603, "approval_not_found")
 }
 
 // Agents number their calls in each session anew, and HumanLayer's clients know
@@ -104,7 +95,7 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	var sessions, calls []string
 	for range 3 {
-		session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+		session := c.launch(`{"query":"edit"}`)
 		a := pending(t, w, c, session)
 		call := a["call_id"].(string)
 		assert.Equal(t, call, a["function_call"].(map[string]any)["call_id"])
@@ -125,16 +116,14 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 		r := object(t, c.ask("sendDecision", `{"call_id":"`+calls[i]+`","type":"function_call","decision":"deny","comment":"no"}`))
 		assert.Equal(t, true, r["success"])
 		w.ended(sessions[i])
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		require.NoError(t, err)
-		assert.Len(t, list, 2-i, "the others wait")
+		assert.Len(t, must(w.hub.Approvals().Pending(context.Background(), ""))(t), 2-i, "the others wait")
 	}
 }
 
 func TestAHumanIsContacted(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	session := c.launch(`{"query":"go on"}`)
 	id := testkit.JSONAs[string](t, c.ask("createApproval", `{"session_id":"`+session+`","type":"human_contact","message":"Which one?","subject":"A choice",
 		"options":[{"option_id":"a","name":"The first"}]}`), "approval_id")
 	a := pending(t, w, c, session)
@@ -175,8 +164,7 @@ func TestAHumanIsContacted(t *testing.T) {
 		assert.Equal(t, kept, last(c)["content"])
 		assert.Equal(t, decision == `"approve","updated_input":{"a":2}`, last(c)["data"].(map[string]any)["input_was_edited"] == true)
 	}
-	e = c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`)
-	assert.Equal(t, "session_not_found", e.Data["kind"])
+	assert.Equal(t, "session_not_found", c.fail("createApproval", `{"run_id":"nope","tool_name":"Bash"}`).Data["kind"])
 }
 
 func TestAnInputThatCannotBeChanged(t *testing.T) {
@@ -186,12 +174,11 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.NDJSON)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := c.launch(`{"query":"edit"}`)
 	a := pending(t, w, c, session)
 	assert.Equal(t, false, a["input_editable"])
 	e := c.fail("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"approve","updated_input":{"path":"b.txt"}}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "updated_input", e.Data["param"])
+	assert.Equal(t, []any{-32602, "updated_input"}, []any{e.Code, e.Data["param"]})
 	assert.Contains(t, e.Data["expected"], "deny instead, with a comment")
 	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
 	c.ask("sendDecision", `{"approval_id":"`+a["id"].(string)+`","decision":"deny","comment":"take b.txt","updated_input":{"path":"b.txt"}}`)
@@ -207,7 +194,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := c.launch(`{"query":"edit"}`)
 	a := pending(t, w, c, session)
 	assert.Equal(t, []any{
 		map[string]any{"option_id": "a", "name": "Yes", "kind": "allow_once"}, map[string]any{"option_id": "b", "name": "Ask the boss", "kind": "ask_the_boss"},
@@ -228,7 +215,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	w := newWorld(t, until)
 	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
 	watcher.ask("Subscribe", `{"event_types":["new_approval"]}`)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"work"}`), "session_id")
+	session := c.launch(`{"query":"work"}`)
 	schema := `{"type":"object","properties":{"port":{"type":"integer","minimum":1024}},"required":["port"]}`
 	e := c.fail("createApproval", `{"run_id":"`+session+`","tool_name":"Bash","schema":`+schema+`}`)
 	assert.Equal(t, "type", e.Data["param"])
@@ -240,8 +227,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	got := object(t, c.ask("getApproval", `{"approval_id":"`+id+`"}`))["approval"].(map[string]any)
 	want := object(t, json.RawMessage(schema))
 	for _, reported := range []map[string]any{event, listed, got} {
-		assert.Equal(t, "form", reported["mode"])
-		assert.Equal(t, want, reported["schema"])
+		assert.Equal(t, []any{"form", want}, []any{reported["mode"], reported["schema"]})
 		assert.NotContains(t, reported, "url")
 		assert.NotContains(t, reported, "content")
 	}
@@ -274,7 +260,7 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	})
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["new_approval"]}`)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"ask"}`), "session_id")
+	session := c.launch(`{"query":"ask"}`)
 	announced := object(t, c.event("new_approval"))
 	a := pending(t, w, c, session)
 	for _, q := range []map[string]any{announced, a} {
@@ -287,4 +273,67 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
 	assert.Equal(t, true, object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"respond","comment":"green"}`))["success"])
 	assert.Equal(t, "g", w.ended(session).Result)
+}
+
+// What was decided for good is listed, and asked again when it is taken back.
+func TestStandingRules(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.NDJSON)
+	rules := func() []any { return object(t, c.ask("getRules", ""))["rules"].([]any) }
+	assert.Equal(t, []any{}, rules())
+	launch := func() string {
+		return c.launch(`{"query":"edit"}`)
+	}
+	decide := func(session, decision string) {
+		a := pending(t, w, c, session)
+		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":`+decision+`}`)
+		w.ended(session)
+	}
+
+	first := launch()
+	decide(first, `"approve","scope":"project"`)
+	w.ended(launch()) // without a question
+	listed := rules()
+	assert.Len(t, listed, 1)
+	rule := listed[0].(map[string]any)
+	assert.NotEmpty(t, rule["created_at"])
+	delete(rule, "created_at")
+	assert.Equal(t, "*", filepath.Base(rule["path"].(string)), "of one directory alone")
+	delete(rule, "path")
+	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
+
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("deleteRule", `{"rule_id":1}`)))
+	assert.Empty(t, rules())
+	assert.Equal(t, "rule_not_found", c.fail("deleteRule", `{"rule_id":1}`).Data["kind"])
+
+	again := launch()
+	decide(again, `"deny","comment":"no","scope":"session"`)
+	rule = rules()[0].(map[string]any)
+	state := c.state(again)
+	assert.Equal(t, []any{"deny", "session", state["thread_id"]}, []any{rule["effect"], rule["scope"], rule["thread_id"]})
+}
+
+// Old clients scan lines of 1 MiB.
+func TestLongRulesFitIntoALine(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		input, _ := json.Marshal(map[string]string{"command": x.Prompt + strings.Repeat("x", 700_000)})
+		x.ask(ctx, catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: input, ToolUseID: "toolu_1"})
+		return done
+	})
+	c := w.connect(frame.NDJSON)
+	for _, prompt := range []string{"a", "b"} {
+		session := c.launch(`{"query":"` + prompt + `"}`)
+		a := pending(t, w, c, session) // it is listed, though not whole
+		assert.Equal(t, true, a["truncated"])
+		assert.Contains(t, a["tool_input"].(map[string]any)["command"], "bytes left out")
+		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":"approve","scope":"project"}`)
+		w.ended(session)
+	}
+	reply := c.ask("getRules", "")
+	assert.Less(t, len(reply), 1<<20)
+	rules := object(t, reply)["rules"].([]any)
+	assert.Len(t, rules, 2)
+	for i, r := range rules {
+		assert.True(t, strings.HasPrefix(r.(map[string]any)["command"].(string), []string{"ax", "bx"}[i]))
+	}
 }

@@ -64,23 +64,18 @@ func TestContentGoesToTheAgentAndComesBack(t *testing.T) {
 		id := domain.AttachmentID([]byte{0, 1, 2})
 		assert.Equal(t, map[string]any{"type": "image", "attachment_id": id, "mime_type": "image/png", "size": 3.0}, first)
 
-		var list struct {
-			Events []struct {
-				EventType string `json:"event_type"`
-				Content   string
-				ParentID  string `json:"parent_tool_use_id"`
-				Result    string `json:"tool_result_content"`
-				Data      struct{ Attachments []protocol.Attachment }
-			}
-		}
-		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"task-0001"}`), &list))
+		list := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"task-0001"}`)
 		require.Len(t, list.Events, 6)
-		for _, n := range []int{0, 4} { // the prompt, and the tool
-			assert.Len(t, list.Events[n].Data.Attachments, 3, n)
+		attached := func(n int) (all []protocol.Attachment) {
+			require.NoError(t, json.Unmarshal(testkit.JSONMember(t, list.Events[n].Data, "attachments"), &all))
+			return all
 		}
-		assert.Equal(t, id, list.Events[1].Data.Attachments[0].ID)
-		assert.Equal(t, "task", list.Events[4].ParentID)
-		assert.Contains(t, list.Events[5].Result, "[image image/png 3 B]\n[resource a.txt")
+		for _, n := range []int{0, 4} { // the prompt, and the tool
+			assert.Len(t, attached(n), 3, n)
+		}
+		assert.Equal(t, id, attached(1)[0].ID)
+		assert.Equal(t, "task", list.Events[4].ParentToolUseID)
+		assert.Contains(t, list.Events[5].ToolResultContent, "[image image/png 3 B]\n[resource a.txt")
 
 		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AAEC"}`, string(c.ask("getAttachment", `{"id":"`+id+`"}`)))
 		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AQ==","next_offset":2}`, string(c.ask("getAttachment", `{"id":"`+id+`","offset":1,"limit":1}`)))
@@ -98,11 +93,10 @@ func TestALongAttachmentComesInParts(t *testing.T) {
 	w.ended("task-0001")
 	id, got, parts := domain.AttachmentID(picture), []byte{}, 0
 	for offset := "0"; offset != ""; parts++ {
-		var part struct {
+		part := answer[struct {
 			Data []byte
 			Next *json.Number `json:"next_offset"`
-		}
-		require.NoError(t, json.Unmarshal(c.ask("getAttachment", `{"id":"`+id+`","limit":3000000,"offset":`+offset+`}`), &part))
+		}](c, "getAttachment", `{"id":"`+id+`","limit":3000000,"offset":`+offset+`}`)
 		got = append(got, part.Data...)
 		offset = ""
 		if part.Next != nil {

@@ -47,9 +47,7 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 
 	c.ask("task.submit", `{"prompt":"x"}`)
 	w.until(func() bool {
-		list, err := w.hub.Triggers().Executions(context.Background(), "", 10, true)
-		require.NoError(t, err)
-		return len(list) > 0
+		return len(must(w.hub.Triggers().Executions(context.Background(), "", 10, true))(t)) > 0
 	}, "the trigger has done something")
 	recent := object(t, c.ask("automation.status", ""))["recentExecutions"].([]any)
 	require.Len(t, recent, 1)
@@ -75,11 +73,8 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 func TestWhoDoesNotTrustTheWorkspaceHasTheUsersTriggers(t *testing.T) {
 	w := newWorld(t, failing, withTriggers)
 	trusted := w.hub.Triggers()
-	s, err := trusted.Status(context.Background(), 10, false)
-	require.NoError(t, err)
+	s := must(trusted.Status(context.Background(), 10, false))(t)
 	require.Len(t, s.Triggers, 1)
 	assert.Equal(t, "night", s.Triggers[0].ID)
-	known, err := trusted.Switch(context.Background(), "failed", false, false)
-	require.NoError(t, err)
-	assert.False(t, known)
+	assert.False(t, must(trusted.Switch(context.Background(), "failed", false, false))(t))
 }

@@ -2,10 +2,13 @@ package handlers_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -21,22 +24,10 @@ import (
 // question waits until one question is open, and is that.
 func question(t *testing.T, w *world, c *client) map[string]any {
 	t.Helper()
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 1
-	}, "the agent asks")
-	list := object(t, c.ask("fetchApprovals", `{}`))["approvals"].([]any)
+	w.waiting("", 1)
+	list := answer[struct{ Approvals []map[string]any }](c, "fetchApprovals", `{}`).Approvals
 	require.Len(t, list, 1)
-	return list[0].(map[string]any)
-}
-
-// none waits until no question is open.
-func (w *world) none() {
-	w.t.Helper()
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 0
-	}, "nothing waits for an answer")
+	return list[0]
 }
 
 func decide(c *client, q map[string]any, decision string) {
@@ -53,17 +44,15 @@ func TestAskUser(t *testing.T) {
 	assert.Equal(t, -32602, c.wait(id).Error.Code)
 	id = c.send("askUser", `{"message":"Which colour?","subject":"Paint","options":["red","blue"]}`)
 	q := question(t, w, person)
-	assert.Equal(t, "human_contact", q["type"])
-	assert.Equal(t, "Which colour?", q["title"])
+	assert.Equal(t, []any{"human_contact", "Which colour?"}, []any{q["type"], q["title"]})
 	session := q["session_id"].(string)
-	state := object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
-	assert.Equal(t, "waiting_input", state["status"])
-	assert.Equal(t, "question", state["source"])
+	state := person.state(session)
+	assert.Equal(t, []any{"waiting_input", "question"}, []any{state["status"], state["source"]})
 	decide(person, q, `"decision":"respond","option":"blue"`)
 	reply := c.wait(id)
 	require.Nil(t, reply.Error)
 	assert.Equal(t, map[string]any{"response": "blue", "option": "blue", "approval_id": q["id"]}, object(t, reply.Result))
-	state = object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
+	state = person.state(session)
 	assert.Equal(t, "completed", state["status"])
 
 	// The next one is in the same conversation, and words will do.
@@ -84,9 +73,7 @@ func TestRequestPermission(t *testing.T) {
 	r := object(t, c.ask("requestPermission", `{"tool_name":"Read","tool_input":{"file_path":"a"}}`))
 	assert.Equal(t, true, r["approved"])
 	assert.Contains(t, r["reason"], "rule=")
-	e := c.fail("requestPermission", `{"tool_name":"Never"}`)
-	assert.Equal(t, -32003, e.Code)
-	assert.Equal(t, "permission_denied", e.Data["kind"])
+	e := c.failsAs("requestPermission", `{"tool_name":"Never"}`, -32003, "permission_denied")
 	assert.Contains(t, e.Data["reason"], "rule=")
 	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "what a rule answers begins no session")
 
@@ -100,8 +87,7 @@ func TestRequestPermission(t *testing.T) {
 	decide(person, question(t, w, person), `"decision":"deny","comment":"never that"`)
 	denied := c.wait(id).Error
 	require.NotNil(t, denied)
-	assert.Equal(t, -32003, denied.Code)
-	assert.Equal(t, "Permission denied: never that", denied.Message)
+	assert.Equal(t, []any{-32003, "Permission denied: never that"}, []any{denied.Code, denied.Message})
 	assert.Equal(t, map[string]any{"kind": "permission_denied", "reason": "user_denied"}, denied.Data)
 }
 
@@ -109,11 +95,9 @@ func TestRequestPermission(t *testing.T) {
 func TestAQuestionOfASession(t *testing.T) {
 	w := newWorld(t, until)
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
-	session := testkit.JSONAs[string](t, person.ask("launchSession", `{"query":"work"}`), "session_id")
+	session := person.launch(`{"query":"work"}`)
 	status := func() string {
-		s, err := w.hub.Query().Session(context.Background(), session)
-		require.NoError(t, err)
-		return string(s.State)
+		return string(must(w.hub.Query().Session(context.Background(), session))(t).State)
 	}
 	w.until(func() bool { return status() == "running" }, "it works")
 	id := c.send("askUser", `{"message":"So?","thread":"`+session+`"}`)
@@ -127,9 +111,8 @@ func TestAQuestionOfASession(t *testing.T) {
 	// Taken back, it goes on as well.
 	id = c.send("askUser", `{"message":"And?","thread":"`+session+`"}`)
 	question(t, w, person)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.none()
+	c.cancel(id)
+	w.waiting("", 0)
 	assert.Equal(t, "running", status())
 
 	// With the session its question ends.
@@ -138,8 +121,7 @@ func TestAQuestionOfASession(t *testing.T) {
 	person.ask("interruptSession", `{"session_id":"`+session+`"}`)
 	assert.Equal(t, -32004, c.wait(id).Error.Code)
 	w.until(func() bool { return status() == "interrupted" }, "it has ended")
-	e := c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`)
-	assert.Equal(t, "bad_state", e.Data["kind"])
+	assert.Equal(t, "bad_state", c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`).Data["kind"])
 	assert.Equal(t, "task_not_found", c.fail("askUser", `{"message":"Still?","thread":"task-0099"}`).Data["kind"])
 }
 
@@ -150,24 +132,22 @@ func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	id := c.send("askUser", `{"message":"One?","keep":true}`)
 	q := question(t, w, person)
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.none()
-	state := object(t, person.ask("getSessionState", `{"session_id":"`+q["session_id"].(string)+`"}`))["session"].(map[string]any)
+	c.cancel(id)
+	w.waiting("", 0)
+	state := person.state(q["session_id"].(string))
 	assert.Equal(t, "interrupted", state["status"])
 
 	id = c.send("askUser", `{"message":"Two?"}`)
 	q = question(t, w, person)
 	person.ask("interruptSession", `{"session_id":"`+q["session_id"].(string)+`"}`)
 	reply := c.wait(id)
-	assert.Equal(t, -32004, reply.Error.Code)
-	assert.Equal(t, "task_cancelled", reply.Error.Data["kind"])
+	assert.Equal(t, []any{-32004, "task_cancelled"}, []any{reply.Error.Code, reply.Error.Data["kind"]})
 	assert.Equal(t, "bad_state", hubKindOf(t, person.fail("continueSession", `{"session_id":"`+q["session_id"].(string)+`","query":"go on"}`)))
 
 	c.send("askUser", `{"message":"Three?"}`)
 	question(t, w, person)
 	c.end.Close()
-	w.none()
+	w.waiting("", 0)
 }
 
 func hubKindOf(t *testing.T, e wireError) string {
@@ -185,10 +165,7 @@ func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 	gone.send("requestPermission", ask)
 	q := question(t, w, person)
 	gone.end.Close()
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), q["session_id"].(string))
-		return err == nil && s.State == domain.Interrupted
-	}, "its caller has gone")
+	w.reaches(q["session_id"].(string), domain.Interrupted)
 	q = question(t, w, person)
 	assert.Equal(t, true, q["stale"])
 
@@ -221,20 +198,15 @@ func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	c.send("askUser", `{"message":"Script?"}`)
 	question(t, w, w.connect(frame.NDJSON))
 	c.send("askUser", `{"message":"Agent?","keep":true,"thread":"an-agent"}`)
-	w.until(func() bool {
-		list, err := w.hub.Approvals().Pending(context.Background(), "")
-		return err == nil && len(list) == 2
-	}, "both ask")
+	w.waiting("", 2)
 	require.NoError(t, w.hub.Close())
-	next, err := hub.Open(context.Background(), hub.Options{
+	next := must(hub.Open(context.Background(), hub.Options{
 		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
-	})
-	require.NoError(t, err)
+	}))(t)
 	defer next.Close()
-	list, err := next.Approvals().Pending(context.Background(), "")
-	require.NoError(t, err)
+	list := must(next.Approvals().Pending(context.Background(), ""))(t)
 	require.Len(t, list, 1)
 	assert.Equal(t, "Agent?", list[0].Title)
 	assert.True(t, list[0].Stale)
@@ -254,22 +226,14 @@ func TestSendTask(t *testing.T) {
 	})
 	c, other := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	r := object(t, c.ask("sendTask", `{"task":"paint"}`))
-	assert.Equal(t, "completed", r["state"])
-	assert.Equal(t, "Done: paint", r["result"])
-	assert.Equal(t, "fake", r["agent"])
+	assert.Equal(t, []any{"completed", "Done: paint", "fake"}, []any{r["state"], r["result"], r["agent"]})
 	r = object(t, c.ask("sendTask", `{"prompt":"fail"}`))
-	assert.Equal(t, "failed", r["state"])
-	assert.Equal(t, "no luck", r["error"])
-	e := c.fail("sendTask", `{"prompt":"overflow"}`)
-	assert.Equal(t, -32008, e.Code)
-	assert.Equal(t, "context_overflow", e.Data["kind"])
+	assert.Equal(t, []any{"failed", "no luck"}, []any{r["state"], r["error"]})
+	c.failsAs("sendTask", `{"prompt":"overflow"}`, -32008, "context_overflow")
 	assert.Equal(t, -32602, c.fail("sendTask", `{}`).Code)
 
 	id := c.send("sendTask", `{"prompt":"wait","taskId":"my-task"}`)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "my-task")
-		return err == nil && s.State == domain.Running
-	}, "it works")
+	w.reaches("my-task", domain.Running)
 	assert.Equal(t, true, object(t, other.ask("cancelTask", `{"taskId":"my-task"}`))["cancelled"])
 	reply := c.wait(id)
 	require.NotNil(t, reply.Error)
@@ -278,14 +242,83 @@ func TestSendTask(t *testing.T) {
 	assert.Equal(t, "task_not_found", other.fail("cancelTask", `{"taskId":"nothing"}`).Data["kind"])
 
 	id = c.send("sendTask", `{"prompt":"wait","taskId":"second"}`)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "second")
-		return err == nil && s.State == domain.Running
-	}, "it works")
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), "second")
-		return err == nil && s.State == domain.Interrupted
-	}, "it has ended")
+	w.reaches("second", domain.Running)
+	c.cancel(id)
+	w.reaches("second", domain.Interrupted)
+}
+
+// serving is the agent fake with MCP servers.
+type serving struct {
+	agents
+	servers []catalog.MCPServer
+}
+
+func (s serving) Resolve(name string) (config.Agent, error) {
+	a, err := s.agents.Resolve(name)
+	a.MCPServers = s.servers
+	return a, err
+}
+
+func TestToolsOfMCPServers(t *testing.T) {
+	tools := mcp.NewServer(&mcp.Implementation{Name: "of the test", Version: "7"}, nil)
+	called := make(chan string, 10)
+	type input struct {
+		Word string `json:"word"`
+	}
+	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		called <- in.Word
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Word}}}, nil, nil
+	})
+	mcp.AddTool(tools, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+		called <- "hang"
+		<-ctx.Done()
+		return nil, nil, ctx.Err()
+	})
+	site := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
+	t.Cleanup(site.Close)
+	w := newWorld(t, quick, func(o *hub.Options) {
+		o.Agents = serving{servers: []catalog.MCPServer{{Name: "far", Type: "http", URL: site.URL + "/mcp?key=guarded"}, {Name: "missing", Command: "no-such-program"}}}
+		o.Rules = func() []config.Rule { return []config.Rule{{Tool: "mcp__far__never", Effect: config.EffectDeny}} }
+	})
+	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	list := object(t, c.ask("mcp.listServers", `{}`))
+	assert.Equal(t, "fake", list["agent"])
+	assert.Equal(t, []any{
+		map[string]any{"name": "far", "type": "http", "url": site.URL + "/mcp", "connected": false},
+		map[string]any{"name": "missing", "type": "stdio", "command": "no-such-program", "connected": false},
+	}, list["servers"])
+
+	found := object(t, c.ask("mcp.listTools", `{"server":"far"}`))
+	assert.Equal(t, "of the test", found["server"])
+	require.Len(t, found["tools"], 2)
+	e := c.failsAs("mcp.listTools", `{"server":"missing"}`, -32007, "mcp_server_error")
+	assert.Contains(t, e.Message, "MCP server error: missing: the program")
+	e = c.fail("mcp.listTools", `{"server":"other"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, []any{"far", "missing"}, e.Data["accepted"])
+
+	// A person is asked, and may change what it gets.
+	id := c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
+	q := question(t, w, person)
+	assert.Equal(t, "mcp__far__echo", q["tool_name"])
+	assert.Empty(t, called)
+	decide(person, q, `"decision":"approve","updated_input":{"word":"two"}`)
+	r := object(t, c.wait(id).Result)
+	assert.Equal(t, []any{map[string]any{"type": "text", "text": "two"}}, r["content"])
+	assert.Equal(t, "two", <-called)
+	id = c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"no"}}`)
+	decide(person, question(t, w, person), `"decision":"deny","comment":"no"`)
+	assert.Equal(t, -32003, c.wait(id).Error.Code)
+	assert.Empty(t, called)
+
+	// An agent in bypass mode asks no user; deny rules hold.
+	c.ask("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
+	assert.Equal(t, "three", <-called)
+	assert.Equal(t, -32003, c.fail("mcp.callTool", `{"server":"far","tool":"never","confirmed":true}`).Code)
+	e = c.fail("mcp.callTool", `{"server":"far","tool":"nothing","confirmed":true}`)
+	assert.Equal(t, []any{-32007, float64(-32602)}, []any{e.Code, e.Data["upstream"].(map[string]any)["code"]})
+
+	id = c.send("mcp.callTool", `{"server":"far","tool":"hang","confirmed":true}`)
+	assert.Equal(t, "hang", <-called)
+	c.cancel(id)
 }

@@ -17,21 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
-
-// A hunk is one of getSessionSnapshots.
-type hunk struct {
-	ID       string `json:"id"`
-	OldStart int    `json:"old_start"`
-	OldLines int    `json:"old_lines"`
-	NewStart int    `json:"new_start"`
-	NewLines int    `json:"new_lines"`
-	Added    int    `json:"added"`
-	Removed  int    `json:"removed"`
-	State    string `json:"state"`
-}
 
 // A reviewed is a file of a session, on the disk and as clients receive it.
 type reviewed struct {
@@ -53,15 +42,8 @@ func (r reviewed) text() string {
 func (r reviewed) write(text string) { require.NoError(r.t, os.WriteFile(r.path, []byte(text), 0o600)) }
 
 // reported is what getSessionSnapshots returns for the file.
-func (r reviewed) reported() (hunks []hunk, state string) {
-	var all struct {
-		Snapshots []struct {
-			FilePath string `json:"file_path"`
-			Hunks    []hunk
-			State    string
-		}
-	}
-	require.NoError(r.t, json.Unmarshal(r.c.ask("getSessionSnapshots", `{"session_id":"`+r.session+`"}`), &all))
+func (r reviewed) reported() (hunks []protocol.Hunk, state string) {
+	all := answer[protocol.SnapshotsResult](r.c, "getSessionSnapshots", `{"session_id":"`+r.session+`"}`)
 	for _, s := range all.Snapshots {
 		if s.FilePath == r.path {
 			return s.Hunks, s.State
@@ -72,19 +54,13 @@ func (r reviewed) reported() (hunks []hunk, state string) {
 }
 
 func (r reviewed) params(hunk, decision string) string {
-	b, err := json.Marshal(map[string]string{"session_id": r.session, "path": r.path, "hunk": hunk, "decision": decision})
-	require.NoError(r.t, err)
+	b := must(json.Marshal(map[string]string{"session_id": r.session, "path": r.path, "hunk": hunk, "decision": decision}))(r.t)
 	return string(b)
 }
 
 // decide returns the states that the hunks have then, as the result and everybody else tells them.
 func (r reviewed) decide(hunkID, decision string) (states []string) {
-	var result struct {
-		Path  string
-		State string
-		Hunks []hunk
-	}
-	require.NoError(r.t, json.Unmarshal(r.c.ask("session.decideChange", r.params(hunkID, decision)), &result))
+	result := answer[protocol.DecideChangeResult](r.c, "session.decideChange", r.params(hunkID, decision))
 	assert.Equal(r.t, r.path, result.Path)
 	hunks, state := r.reported()
 	assert.Equal(r.t, hunks, result.Hunks)
@@ -114,11 +90,8 @@ func changing(t *testing.T, before, after *string, change ...func(*hub.Options))
 		return done
 	}, change...)
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
-	w.ended(id)
-	dir, err := filepath.EvalSymlinks(w.dir)
-	require.NoError(t, err)
-	require.Equal(t, dir, w.dir)
+	id := w.finished(c.launch(`{"query":"edit"}`))
+	require.Equal(t, must(filepath.EvalSymlinks(w.dir))(t), w.dir)
 	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
 	if after != nil {
 		r.write(*after)
@@ -142,14 +115,15 @@ func TestDecideAboutHunks(t *testing.T) {
 	require.Len(t, hunks, 2)
 	assert.Equal(t, "open", state)
 	first, second := hunks[0].ID, hunks[1].ID
-	assert.Equal(t, []hunk{{first, 1, 7, 1, 8, 2, 1, "open"}, {second, 18, 4, 19, 4, 1, 1, "open"}}, hunks)
+	assert.Equal(t, []protocol.Hunk{
+		{ID: first, OldStart: 1, OldLines: 7, NewStart: 1, NewLines: 8, Added: 2, Removed: 1, State: "open"},
+		{ID: second, OldStart: 18, OldLines: 4, NewStart: 19, NewLines: 4, Added: 1, Removed: 1, State: "open"},
+	}, hunks)
 
 	require.NoError(t, os.Chmod(r.path, 0o750))
 	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"))
 	assert.Equal(t, strings.Replace(after, "three\nand a half\n", "line 3\r\n", 1), r.text())
-	info, err := os.Stat(r.path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o750), info.Mode().Perm())
+	assert.Equal(t, os.FileMode(0o750), must(os.Stat(r.path))(t).Mode().Perm())
 	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "again")
 	assert.Equal(t, "bad_state", r.kind(first, "accept"))
 	assert.Equal(t, []string{"reverted", "accepted", "open"}, r.decide("", "accept"), "what is reverted stays so")
@@ -161,8 +135,7 @@ func TestDecideAboutHunks(t *testing.T) {
 	assert.Equal(t, after, r.text())
 	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
 	assert.Equal(t, before, r.text())
-	entries, err := os.ReadDir(filepath.Dir(r.path))
-	require.NoError(t, err)
+	entries := must(os.ReadDir(filepath.Dir(r.path)))(t)
 	for _, e := range entries {
 		assert.NotContains(t, e.Name(), ".duet-", "nothing is left behind")
 	}
@@ -228,9 +201,7 @@ func TestAFileThatWasMadeIsDeletedAndMadeAgain(t *testing.T) {
 	require.NoError(t, os.Remove(r.path))
 	assert.Equal(t, []string{"open", "open"}, r.decide(hunks[0].ID, "reopen"))
 	assert.Equal(t, text, r.text())
-	info, err := os.Stat(r.path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	assert.Equal(t, os.FileMode(0o700), must(os.Stat(r.path))(t).Mode().Perm())
 }
 
 func TestAFileThatWasDeletedComesBack(t *testing.T) {
@@ -255,11 +226,10 @@ func TestOfABinaryFileNothingIsReverted(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
-	w.ended(id)
+	id := w.finished(c.launch(`{"query":"edit"}`))
 	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
 	hunks, _ := r.reported()
-	assert.Equal(t, []hunk{}, hunks)
+	assert.Equal(t, []protocol.Hunk{}, hunks)
 	assert.Equal(t, "not_kept", r.kind("", "revert"))
 	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
 }
@@ -348,10 +318,8 @@ func TestWhatCannotBeKeptIsNotDone(t *testing.T) {
 func TestRewindWithoutCheckpoints(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
-	w.ended(first)
-	second := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
-	w.ended(second)
+	first := w.finished(c.launch(`{"query":"one"}`))
+	second := w.finished(c.sessionID("continueSession", `{"session_id":"`+first+`","query":"two"}`))
 	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_from":"`+first+`","prompt":"two"}`, string(c.ask("session.rewind", `{"session_id":"`+second+`"}`)))
 	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"prompt":"one"}`, string(c.ask("session.rewind", `{"session_id":"`+first+`","preview":true}`)))
 	assert.Equal(t, "bad_state", c.fail("session.rewind", `{"session_id":"`+first+`","undo":true}`).Data["kind"])

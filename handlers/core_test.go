@@ -3,13 +3,19 @@ package handlers_test
 import (
 	"context"
 	"log/slog"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -60,4 +66,69 @@ func TestAClientSendsItsEnvironment(t *testing.T) {
 	assert.JSONEq(t, `{"success":true}`, string(c.ask("client.environment", `{"environment":{"DISPLAY":":1"}}`)))
 	e := c.fail("client.environment", `{"environment":{"A=B":""}}`)
 	assert.Equal(t, []any{-32602, "environment", `the name "A=B", which no variable can have`}, []any{e.Code, e.Data["param"], e.Data["received"]})
+}
+
+// everything is a registry with every method that the program can have.
+func everything() *server.Registry {
+	reg := served()
+	handlers.RegisterTestMethods(reg)
+	return reg
+}
+
+// served is a registry with every method that users have.
+func served() *server.Registry {
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
+	handlers.RegisterDomain(reg, handlers.Domain{Version: "0.0.0-test"})
+	return reg
+}
+
+// The reference of the methods is what the registry says. `make docs` writes
+// it anew.
+func TestProtocolDocument(t *testing.T) {
+	const path, mark = "../docs/protocol.md", "<!-- What follows is made by `make docs`. -->\n"
+	head, _, found := strings.Cut(string(must(os.ReadFile(path))(t)), mark)
+	require.True(t, found, "%s has lost its mark", path)
+	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
+}
+
+// The types of the extension of VS Code are what the registry says. `make generate`
+// writes them anew.
+func TestTypeScriptTypes(t *testing.T) {
+	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
+}
+
+// Waiting for a connection waits for all that was started for it.
+func TestAConnectionLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t, quick)
+	reg, workspaces := server.NewRegistry(), handlers.NewWorkspaces()
+	handlers.RegisterCore(reg, handlers.Core{LogLevel: new(slog.LevelVar), Workspaces: workspaces})
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil }, Clients: func() int { return 0 }, Workspaces: workspaces,
+	})
+	srv := server.New(reg, server.Options{})
+	for range 20 {
+		c := connectTo(t, srv, frame.LSP)
+		c.ask("spawn_terminal", "")
+		c.ask("Subscribe", `{"since":0}`)
+		c.ask("task.list", "") // it receives task notifications from now on
+		c.ask("initialize", `{"workspaceTrusted":false}`)
+		assert.NotEmpty(t, goroutinesOfHandlers(), "or this test would see none")
+		c.close()
+		assert.Empty(t, goroutinesOfHandlers())
+	}
+}
+
+// goroutinesOfHandlers are what started the goroutines that run functions of the
+// package.
+func goroutinesOfHandlers() []string {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var list []string
+	for _, g := range regexp.MustCompile(`\n\n`).Split(string(stacks), -1) {
+		if regexp.MustCompile(`\n.*/handlers\.[^\n]*\n`).MatchString(g) {
+			list = append(list, g)
+		}
+	}
+	return list
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +31,7 @@ func (c *client) asked(method string) (id, params string) {
 func TestAnEditorAnswersForItsConversation(t *testing.T) {
 	w := newWorld(t, quick)
 	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
-	session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+	session := agent.launch(`{"query":"one"}`)
 	call := func(arguments string) string {
 		return agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"%s}`, session, arguments))
 	}
@@ -79,7 +80,7 @@ func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, quick)
 		agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
-		session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+		session := agent.launch(`{"query":"one"}`)
 		editor.ask("editor.offer", `{"client":"Emacs","tools":["selection"]}`)
 		e := agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"selection"}`, session))
 		assert.Contains(t, e.Message, "Emacs did not answer within 10s")
@@ -97,7 +98,7 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(w.dir, name), nil, 0o600))
 	}
 	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
-	session := testkit.JSONAs[string](t, agent.ask("launchSession", `{"query":"one"}`), "session_id")
+	session := agent.launch(`{"query":"one"}`)
 	editor.ask("editor.offer", `{"tools":["buffers","selection","symbols"]}`)
 	call := func(tool, answer string) message {
 		pending := agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":%q}`, session, tool))
@@ -112,4 +113,25 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	require.NotNil(t, refused)
 	assert.Equal(t, "permission_denied", refused.Data["kind"])
 	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
+}
+
+// The client that begins a conversation may choose its id, by which it is known from then on.
+func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	id, forked := uuid.NewString(), uuid.NewString()
+	first := testkit.JSONAs[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"one","conversation_id":%q}`, id)), "session_id")
+	w.ended(first)
+	r := object(t, c.ask("launchSession", fmt.Sprintf(`{"query":"two","conversation_id":%q}`, id)))
+	assert.Equal(t, id, r["thread_id"], "it follows in the same one")
+	w.ended(r["session_id"].(string))
+	r = object(t, c.ask("continueSession", fmt.Sprintf(`{"query":"three","session_id":%q}`, id)))
+	assert.Equal(t, id, r["thread_id"])
+	w.ended(r["session_id"].(string))
+	r = object(t, c.ask("continueSession", fmt.Sprintf(`{"query":"other","session_id":%q,"fork":true,"conversation_id":%q}`, first, forked)))
+	assert.Equal(t, forked, r["thread_id"])
+	w.ended(r["session_id"].(string))
+	for _, bad := range []string{"x", "0C7D9B1E-4C1B-4B7B-8A53-3C1A6B1F1E11", "task-0001"} {
+		c.rejects("launchSession", fmt.Sprintf(`{"query":"x","conversation_id":%q}`, bad), "conversation_id")
+	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // While a hub waits for what runs to end it can answer, and says that it ends.
@@ -25,7 +24,7 @@ func TestAHubThatEndsSaysSo(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"quick"}`), "session_id")
+	id := c.launch(`{"query":"quick"}`)
 	c.ask("launchSession", `{"query":"long"}`)
 	<-running
 	closed := make(chan struct{})

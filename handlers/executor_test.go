@@ -43,13 +43,11 @@ func TestExecutePrompt(t *testing.T) {
 	assert.Equal(t, s.Thread.ID, w.ended("t-2").Thread.ID, "the same conversation")
 	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
 
-	e := c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`)
-	assert.Equal(t, "task_id", e.Data["param"])
-	e = c.fail("execute_prompt", `{"prompt":"x","session_token":"wrong"}`)
+	assert.Equal(t, "task_id", c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`).Data["param"])
+	e := c.fail("execute_prompt", `{"prompt":"x","session_token":"wrong"}`)
 	assert.Equal(t, -32600, e.Code)
 	assert.Equal(t, map[string]any{"reason": "invalid-session-token", "kind": "invalid_session_token"}, e.Data)
-	e = c.fail("stop_task", `{"task_id":"t-1","session_token":"wrong"}`)
-	assert.Equal(t, -32600, e.Code)
+	assert.Equal(t, -32600, c.fail("stop_task", `{"task_id":"t-1","session_token":"wrong"}`).Code)
 
 	stopped := object(t, c.ask("stop_task", `{"task_id":"t-1"}`))
 	assert.Equal(t, false, stopped["stopped"])
@@ -99,8 +97,7 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 
 	id = c.send("execute_prompt", `{"task_id":"cancelled","prompt":"c"}`)
 	begins("c")
-	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	c.cancel(id)
 	assert.Equal(t, "interrupted", string(w.ended("cancelled").State))
 
 	id = c.send("execute_prompt", `{"task_id":"late","prompt":"d","timeout_ms":1}`)
@@ -111,8 +108,7 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
 	begins("e")
 	c.close()
-	s, err := w.hub.Query().Session(context.Background(), "goes on")
-	require.NoError(t, err)
+	s := must(w.hub.Query().Session(context.Background(), "goes on"))(t)
 	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and no client stopped the run")
 }
 
@@ -171,8 +167,7 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 			for shown.Len() < len("$ ls") {
 				kind, data := event()
 				require.Equal(t, "terminal_output", kind)
-				assert.Equal(t, "t1", data["terminal_id"])
-				assert.Equal(t, "utf-8", data["encoding"])
+				assert.Equal(t, []any{"t1", "utf-8"}, []any{data["terminal_id"], data["encoding"]})
 				shown.WriteString(data["data"].(string))
 			}
 			assert.Equal(t, "$ ls", shown.String())
@@ -181,9 +176,7 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 			kind, data := event()
 			assert.Equal(t, "terminal_exit", kind)
 			assert.Equal(t, "hangup", data["signal"])
-			e := c.fail("terminal.write", `{"terminal_id":"t1","data":"x"}`)
-			assert.Equal(t, -32603, e.Code)
-			assert.Equal(t, "terminal_not_found", e.Data["kind"])
+			c.failsAs("terminal.write", `{"terminal_id":"t1","data":"x"}`, -32603, "terminal_not_found")
 		})
 	}
 }
@@ -242,14 +235,11 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	assert.Zero(t, w.hub.Terminals().List()[0].Views, "the connection that has gone still watches")
 	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
 	awaits(c, "$ lsxy")
-	e := c.fail("terminal.attach", `{"terminal_id":"nobody"}`)
-	assert.Equal(t, "terminal_not_found", e.Data["kind"])
+	assert.Equal(t, "terminal_not_found", c.fail("terminal.attach", `{"terminal_id":"nobody"}`).Data["kind"])
 
 	// No descriptor goes through memory.
 	for _, method := range []string{"spawn_terminal", "terminal.attach"} {
-		e = c.fail(method, `{"terminal_id":"t1","descriptor":true}`)
-		assert.Equal(t, -32602, e.Code)
-		assert.Equal(t, "descriptor", e.Data["param"])
+		e := c.rejects(method, `{"terminal_id":"t1","descriptor":true}`, "descriptor")
 		assert.Contains(t, e.Message, "to be left out")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -55,4 +56,93 @@ func TestAGateIsCheckedBecauseSomebodyAsks(t *testing.T) {
 	assert.Equal(t, "make lint", object(t, c.ask("checkGate", `{"gate":"make lint"}`))["gate"])
 	assert.Equal(t, "not_trusted", c.fail("checkGate", `{"gate":"theirs"}`).Data["kind"])
 	assert.Equal(t, -32602, c.fail("checkGate", `{"gate":" "}`).Code)
+}
+
+// news are the notifications that came before a reply, in short.
+func news(t *testing.T, c *client) (list []string) {
+	for len(c.aside) > 0 {
+		m := c.next()
+		p := object(t, m.Params)
+		assert.Equal(t, "mine", p["taskId"])
+		text := m.Method
+		switch m.Method {
+		case "progress":
+			text += " " + p["state"].(string)
+			if gate, has := p["gate"]; has {
+				text += " " + gate.(string)
+			}
+		case "gateResult":
+			text += map[bool]string{true: " passed", false: " failed"}[p["passed"].(bool)]
+		case "complete":
+			text += " " + p["gates"].(map[string]any)["state"].(string)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestATaskThatIsSentIsToldOfItsGates(t *testing.T) {
+	w := newWorld(t, quick)
+	status := 1
+	w.executors.command = func(ctx context.Context, p catalog.RunCommandParams) catalog.RunCommandResult {
+		defer func() { status = 0 }()
+		w.executors.print(ctx, p, "main.go:3:7: undefined: x\n")
+		return catalog.RunCommandResult{ExitCode: status}
+	}
+	c := w.connect(frame.NDJSON)
+	r := object(t, c.ask("sendTask", `{"prompt":"paint","taskId":"mine","gates":["make test"],"max_iterations":3}`))
+	assert.Equal(t, "completed", r["state"])
+	gates := r["gates"].(map[string]any)
+	assert.Equal(t, []any{"passed", 2.0, 3.0}, []any{gates["state"], gates["iteration"], gates["max_iterations"]})
+	turn := []string{"progress queued", "progress starting", "iterationStart", "progress running", "progress completed", "progress checking make test"}
+	want := append(append(append([]string{}, turn...), "gateResult failed"), append(turn, "gateResult passed", "complete passed")...)
+	assert.Equal(t, want, news(t, c))
+}
+
+func TestATaskWhoseGatesStillFail(t *testing.T) {
+	w := newWorld(t, quick)
+	w.executors.command = func(ctx context.Context, p catalog.RunCommandParams) catalog.RunCommandResult {
+		w.executors.print(ctx, p, "main.go:3:7: undefined: x\n")
+		return catalog.RunCommandResult{ExitCode: 2}
+	}
+	c := w.connect(frame.NDJSON)
+	e := c.fail("sendTask", `{"prompt":"paint","taskId":"mine","gates":["make test"],"max_iterations":1}`)
+	assert.Equal(t, []any{-32002, "Gate failed: make test: they still fail after 1 turn"}, []any{e.Code, e.Message})
+	assert.NotEmpty(t, e.Data["session_id"])
+	delete(e.Data, "session_id")
+	gate := e.Data["gates"].([]any)[0].(map[string]any)
+	delete(gate, "duration_ms")
+	finding := []any{map[string]any{"file": "main.go", "line": 3.0, "column": 7.0, "severity": "error", "message": "undefined: x", "source": "go"}}
+	assert.Equal(t, map[string]any{
+		"kind": "gate_failed", "gate": "make test", "findings": finding, "reason": "they still fail after 1 turn", "iterations": 1.0, "max_iterations": 1.0,
+		"taskId": "task-0001", "result": "Done: paint",
+		"gates": []any{map[string]any{"gate": "make test", "passed": false, "reason": "exit status 2", "findings": finding, "errors": 1.0, "output": "main.go:3:7: undefined: x"}},
+	}, e.Data)
+	reported := news(t, c)
+	require.NotEmpty(t, reported)
+	assert.Equal(t, "complete failed", reported[len(reported)-1])
+
+	// Sessions, tasks and their lists say so.
+	session := object(t, c.ask("getSessionState", `{"session_id":"mine"}`))["session"].(map[string]any)
+	assert.Equal(t, "failed", session["gates"].(map[string]any)["state"])
+	assert.Len(t, session["gates"].(map[string]any)["results"], 1)
+	assert.Equal(t, []any{"make test"}, object(t, c.ask("task.get", `{"taskId":"mine"}`))["gates"].(map[string]any)["failing"])
+	assert.Contains(t, string(c.ask("task.list", `{}`)), `"gates":{"state":"failed","reason":"they still fail after 1 turn","iteration":1,"max_iterations":1,"gates":["make test"],"failing":["make test"],"session_id":`)
+}
+
+// Who cancels a request ends its gates with it.
+func TestAGateEndsWithItsRequest(t *testing.T) {
+	w := newWorld(t, quick)
+	checking, ended := make(chan struct{}), make(chan struct{})
+	w.executors.command = func(ctx context.Context, _ catalog.RunCommandParams) catalog.RunCommandResult {
+		close(checking)
+		<-ctx.Done()
+		close(ended)
+		return catalog.RunCommandResult{ExitCode: 130, Signal: "SIGINT"}
+	}
+	c := w.connect(frame.NDJSON)
+	id := c.send("sendTask", `{"prompt":"paint","taskId":"mine","gates":["make test"]}`)
+	<-checking
+	c.cancel(id)
+	<-ended
 }

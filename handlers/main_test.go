@@ -47,6 +47,15 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for what must come.
 const patience = time.Minute
 
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t *testing.T, why ...any) T {
+	return func(t *testing.T, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
 // agents knows one agent, called fake.
 type agents struct{}
 
@@ -95,6 +104,19 @@ func (x *turn) ask(ctx context.Context, p catalog.RequestPermissionParams) catal
 type play func(context.Context, *turn) catalog.ExecutePromptResult
 
 var done = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
+
+// transcript is what an agent receives of the conversation before its prompt.
+func (x *turn) transcript(ctx context.Context) []string {
+	before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	list := []string{}
+	for _, m := range before.Messages {
+		list = append(list, m.Content)
+	}
+	return list
+}
 
 // quick says a word and is done.
 func quick(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -229,8 +251,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	for _, f := range change {
 		f(&opts)
 	}
-	h, err := hub.Open(context.Background(), opts)
-	require.NoError(t, err)
+	h := must(hub.Open(context.Background(), opts))(t)
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	w.hub = h
 	reg := server.NewRegistry()
@@ -320,8 +341,7 @@ func (c *client) close() {
 
 func (c *client) write(body string) {
 	c.t.Helper()
-	_, err := c.end.Write(frame.Append(nil, c.framing, []byte(body)))
-	require.NoError(c.t, err)
+	must(c.end.Write(frame.Append(nil, c.framing, []byte(body))))(c.t)
 }
 
 // send sends a request and returns its id.
@@ -387,6 +407,54 @@ func (c *client) fail(method, params string) wireError {
 	return *m.Error
 }
 
+// rejects sends a request that is refused because of a parameter, and returns the error.
+func (c *client) rejects(method, params, param string, why ...any) wireError {
+	c.t.Helper()
+	e := c.fail(method, params)
+	assert.Equal(c.t, []any{-32602, param}, []any{e.Code, e.Data["param"]}, "%s %s: %s %v", method, params, e.Message, why)
+	return e
+}
+
+// failsAs sends a request that fails with a code and a kind, and returns the error.
+func (c *client) failsAs(method, params string, code int, kind string, why ...any) wireError {
+	c.t.Helper()
+	e := c.fail(method, params)
+	assert.Equal(c.t, []any{code, kind}, []any{e.Code, e.Data["kind"]}, "%s %s: %s %v", method, params, e.Message, why)
+	return e
+}
+
+// cancel cancels a request, which fails then.
+func (c *client) cancel(id string) {
+	c.t.Helper()
+	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
+	assert.Equal(c.t, -32800, c.wait(id).Error.Code)
+}
+
+// answer sends a request and decodes its result.
+func answer[T any](c *client, method, params string) (result T) {
+	c.t.Helper()
+	require.NoError(c.t, json.Unmarshal(c.ask(method, params), &result))
+	return result
+}
+
+// sessionID sends a request that begins a session, and returns the session's id.
+func (c *client) sessionID(method, params string) string {
+	c.t.Helper()
+	return testkit.JSONAs[string](c.t, c.ask(method, params), "session_id")
+}
+
+// launch launches a session and returns its id.
+func (c *client) launch(params string) string {
+	c.t.Helper()
+	return c.sessionID("launchSession", params)
+}
+
+// state returns a session as getSessionState shows it.
+func (c *client) state(id string) map[string]any {
+	c.t.Helper()
+	return testkit.JSONAs[map[string]any](c.t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+}
+
 // next returns the next message that is no reply.
 func (c *client) next() message {
 	c.t.Helper()
@@ -413,12 +481,35 @@ func object(t *testing.T, raw json.RawMessage) map[string]any {
 	return m
 }
 
+// finished waits until a run has ended, and returns the id that it was given.
+func (w *world) finished(id string) string {
+	w.t.Helper()
+	w.ended(id)
+	return id
+}
+
+// reaches waits until a run is in a state.
+func (w *world) reaches(id string, state domain.State) {
+	w.t.Helper()
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(context.Background(), id)
+		return err == nil && s.State == state
+	}, "a run is "+string(state))
+}
+
+// waiting waits until n questions are open in a session, or in all if session is "".
+func (w *world) waiting(session string, n int) {
+	w.t.Helper()
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), session)
+		return err == nil && len(list) == n
+	}, fmt.Sprint(n, " questions are open"))
+}
+
 // ended waits until a run has ended.
 func (w *world) ended(id string) domain.Session {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s, err := w.hub.Await(ctx, id)
-	require.NoError(w.t, err)
-	return s
+	return must(w.hub.Await(ctx, id))(w.t)
 }

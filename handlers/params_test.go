@@ -79,9 +79,7 @@ func TestWrongParametersAreNamed(t *testing.T) {
 	c, reg := without(t)
 	expect := func(method, params, param string) {
 		t.Helper()
-		e := c.fail(method, params)
-		assert.Equal(t, -32602, e.Code, "%s %s: %s", method, params, e.Message)
-		assert.Equal(t, param, e.Data["param"], "%s %s: %s", method, params, e.Message)
+		e := c.rejects(method, params, param)
 		assert.NotEmpty(t, e.Data["expected"])
 		assert.NotEmpty(t, e.Data["received"])
 	}
@@ -171,9 +169,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"terminal.attach", `{"terminal_id":"t","rows":` + long + `}`, "rows"},
 		{"terminal.detach", `{"terminal_id":""}`, "terminal_id"},
 	} {
-		e := c.fail(test.method, test.params)
-		assert.Equal(t, -32602, e.Code, "%s %s: %s", test.method, test.params, e.Message)
-		assert.Equal(t, test.param, e.Data["param"], "%s %s: %s", test.method, test.params, e.Message)
+		c.rejects(test.method, test.params, test.param)
 	}
 }
 

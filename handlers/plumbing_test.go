@@ -16,6 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -405,4 +409,115 @@ func TestALongEventIsCutNotLost(t *testing.T) {
 	refused := errors.New("gone")
 	err := sendEvent(context.Background(), func(context.Context, ...any) error { return refused }, protocol.HumanLayer, "", most, domain.Event{Payload: domain.PlanChanged{}})
 	assert.ErrorIs(t, err, refused)
+}
+
+func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Readers
+		read := func(task string) (catalog.ReadEditorFileResult, error) {
+			return r.ReadEditorFile(t.Context(), catalog.ReadEditorFileParams{TaskID: task, Path: "/a"})
+		}
+		nobody := func(task string) {
+			got, err := read(task)
+			require.NoError(t, err)
+			require.Zero(t, got)
+		}
+		nobody("mine")
+		r.Offer("mine", func(_ context.Context, path string) (string, error) { return "text of " + path, nil })
+		r.Offer("missing", func(context.Context, string) (string, error) { return "", errors.New("no such buffer") })
+		r.Offer("silent", func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+		got, err := read("mine")
+		require.NoError(t, err)
+		assert.Equal(t, catalog.ReadEditorFileResult{Found: true, Text: "text of /a"}, got)
+		got, err = read("missing")
+		require.NoError(t, err)
+		assert.False(t, got.Found)
+		began := time.Now()
+		got, err = read("silent")
+		require.NoError(t, err)
+		assert.False(t, got.Found)
+		assert.Equal(t, answerWithin, time.Since(began), "an agent does not wait for ever")
+		nobody("another's")
+		r.Withdraw("mine", "silent")
+		nobody("mine")
+	})
+}
+
+// An agent may be quicker than the answer to who has begun its task.
+func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Readers
+		done := r.Starting()
+		other := r.Starting()
+		got := make(chan catalog.ReadEditorFileResult)
+		go func() {
+			result, _ := r.ReadEditorFile(t.Context(), catalog.ReadEditorFileParams{TaskID: "mine", Path: "/a"})
+			got <- result
+		}()
+		synctest.Wait()
+		other()
+		synctest.Wait()
+		r.Offer("mine", func(context.Context, string) (string, error) { return "not saved", nil })
+		done()
+		assert.Equal(t, catalog.ReadEditorFileResult{Found: true, Text: "not saved"}, <-got)
+	})
+}
+
+// The requests of a connection have the environment that its client has sent last. Nothing of a
+// connection is kept when it has ended.
+func TestAClientsEnvironment(t *testing.T) {
+	workspaces := NewWorkspaces()
+	reg := server.NewRegistry()
+	RegisterCore(reg, Core{LogLevel: new(slog.LevelVar), Now: time.Now, Workspaces: workspaces})
+	server.Handle(reg, "seen", func(ctx context.Context, _ none) (clientenv.Environment, error) {
+		return clientenv.From(workspaces.context(ctx)), nil
+	}, server.LongRunning())
+	srv := server.New(reg, server.Options{})
+	connect := func() (*client.Client, chan error) {
+		ours, end := server.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(context.Background(), ours, frame.LSP) }()
+		c, err := client.Dial(t.Context(), client.Opener(func(context.Context) (server.Transport, error) { return end, nil }), client.WithFraming(frame.LSP), client.WithReconnect(false))
+		require.NoError(t, err)
+		return c, served
+	}
+	mine, served := connect()
+	other, otherServed := connect()
+	seen := func(c *client.Client) (e clientenv.Environment) {
+		t.Helper()
+		require.NoError(t, c.Call(t.Context(), "seen", nil, &e))
+		return e
+	}
+	send := func(environment any) error {
+		return mine.Call(t.Context(), "client.environment", map[string]any{"environment": environment}, nil)
+	}
+	assert.Nil(t, seen(mine))
+	for _, e := range []clientenv.Environment{{"A": "1", "B": "2"}, {"A": "3"}} {
+		require.NoError(t, send(e))
+		assert.Equal(t, e, seen(mine))
+		assert.Nil(t, seen(other))
+	}
+	for want, refused := range map[string]any{
+		"null":               nil,
+		"integer":            map[string]any{"A": 1},
+		"a NUL in the value": map[string]any{"A": "secret\x00"},
+		"more than 65536":    map[string]any{"A": strings.Repeat("secret", 20_000)},
+	} {
+		err := send(refused)
+		require.ErrorContains(t, err, want)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+	assert.Equal(t, clientenv.Environment{"A": "3"}, seen(mine), "what is refused changes nothing")
+	require.NoError(t, mine.Close())
+	require.NoError(t, <-served)
+	assert.Eventually(t, func() bool {
+		workspaces.mu.Lock()
+		defer workspaces.mu.Unlock()
+		return len(workspaces.environments) == 0
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, other.Close())
+	require.NoError(t, <-otherServed)
+	var unknown *Workspaces
+	unknown.setEnvironment(t.Context(), clientenv.Environment{})
+	assert.Equal(t, t.Context(), unknown.context(t.Context()))
 }

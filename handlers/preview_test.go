@@ -1,7 +1,6 @@
 package handlers_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,18 +26,14 @@ func (w *world) site(files map[string]string) {
 func TestAPageIsFetched(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	refused := c.fail("fetch", `{"url":"/"}`)
-	assert.Equal(t, -32005, refused.Code)
-	assert.Equal(t, "preview_load_failed", refused.Data["kind"])
+	refused := c.failsAs("fetch", `{"url":"/"}`, -32005, "preview_load_failed")
 	assert.Contains(t, refused.Message, "Preview load failed: there is nothing to show")
 	w.site(map[string]string{"index.html": "<p>home", "a.js": "1"})
 	assert.JSONEq(t, `{"status":200,"headers":{"Content-Type":"text/html; charset=utf-8","X-Content-Type-Options":"nosniff","Cache-Control":"no-store"},"body":"PHA+aG9tZQ=="}`, string(c.ask("fetch", `{"url":"/users/1"}`)))
 	assert.Equal(t, 404.0, object(t, c.ask("fetch", `{"url":"/b.js"}`))["status"])
 	assert.Equal(t, 200.0, object(t, c.ask("fetch", `{"url":"http://localhost:1/a.js","origin":"http://localhost:1"}`))["status"])
 	for _, url := range []string{"/../secret", "http://example.org/", "/%2e%2e/x", "/a%00"} {
-		refused := c.fail("fetch", fmt.Sprintf(`{"url":%q}`, url))
-		assert.Equal(t, -32006, refused.Code, url)
-		assert.Equal(t, "navigation_failed", refused.Data["kind"])
+		c.failsAs("fetch", fmt.Sprintf(`{"url":%q}`, url), -32006, "navigation_failed", url)
 	}
 }
 
@@ -82,8 +77,7 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 	w := newWorld(t, quick)
 	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	list := func(params string) []map[string]any {
-		var r struct{ Messages []map[string]any }
-		require.NoError(t, json.Unmarshal(other.ask("listPageMessages", params), &r))
+		r := answer[struct{ Messages []map[string]any }](other, "listPageMessages", params)
 		for _, m := range r.Messages {
 			assert.NotEmpty(t, m["time"])
 			delete(m, "time")
@@ -118,8 +112,7 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 		delete(got, "id")
 		assert.Equal(t, want, got)
 	}
-	refused := c.fail("console", `{"message":"x","session_id":"nobody"}`)
-	assert.Equal(t, "task_not_found", refused.Data["kind"])
+	assert.Equal(t, "task_not_found", c.fail("console", `{"message":"x","session_id":"nobody"}`).Data["kind"])
 }
 
 func TestAPageThatNeverStopsIsCutShort(t *testing.T) {
@@ -134,8 +127,7 @@ func TestAPageThatNeverStopsIsCutShort(t *testing.T) {
 	assert.GreaterOrEqual(t, kept, 100)
 	long := strings.Repeat("é", 20<<10)
 	c.ask("console", fmt.Sprintf(`{"message":%q}`, long))
-	var r struct{ Messages []struct{ Message string } }
-	require.NoError(t, json.Unmarshal(c.ask("listPageMessages", `{"limit":1000}`), &r))
+	r := answer[struct{ Messages []struct{ Message string } }](c, "listPageMessages", `{"limit":1000}`)
 	for _, m := range r.Messages {
 		assert.LessOrEqual(t, len(m.Message), 8<<10)
 	}

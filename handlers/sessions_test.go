@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -35,7 +36,7 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 	assert.NotEqual(t, id, testkit.JSONAs[string](t, launched, "run_id"))
 	w.ended(id)
 
-	state := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	state := c.state(id)
 	for name, want := range map[string]any{
 		"id": id, "run_id": testkit.JSONAs[string](t, launched, "run_id"), "claude_session_id": "native-1", "status": "completed", "state": "completed",
 		"query": "where  is it?", "summary": "where is it?", "title": "Search", "model": "sonnet", "working_dir": w.dir,
@@ -47,8 +48,7 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{"created_at", "start_time"}, {"completed_at", "end_time"}} {
 		assert.Equal(t, state[pair[0]], state[pair[1]])
-		_, err := time.Parse(time.RFC3339Nano, state[pair[0]].(string))
-		require.NoError(t, err)
+		must(time.Parse(time.RFC3339Nano, state[pair[0]].(string)))(t)
 	}
 	for _, name := range []string{"last_activity_at", "duration_ms", "dangerously_skip_permissions_expires_at"} {
 		assert.Contains(t, state, name)
@@ -71,8 +71,7 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 		var got []string
 		ids := map[any]bool{}
 		for i, e := range r.Events {
-			assert.Equal(t, float64(i+1), e["sequence"])
-			assert.Equal(t, id, e["session_id"])
+			assert.Equal(t, []any{float64(i + 1), id}, []any{e["sequence"], e["session_id"]})
 			ids[e["id"]] = true
 			got = append(got, fmt.Sprintf("%v %v %v %v %v %v %v", e["event_type"], e["role"], e["content"], e["tool_name"], e["tool_input_json"], e["tool_result_content"], e["is_completed"]))
 		}
@@ -98,8 +97,7 @@ func TestASessionFromItsStartToItsEnd(t *testing.T) {
 func TestSessionsThatFollowEachOther(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
-	w.ended(first)
+	first := w.finished(c.launch(`{"query":"one"}`))
 	second := c.ask("continueSession", `{"session_id":"`+first+`","query":"two","mcp_config":"{\"mcpServers\":{\"x\":{\"command\":\"x\"}}}"}`)
 	assert.Equal(t, first, testkit.JSONAs[string](t, second, "parent_session_id"))
 	assert.Contains(t, object(t, second), "claude_session_id")
@@ -108,8 +106,7 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	w.ended(testkit.JSONAs[string](t, fork, "session_id"))
 	assert.NotEqual(t, testkit.JSONAs[string](t, second, "thread_id"), testkit.JSONAs[string](t, fork, "thread_id"))
 
-	var r struct{ Events []struct{ Content string } }
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+testkit.JSONAs[string](t, fork, "session_id")+`"}`), &r))
+	r := answer[struct{ Events []struct{ Content string } }](c, "getConversation", `{"session_id":"`+testkit.JSONAs[string](t, fork, "session_id")+`"}`)
 	var said []string
 	for _, e := range r.Events {
 		said = append(said, e.Content)
@@ -132,12 +129,9 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	assert.Equal(t, testkit.JSONAs[string](t, fork, "thread_id"), testkit.JSONAs[string](t, onward, "thread_id"))
 	w.ended(testkit.JSONAs[string](t, onward, "session_id"))
 
-	e := c.fail("continueSession", `{"session_id":"nope","query":"x"}`)
-	assert.Equal(t, -32603, e.Code)
-	assert.Equal(t, "session_not_found", e.Data["kind"])
+	e := c.failsAs("continueSession", `{"session_id":"nope","query":"x"}`, -32603, "session_not_found")
 	assert.Contains(t, e.Message, "nope")
-	e = c.fail("launchSession", `{"query":"x","working_dir":"not/here"}`)
-	assert.Equal(t, "working_dir", e.Data["param"])
+	assert.Equal(t, "working_dir", c.fail("launchSession", `{"query":"x","working_dir":"not/here"}`).Data["param"])
 
 	hits := object(t, c.ask("searchConversations", `{"query":"another"}`))["hits"].([]any)
 	require.NotEmpty(t, hits)
@@ -157,9 +151,8 @@ func TestListsOfSessions(t *testing.T) {
 		w.ended(id)
 		ids = append(ids, id)
 	}
-	leaf := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`), "session_id")
-	w.ended(leaf)
-	draft := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"draft","draft":true}`), "session_id")
+	leaf := w.finished(c.sessionID("continueSession", `{"session_id":"`+ids[3]+`","query":"on"}`))
+	draft := c.launch(`{"query":"draft","draft":true}`)
 	list := func(method, params string) (got []string) {
 		for _, s := range object(t, c.ask(method, params))["sessions"].([]any) {
 			got = append(got, s.(map[string]any)["id"].(string))
@@ -182,7 +175,7 @@ func TestListsOfSessions(t *testing.T) {
 
 	c.ask("updateSessionTitle", `{"session_id":"`+leaf+`","title":"Named"}`)
 	c.ask("updateSessionSettings", `{"session_id":"`+leaf+`","auto_accept_edits":true,"permission_mode":"plan","dangerously_skip_permissions":true,"dangerously_skip_permissions_timeout_ms":60000}`)
-	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+leaf+`"}`), "session")
+	s := c.state(leaf)
 	assert.Equal(t, []any{"Named", true, "plan", true}, []any{s["title"], s["auto_accept_edits"], s["permission_mode"], s["dangerously_skip_permissions"]})
 	assert.Contains(t, s, "dangerously_skip_permissions_expires_at")
 	e := c.fail("updateSessionSettings", `{"session_id":"`+leaf+`","permission_mode":"yolo"}`)
@@ -200,38 +193,34 @@ func TestAConversationIsDeleted(t *testing.T) {
 	launched := object(t, c.ask("launchSession", `{"query":"one"}`))
 	id := launched["session_id"].(string)
 	w.ended(id)
-	next := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"last","query":"two"}`), "session_id")
-	w.ended(next)
+	next := w.finished(c.sessionID("continueSession", `{"session_id":"last","query":"two"}`))
 	r := object(t, c.ask("session.delete", `{"session_id":"`+id+`"}`))
 	assert.Equal(t, []any{2.0, 0.0}, []any{r["deleted"], r["kept"]})
 	assert.NotEmpty(t, r["thread_id"])
 	for _, gone := range []string{id, next, "last"} {
-		e := c.fail("session.delete", `{"session_id":"`+gone+`"}`)
-		assert.Contains(t, e.Message, "no run, session or task has the id")
+		assert.Contains(t, c.fail("session.delete", `{"session_id":"`+gone+`"}`).Message, "no run, session or task has the id")
 	}
-	draft := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	draft := c.launch(`{"query":"later","draft":true}`)
 	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session_id":"`+draft+`"}`))["deleted"])
 }
 
 func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	id := c.launch(`{"query":"later","draft":true}`)
 	c.ask("updateSessionTitle", `{"session_id":"`+id+`","title":"Named"}`)
 	launched := object(t, c.ask("continueSession", `{"session_id":"`+id+`"}`))
 	assert.Equal(t, []any{id, ""}, []any{launched["session_id"], launched["parent_session_id"]})
 	w.ended(id)
-	s := testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+	s := c.state(id)
 	assert.Equal(t, []any{"completed", "Named", "later"}, []any{s["status"], s["title"], s["query"]})
-	e := c.fail("continueSession", `{"session_id":"`+id+`"}`)
-	assert.Equal(t, []any{-32602, "query"}, []any{e.Code, e.Data["param"]})
+	c.rejects("continueSession", `{"session_id":"`+id+`"}`, "query")
 }
 
 func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
-	w.ended(first)
+	first := w.finished(c.launch(`{"query":"one"}`))
 	leaves := func(filter string) (got []string) {
 		for _, s := range object(t, c.ask("getSessionLeaves", `{"filter":"`+filter+`"}`))["sessions"].([]any) {
 			got = append(got, s.(map[string]any)["id"].(string))
@@ -239,10 +228,10 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 		return got
 	}
 	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
-	fork := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`), "session_id")
+	fork := c.sessionID("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`)
 	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
 	assert.Equal(t, []string{fork}, leaves("normal"))
-	next := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+first+`","query":"two"}`), "session_id")
+	next := c.sessionID("continueSession", `{"session_id":"`+first+`","query":"two"}`)
 	assert.Empty(t, leaves("archived"))
 	assert.Equal(t, []string{next, fork}, leaves("normal"))
 	w.ended(next)
@@ -253,23 +242,15 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	reported := make(chan []string, 8)
 	release := make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
-		if err != nil {
-			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
-		}
-		list := []string{}
-		for _, m := range before.Messages {
-			list = append(list, m.Content)
-		}
-		reported <- list
+		reported <- x.transcript(ctx)
 		<-release
 		return done
 	})
 	c := w.connect(frame.LSP)
 	follow := func(id, query string) string {
-		return testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`), "session_id")
+		return c.sessionID("continueSession", `{"session_id":"`+id+`","query":"`+query+`"}`)
 	}
-	first := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one"}`), "session_id")
+	first := c.launch(`{"query":"one"}`)
 	taken := follow(first, "taken back")
 	c.ask("interruptSession", `{"session_id":"`+taken+`"}`)
 	last := follow(taken, "two")
@@ -277,10 +258,9 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	w.ended(last)
 	assert.Equal(t, []string{}, <-reported)
 	assert.Equal(t, []string{"one"}, <-reported)
-	var r struct {
+	r := answer[struct {
 		Events []struct{ Content, Status string }
-	}
-	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+last+`"}`), &r))
+	}](c, "getConversation", `{"session_id":"`+last+`"}`)
 	assert.Equal(t, []struct{ Content, Status string }{{"one", ""}, {"taken back", "cancelled"}, {"two", ""}}, r.Events)
 }
 
@@ -291,13 +271,11 @@ func TestInterruptSession(t *testing.T) {
 		return until(ctx, x)
 	})
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go on"}`), "session_id")
+	id := c.launch(`{"query":"go on"}`)
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	close(answered)
 	w.ended(id)
-	e := c.fail("interruptSession", `{"session_id":"`+id+`"}`)
-	assert.Equal(t, -32603, e.Code)
-	assert.Equal(t, "session_not_running", e.Data["kind"])
+	e := c.failsAs("interruptSession", `{"session_id":"`+id+`"}`, -32603, "session_not_running")
 	assert.Contains(t, e.Message, "interrupted")
 }
 
@@ -310,20 +288,8 @@ func TestSnapshots(t *testing.T) {
 	})
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit","working_dir":"sub"}`), "session_id")
-	w.ended(id)
-	var r struct {
-		Snapshots []struct {
-			SessionID string  `json:"session_id"`
-			FilePath  string  `json:"file_path"`
-			Content   string  `json:"content"`
-			Before    *string `json:"before"`
-			After     *string `json:"after"`
-			Diff      string  `json:"diff"`
-		}
-		Diff string
-	}
-	require.NoError(t, json.Unmarshal(c.ask("getSessionSnapshots", `{"session_id":"`+id+`"}`), &r))
+	id := w.finished(c.launch(`{"query":"edit","working_dir":"sub"}`))
+	r := answer[protocol.SnapshotsResult](c, "getSessionSnapshots", `{"session_id":"`+id+`"}`)
 	require.Len(t, r.Snapshots, 2)
 	byName := map[string]int{filepath.Base(r.Snapshots[0].FilePath): 0, filepath.Base(r.Snapshots[1].FilePath): 1}
 	edited, added := r.Snapshots[byName["a.txt"]], r.Snapshots[byName["new.txt"]]
@@ -351,23 +317,13 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"go"}`), "session_id")
-	w.ended(id)
+	id := w.finished(c.launch(`{"query":"go"}`))
 	events := func(c *client) (list []string) {
-		var r struct {
-			Events []struct {
-				Type    string `json:"event_type"`
-				Content string
-				Data    json.RawMessage
-				Seq     int64
-			}
-			Total int
-		}
-		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+id+`"}`), &r))
+		r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
 		assert.Len(t, r.Events, r.Total)
 		for _, e := range r.Events {
 			assert.Positive(t, e.Seq)
-			list = append(list, strings.ReplaceAll(strings.TrimSpace(e.Type+" "+e.Content+" "+string(e.Data)), w.dir, "DIR"))
+			list = append(list, strings.ReplaceAll(strings.TrimSpace(e.EventType+" "+e.Content+" "+string(e.Data)), w.dir, "DIR"))
 		}
 		return list
 	}
@@ -395,16 +351,9 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 		return done
 	})
 	old, lsp := w.connect(frame.NDJSON), w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, old.ask("launchSession", `{"query":"talk"}`), "session_id")
-	w.ended(id)
-	type page struct {
-		Events     []struct{ Content string }
-		Total      int
-		NextOffset *int `json:"next_offset"`
-	}
-	read := func(c *client, params string) (p page) {
-		require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+id+`"`+params+`}`), &p))
-		return p
+	id := w.finished(old.launch(`{"query":"talk"}`))
+	read := func(c *client, params string) protocol.ConversationResult {
+		return answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"`+params+`}`)
 	}
 	cut := read(old, "")
 	assert.Equal(t, 9, cut.Total)
@@ -447,11 +396,90 @@ func TestSessionsThatWorkInTheSameDirectory(t *testing.T) {
 		return tasks
 	}
 	assert.Empty(t, launch(""))
-	w.until(func() bool {
-		s, err := w.hub.Query().Session(t.Context(), "task-0001")
-		return err == nil && s.State == domain.Running
-	}, "the first session works")
+	w.reaches("task-0001", domain.Running)
 	assert.Empty(t, launch(fmt.Sprintf(`,"working_dir":%q`, elsewhere)))
 	assert.Equal(t, []any{"task-0001"}, launch(""))
 	assert.Empty(t, launch(`,"draft":true`))
+}
+
+// queueIs asserts which prompts wait, as a result of a method tells it.
+func queueIs(t *testing.T, result json.RawMessage, want ...string) {
+	t.Helper()
+	var r protocol.QueueResult
+	require.NoError(t, json.Unmarshal(result, &r))
+	got := []string{}
+	for _, q := range r.Queued {
+		got = append(got, q.Query)
+	}
+	assert.Equal(t, append([]string{}, want...), got)
+}
+
+func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
+	type seen struct {
+		prompt string
+		before []string
+	}
+	reported := make(chan seen, 8)
+	release := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		reported <- seen{x.Prompt, x.transcript(ctx)}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return done
+	})
+	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
+	other.ask("Subscribe", `{"event_types":["queue_changed"]}`)
+	follow := func(id, query string, more string) string {
+		return c.sessionID("continueSession", `{"session_id":"`+id+`","query":"`+query+`"`+more+`}`)
+	}
+	first := c.launch(`{"query":"one"}`)
+	assert.Equal(t, seen{"one", []string{}}, <-reported)
+	two := follow(first, "two", "")
+	three := follow(first, "three", "")
+	four := follow(first, "four", `,"priority":1`)
+	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`), "four", "two", "three")
+	event := object(t, other.event("queue_changed"))
+	assert.Equal(t, []any{four, two, three}, event["order"], "a prompt that is more urgent goes before the others")
+
+	queueIs(t, c.ask("session.editQueued", `{"session_id":"`+two+`","query":"2"}`), "four", "2", "three")
+	event = object(t, other.event("queue_changed"))
+	assert.Equal(t, []any{two, "2"}, []any{event["session_id"], event["content"]})
+	assert.Equal(t, []any{four, two, three}, event["order"])
+
+	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+three+`","before":"`+four+`"}`), "three", "four", "2")
+	event = object(t, other.event("queue_changed"))
+	assert.Equal(t, three, event["session_id"])
+	assert.NotContains(t, event, "content")
+	assert.Equal(t, []any{three, four, two}, event["order"])
+	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`"}`), "three", "2", "four")
+	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`","before":"`+four+`"}`), "three", "2", "four")
+	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+two+`"}`), "three", "four", "2")
+
+	close(release)
+	w.ended(two)
+	assert.Equal(t, seen{"three", []string{"one"}}, <-reported)
+	assert.Equal(t, seen{"four", []string{"one", "three"}}, <-reported)
+	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
+	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
+
+	// What has begun is not changed, and the conversation goes on behind what ran last.
+	for _, e := range []wireError{
+		c.fail("session.editQueued", `{"session_id":"`+two+`","query":"late"}`),
+		c.fail("session.moveQueued", `{"session_id":"`+two+`"}`),
+	} {
+		assert.Equal(t, "bad_state", e.Data["kind"])
+		assert.Contains(t, e.Message, "completed")
+	}
+	c.fail("session.editQueued", `{"session_id":"`+two+`","query":" "}`)
+	five := follow("last", "five", "")
+	w.ended(five)
+	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-reported)
+	r := answer[struct{ Events []struct{ Content string } }](c, "getConversation", `{"session_id":"`+five+`"}`)
+	assert.Equal(t, []struct{ Content string }{{"one"}, {"three"}, {"four"}, {"2"}, {"five"}}, r.Events)
+	state := c.state(five)
+	assert.Equal(t, two, state["parent_session_id"])
+	leaves := answer[struct{ Sessions []struct{ ID string } }](c, "getSessionLeaves", `{}`)
+	assert.Equal(t, []struct{ ID string }{{five}}, leaves.Sessions)
 }

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -24,7 +28,7 @@ func TestEventsAsNotifications(t *testing.T) {
 	assert.Equal(t, "Subscription established. Waiting for events...", r["message"])
 	assert.Equal(t, 0.0, r["seq"], "the log is empty")
 	assert.Equal(t, 0.0, object(t, c.ask("Subscribe", `{"since":0,"event_types":["usage"]}`))["seq"])
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id")
+	session := c.launch(`{"query":"x"}`)
 	last, status := 0.0, ""
 	for status != "completed" {
 		m := c.next()
@@ -42,17 +46,13 @@ func TestEventsAsNotifications(t *testing.T) {
 		status = data["new_status"].(string)
 	}
 	assert.JSONEq(t, `{"success":true}`, string(c.ask("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`)))
-	e := c.fail("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`)
-	assert.Equal(t, -32603, e.Code)
-	assert.Equal(t, "subscription_not_found", e.Data["kind"])
+	c.failsAs("Unsubscribe", `{"subscription_id":"`+r["subscription_id"].(string)+`"}`, -32603, "subscription_not_found")
 	assert.GreaterOrEqual(t, object(t, c.ask("Subscribe", `{"event_types":["usage"]}`))["seq"], last, "where the log is now")
 }
 
 func TestEventsAsLines(t *testing.T) {
 	w := newWorld(t, quick)
-	before, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "before"})
-	require.NoError(t, err)
-	w.ended(before.SessionID)
+	w.ended(must(w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "before"}))(t).SessionID)
 	c := w.connect(frame.NDJSON)
 	id := c.send("Subscribe", `{"since":0,"event_types":["session_status_changed"]}`)
 	first := c.next()
@@ -79,11 +79,8 @@ func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	id := testkit.JSONAs[string](t, one.ask("Subscribe", ""), "subscription_id")
 	assert.Equal(t, -32603, other.fail("Unsubscribe", `{"subscription_id":"`+id+`"}`).Code)
 	assert.JSONEq(t, `{"success":true}`, string(one.ask("Unsubscribe", `{"subscription_id":"`+id+`"}`)))
-	e := one.fail("Subscribe", `{"session_id":"nope"}`)
-	assert.Equal(t, "session_not_found", e.Data["kind"])
-	e = one.fail("Subscribe", `{"since":1000000}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "since", e.Data["param"])
+	assert.Equal(t, "session_not_found", one.fail("Subscribe", `{"session_id":"nope"}`).Data["kind"])
+	one.rejects("Subscribe", `{"since":1000000}`, "since")
 }
 
 // A client that was written for another version, or another server, may name
@@ -97,7 +94,7 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 			some.ask("Subscribe", `{"event_types":["session_forgotten","session_status_changed",""]}`)
 			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_forgotten"]}`))
 			assert.Regexp(t, `^sub_`, r["subscription_id"])
-			session := testkit.JSONAs[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
+			session := none.launch(`{"query":"x"}`)
 			for status := ""; status != "completed"; {
 				m := some.next()
 				raw := m.Params
@@ -121,7 +118,7 @@ func TestFormerNamesOfEventTypes(t *testing.T) {
 	w := newWorld(t, asking)
 	c, asks := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	c.ask("Subscribe", `{"event_types":["approval_requested","approval_responded","session_updated"]}`)
-	session := testkit.JSONAs[string](t, asks.ask("launchSession", `{"query":"permit:1"}`), "session_id")
+	session := asks.launch(`{"query":"permit:1"}`)
 	var came []string
 	for status := ""; status != "completed"; {
 		event := testkit.JSONAs[map[string]any](t, c.next().Result, "event")
@@ -144,15 +141,13 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 	c := w.connect(frame.LSP)
 	launch := func(thread string) map[string]any {
 		id := testkit.JSONAs[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
-		return testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
+		return c.state(id)
 	}
 	one, two, other := launch("one"), launch("one"), launch("other")
 	subscribe := func(session, run any) string {
 		return fmt.Sprintf(`{"session_id":%q,"run_id":%q,"since":0}`, session, run)
 	}
-	e := c.fail("Subscribe", subscribe(one["id"], other["run_id"]))
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "run_id", e.Data["param"])
+	c.rejects("Subscribe", subscribe(one["id"], other["run_id"]), "run_id")
 	assert.Equal(t, "session_not_found", c.fail("Subscribe", subscribe(one["id"], "nope")).Data["kind"])
 	c.ask("Subscribe", subscribe("one", two["run_id"]))
 	for {
@@ -179,7 +174,7 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 func TestPendingApprovalsAreTold(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.LSP)
-	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	session := c.launch(`{"query":"edit"}`)
 	a := pending(t, w, c, session)
 	c.ask("Subscribe", `{"event_types":["new_approval","approval_resolved"]}`)
 	event := func() (string, map[string]any) {
@@ -207,9 +202,7 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 			ids = append(ids, testkit.JSONAs[string](t, c.ask("Subscribe", `{"event_types":["usage"]}`), "subscription_id"))
 		}
 		for range 3 {
-			e := c.fail("Subscribe", `{}`)
-			assert.Equal(t, -32040, e.Code)
-			assert.Equal(t, "too_many_subscriptions", e.Data["kind"])
+			e := c.failsAs("Subscribe", `{}`, -32040, "too_many_subscriptions")
 			assert.Contains(t, e.Message, "Unsubscribe")
 		}
 		other.ask("Subscribe", `{"event_types":["usage"]}`)
@@ -227,8 +220,7 @@ func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
 	for _, c := range []*client{one, other} {
 		assert.Equal(t, "mine", testkit.JSONAs[string](t, c.ask("Subscribe", `{"subscription_id":"mine"}`), "subscription_id"))
 	}
-	e := one.fail("Subscribe", `{"subscription_id":"mine"}`)
-	assert.Equal(t, "subscription_id", e.Data["param"])
+	assert.Equal(t, "subscription_id", one.fail("Subscribe", `{"subscription_id":"mine"}`).Data["param"])
 	assert.Equal(t, -32602, one.fail("Subscribe", `{"subscription_id":"`+strings.Repeat("x", 101)+`"}`).Code)
 	one.ask("Unsubscribe", `{"subscription_id":"mine"}`)
 	assert.Equal(t, "subscription_not_found", one.fail("Unsubscribe", `{"subscription_id":"mine"}`).Data["kind"])
@@ -253,15 +245,14 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 		reader := frame.NewReader(end, frame.LSP, frame.Limits{})
 		var reply frame.Message
 		for id, method := range []string{"Subscribe", "task.stats"} { // and it receives task notifications
-			_, err := end.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, id+1, method)))
-			require.NoError(t, err)
+			must(end.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, id+1, method))))(t)
 			require.NoError(t, reader.Next(&reply))
 		}
 	}
 	c := w.connect(frame.LSP)
 	c.ask("task.stats", "")
 	c.ask("Subscribe", `{"event_types":["session_status_changed"]}`)
-	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id"))
+	w.ended(c.launch(`{"query":"x"}`))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	flushed := make(chan struct{})
@@ -284,4 +275,63 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	}
 	cancel()
 	<-flushed
+}
+
+// Deltas are merged, so one may begin in the middle of what a client has read: by
+// the length of the message with it the client knows what of it is new.
+func TestWhoReadsAMessageThatIsBeingWrittenHasNothingTwice(t *testing.T) {
+	var whole strings.Builder
+	more := make(chan struct{})
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		for i := range 60 {
+			if i%20 == 0 {
+				<-more
+			}
+			piece := fmt.Sprintf("Piece %d 🙂. ", i)
+			whole.WriteString(piece)
+			x.say(piece)
+		}
+		<-more
+		return done
+	})
+	c := w.connect(frame.LSP)
+	c.ask("Subscribe", `{"event_types":["message_delta"],"delta_interval_ms":1000}`)
+	id := c.launch(`{"query":"write"}`)
+
+	written := func() []uint16 {
+		r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
+		last := r.Events[len(r.Events)-1]
+		if last.Role != "assistant" {
+			return nil
+		}
+		return utf16.Encode([]rune(last.Content))
+	}
+	upTo := func(n int) {
+		for until := time.Now().Add(patience); !strings.Contains(string(utf16.Decode(written())), fmt.Sprintf("Piece %d ", n)); {
+			require.True(t, time.Now().Before(until), "piece %d is not written", n)
+		}
+	}
+	more <- struct{}{}
+	upTo(19)
+	have := written() // the first piece has come as a delta, most others wait to be merged
+	more <- struct{}{}
+	upTo(39)
+	more <- struct{}{}
+	upTo(59)
+	want := utf16.Encode([]rune(whole.String()))
+	for len(have) < len(want) {
+		var d struct {
+			Delta  string
+			Length int
+		}
+		require.NoError(t, json.Unmarshal(c.event("message_delta"), &d))
+		text := utf16.Encode([]rune(d.Delta))
+		require.Equal(t, string(utf16.Decode(want[d.Length-len(text):d.Length])), d.Delta)
+		if d.Length > len(have) {
+			have = append(have, text[len(text)-(d.Length-len(have)):]...)
+		}
+	}
+	assert.Equal(t, whole.String(), string(utf16.Decode(have)))
+	close(more)
+	w.ended(id)
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
@@ -56,11 +56,9 @@ func TestListsOfTasks(t *testing.T) {
 		}
 		w.ended(testkit.JSONAs[string](t, c.ask("task.submit", fmt.Sprintf(`{"prompt":%q}`, prompt)), "taskId"))
 	}
-	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "only a draft", Draft: true})
-	require.NoError(t, err)
+	must(w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "only a draft", Draft: true}))(t)
 	list := func(params string) (ids []string) {
-		var tasks []struct{ ID string }
-		require.NoError(t, json.Unmarshal(c.ask("task.list", params), &tasks))
+		tasks := answer[[]struct{ ID string }](c, "task.list", params)
 		for _, task := range tasks {
 			ids = append(ids, task.ID)
 		}
@@ -83,29 +81,19 @@ func TestListsOfTasks(t *testing.T) {
 func TestWhatCannotBeDoneToTasks(t *testing.T) {
 	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 1 })
 	c := w.connect(frame.LSP)
-	e := c.fail("task.get", `{"taskId":"task-0999"}`)
-	assert.Equal(t, -32000, e.Code)
-	assert.Equal(t, "task_not_found", e.Data["kind"])
+	e := c.failsAs("task.get", `{"taskId":"task-0999"}`, -32000, "task_not_found")
 	assert.Contains(t, e.Message, "Task not found")
 	assert.Equal(t, -32000, c.fail("task.cancel", `{"taskId":"nope"}`).Code)
-	e = c.fail("task.submit", `{"prompt":"x","agent":"nobody"}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "agent", e.Data["param"])
+	e = c.rejects("task.submit", `{"prompt":"x","agent":"nobody"}`, "agent")
 	assert.Equal(t, []any{"fake"}, e.Data["accepted"])
-	e = c.fail("task.submit", `{"prompt":"x","cwd":"not/here"}`)
-	assert.Equal(t, -32602, e.Code)
-	assert.Equal(t, "cwd", e.Data["param"], "the parameter has its name in this method")
+	c.rejects("task.submit", `{"prompt":"x","cwd":"not/here"}`, "cwd", "the parameter has its name in this method")
 
 	assert.Equal(t, "running", testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"a"}`), "state"))
 	assert.Equal(t, "queued", testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"b"}`), "state"))
-	e = c.fail("task.submit", `{"prompt":"c"}`)
-	assert.Equal(t, -32002, e.Code)
-	assert.Equal(t, "queue_full", e.Data["kind"])
+	c.failsAs("task.submit", `{"prompt":"c"}`, -32002, "queue_full")
 
 	assert.JSONEq(t, `{"cancelled":true}`, string(c.ask("task.cancel", `{"taskId":"task-0002"}`)))
-	e = c.fail("task.cancel", `{"taskId":"task-0002"}`)
-	assert.Equal(t, -32001, e.Code)
-	assert.Equal(t, "task_not_cancellable", e.Data["kind"])
+	c.failsAs("task.cancel", `{"taskId":"task-0002"}`, -32001, "task_not_cancellable")
 	assert.JSONEq(t, `{"cancelled":true}`, string(c.ask("task.cancel", `{"taskId":"task-0001"}`)))
 	w.ended("task-0001")
 	assert.JSONEq(t, `{"total":2,"running":0,"queued":0,"completed":0,"failed":0,"cancelled":2}`, string(c.ask("task.stats", "")))
@@ -182,8 +170,7 @@ func TestBroadcastsOfOtherEnds(t *testing.T) {
 	await("event.taskStarted")
 	c.ask("task.cancel", `{"taskId":"task-0002"}`)
 	assert.NotEmpty(t, testkit.JSONAs[string](t, await("event.taskCancelled"), "reason"))
-	_, err := w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "too long", Timeout: 1})
-	require.NoError(t, err)
+	must(w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "too long", Timeout: 1}))(t)
 	assert.Equal(t, "task-0003", testkit.JSONAs[string](t, await("event.taskTimeout"), "taskId"))
 }
 
@@ -211,4 +198,80 @@ func TestDaemonStatus(t *testing.T) {
 
 	assert.JSONEq(t, `{"stopping":true}`, string(c.ask("daemon.stop", `{"force":true}`)))
 	assert.True(t, <-w.stopped)
+}
+
+func TestWhatTasksHaveUsed(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: 30, OutputTokens: 4}, CostUSD: 0.5})
+		return done
+	})
+	c := w.connect(frame.LSP)
+	one := w.finished(c.launch(`{"query":"q","title":"T"}`))
+	w.ended(testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"p"}`), "taskId"))
+
+	all := c.ask("task.usage", `{}`)
+	total := testkit.JSONAs[map[string]any](t, all, "total")
+	assert.Equal(t, []any{2.0, 60.0, 8.0, 1.0}, []any{total["runs"], total["input_tokens"], total["output_tokens"], total["cost_usd"]})
+	assert.NotContains(t, string(all), "rows")
+	rows := testkit.JSONAs[[]any](t, c.ask("task.usage", `{"by":"session","session_id":"`+one+`"}`), "rows")
+	assert.Len(t, rows, 1)
+	assert.Equal(t, "T", rows[0].(map[string]any)["title"])
+	assert.NotContains(t, string(c.ask("task.usage", `{"by":"day","until":"2001-01-01"}`)), "rows")
+	for params, param := range map[string]string{`{"by":"week"}`: "by", `{"since":"yesterday"}`: "since", `{"until":"x"}`: "until"} {
+		c.rejects("task.usage", params, param)
+	}
+	assert.Equal(t, "task_not_found", c.fail("task.usage", `{"session_id":"nobody"}`).Data["kind"])
+}
+
+func TestALaunchHasABudget(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.5})
+		<-ctx.Done()
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	})
+	c := w.connect(frame.LSP)
+	for _, launched := range []json.RawMessage{
+		c.ask("launchSession", `{"query":"q","budget":{"cost_usd":0.5}}`), c.ask("task.submit", `{"prompt":"q","budget":{"cost_usd":0.4,"tokens":7}}`),
+	} {
+		s := w.ended(testkit.JSONAs[string](t, launched, "session_id"))
+		assert.Equal(t, "RUN_BUDGET_REACHED", s.ErrorCode)
+		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
+		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "it is that of each run of the conversation")
+	}
+}
+
+// The service to sign in to is data, wherever the end of the run is reported.
+func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
+	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult {
+		return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{
+			Message: "log in first", Code: "AGENT_AUTH_REQUIRED", AuthMethods: []domain.AuthMethod{
+				{ID: "browser", Name: "In a browser", Description: "With your account", Type: "agent"}, {ID: "", Name: "no id"}, {ID: "key", Name: "With a key", Type: "env_var"},
+			},
+		}}
+	})
+	c := w.connect(frame.LSP)
+	want := []any{
+		map[string]any{"id": "browser", "name": "In a browser", "description": "With your account", "type": "agent"},
+		map[string]any{"id": "key", "name": "With a key", "type": "env_var"},
+	}
+	c.ask("Subscribe", `{"event_types":["session_status_changed"]}`)
+	c.ask("task.submit", `{"prompt":"x"}`)
+	var event, broadcast any
+	for event == nil || broadcast == nil {
+		switch m := c.next(); m.Method {
+		case "event.taskFailed":
+			broadcast = object(t, m.Params)["auth_methods"]
+		case "event":
+			data := object(t, m.Params)["event"].(map[string]any)["data"].(map[string]any)
+			if data["new_status"] == "failed" {
+				event = data["auth_methods"]
+			}
+		}
+	}
+	assert.Equal(t, want, event)
+	assert.Equal(t, want, broadcast)
+	w.ended("task-0001")
+	assert.Equal(t, want, testkit.JSONAs[any](t, c.ask("task.get", `{"taskId":"task-0001"}`), "auth_methods"))
+	assert.Equal(t, want, testkit.JSONAs[map[string]any](t, c.ask("getSessionState", `{"session_id":"task-0001"}`), "session")["auth_methods"])
+	assert.Equal(t, want, object(t, c.ask("execute_prompt", `{"prompt":"x"}`))["error"].(map[string]any)["auth_methods"])
 }

@@ -61,8 +61,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 		mine.ask("initialize", `{"workspaceTrusted":false}`)
 		mine.ask("initialize", `{}`)
 		for method, params := range launches {
-			e := mine.fail(method, params)
-			assert.Equal(t, []any{-32043, "not_trusted"}, []any{e.Code, e.Data["kind"]}, method)
+			e := mine.failsAs(method, params, -32043, "not_trusted", method)
 			assert.Contains(t, e.Message, "this editor does not trust the workspace")
 		}
 		for method, params := range map[string]string{"listGates": "", "checkGate": `{"gate":"true"}`, "listBuilds": "", "build": ""} {
@@ -77,8 +76,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	mine.ask("initialize", `{"workspaceTrusted":false}`)
 	mine.fail("initialize", `{"workspaceTrusted":true}`)
 	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "what failed changes nothing")
-	e := mine.fail("initialize", `{"workspaceTrusted":"no"}`)
-	assert.Equal(t, []any{-32602, "workspaceTrusted"}, []any{e.Code, e.Data["param"]})
+	mine.rejects("initialize", `{"workspaceTrusted":"no"}`, "workspaceTrusted")
 	w.until(func() bool {
 		list, err := w.hub.Query().Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0

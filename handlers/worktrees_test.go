@@ -82,13 +82,10 @@ func (f *fakeWorktrees) Discard(_ context.Context, w worktree.Worktree, opts wor
 }
 
 func withWorktrees(t *testing.T) (*fakeWorktrees, func(*hub.Options)) {
-	parent, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	parent := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	f := &fakeWorktrees{parent: parent}
 	return f, func(o *hub.Options) {
-		root, err := filepath.EvalSymlinks(o.Root)
-		require.NoError(t, err)
-		o.Root = root
+		o.Root = must(filepath.EvalSymlinks(o.Root))(t)
 		o.Worktrees = &hub.WorktreeOptions{Parent: parent, Open: func(context.Context, bool) (hub.Worktrees, error) { return f, nil }}
 	}
 }
@@ -101,11 +98,9 @@ func TestWorktreeOfAConversation(t *testing.T) {
 		assert.Equal(t, x.CWD, x.Launch.Root, "the agent is limited to the worktree")
 		return quick(ctx, x)
 	}, worktrees)
-	root, err := filepath.EvalSymlinks(w.dir)
-	require.NoError(t, err)
+	root := must(filepath.EvalSymlinks(w.dir))(t)
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one","title":"fix","worktree":true}`), "session_id")
-	w.ended(id)
+	id := w.finished(c.launch(`{"query":"one","title":"fix","worktree":true}`))
 	dir := filepath.Join(f.parent, "fix")
 	assert.Equal(t, []string{dir}, at)
 	worktreeOf := func(id string) (state protocol.WorktreeState) {
@@ -160,8 +155,7 @@ func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
 		}
 		return quick(ctx, x)
 	}, worktrees)
-	root, err := filepath.EvalSymlinks(w.dir)
-	require.NoError(t, err)
+	root := must(filepath.EvalSymlinks(w.dir))(t)
 	uri := func(path string) string { return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String() }
 	dir := filepath.Join(f.parent, "fix")
 	f.has = "a b.txt"
@@ -181,10 +175,8 @@ func TestWorktreeIsDeletedWithItsLastConversation(t *testing.T) {
 	f, worktrees := withWorktrees(t)
 	w := newWorld(t, quick, worktrees)
 	c := w.connect(frame.LSP)
-	one := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true}`), "session_id")
-	w.ended(one)
-	two := testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+one+`","query":"p","fork":true}`), "session_id")
-	w.ended(two)
+	one := w.finished(c.launch(`{"query":"fix","worktree":true}`))
+	two := w.finished(c.sessionID("continueSession", `{"session_id":"`+one+`","query":"p","fork":true}`))
 	dir := filepath.Join(f.parent, "fix")
 	assert.Equal(t, dir, testkit.JSONAs[string](t, c.ask("session.delete", `{"session_id":"`+two+`"}`), "worktree"))
 	assert.DirExists(t, dir)
@@ -201,11 +193,10 @@ func TestWorktreeIsInUse(t *testing.T) {
 		return done
 	}, worktrees)
 	c := w.connect(frame.LSP)
-	id := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"fix","worktree":true}`), "session_id")
+	id := c.launch(`{"query":"fix","worktree":true}`)
 	<-running
 	for _, method := range []string{"session.land", "session.discard", "session.delete"} {
-		e := c.fail(method, `{"session_id":"`+id+`"}`)
-		assert.Equal(t, "bad_state", e.Data["kind"], method)
+		assert.Equal(t, "bad_state", c.fail(method, `{"session_id":"`+id+`"}`).Data["kind"], method)
 	}
 }
 
@@ -214,7 +205,7 @@ func TestRefusedLaunchLeavesNoWorktree(t *testing.T) {
 	w := newWorld(t, quick, worktrees)
 	c := w.connect(frame.LSP)
 	known := "01890a5d-ac96-774b-bcce-b302099a8057"
-	w.ended(testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"one","conversation_id":"`+known+`"}`), "session_id"))
+	w.ended(c.launch(`{"query":"one","conversation_id":"` + known + `"}`))
 	for params, param := range map[string]string{
 		`{"query":"fix","worktree":true,"conversation_id":"` + known + `"}`: "worktree",
 		`{"query":"fix","worktree":true,"working_dir":"/"}`:                 "working_dir",
@@ -267,26 +258,21 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "agent", c.fail("session.launchAttempts", `{"query":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
 	assert.Empty(t, f.list, "all or none")
 
-	var launched protocol.LaunchAttemptsResult
-	require.NoError(t, json.Unmarshal(c.ask("session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`), &launched))
+	launched := answer[protocol.LaunchAttemptsResult](c, "session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`)
 	require.Len(t, launched.Sessions, 2)
 	first, second := launched.Sessions[0].SessionID, launched.Sessions[1].SessionID
 	w.ended(first)
 	<-began
 	assert.Equal(t, []string{"", "base"}, f.bases, "they start from the same commit")
-	var shown protocol.SessionStateResult
-	require.NoError(t, json.Unmarshal(c.ask("getSessionState", `{"session_id":"`+second+`"}`), &shown))
+	shown := answer[protocol.SessionStateResult](c, "getSessionState", `{"session_id":"`+second+`"}`)
 	assert.NotEmpty(t, shown.Session.Attempts)
 	assert.Equal(t, "plan", shown.Session.PermissionMode)
 
-	var compared protocol.AttemptsResult
-	require.NoError(t, json.Unmarshal(c.ask("session.attempts", `{"session_id":"`+second+`","patch":true}`), &compared))
+	compared := answer[protocol.AttemptsResult](c, "session.attempts", `{"session_id":"`+second+`","patch":true}`)
 	assert.Equal(t, "fix", compared.Query)
 	require.Len(t, compared.Attempts, 2)
 	one := compared.Attempts[0]
-	assert.Equal(t, first, one.SessionID)
-	assert.Equal(t, "completed", one.Status)
-	assert.Equal(t, 1, one.Usage.Runs)
+	assert.Equal(t, []any{first, "completed", 1}, []any{one.SessionID, one.Status, one.Usage.Runs})
 	assert.Equal(t, []protocol.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", Binary: true}}, one.Files)
 	assert.Equal(t, [2]int{3, 1}, [2]int{one.Added, one.Removed})
 	assert.Equal(t, "patch of "+filepath.Base(one.Worktree.Dir), one.Patch)
@@ -300,8 +286,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "conflict", c.fail("session.chooseAttempt", chosen+`,"interrupt":true}`).Data["kind"])
 	assert.Len(t, f.list, 2, "nothing is discarded")
 	f.refused = nil
-	var done protocol.ChooseAttemptResult
-	require.NoError(t, json.Unmarshal(c.ask("session.chooseAttempt", chosen+`,"interrupt":true,"method":"squash"}`), &done))
+	done := answer[protocol.ChooseAttemptResult](c, "session.chooseAttempt", chosen+`,"interrupt":true,"method":"squash"}`)
 	assert.Equal(t, worktree.Squash, f.landed.Method)
 	assert.Equal(t, "main", done.Branch)
 	require.Len(t, done.Discarded, 1)
@@ -312,6 +297,6 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Contains(t, string(c.ask("session.attempts", chosen+`}`)), "the worktree was discarded")
 	assert.JSONEq(t, `[]`, string(testkit.JSONMember(t, c.ask("session.chooseAttempt", chosen+`}`), "discarded")))
 
-	alone := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"alone"}`), "session_id")
+	alone := c.launch(`{"query":"alone"}`)
 	assert.Equal(t, "no_attempts", c.fail("session.attempts", `{"session_id":"`+alone+`"}`).Data["kind"])
 }

@@ -23,8 +23,7 @@ import (
 // codeInDocs returns the pieces of code in the package's documentation.
 func codeInDocs(t *testing.T) (pieces []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
-	require.NoError(t, err)
+	file := must(parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly))(t)
 	var piece strings.Builder
 	for line := range strings.Lines(file.Doc.Text() + "\nend\n") {
 		code, isCode := strings.CutPrefix(line, "\t")
@@ -63,9 +62,7 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 		cmd.Stdin = strings.NewReader(in)
 		var log bytes.Buffer
 		cmd.Stderr = &log
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		return string(out), log.String()
+		return string(must(cmd.Output())(t)), log.String()
 	}
 	for _, example := range [][]string{pieces[1:3], pieces[3:5]} {
 		command, prints := example[0], example[1]

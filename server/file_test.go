@@ -43,8 +43,7 @@ func filed(t *testing.T) (*server.Registry, chan *os.File) {
 	h := func(ctx context.Context, p fileParams) (string, error) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
-		_, err = io.WriteString(w, p.Text)
-		require.NoError(t, err)
+		must(io.WriteString(w, p.Text))(t)
 		writers <- w
 		t.Cleanup(func() { w.Close() })
 		if err := server.ReplyFile(ctx, r); err != nil {
@@ -63,13 +62,10 @@ func filed(t *testing.T) (*server.Registry, chan *os.File) {
 // pair returns the ends of a connection: one that sends files, and one that receives them.
 func pair(t *testing.T) (ours socket.Sender, peer *socket.FileConn) {
 	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
+	l := must(net.Listen("unix", path))(t)
 	defer l.Close()
-	conn, err := net.Dial("unix", path)
-	require.NoError(t, err)
-	accepted, err := socket.Senders(l).Accept()
-	require.NoError(t, err)
+	conn := must(net.Dial("unix", path))(t)
+	accepted := must(socket.Senders(l).Accept())(t)
 	peer = socket.NewFileConn(conn.(*net.UnixConn))
 	require.NoError(t, peer.SetDeadline(time.Now().Add(patience)))
 	t.Cleanup(func() { peer.Close() })
@@ -91,19 +87,16 @@ func serveFiles(t *testing.T, reg *server.Registry, opts server.Options) *socket
 // events are polled for.
 func closedSoon(t *testing.T, w *os.File) {
 	t.Helper()
-	conn, err := w.SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, conn.Control(func(fd uintptr) {
+	require.NoError(t, must(w.SyscallConn())(t).Control(func(fd uintptr) {
 		reported := []unix.PollFd{{Fd: int32(fd)}}
-		n := 0
-		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		n, err := 0, error(unix.EINTR)
+		for errors.Is(err, unix.EINTR) {
 			n, err = unix.Poll(reported, int(patience.Milliseconds()))
 		}
 		require.NoError(t, err)
 		require.Equal(t, 1, n, "the file has to be closed")
 	}))
-	_, err = w.Write([]byte("x"))
-	require.ErrorIs(t, err, unix.EPIPE)
+	require.ErrorIs(t, failureOf(w.Write([]byte("x"))), unix.EPIPE)
 }
 
 // Each file comes with its own reply, at any position among other replies.
@@ -118,8 +111,7 @@ func TestFilesGoWithTheirReplies(t *testing.T) {
 			fmt.Fprintf(&out, `{"jsonrpc":"2.0","id":%d,"method":"file","params":{"text":"file %d","pad":%d}}`+"\n", i, i, i*300)
 		}
 		if i%10 == 9 { // the peer keeps no more than 16 untaken
-			_, err := io.WriteString(peer, out.String())
-			require.NoError(t, err)
+			must(io.WriteString(peer, out.String()))(t)
 			out.Reset()
 			readReplies(t, peer, 10+countOfThree(i-9, i))
 		}
@@ -146,8 +138,7 @@ func readReplies(t *testing.T, peer *socket.FileConn, n int) {
 		var line []byte
 		var file *os.File
 		for b := make([]byte, 1); len(line) == 0 || line[len(line)-1] != '\n'; {
-			_, err := peer.Read(b)
-			require.NoError(t, err)
+			must(peer.Read(b))(t)
 			line = append(line, b...)
 			if f, err := peer.NextFile(); err == nil {
 				require.Nil(t, file)
@@ -167,8 +158,7 @@ func readReplies(t *testing.T, peer *socket.FileConn, n int) {
 		require.NotNil(t, file, "%.100s", line)
 		want := fmt.Sprint("file ", m.ID)
 		text := make([]byte, len(want))
-		_, err := io.ReadFull(file, text)
-		require.NoError(t, err)
+		must(io.ReadFull(file, text))(t)
 		require.Equal(t, want, string(text))
 		require.NoError(t, file.Close())
 	}
@@ -180,28 +170,23 @@ func TestAFileWaitsForThePeer(t *testing.T) {
 	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20})
 	big := strings.Repeat("y", 900_000)
 	for i := range 4 {
-		_, err := fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":["%s"]}`+"\n", i, big)
-		require.NoError(t, err)
+		must(fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":["%s"]}`+"\n", i, big))(t)
 	}
-	_, err := io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"late"}}`+"\n"+
-		`{"jsonrpc":"2.0","id":"after","method":"echo"}`+"\n")
-	require.NoError(t, err)
+	must(io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"late"}}`+"\n"+
+		`{"jsonrpc":"2.0","id":"after","method":"echo"}`+"\n"))(t)
 	w := <-writers
 	in := bufio.NewReaderSize(peer, 2<<20)
 	var ids []string
 	for range 6 {
-		line, err := in.ReadBytes('\n')
-		require.NoError(t, err)
+		line := must(in.ReadBytes('\n'))(t)
 		var m struct{ ID json.RawMessage }
 		require.NoError(t, json.Unmarshal(line, &m))
 		ids = append(ids, string(m.ID))
 	}
 	assert.ElementsMatch(t, []string{"0", "1", "2", "3", `"f"`, `"after"`}, ids)
-	f, err := peer.NextFile()
-	require.NoError(t, err)
+	f := must(peer.NextFile())(t)
 	text := make([]byte, 4)
-	_, err = io.ReadFull(f, text)
-	require.NoError(t, err)
+	must(io.ReadFull(f, text))(t)
 	assert.Equal(t, "late", string(text))
 	f.Close()
 	closedSoon(t, w) // the server has no copy left
@@ -218,18 +203,13 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","fail":true}}`, "-32603"},
 		{`{"jsonrpc":"2.0","id":1,"method":"file","params":{"text":"a","pad":5000}}`, "result_too_large"},
 	} {
-		_, err := io.WriteString(peer, c.request+"\n")
-		require.NoError(t, err)
-		line, err := in.ReadString('\n')
-		require.NoError(t, err)
-		assert.Contains(t, line, c.answer, c.request)
+		must(io.WriteString(peer, c.request+"\n"))(t)
+		assert.Contains(t, must(in.ReadString('\n'))(t), c.answer, c.request)
 		closedSoon(t, <-writers)
 	}
-	_, err := io.WriteString(peer, `{"jsonrpc":"2.0","method":"file","params":{"text":"a"}}`+"\n")
-	require.NoError(t, err)
+	must(io.WriteString(peer, `{"jsonrpc":"2.0","method":"file","params":{"text":"a"}}`+"\n"))(t)
 	closedSoon(t, <-writers)
-	_, err = peer.NextFile()
-	assert.ErrorIs(t, err, socket.ErrNoFile)
+	assert.ErrorIs(t, failureOf(peer.NextFile()), socket.ErrNoFile)
 
 	near, far := server.Pipe()
 	serving := server.New(reg, server.Options{}).Connect(context.Background(), far, frame.LSP)
@@ -246,10 +226,8 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 func TestAFileOfAPeerThatGoes(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20, Grace: 50 * time.Millisecond})
-	_, err := fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":1,"method":"echo","params":["%s"]}`+"\n", strings.Repeat("y", 900_000))
-	require.NoError(t, err)
-	_, err = io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"never"}}`+"\n")
-	require.NoError(t, err)
+	must(fmt.Fprintf(peer, `{"jsonrpc":"2.0","id":1,"method":"echo","params":["%s"]}`+"\n", strings.Repeat("y", 900_000)))(t)
+	must(io.WriteString(peer, `{"jsonrpc":"2.0","id":"f","method":"file","params":{"text":"never"}}`+"\n"))(t)
 	w := <-writers
 	require.NoError(t, peer.Close())
 	closedSoon(t, w)
@@ -265,17 +243,14 @@ func TestACallThatBringsAFile(t *testing.T) {
 	for i := range 20 {
 		var text string
 		require.NoError(t, calling.Call(ctx, "file", fileParams{Text: fmt.Sprint("f", i)}, &text))
-		f, err := server.NextFile(calling)
-		require.NoError(t, err)
+		f := must(server.NextFile(calling))(t)
 		got := make([]byte, len(text))
-		_, err = io.ReadFull(f, got)
-		require.NoError(t, err)
+		must(io.ReadFull(f, got))(t)
 		assert.Equal(t, text, string(got))
 		f.Close()
 		closedSoon(t, <-writers)
 	}
-	_, err := server.NextFile(serving)
-	assert.ErrorIs(t, err, server.ErrNoFiles, "that transport receives none")
+	assert.ErrorIs(t, failureOf(server.NextFile(serving)), server.ErrNoFiles, "that transport receives none")
 	cancel()
 	<-serving.Done()
 	<-calling.Done()

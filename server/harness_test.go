@@ -18,6 +18,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
+// failureOf returns the error of a call that has to fail.
+func failureOf[T any](_ T, err error) error { return err }
+
 // client is the raw other end of a served connection.
 type client struct {
 	t       *testing.T
@@ -59,8 +71,7 @@ func (c *client) send(messages ...string) {
 	for _, m := range messages {
 		out = frame.Append(out, c.framing, []byte(m))
 	}
-	_, err := c.end.Write(out)
-	require.NoError(c.t, err)
+	must(c.end.Write(out))(c.t)
 }
 
 // next returns the next message from the server.

@@ -111,9 +111,7 @@ func canonical(t *testing.T, response string) string {
 			delete(e, "data")
 		}
 	}
-	b, err := json.Marshal(v)
-	require.NoError(t, err)
-	return string(b)
+	return string(must(json.Marshal(v))(t))
 }
 
 func TestIDsComeBackByteForByte(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -112,8 +111,7 @@ func TestACommandWithSeveralReadings(t *testing.T) {
 		"allow": {unclear: "true", `{"command":"touch x"}`: "", `{"command":"touch x [in d]"}`: ""},
 		"deny":  {unclear: "false", `{"command":"touch x"}`: "false", `{"command":"touch x [in d]"}`: "false", `{"command":"touch y"}`: ""},
 	} {
-		rules, err := rulesFor(asked, ruleSpec{Effect: effect})
-		require.NoError(t, err)
+		rules := must(rulesFor(asked, ruleSpec{Effect: effect}))(t)
 		for input, ruling := range want {
 			got, _, _ := strings.Cut(rulingOn(NewPolicy("", nil), call(input), domain.Thread{}, domain.Run{}, rules...), " ")
 			assert.Equal(t, ruling, got, "%s %s", effect, input)
@@ -165,8 +163,7 @@ func TestAListIsTheCommandThatItRuns(t *testing.T) {
 
 	words := call(`{"command":["ls","-l"]}`)
 	words.Question = inputHash(words.Tool, words.Input)
-	rules, err := rulesFor(words, ruleSpec{Effect: "allow"})
-	require.NoError(t, err)
+	rules := must(rulesFor(words, ruleSpec{Effect: "allow"}))(t)
 	for _, rule := range rules {
 		assert.Equal(t, "true rule=project", rulingOn(NewPolicy("", nil), words, domain.Thread{}, domain.Run{}, rule))
 		for _, other := range []string{`{"command":"[\"ls\",\"-l\"]"}`, `{"command":["ls","-l","x"]}`, `{"command":"ls -l"}`, `{}`} {

@@ -50,12 +50,9 @@ func TestAPlanIsAgreedToForItself(t *testing.T) {
 			assert.Contains(t, problemOf(t, err), "scope")
 		}
 	}
-	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Option: "auto"})
-	require.NoError(t, err)
+	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Option: "auto"}))(t)
 	assert.Equal(t, "auto", (<-answered).OptionID)
-	rules, err := h.Rules(ctx)
-	require.NoError(t, err)
-	assert.Empty(t, rules)
+	assert.Empty(t, must(h.Rules(ctx))(t))
 }
 
 func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
@@ -70,19 +67,14 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 		{Decision: Approve, Scope: domain.ScopeProject, Pattern: "["},
 	} {
 		d.ID = asked.ID
-		_, err := h.Decide(ctx, d)
-		assert.Contains(t, problemOf(t, err), "pattern")
+		assert.Contains(t, problemOf(t, errorOf(h.Decide(ctx, d))), "pattern")
 	}
-	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession, Pattern: "/p/**"})
-	require.NoError(t, err)
-	rules, err := h.Rules(ctx)
-	require.NoError(t, err)
+	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession, Pattern: "/p/**"}))(t)
+	rules := must(h.Rules(ctx))(t)
 	require.Len(t, rules, 1)
 	assert.Equal(t, "/p/**", rules[0].Path)
 	assert.Equal(t, []any{domain.ScopeSession, run.Thread}, []any{rules[0].Scope(), rules[0].Thread.ID})
-	result, err := h.Ask(ctx, run.ID, write("/p/b/c"))
-	require.NoError(t, err)
-	assert.Equal(t, "rule=session", result.Reason)
+	assert.Equal(t, "rule=session", must(h.Ask(ctx, run.ID, write("/p/b/c")))(t).Reason)
 	h.ask(t, run, write("/q/b"))
 }
 
@@ -105,8 +97,7 @@ func TestACommentReachesTheAgent(t *testing.T) {
 		p.ToolUseID, p.InputFixed = p.ToolUseID+string(rune('a'+i)), c.fixed
 		asked, answered := h.ask(t, run, p)
 		h.reported = nil
-		a, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: c.decision, Comment: "use a branch", Tell: c.tell})
-		require.NoError(t, err)
+		a := must(h.Decide(ctx, Decision{ID: asked.ID, Decision: c.decision, Comment: "use a branch", Tell: c.tell}))(t)
 		assert.Equal(t, "use a branch", (<-answered).Comment)
 		if c.want == "" {
 			assert.Empty(t, h.reported)
@@ -127,21 +118,17 @@ func TestWhatIsRefusedIsExplained(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project", File: ".duet.toml", Line: 3})
-	result, err := h.Ask(ctx, run.ID, write("/p/my.key"))
-	require.NoError(t, err)
+	result := must(h.Ask(ctx, run.ID, write("/p/my.key")))(t)
 	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=project"}, result)
 	const why = `.duet.toml, line 3: deny tool "Write", path "*.key"`
 	assert.Equal(t, []string{"/p/my.key: rule=project: " + why}, h.refused)
 	assert.Equal(t, []string{"Write /p/my.key — denied by rule=project (" + why + ")"}, h.notes)
 
 	asked, answered := h.ask(t, run, write("/p/a"))
-	_, err = h.Decide(ctx, Decision{ID: asked.ID, Decision: Deny, Comment: "not now"})
-	require.NoError(t, err)
+	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Deny, Comment: "not now"}))(t)
 	<-answered
 	assert.Equal(t, "/p/a: user: not now", h.refused[1])
-	a, err := h.Inbox.Find(ctx, asked.ID)
-	require.NoError(t, err)
-	assert.Empty(t, a.Explanation)
+	assert.Empty(t, must(h.Inbox.Find(ctx, asked.ID))(t).Explanation)
 }
 
 // If a user allows a call and then continues with another turn, the answer is dropped: the user is
@@ -156,8 +143,7 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 			run.State = domain.Interrupted
 			return errors.Join(h.KeepQuestions(tx, run), tx.UpdateRun(run))
 		}))
-		_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
-		require.NoError(t, err)
+		must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
 		return h, run, asked
 	}
 	t.Run("a later turn has ended", func(t *testing.T) {
@@ -166,9 +152,7 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, later, false) }))
 		assert.Empty(t, h.pending(t, run))
 		assert.Contains(t, h.notes[len(h.notes)-1], "went on with something else")
-		a, err := h.Inbox.Find(ctx, asked.ID)
-		require.NoError(t, err)
-		assert.False(t, a.Carried)
+		assert.False(t, must(h.Inbox.Find(ctx, asked.ID))(t).Carried)
 	})
 	t.Run("the turn that it began is stopped, and another one waits", func(t *testing.T) {
 		h, run, _ := answeredStale(t)
@@ -189,9 +173,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	run := h.run(t, domain.Running)
 	create := func(spec Spec) domain.Approval {
 		spec.Run = run.UUID
-		a, err := h.Create(ctx, spec)
-		require.NoError(t, err)
-		return a
+		return must(h.Create(ctx, spec))(t)
 	}
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tool := create(Spec{Tool: "Write", Input: raw(`{"file_path":"a"}`)})
@@ -268,8 +250,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	}
 	assert.Empty(t, h.pending(t, run))
 	for of, want := range map[string][2]string{choice.ID: {"LEFT", "l"}, url.ID: {"agreed to open it", ""}, form.ID: {"n: 3", ""}} {
-		a, err := h.Inbox.Find(ctx, of)
-		require.NoError(t, err)
+		a := must(h.Inbox.Find(ctx, of))(t)
 		assert.Equal(t, want, [2]string{a.Response, a.Option})
 	}
 }
@@ -291,8 +272,7 @@ func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 		asked, _ := h.ask(t, run, p)
 		h.notes = nil
 		c.d.ID = asked.ID
-		_, err := h.Decide(t.Context(), c.d)
-		require.NoError(t, err)
+		must(h.Decide(t.Context(), c.d))(t)
 		assert.Equal(t, c.want, h.notes)
 	}
 }

@@ -33,8 +33,7 @@ func (h *harness) end(t *testing.T, run domain.Run, state domain.State) domain.R
 func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
 	t.Helper()
 	d.ID = asked.ID
-	_, err := h.Decide(t.Context(), d)
-	require.NoError(t, err)
+	must(h.Decide(t.Context(), d))(t)
 }
 
 // carried is stale, plus an answer that waits until the agent asks again.
@@ -149,20 +148,14 @@ func TestNoErrorIsLost(t *testing.T) {
 			run := h.run(t, domain.Running)
 			p := write("a")
 			p.Unasked = []string{"Write"}
-			return func() error {
-				_, err := h.CheckUnasked(t.Context(), run.ID, p)
-				return err
-			}
+			return func() error { return errorOf(h.CheckUnasked(t.Context(), run.ID, p)) }
 		},
 		"consult when a person has answered": func(t *testing.T, h *harness) action {
 			return consults(h, t, h.carried(t, approve).Thread)
 		},
 		"approve": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
-			return func() error {
-				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
-				return err
-			}
+			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"deny, and tell the agent why": func(t *testing.T, h *harness) action {
 			p := write("a")
@@ -175,16 +168,12 @@ func TestNoErrorIsLost(t *testing.T) {
 		},
 		"approve what an agent asked that is gone": func(t *testing.T, h *harness) action {
 			_, asked := h.stale(t, write("a"))
-			return func() error {
-				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
-				return err
-			}
+			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"forget a rule": func(t *testing.T, h *harness) action {
 			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
 			h.answer(t, asked, Decision{Decision: Approve, Scope: domain.ScopeSession})
-			rules, err := h.Rules(t.Context())
-			require.NoError(t, err)
+			rules := must(h.Rules(t.Context()))(t)
 			return func() error { return h.ForgetRule(t.Context(), rules[0].ID) }
 		},
 		"settle what no executor confirms": func(t *testing.T, h *harness) action {

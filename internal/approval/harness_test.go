@@ -27,6 +27,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const within = 20 * time.Second
 
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
+
 // harness is an inbox with a store. It also implements Runs and Transcript.
 type harness struct {
 	*Inbox
@@ -86,9 +98,7 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{read: make(map[string]int)}
 	ctx, cancel := context.WithCancel(context.Background())
-	var err error
-	h.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
-	require.NoError(t, err)
+	h.store = must(sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{}))(t)
 	t.Cleanup(func() { cancel(); require.NoError(t, h.store.Close()) })
 	h.Inbox = New(ctx, Options{
 		Store: h.store, Policy: NewPolicy("/p", h.configured), Runs: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
@@ -395,8 +405,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	h.written.Await(t, func() bool {
-		list, err := h.Pending(context.Background(), run.UUID)
-		require.NoError(t, err)
+		list := must(h.Pending(context.Background(), run.UUID))(t)
 		for _, a := range list {
 			if a.ToolUseID() == p.ToolUseID && !a.Stale {
 				asked = a
@@ -411,8 +420,7 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 // pending returns the ids of the open questions of a run.
 func (h *harness) pending(t *testing.T, run domain.Run) (ids []string) {
 	t.Helper()
-	list, err := h.Pending(context.Background(), run.UUID)
-	require.NoError(t, err)
+	list := must(h.Pending(context.Background(), run.UUID))(t)
 	for _, a := range list {
 		ids = append(ids, a.ID)
 	}

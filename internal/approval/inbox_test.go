@@ -27,8 +27,7 @@ func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 	for _, elsewhere := range []int{0, 20} {
 		for n := range elsewhere {
 			other := h.run(t, domain.Running)
-			_, err := h.Create(ctx, Spec{Run: other.UUID, Tool: "Write", Input: json.RawMessage(fmt.Sprintf(`{"file_path":"%d"}`, n))})
-			require.NoError(t, err)
+			must(h.Create(ctx, Spec{Run: other.UUID, Tool: "Write", Input: json.RawMessage(fmt.Sprintf(`{"file_path":"%d"}`, n))}))(t)
 			if n%2 == 1 {
 				require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, other) }))
 			}
@@ -38,8 +37,7 @@ func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 			h.ask(t, run, write("kept"))
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
 			asked, _ := h.ask(t, h.runIn(t, run.Thread, domain.Running), write("other"))
-			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession})
-			require.NoError(t, err)
+			must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession}))(t)
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) }))
 			next := h.runIn(t, run.Thread, domain.Completed)
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
@@ -54,8 +52,7 @@ func TestADecisionReadsItsQuestionOnce(t *testing.T) {
 	run := h.run(t, domain.Running)
 	asked, answered := h.ask(t, run, write("a"))
 	reads := h.reads(func() {
-		_, err := h.Decide(context.Background(), Decision{ID: asked.ID, Decision: Approve})
-		require.NoError(t, err)
+		must(h.Decide(context.Background(), Decision{ID: asked.ID, Decision: Approve}))(t)
 	})
 	assert.Equal(t, map[string]int{"Approval": 1}, reads)
 	assert.True(t, (<-answered).Approved)
@@ -67,8 +64,7 @@ func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
 	asked, _ := h.ask(t, run, write("a"))
-	_, err := h.Decide(ctx, Decision{ID: asked.ID[:8], Decision: Deny, Comment: "no"})
-	require.NoError(t, err, "the beginning of an id that people are shown is enough")
+	must(h.Decide(ctx, Decision{ID: asked.ID[:8], Decision: Deny, Comment: "no"}))(t, "the beginning of an id that people are shown is enough")
 	for _, d := range []Decision{
 		{Decision: Approve},
 		{Decision: Respond, Comment: "x"},
@@ -96,8 +92,7 @@ func TestANewRuleAnswersWhatWaits(t *testing.T) {
 	_, answered := h.ask(t, first, write("a"))
 	stale, _ := h.ask(t, second, write("b"))
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, second) }))
-	contact, err := h.Create(ctx, Spec{Run: first.UUID, Type: domain.HumanContact, Title: "Which?"})
-	require.NoError(t, err)
+	contact := must(h.Create(ctx, Spec{Run: first.UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
 	require.NoError(t, h.ReconsiderAll(ctx))
 	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=user"}, <-answered)
@@ -112,8 +107,7 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	run := h.run(t, domain.Running)
 	asked, _ := h.ask(t, run, write("a"))
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
-	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
-	require.NoError(t, err)
+	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
 	require.Len(t, h.resumed, 1)
 	assert.Equal(t, "Continue where you left off. Before you were interrupted, you asked for permission to run Write (Write a), and the user has granted it."+
 		` Its input was: {"file_path":"a"}. Ask the same question again to receive the answer.`+"\n\nThe request was:\n\nthe request", h.resumed[0])
@@ -121,13 +115,10 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	again := h.runIn(t, run.Thread, domain.Running)
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	result, err := h.Ask(soon, again.ID, write("a"))
-	require.NoError(t, err, "no user is asked again")
+	result := must(h.Ask(soon, again.ID, write("a")))(t, "no user is asked again")
 	assert.Equal(t, catalog.RequestPermissionResult{Approved: true, Reason: "user_approved", ApprovalID: asked.ID}, result)
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Taken(tx, again.ID, []string{asked.ID}) }))
-	a, err := h.Inbox.Find(ctx, asked.ID)
-	require.NoError(t, err)
-	assert.False(t, a.Taken.IsZero())
+	assert.False(t, must(h.Inbox.Find(ctx, asked.ID))(t).Taken.IsZero())
 }
 
 // Approvals from before the project's directory was replaced do not count until confirmed; denials
@@ -140,8 +131,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	run := h.run(t, domain.Running)
 	asked, _ := h.ask(t, run, write("a"))
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
-	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
-	require.NoError(t, err)
+	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
 	allow, deny := domain.Rule{Effect: "allow", Tool: "Read"}, domain.Rule{Effect: config.EffectDeny, Tool: "Bash"}
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return errors.Join(tx.PutRule(allow), tx.PutRule(deny)) }))
 	rules := func() (effects []string) {
@@ -161,10 +151,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	again := h.runIn(t, run.Thread, domain.Running)
 	soon, cancel := context.WithCancel(ctx)
 	asking := make(chan error, 1)
-	go func() {
-		_, err := h.Ask(soon, again.ID, write("a"))
-		asking <- err
-	}()
+	go func() { asking <- errorOf(h.Ask(soon, again.ID, write("a"))) }()
 	h.written.Await(t, func() bool { return len(h.pending(t, again)) == 1 }, "the question is asked again")
 	cancel()
 	<-asking
@@ -178,20 +165,14 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
 	done := make(chan error, 1)
-	go func() {
-		_, err := h.Ask(ctx, run.ID, write("a"))
-		done <- err
-	}()
+	go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
 	var ids []string
 	h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
-	a, err := h.Inbox.Find(context.Background(), ids[0])
-	require.NoError(t, err)
+	a := must(h.Inbox.Find(context.Background(), ids[0]))(t)
 	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByEnd}, []string{a.Status, a.DecidedBy})
-	now, err := h.store.Run(context.Background(), run.ID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Running, now.State, "its run goes on")
+	assert.Equal(t, domain.Running, must(h.store.Run(context.Background(), run.ID))(t).State, "its run goes on")
 	assert.Empty(t, h.waiting)
 }
 
@@ -207,10 +188,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 			time.Sleep(time.Millisecond) // the asking call returns first
 		}
 		done := make(chan error, 1)
-		go func() {
-			_, err := h.Ask(ctx, run.ID, write("a"))
-			done <- err
-		}()
+		go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
 		time.Sleep(10 * time.Millisecond)
 		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
 		close(h.gone)
@@ -224,8 +202,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
 	h := newHarness(t)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
-	a, err := h.Create(t.Context(), Spec{Run: h.run(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"})
-	require.NoError(t, err)
+	a := must(h.Create(t.Context(), Spec{Run: h.run(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
 	assert.Equal(t, domain.ApprovalPending, a.Status)
 }
 
@@ -238,15 +215,11 @@ func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 		p.ToolUseID = call
 		asked := approvalOf(p)
 		asked.Run, asked.AwaitedBy = run.ID, run.ID
-		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error {
-			_, err := h.answerOrAsk(tx, &asked, make(chan resolution, 1))
-			return err
-		}))
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return errorOf(h.answerOrAsk(tx, &asked, make(chan resolution, 1))) }))
 		h.answer(t, asked, Decision{Decision: Approve})
 		run = h.end(t, run, domain.Failed)
 		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
-		list, err := h.Pending(t.Context(), run.UUID)
-		require.NoError(t, err)
+		list := must(h.Pending(t.Context(), run.UUID))(t)
 		require.Len(t, list, 1)
 		assert.Equal(t, []any{asked.ID, call == ""}, []any{list[0].Reopens, list[0].CallID == list[0].ID})
 	}
@@ -299,8 +272,7 @@ func TestAClientTakesItsQuestionBack(t *testing.T) {
 		h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
-		a, err := h.Inbox.Find(t.Context(), ids[0])
-		require.NoError(t, err)
+		a := must(h.Inbox.Find(t.Context(), ids[0]))(t)
 		assert.Equal(t, []any{c.status, c.keep && c.source != "", c.ended}, []any{a.Status, a.Stale, h.ended})
 		assert.Empty(t, h.waiting)
 	}
@@ -313,8 +285,7 @@ func TestAToolHasOneInput(t *testing.T) {
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Path: "/p/a", Source: "user"})
 	a, b := json.RawMessage(`{"file_path":"/p/a"}`), json.RawMessage(`{"file_path":"/p/b"}`)
 	for _, inputs := range [][2]json.RawMessage{{a, nil}, {nil, a}, {a, json.RawMessage(`{ "file_path":"/p/a"}`)}} {
-		r, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]})
-		require.NoError(t, err)
+		r := must(h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]}))(t)
 		assert.True(t, r.Approved)
 	}
 	_, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: a, ToolParams: b})
@@ -328,8 +299,7 @@ func TestAToolHasOneInput(t *testing.T) {
 func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h := newHarness(t)
 	run := h.reopened(t)
-	first, err := h.Pending(t.Context(), run.UUID)
-	require.NoError(t, err)
+	first := must(h.Pending(t.Context(), run.UUID))(t)
 	next := h.runIn(t, run.Thread, domain.Running)
 	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
 	again, answered := h.ask(t, next, write("a"))
@@ -343,8 +313,7 @@ func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 
 	next = h.end(t, next, domain.Failed)
 	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
-	last, err := h.Pending(t.Context(), next.UUID)
-	require.NoError(t, err)
+	last := must(h.Pending(t.Context(), next.UUID))(t)
 	require.Len(t, last, 1)
 	h.answer(t, last[0], Decision{Decision: Approve})
 	require.Len(t, h.resumed, 1)
@@ -362,8 +331,7 @@ func TestARunThatEndsAsksNothing(t *testing.T) {
 		p := write("a")
 		p.Unasked = []string{"Write"}
 		for _, ask := range []func(context.Context, int64, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error){h.Ask, h.CheckUnasked} {
-			r, err := ask(t.Context(), run.ID, p)
-			require.NoError(t, err)
+			r := must(ask(t.Context(), run.ID, p))(t)
 			assert.Equal(t, []bool{asks, !asks}, []bool{r.Approved, r.Cancelled}, state)
 		}
 		_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write"})
@@ -388,11 +356,10 @@ func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 			h.place.Thread.ID = h.place.Run.Thread
 		}
 		h.setRules()
-		a, err := h.Consult(t.Context(), q)
-		require.NoError(t, err)
+		a := must(h.Consult(t.Context(), q))(t)
 		assert.Equal(t, []string{domain.ApprovalApproved, domain.DecidedByUser}, []string{a.Status, a.DecidedBy})
 		h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Source: "user"})
-		_, err = h.Consult(t.Context(), q)
+		_, err := h.Consult(t.Context(), q)
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, []any{domain.KindPermissionDenied, "rule=user"}, []any{refused.Kind, refused.Reason})
@@ -428,12 +395,10 @@ func TestAQuestionExpires(t *testing.T) {
 			time.Sleep(unconfirmedPatience - time.Millisecond)
 			assert.Len(t, h.pending(t, run), 1)
 		}()
-		r, err := h.Ask(t.Context(), run.ID, write("a"))
-		require.NoError(t, err)
+		r := must(h.Ask(t.Context(), run.ID, write("a")))(t)
 		assert.Equal(t, catalog.RequestPermissionResult{Reason: "timeout"}, r)
 		assert.Equal(t, unconfirmedPatience, time.Since(began))
-		a, err := h.Inbox.Find(t.Context(), "a")
-		require.NoError(t, err)
+		a := must(h.Inbox.Find(t.Context(), "a"))(t)
 		assert.Equal(t, []string{domain.ApprovalExpired, domain.DecidedByTimeout}, []string{a.Status, a.DecidedBy})
 	})
 }
@@ -454,9 +419,7 @@ func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	} {
 		p := write(c.file)
 		p.Unasked = c.names
-		r, err := h.CheckUnasked(t.Context(), run.ID, p)
-		require.NoError(t, err)
-		assert.Equal(t, c.want, r, "%v", c)
+		assert.Equal(t, c.want, must(h.CheckUnasked(t.Context(), run.ID, p))(t), "%v", c)
 	}
 	assert.Len(t, h.refused, 2)
 }
@@ -483,8 +446,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	require.ErrorContains(t, err, "the agent changed the tool call")
 	assert.Equal(t, "changed", closed.DecidedBy)
 
-	late, err := h.Ask(t.Context(), run.ID, p)
-	require.NoError(t, err)
+	late := must(h.Ask(t.Context(), run.ID, p))(t)
 	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
 	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
 
@@ -498,9 +460,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Source: "user"})
 	h.answer(t, third, Decision{Decision: Approve})
 	changed.Revision = 3
-	byRule, err := h.Ask(t.Context(), run.ID, changed)
-	require.NoError(t, err)
-	assert.Equal(t, "rule=user", byRule.Reason)
+	assert.Equal(t, "rule=user", must(h.Ask(t.Context(), run.ID, changed))(t).Reason)
 
 	run = h.end(t, run, domain.Failed)
 	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))

@@ -54,8 +54,7 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 		}
 		require.True(t, ok, name)
 		assert.Equal(t, *c.want, got, name)
-		rules, err := rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
-		require.NoError(t, err)
+		rules := must(rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
 		if c.asked.Question != "q" || got.Covers != domain.CoversInput {
 			assert.True(t, NewPolicy("/p", nil).Holds(callOf(c.asked), config.EffectAllow, rules, domain.Thread{CWD: "/p"}), name)
 		}
@@ -64,23 +63,20 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 
 func TestARuleForADirectoryIsForNoOther(t *testing.T) {
 	p, thread := NewPolicy("/p", nil), domain.Thread{CWD: "/p"}
-	inSource, err := rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
-	require.NoError(t, err)
+	inSource := must(rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
 	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inSource...))
 	assert.Equal(t, "true rule=project", rulingOn(p, edit("src/b.go"), thread, domain.Run{}, inSource...))
 	for _, other := range [][]string{{"/p/a.go"}, {"/p/src/deep/b.go"}, {"/p/src/../b.go"}, {"/p/src/b.go", "/p/a.go"}, {"/etc/passwd"}} {
 		assert.Empty(t, rulingOn(p, edit(other...), thread, domain.Run{}, inSource...), other)
 	}
 
-	inRoot, err := rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
-	require.NoError(t, err)
+	inRoot := must(rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
 	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), thread, domain.Run{}, inRoot...))
 	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inRoot...))
 
 	// A custom pattern may be relative to the project and cover subdirectories.
 	for pattern, want := range map[string]string{"./src/**": "true rule=project", "src/**": "true rule=project", "src/*": "", "/p/src/*/*": "true rule=project", "*": ""} {
-		rules, err := rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern})
-		require.NoError(t, err)
+		rules := must(rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern}))(t)
 		assert.Equal(t, want, rulingOn(p, edit("/p/src/deep/b.go"), thread, domain.Run{}, rules...), pattern)
 	}
 }
@@ -91,22 +87,19 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 		input, _ := json.Marshal(map[string]string{"command": command})
 		return domain.Approval{Type: domain.FunctionCall, Tool: "Bash", ToolKind: "execute", Input: input}
 	}
-	touch, err := rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectAllow, Pattern: "touch *"})
-	require.NoError(t, err)
+	touch := must(rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectAllow, Pattern: "touch *"}))(t)
 	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Thread{}, domain.Run{}, touch...))
 	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Thread{}, domain.Run{}, touch...))
 
-	denied, err := rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectDeny})
-	require.NoError(t, err)
+	denied := must(rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectDeny}))(t)
 	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
 
 	// An unchanged pattern is the literal command, with all its special characters.
-	exact, err := rulesFor(bash("rm *.o"), ruleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"})
-	require.NoError(t, err)
+	exact := must(rulesFor(bash("rm *.o"), ruleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"}))(t)
 	assert.Equal(t, "true rule=project", rulingOn(p, bash("rm *.o"), domain.Thread{}, domain.Run{}, exact...))
 	assert.Empty(t, rulingOn(p, bash("rm -rf x.o"), domain.Thread{}, domain.Run{}, exact...))
 
-	_, err = rulesFor(domain.Approval{Type: domain.FunctionCall, Tool: "WebFetch", ToolKind: "fetch"}, ruleSpec{Pattern: "x"})
+	_, err := rulesFor(domain.Approval{Type: domain.FunctionCall, Tool: "WebFetch", ToolKind: "fetch"}, ruleSpec{Pattern: "x"})
 	assert.ErrorIs(t, err, errNoPattern)
 }
 
@@ -114,8 +107,7 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 func TestNoDecisionLetsAnAgentLeaveItsPlanModeForGood(t *testing.T) {
 	plan := domain.Approval{Type: domain.FunctionCall, Tool: "ExitPlanMode", ToolKind: "switch_mode", Plan: "1. x"}
 	assert.Empty(t, rulingOn(NewPolicy("/p", nil), plan, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "ExitPlanMode"}))
-	_, err := rulesFor(plan, ruleSpec{Effect: "allow", Pattern: "*"})
-	assert.ErrorIs(t, err, errNoPattern)
+	assert.ErrorIs(t, errorOf(rulesFor(plan, ruleSpec{Effect: "allow", Pattern: "*"})), errNoPattern)
 }
 
 func TestARulingSaysWhichRuleItIs(t *testing.T) {

@@ -47,14 +47,11 @@ func TestInvalidUsageIsIgnored(t *testing.T) {
 }
 
 func TestTurnWithPermissionAndDiff(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "edit")
 	path := filepath.Join(p.CWD, "demo.txt")
 	require.NoError(t, os.WriteFile(path, []byte("old\n"), 0o600))
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{Approved: true, UpdatedInput: json.RawMessage(`{"a":1}`)}, nil
-	}
+	h.answers(catalog.RequestPermissionResult{Approved: true, UpdatedInput: json.RawMessage(`{"a":1}`)}, nil)
 	result := execute(t, x, p)
 	assert.Equal(t, catalog.StatusCompleted, result.Status)
 	assert.Equal(t, "end_turn", result.StopReason)
@@ -86,9 +83,8 @@ func TestTurnWithPermissionAndDiff(t *testing.T) {
 }
 
 func TestChangedInputIsSentIfTheAgentSupportsIt(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "heeding", "edit")).Status)
+	h, x := hubAndExecutor(t)
+	completes(t, x, prompt(t, "heeding", "edit"))
 	require.Len(t, h.asked, 1)
 	assert.False(t, h.asked[0].InputFixed)
 }
@@ -96,17 +92,12 @@ func TestChangedInputIsSentIfTheAgentSupportsIt(t *testing.T) {
 // The policy also applies to what an agent does without asking.
 func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 	p := prompt(t, "plain", "unasked") // first: its directory must outlive the programs in it
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{Reason: "mode=plan"}, nil
-	}
+	h, x := hubAndExecutor(t)
+	h.answers(catalog.RequestPermissionResult{Reason: "mode=plan"}, nil)
 	there := filepath.Join(p.CWD, "there.txt")
 	require.NoError(t, os.WriteFile(there, []byte("old"), 0o600))
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
-	content, err := os.ReadFile(there)
-	require.NoError(t, err)
-	assert.Equal(t, "old", string(content))
+	completes(t, x, p)
+	assert.Equal(t, "old", string(must(os.ReadFile(there))(t)))
 	for _, name := range []string{"new.txt", "told.txt", "made"} {
 		assert.NoFileExists(t, filepath.Join(p.CWD, name))
 	}
@@ -131,9 +122,7 @@ func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 		{"Bash", "execute", `{"command":"touch made"}`, []string{"Bash"}},
 	}, got)
 
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{}, errors.New("it is gone")
-	}
+	h.answers(catalog.RequestPermissionResult{}, errors.New("it is gone"))
 	p.TaskID = "task-2"
 	execute(t, x, p)
 	assert.Contains(t, h.text(), "cannot ask the hub for permission: it is gone")
@@ -145,9 +134,8 @@ func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 }
 
 func TestQuestionWithoutOptionsIsNotAsked(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "mute")).Status)
+	h, x := hubAndExecutor(t)
+	completes(t, x, prompt(t, "plain", "mute"))
 	assert.Empty(t, h.asked)
 	assert.Equal(t, []string{"PERMISSION_FAILED"}, h.codes())
 	assert.Contains(t, h.text(), "cancelled")
@@ -156,12 +144,9 @@ func TestQuestionWithoutOptionsIsNotAsked(t *testing.T) {
 // If the hub cannot be asked, the action does not happen. The agent gets no denial, because it
 // would remember one when it is resumed. A report that the hub refuses is missing.
 func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "edit")
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{}, errors.New("the session token is unknown")
-	}
+	h.answers(catalog.RequestPermissionResult{}, errors.New("the session token is unknown"))
 	result := execute(t, x, p)
 	assert.Equal(t, catalog.StatusFailed, result.Status)
 	assert.Equal(t, task.CodePermission, result.Error.Code)
@@ -194,12 +179,9 @@ func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 }
 
 func TestDeniedTool(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{Comment: "not today"}, nil
-	}
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "edit")).Status)
+	h, x := hubAndExecutor(t)
+	h.answers(catalog.RequestPermissionResult{Comment: "not today"}, nil)
+	completes(t, x, prompt(t, "plain", "edit"))
 	assert.Contains(t, h.text(), "not done")
 	assert.Contains(t, h.text(), `"optionId":"n"`)
 	assert.Contains(t, h.text(), "not today")
@@ -207,11 +189,8 @@ func TestDeniedTool(t *testing.T) {
 }
 
 func TestQuestion(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{Approved: true, OptionID: "red"}, nil
-	}
+	h, x := hubAndExecutor(t)
+	h.answers(catalog.RequestPermissionResult{Approved: true, OptionID: "red"}, nil)
 	execute(t, x, prompt(t, "plain", "ask"))
 	assert.True(t, h.asked[0].IsQuestion)
 	assert.Equal(t, `{"big":12345678901234567890}`, string(h.asked[0].ToolInput), "numbers come through whole")
@@ -258,33 +237,26 @@ func TestProtocolErrorsOfAgents(t *testing.T) {
 	} {
 		t.Run(c.word, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
-			result := execute(t, x, prompt(t, "plain", c.word))
-			assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+			h, x := hubAndExecutor(t)
+			completes(t, x, prompt(t, "plain", c.word))
 			c.check(t, h)
 		})
 	}
 }
 
 func TestRequestsOfAnAgentAreBounded(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
-	go func() {
-		h.Await(t, func() bool { return h.text() != "" }, "that it was refused")
-		x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-	}()
+	go stopAtWork(t, h, x)
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, prompt(t, "plain", "many")).Status)
 	assert.Equal(t, "refused 6", h.text(), "of 1,030 where 1,024 may be open")
 }
 
 func TestProcessesOfADeadAgentAreKilled(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	assert.Equal(t, task.CodeExited, execute(t, x, prompt(t, "plain", "litter")).Error.Code)
 	requireGone(t, h.text())
 }
@@ -292,34 +264,29 @@ func TestProcessesOfADeadAgentAreKilled(t *testing.T) {
 // requireGone requires that a process that carries no mark is gone (on Linux).
 func requireGone(t *testing.T, pid string) {
 	t.Helper()
-	n, err := strconv.Atoi(pid)
-	require.NoError(t, err)
-	testkit.AwaitExit(t, n)
+	testkit.AwaitExit(t, must(strconv.Atoi(pid))(t))
 }
 
 func TestResponseRightBeforeExitCounts(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	_, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "last")
 	for i := range 30 {
 		p.TaskID = fmt.Sprint("task-", i)
 		p.SessionID = p.TaskID
-		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+		completes(t, x, p)
 	}
 }
 
 // codex uses its key only after authenticate.
 func TestAuthenticateWithKey(t *testing.T) {
 	h := newHub()
-	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
-	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	completes(t, newExecutor(t, h, executor.Options{}), prompt(t, "keyed", "echo"))
 }
 
 // A session that failed and is active again has not failed.
 func TestRecoveredSessionCompletes(t *testing.T) {
 	h := newHub()
-	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "recover"))
-	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	completes(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "recover"))
 }
 
 func TestAgentFailures(t *testing.T) {
@@ -360,8 +327,7 @@ func TestAgentFailures(t *testing.T) {
 
 // Agents do not report servers that fail to start.
 func TestUnavailableMCPServersAreReported(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "forgetful", "echo") // so the agent gets them twice
 	program := filepath.Join(p.CWD, "server")
 	testkit.Program(t, program, "#!/bin/sh\n")
@@ -375,7 +341,7 @@ func TestUnavailableMCPServersAreReported(t *testing.T) {
 		{Name: "text", Command: program + ".txt"},
 		{Name: "remote", Type: "http", URL: "http://localhost:1"},
 	}
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	completes(t, x, p)
 	var said []string
 	for _, e := range h.errors {
 		assert.Equal(t, task.CodeMCPServer, e.Error.Code)
@@ -389,8 +355,7 @@ func TestUnavailableMCPServersAreReported(t *testing.T) {
 }
 
 func TestMissingProgram(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	_, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "echo")
 	p.Launch.Command = []string{"no-such-agent", "--acp"}
 	result := execute(t, x, p)
@@ -449,20 +414,16 @@ func TestStopping(t *testing.T) {
 		})
 	}
 	t.Run("by the context", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 			cancel()
 		}()
-		result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "hang"))
-		require.NoError(t, err)
-		assert.Equal(t, catalog.StatusCancelled, result.Status)
+		assert.Equal(t, catalog.StatusCancelled, must(x.ExecutePrompt(ctx, prompt(t, "plain", "hang")))(t).Status)
 	})
 	t.Run("while a permission is asked", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 			x.StopTask(ctx, catalog.StopTaskParams{TaskID: "task-1"})
 			<-ctx.Done()
@@ -472,11 +433,8 @@ func TestStopping(t *testing.T) {
 		assert.Contains(t, h.text(), `"outcome":"cancelled"`)
 	})
 	t.Run("before its prompt has come", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-		require.NoError(t, err)
-		assert.True(t, stopped.Stopped)
+		h, x := hubAndExecutor(t)
+		assert.True(t, must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"}))(t).Stopped)
 		p := prompt(t, "plain", "hang")
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 		assert.Empty(t, h.text(), "no agent was started for it")
@@ -485,8 +443,6 @@ func TestStopping(t *testing.T) {
 	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})
-		stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{})
-		require.NoError(t, err)
-		assert.False(t, stopped.Stopped)
+		assert.False(t, must(x.StopTask(context.Background(), catalog.StopTaskParams{}))(t).Stopped)
 	})
 }

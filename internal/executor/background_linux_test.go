@@ -9,14 +9,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // An agent whose command runs on after its turn is only released with Force. The hub then learns
 // that the command has ended.
 func TestBackgroundCommandKeepsAgent(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "runs")
 	execute(t, x, p)
 	h.Await(t, func() bool { return h.inBackground() != nil }, "the command")
@@ -26,8 +24,7 @@ func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	assert.Contains(t, background[0].Title, "sleep 600")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 
-	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
-	require.NoError(t, err)
+	r := must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true}))(t)
 	assert.True(t, r.Released)
 	h.Lock()
 	defer h.Unlock()

@@ -3,7 +3,9 @@
 package executor_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,8 +57,7 @@ func TestCommands(t *testing.T) {
 			if c.change != nil {
 				c.change(c.p.Launch)
 			}
-			result := execute(t, x, c.p)
-			assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+			result := completes(t, x, c.p)
 			assert.Equal(t, 1, result.MessageCount)
 			assert.Equal(t, c.text, h.text())
 		})
@@ -70,8 +71,7 @@ func TestCommands(t *testing.T) {
 		assert.True(t, strings.HasSuffix(h.text(), "\n\nnow"))
 	})
 	t.Run("what is printed last waits for the hub", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		h.onReport = func(r catalog.ReportMessageParams) {
 			if r.EventType == catalog.EventProcess {
 				x.PauseNotifications(context.Background())
@@ -82,8 +82,7 @@ func TestCommands(t *testing.T) {
 		assert.Len(t, h.text(), 60_000)
 	})
 	t.Run("split character", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		gate := filepath.Join(t.TempDir(), "gate")
 		require.NoError(t, syscall.Mkfifo(gate, 0o600))
 		p := command(t, "split", "x")
@@ -92,14 +91,12 @@ func TestCommands(t *testing.T) {
 			h.Await(t, func() bool { return h.text() != "" }, "the first half")
 			assert.NoError(t, os.WriteFile(gate, nil, 0o600))
 		}()
-		result := execute(t, x, p)
-		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+		result := completes(t, x, p)
 		assert.Equal(t, 1, result.MessageCount)
 		assert.Equal(t, "aäb\uFFFD", h.text())
 	})
 	t.Run("failure", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		result := execute(t, x, command(t, "fail", "x"))
 		require.NotNil(t, result.Error)
 		assert.Equal(t, task.CodeExited, result.Error.Code)
@@ -107,13 +104,35 @@ func TestCommands(t *testing.T) {
 		assert.Equal(t, "some", h.text())
 	})
 	t.Run("stop", func(t *testing.T) {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
-		go func() {
-			h.Await(t, func() bool { return h.text() != "" }, "that it is at it")
-			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-		}()
+		h, x := hubAndExecutor(t)
+		go stopAtWork(t, h, x)
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, command(t, "hang", "x")).Status)
 		requireNoProcess(t, h)
 	})
+}
+
+// fakeCommand is a program without a protocol.
+func fakeCommand() {
+	args := os.Args[1:]
+	switch os.Getenv(playCommand) {
+	case "args":
+		fmt.Print(strings.Join(args, "|"))
+	case "stdin":
+		var b bytes.Buffer
+		b.ReadFrom(os.Stdin)
+		fmt.Printf("%v %d %s", args, b.Len(), b.String()[:min(b.Len(), 100)])
+	case "split":
+		os.Stdout.Write([]byte("a\xc3"))
+		os.ReadFile(os.Getenv(splitGate)) // a named pipe: blocks until the test, which has read the first half, opens it
+		os.Stdout.Write([]byte("\xa4b\xff"))
+	case "much":
+		fmt.Print(strings.Repeat("x", 60_000))
+	case "fail":
+		fmt.Print("some")
+		fmt.Fprintln(os.Stderr, "out of luck")
+		os.Exit(5)
+	case "hang":
+		fmt.Print("hanging")
+		sleeper().Run()
+	}
 }

@@ -6,16 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 func TestElicitationForm(t *testing.T) {
@@ -24,12 +20,9 @@ func TestElicitationForm(t *testing.T) {
 		`answer {"action":"decline"}`:                      {Reason: "user_denied"},
 		`answer {"action":"cancel"}`:                       {Cancelled: true, Dismissed: true},
 	} {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
-		h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-			return answer, nil
-		}
-		assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "form")).Status)
+		h, x := hubAndExecutor(t)
+		h.answers(answer, nil)
+		completes(t, x, prompt(t, "plain", "form"))
 		assert.Equal(t, want, h.text())
 		q := h.asked[0]
 		assert.Equal(t, []string{"t9", "Where to?", "form", "", ""}, []string{q.ToolUseID, q.Title, q.Elicitation.Mode, q.Elicitation.URL, q.ToolName})
@@ -42,11 +35,8 @@ func TestElicitationForm(t *testing.T) {
 }
 
 func TestElicitationURL(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		return catalog.RequestPermissionResult{Approved: true, ApprovalID: "a1"}, nil
-	}
+	h, x := hubAndExecutor(t)
+	h.answers(catalog.RequestPermissionResult{Approved: true, ApprovalID: "a1"}, nil)
 	execute(t, x, prompt(t, "plain", "link"))
 	assert.Equal(t, `answer {"action":"accept"}`, h.text())
 	assert.Equal(t, catalog.Elicitation{Mode: "url", URL: "https://example.com/in", ID: "e1"}, *h.asked[0].Elicitation)
@@ -66,15 +56,13 @@ func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			h.decide = func(of context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 				time.AfterFunc(50*time.Millisecond, cancel) // whenever it comes
 				return decide(of)
 			}
-			result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "asked"))
-			require.NoError(t, err)
+			result := must(x.ExecutePrompt(ctx, prompt(t, "plain", "asked")))(t)
 			assert.Equal(t, catalog.StatusCancelled, result.Status)
 			assert.Equal(t, "session/cancel", h.text())
 		})
@@ -85,10 +73,8 @@ func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 // question is closed.
 func TestCompletedURLClosesItsQuestion(t *testing.T) {
 	p := prompt(t, "plain", "linkdone")
-	asked := filepath.Join(p.CWD, "asked")
-	require.NoError(t, unix.Mkfifo(asked, 0o600))
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	asked := namedPipe(t, p.CWD, "asked")
+	h, x := hubAndExecutor(t)
 	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 		assert.NoError(t, os.WriteFile(asked, nil, 0o600), "which the agent reads to its end")
 		<-ctx.Done()
@@ -99,8 +85,7 @@ func TestCompletedURLClosesItsQuestion(t *testing.T) {
 }
 
 func TestInvalidElicitationsAreRefused(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "plain", "voice"))
 	assert.Empty(t, h.asked)
 	assert.Contains(t, h.text(), "-32602")

@@ -9,9 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // The SDK's own example is a third-party agent.
@@ -22,12 +19,10 @@ func TestSDKExampleAgent(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "agent")
 	out, err := exec.Command("go", "build", "-o", binary, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "", "hello")
 	p.Launch.Command = []string{binary}
-	result := execute(t, x, p)
-	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+	completes(t, x, p)
 	assert.Contains(t, h.text(), "successfully updated the configuration")
 	assert.Equal(t, []string{
 		"process", "native_session", "session", "content_block_delta", "tool_call", "tool_result",

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
+
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
 
 // A hub is a catalog.Daemon that records what it receives.
 type hub struct {
@@ -49,6 +62,19 @@ type hub struct {
 
 func newHub() *hub {
 	return &hub{begun: make(map[string]int)}
+}
+
+// hubAndExecutor returns a hub and an executor for it.
+func hubAndExecutor(t *testing.T) (*hub, *executor.Executor) {
+	h := newHub()
+	return h, newExecutor(t, h, executor.Options{})
+}
+
+// answers makes the hub answer each request for permission like this.
+func (h *hub) answers(result catalog.RequestPermissionResult, err error) {
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		return result, err
+	}
 }
 
 func (h *hub) GetAPIKey(_ context.Context, p catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error) {
@@ -258,8 +284,7 @@ func marked(marks ...string) (found []string) {
 
 // prompt returns a prompt for the fake agent of that kind.
 func prompt(t *testing.T, kind, text string) catalog.ExecutePromptParams {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	return catalog.ExecutePromptParams{
 		SessionToken: "token", SessionID: "s", TaskID: "task-1", Prompt: text, CWD: dir,
 		Launch: &catalog.AgentLaunch{
@@ -273,9 +298,36 @@ func execute(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	result, err := x.ExecutePrompt(ctx, p)
-	require.NoError(t, err)
+	return must(x.ExecutePrompt(ctx, p))(t)
+}
+
+// completes executes a prompt that has to complete.
+func completes(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) catalog.ExecutePromptResult {
+	t.Helper()
+	result := execute(t, x, p)
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 	return result
+}
+
+// executing executes a prompt meanwhile.
+func executing(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) <-chan catalog.ExecutePromptResult {
+	done := make(chan catalog.ExecutePromptResult, 1)
+	go func() { done <- execute(t, x, p) }()
+	return done
+}
+
+// stopAtWork stops the task task-1 when its agent has said something.
+func stopAtWork(t *testing.T, h *hub, x *executor.Executor) {
+	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})))
+}
+
+// namedPipe makes a named pipe for an agent and a test.
+func namedPipe(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	return path
 }
 
 func (h *hub) ReportLate(_ context.Context, p catalog.ReportLateParams) error {

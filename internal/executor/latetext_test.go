@@ -4,7 +4,6 @@ package executor_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,10 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // lateUpdates sends the updates in the file late.json: the lines up to "end" inside the turn, the
@@ -120,25 +117,16 @@ func TestLateText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			var x *executor.Executor
-			p := prompt(t, "plain", "late")
-			p.Prompt = "late completes"
+			p := prompt(t, "plain", "late completes")
 			if c.interrupted {
 				p.Prompt = "late interrupted"
 			}
 			p.Launch.QuietMS = 3_600_000
-			h.beginTurns(t, func() *executor.Executor { return x }, p)
 			require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "late.json"), []byte(strings.Join(c.lines, "\n")), 0o600))
-			pipe := filepath.Join(p.CWD, "go")
-			require.NoError(t, unix.Mkfifo(pipe, 0o600))
-			x = newExecutor(t, h, executor.Options{})
+			pipe := namedPipe(t, p.CWD, "go")
+			h, x, _ := ownTurns(t, p)
 			if c.interrupted {
-				go func() {
-					h.Await(t, func() bool { return strings.Contains(h.said("task-1"), "one") }, "what the agent says first")
-					_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-					assert.NoError(t, err)
-				}()
+				go stopAtWork(t, h, x)
 			}
 			execute(t, x, p)
 			if strings.Contains(strings.Join(c.lines, "\n"), "wait") {

@@ -3,10 +3,12 @@
 package executor_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +103,16 @@ func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog
 	}
 }
 
+// ownTurns returns a hub that begins a task for each agent-initiated turn, an executor, and what
+// beginTurns returns.
+func ownTurns(t *testing.T, like catalog.ExecutePromptParams) (*hub, *executor.Executor, func(task string) catalog.ExecutePromptResult) {
+	h := newHub()
+	var x *executor.Executor
+	results := h.beginTurns(t, func() *executor.Executor { return x }, like)
+	x = newExecutor(t, h, executor.Options{})
+	return h, x, results
+}
+
 // counts returns the number of agent-initiated turns that were begun, and of tasks that have
 // ended.
 func (h *hub) counts() (begun, ended int) {
@@ -146,16 +158,13 @@ func TestAgentInitiatedTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			var x *executor.Executor
 			p := prompt(t, "plain", "own "+c.styles)
 			p.Launch.QuietMS = 3_600_000
 			if name == "kimi" { // only silence ends such a turn
 				p.Launch.QuietMS = 50
 			}
-			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
-			x = newExecutor(t, h, executor.Options{})
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			h, x, results := ownTurns(t, p)
+			completes(t, x, p)
 			h.Await(t, func() bool { begun, ended := h.counts(); return begun == len(c.said) && ended == begun+1 }, "a task for each turn, and its end")
 			assert.Empty(t, h.said("task-1"))
 			for i, said := range c.said {
@@ -183,8 +192,7 @@ func TestAgentInitiatedTurns(t *testing.T) {
 // A tool call that is open when its turn ends is background work: the agent is not released.
 // Later updates of it belong to its task, and begin no turn.
 func TestToolCallEndsAfterItsTurn(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "leaves")
 	execute(t, x, p)
 	h.Await(t, func() bool { return h.inBackground() != nil }, "what is open")
@@ -204,8 +212,7 @@ func TestToolCallEndsAfterItsTurn(t *testing.T) {
 
 // Usage that an agent reports between two turns counts for the last one, and begins no turn.
 func TestUsageBetweenTwoTurns(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "own usage")
 	execute(t, x, p)
 	reported := func(n int) []string {
@@ -255,11 +262,8 @@ func (h *hub) inBackground() []domain.BackgroundTask {
 
 // Updates after the answer to the prompt all belong to the next turn, in order.
 func TestUpdatesBetweenTurnsAreKept(t *testing.T) {
-	h := newHub()
-	var x *executor.Executor
 	p := prompt(t, "plain", "own flood")
-	h.beginTurns(t, func() *executor.Executor { return x }, p)
-	x = newExecutor(t, h, executor.Options{})
+	h, x, _ := ownTurns(t, p)
 	execute(t, x, p)
 	h.Await(t, func() bool { _, ended := h.counts(); return ended == 2 }, "the end of the agent's own turn")
 	var want strings.Builder
@@ -272,16 +276,12 @@ func TestUpdatesBetweenTurnsAreKept(t *testing.T) {
 
 // An agent-initiated turn is cancelled like a prompted one.
 func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
-	h := newHub()
-	var x *executor.Executor
 	p := prompt(t, "plain", "own works")
-	results := h.beginTurns(t, func() *executor.Executor { return x }, p)
-	x = newExecutor(t, h, executor.Options{})
+	h, x, results := ownTurns(t, p)
 	execute(t, x, p)
 	h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
-	_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
-	require.NoError(t, err)
+	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 	assert.Equal(t, catalog.StatusCancelled, results("own-1").Status)
 	assert.Equal(t, "working, cancelled", h.said("own-1"))
@@ -304,4 +304,83 @@ func TestRefusedAgentInitiatedTurn(t *testing.T) {
 	execute(t, x, p)
 	assert.Contains(t, h.said("task-2"), "turn 2 ")
 	assert.Len(t, h.turns, 1)
+}
+
+// settingsBetween returns the settings after all reports between turns.
+func (h *hub) settingsBetween() (now catalog.Session) {
+	h.Lock()
+	defer h.Unlock()
+	for _, p := range h.between {
+		now.Mode, now.Info = cmp.Or(p.Session.Mode, now.Mode), cmp.Or(p.Session.Info, now.Info)
+		if p.Session.Commands != nil {
+			now.Commands = p.Session.Commands
+		}
+	}
+	return now
+}
+
+// titled reports whether the session had that title.
+func (h *hub) titled(title string) bool {
+	h.Lock()
+	defer h.Unlock()
+	return slices.Contains(h.titles, title)
+}
+
+// Updates after a turn are reported while no prompt runs.
+func TestReportsBetweenTurns(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	p := prompt(t, "choosy", "later 1 gate")
+	gate := namedPipe(t, p.CWD, "gate")
+	completes(t, x, p)
+	assert.Empty(t, h.settingsBetween())
+	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // the turn is over, and the agent waits for this
+	require.NoError(t, err)
+	defer open.Close()
+	h.Await(t, func() bool { return h.settingsBetween().Mode != nil }, "the agent's mode")
+	assert.Equal(t, catalog.Session{
+		Mode:     &catalog.Selection{Current: "code", Choices: now(t, h).Mode.Choices},
+		Commands: []domain.AgentCommand{{Name: "late"}}, Info: &domain.SessionInfo{Title: "000001"},
+	}, h.settingsBetween())
+	for _, p := range h.between {
+		assert.Equal(t, []string{"s", "task-1"}, []string{p.SessionID, p.TaskID})
+	}
+}
+
+// A conversation without an id ends with its prompt, so nothing is reported of it.
+func TestNoReportsWithoutAConversation(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	p := prompt(t, "choosy", "later 1000")
+	p.SessionID = ""
+	execute(t, x, p)
+	x.Close(t.Context())
+	assert.Empty(t, h.between)
+}
+
+// The executor reports an agent's frequent title changes twice a second, and the last one in any
+// case. Package acp tests the interval.
+func TestFrequentTitlesAreLimited(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	execute(t, x, prompt(t, "choosy", "later 5000"))
+	h.Await(t, func() bool { return h.titled("005000") }, "the last title")
+	h.Lock()
+	defer h.Unlock()
+	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
+}
+
+// Reports between two turns come before those of the next turn.
+func TestNextTurnFollowsEarlierReports(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	for i := range 20 {
+		p := prompt(t, "choosy", "later 50")
+		p.CWD, p.Launch.Root = "/", "/" // so that the agent is the same
+		p.TaskID = "task-" + strings.Repeat("i", i+1)
+		require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	}
+	h.Await(t, func() bool { return h.titled("001000") }, "the last title")
+	h.Lock()
+	defer h.Unlock()
+	assert.True(t, slices.IsSorted(h.titles), "%v", h.titles)
+	for i := 1; i < len(h.between); i++ {
+		assert.LessOrEqual(t, h.between[i-1].TaskID, h.between[i].TaskID)
+	}
 }

@@ -37,13 +37,11 @@ func serveInherited() {
 
 // startProcess starts an executor process for h, and returns it and the link.
 func startProcess(t *testing.T, h *hub) (*exec.Cmd, *server.Conn) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	require.NoError(t, err)
+	fds := must(syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0))(t)
 	syscall.CloseOnExec(fds[0])
 	syscall.CloseOnExec(fds[1])
 	theirs, ours := os.NewFile(uintptr(fds[0]), "executor"), os.NewFile(uintptr(fds[1]), "hub")
-	conn, err := net.FileConn(ours)
-	require.NoError(t, err)
+	conn := must(net.FileConn(ours))(t)
 	ours.Close()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), playExecutor+"=1", catalogrpc.FDVariable+"=3", "GORACE=atexit_sleep_ms=0")
@@ -69,20 +67,15 @@ func TestOverTheLink(t *testing.T) {
 	for i, word := range []string{"flood", "edit", "invalid"} {
 		p := prompt(t, "plain", word)
 		p.TaskID = fmt.Sprint("task-", i)
-		result, err := x.ExecutePrompt(context.Background(), p)
-		require.NoError(t, err)
+		result := must(x.ExecutePrompt(context.Background(), p))(t)
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 	}
 	h.Await(t, func() bool { return len(h.data(catalog.EventContentDelta)) >= 50_005 }, "all chunks")
 	p := prompt(t, "plain", "crash")
 	p.TaskID = "task-crash"
-	result, err := x.ExecutePrompt(context.Background(), p)
-	require.NoError(t, err)
-	assert.Equal(t, task.CodeExited, result.Error.Code)
+	assert.Equal(t, task.CodeExited, must(x.ExecutePrompt(context.Background(), p))(t).Error.Code)
 
-	ended, err := x.Shutdown(context.Background(), catalog.ShutdownParams{Reason: "test"})
-	require.NoError(t, err)
-	assert.Equal(t, "idle", ended.Status)
+	assert.Equal(t, "idle", must(x.Shutdown(context.Background(), catalog.ShutdownParams{Reason: "test"}))(t).Status)
 	assert.NoError(t, cmd.Wait(), "it exits by itself")
 	requireNoProcess(t, h)
 }
@@ -91,8 +84,7 @@ func TestHubDies(t *testing.T) {
 	h := newHub()
 	cmd, rpc := startProcess(t, h)
 	x := catalogrpc.Executor(rpc)
-	_, err := x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}})
-	require.NoError(t, err)
+	must(x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}}))(t)
 	go x.ExecutePrompt(context.Background(), prompt(t, "plain", "stubborn"))
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	rpc.End()
@@ -113,8 +105,7 @@ func TestExecutorIsKilled(t *testing.T) {
 func TestAgentsDoNotInheritTheLink(t *testing.T) {
 	h := newHub()
 	_, rpc := startProcess(t, h)
-	_, err := catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "fds"))
-	require.NoError(t, err)
+	must(catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "fds")))(t)
 	if _, err := os.Stat("/proc/self/fd"); err == nil {
 		assert.Contains(t, h.text(), "pipe:")
 	}
@@ -123,9 +114,7 @@ func TestAgentsDoNotInheritTheLink(t *testing.T) {
 
 func TestWithoutAHub(t *testing.T) {
 	t.Setenv(catalogrpc.FDVariable, "")
-	_, err := executor.Inherited()
-	assert.ErrorContains(t, err, "not by hand")
+	assert.ErrorContains(t, errorOf(executor.Inherited()), "not by hand")
 	t.Setenv(catalogrpc.FDVariable, "1")
-	_, err = executor.Inherited()
-	assert.ErrorContains(t, err, "above 2")
+	assert.ErrorContains(t, errorOf(executor.Inherited()), "above 2")
 }

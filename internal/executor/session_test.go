@@ -19,8 +19,7 @@ import (
 )
 
 func TestAgentIsReused(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "turn")
 	execute(t, x, p)
 	p.TaskID = "task-2"
@@ -77,7 +76,7 @@ func TestResuming(t *testing.T) {
 				},
 			}
 			x := newExecutor(t, h, executor.Options{})
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, kind, "echo again")).Status)
+			completes(t, x, prompt(t, kind, "echo again"))
 			check(t, h)
 		})
 	}
@@ -108,7 +107,7 @@ func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 			h.context = catalog.GetExecutionContextResult{NativeSessionID: "before", Messages: test.messages}
 			x := newExecutor(t, h, executor.Options{})
 			p := prompt(t, "load", "echo again")
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			completes(t, x, p)
 			assert.True(t, strings.HasSuffix(h.text(), "echo again"), h.text())
 
 			p.TaskID = "task-2" // to the agent that is still running
@@ -144,8 +143,7 @@ func TestModeAndModel(t *testing.T) {
 }
 
 func TestFilesStayInWorkspace(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "files")
 	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "lines.txt"), []byte("1\n2\n3\n4\n"), 0o640))
 	require.NoError(t, os.Symlink("/etc", filepath.Join(p.CWD, "out")))
@@ -159,19 +157,15 @@ func TestFilesStayInWorkspace(t *testing.T) {
 	assert.Contains(t, lines[4], "not a regular file")
 	assert.Equal(t, "write ", lines[5])
 	assert.Contains(t, lines[6], "outside of ")
-	info, err := os.Stat(filepath.Join(p.CWD, "lines.txt"))
-	require.NoError(t, err)
+	info := must(os.Stat(filepath.Join(p.CWD, "lines.txt")))(t)
 	assert.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is kept")
 	assert.Len(t, h.data("file_change"), 1)
 	assert.Contains(t, h.data("file_change")[0], `"after":"changed"`)
-	left, err := filepath.Glob(filepath.Join(p.CWD, ".duet-*"))
-	require.NoError(t, err)
-	assert.Empty(t, left)
+	assert.Empty(t, must(filepath.Glob(filepath.Join(p.CWD, ".duet-*")))(t))
 }
 
 func TestAgentTerminals(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "plain", "terminal"))
 	assert.Contains(t, h.text(), `{"exitCode":4}`)
 	assert.Contains(t, h.text(), `"output":"hällothere\n"`)
@@ -194,8 +188,7 @@ func TestAgentTerminals(t *testing.T) {
 }
 
 func TestPausing(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	paused := make(chan struct{})
 	h.onReport = func(r catalog.ReportMessageParams) {
 		if r.EventType == catalog.EventNativeSession {
@@ -203,8 +196,7 @@ func TestPausing(t *testing.T) {
 			close(paused)
 		}
 	}
-	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() { done <- execute(t, x, prompt(t, "plain", "flood")) }()
+	done := executing(t, x, prompt(t, "plain", "flood"))
 	<-paused
 	before := len(h.data(catalog.EventContentDelta))
 	// Another agent, which is not paused, sends the same amount: long enough for the first.

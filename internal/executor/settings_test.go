@@ -53,9 +53,8 @@ func currentOptions(s catalog.Session) map[string]string {
 }
 
 func TestSessionReports(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
+	h, x := hubAndExecutor(t)
+	completes(t, x, prompt(t, "choosy", "turn"))
 	got := now(t, h)
 	assert.Equal(t, &domain.AgentInfo{Name: "choosy", Title: "Choosy", Version: "7"}, got.Agent)
 	assert.Equal(t, &catalog.Selection{Current: "ask", Choices: []domain.Choice{
@@ -79,8 +78,7 @@ func TestSessionReports(t *testing.T) {
 }
 
 func TestAgentWithoutSettings(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "plain", "turn"))
 	all := settingsReports(t, h)
 	require.Len(t, all, 1)
@@ -105,7 +103,7 @@ func TestSettingsAreConfirmedByTheAgent(t *testing.T) {
 			x := newExecutor(t, h, executor.Options{})
 			p := prompt(t, kind, "turn")
 			p.PermissionMode = "code"
-			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			completes(t, x, p)
 			for _, set := range want {
 				assert.Contains(t, h.text(), set)
 			}
@@ -168,13 +166,12 @@ func TestUnknownSettingFailsThePrompt(t *testing.T) {
 
 // A setting that the agent cannot apply is reported, once for each model.
 func TestIgnoredModelIsReported(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plainest", "turn")
 	for i, model := range []string{"big", "big", "bigger", ""} {
 		h.context.ModelConfig = &catalog.ModelConfig{Model: model}
 		p.TaskID = fmt.Sprint("task-", i)
-		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+		completes(t, x, p)
 	}
 	var said []string
 	for _, e := range h.errors {
@@ -194,7 +191,7 @@ func TestPlainCommandIgnoresSettings(t *testing.T) {
 	h.context.Options = map[string]string{"fast": "true"}
 	x := newExecutor(t, h, executor.Options{})
 	p := command(t, "args", "now")
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	completes(t, x, p)
 	require.Equal(t, []string{"SETTING_IGNORED"}, h.codes())
 	assert.Equal(t, `fake is a plain command, which is started as it is configured, without the model "big" and the option "fast"`, h.errors[0].Error.Message)
 }
@@ -202,11 +199,10 @@ func TestPlainCommandIgnoresSettings(t *testing.T) {
 // No agent gets a mode that Duet itself implements.
 func TestDuetModesAreNotSentToAgents(t *testing.T) {
 	for _, mode := range []string{"", catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass} {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		p := prompt(t, "choosy", "turn")
 		p.PermissionMode = mode
-		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+		completes(t, x, p)
 		assert.NotContains(t, h.text(), "[")
 		assert.Equal(t, "ask", now(t, h).Mode.Current)
 	}
@@ -214,11 +210,10 @@ func TestDuetModesAreNotSentToAgents(t *testing.T) {
 
 // claude offers no bypassPermissions when it runs as root.
 func TestDuetModeLeavesPlanMode(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "choosy-plan", "turn")
 	p.PermissionMode = catalog.ModeBypass
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	completes(t, x, p)
 	assert.Equal(t, "default", now(t, h).Mode.Current)
 }
 
@@ -234,19 +229,18 @@ func TestAgentKeepsItsMode(t *testing.T) {
 	h = newHub()
 	h.context.AgentMode = "gone" // because its program is another version
 	x = newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy", "turn")).Status)
+	completes(t, x, prompt(t, "choosy", "turn"))
 
 	h = newHub()
 	h.context.AgentMode, h.context.NativeSessionID = "code", "before"
 	x = newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "choosy-resume", "turn")).Status)
+	completes(t, x, prompt(t, "choosy-resume", "turn"))
 	assert.Contains(t, h.text(), "[mode code]", "a session that is resumed may say nothing of its modes")
 }
 
 func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
 	for _, kind := range []string{"choosy", "choosy-mode"} {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		execute(t, x, prompt(t, kind, "switch"))
 		got := now(t, h)
 		assert.Equal(t, "code", got.Mode.Current)
@@ -264,14 +258,11 @@ func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
 }
 
 func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	ctx := context.Background()
 	set := func(p catalog.SetSessionParams) catalog.SetSessionResult {
 		p.SessionID = "conversation"
-		r, err := x.SetSession(ctx, p)
-		require.NoError(t, err)
-		return r
+		return must(x.SetSession(ctx, p))(t)
 	}
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "code"}).Status, "there is no agent")
 	p := prompt(t, "choosy", "listen")
@@ -294,8 +285,7 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	assert.Contains(t, refused.Message, "the agent has ask, code")
 	assert.Contains(t, set(catalog.SetSessionParams{Model: "gpt"}).Message, "the agent has small, big, alias")
 	assert.Equal(t, catalog.SessionSet, set(catalog.SetSessionParams{Mode: catalog.ModeAcceptEdits}).Status, "which is Duet's own")
-	_, err := x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID})
-	require.NoError(t, err)
+	must(x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
 	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "ask"}).Status, "it waits for a prompt")
 }

@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 // An agent with steering receives messages while it works. Each message is reported before the
@@ -29,24 +27,17 @@ func TestSteering(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			p := prompt(t, c.kind, c.prompt)
 			steer := func() string {
-				r, err := x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"})
-				require.NoError(t, err)
+				r := must(x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"}))(t)
 				return r.Outcome
 			}
 			assert.Equal(t, catalog.SteerRefused, steer(), "no agent works")
-			done := make(chan catalog.ExecutePromptResult, 1)
-			go func() {
-				r, _ := x.ExecutePrompt(context.Background(), p)
-				done <- r
-			}()
+			done := executing(t, x, p)
 			h.Await(t, func() bool { return h.text() != "" }, "that the agent works")
 			assert.Equal(t, c.outcome, steer())
-			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-			require.NoError(t, err)
+			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 			<-done
 			assert.Equal(t, c.reported, h.dialogue())
 			assert.Equal(t, catalog.SteerRefused, steer(), "the agent has stopped working")

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
@@ -35,18 +36,16 @@ func newSetWith(t *testing.T, w *terminalRecord, grace process.Grace) (*executor
 		s.Close()
 		s.Wait()
 		processes.Close()
-		_, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "sh"})
-		assert.ErrorIs(t, err, executor.ErrClosed)
+		assert.ErrorIs(t, errorOf(s.Spawn(catalog.SpawnTerminalParams{Shell: "sh"})), executor.ErrClosed)
 	})
 	return s, &processes.Flow
 }
 
 func shell(t *testing.T, s *executor.Terminals, script string) string {
 	t.Helper()
-	result, err := s.Spawn(catalog.SpawnTerminalParams{
+	result := must(s.Spawn(catalog.SpawnTerminalParams{
 		Shell: "sh", Args: []string{"-c", script}, CWD: t.TempDir(), Env: map[string]string{"WORD": "there"},
-	})
-	require.NoError(t, err)
+	}))(t)
 	assert.Positive(t, result.PTYPID)
 	return result.TerminalID
 }
@@ -56,8 +55,7 @@ func TestEndedTerminalGetsNoHangup(t *testing.T) {
 	w := &terminalRecord{}
 	s, _ := newSet(t, w)
 	for range 40 {
-		r, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "cat"})
-		require.NoError(t, err)
+		r := must(s.Spawn(catalog.SpawnTerminalParams{Shell: "cat"}))(t)
 		require.NoError(t, s.Write(catalog.TerminalWriteParams{TerminalID: r.TerminalID, Data: "typed\n\x04"}))
 		w.Await(t, func() bool { return w.Exit(r.TerminalID) != nil }, "the exit")
 		require.Equal(t, catalog.TerminalExitParams{TerminalID: r.TerminalID}, *w.Exit(r.TerminalID))
@@ -82,8 +80,7 @@ func TestTerminals(t *testing.T) {
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
 		require.NoError(t, s.Resize(catalog.TerminalResizeParams{TerminalID: id, Cols: 80, Rows: 24}))
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "drawn") }, "the screen")
-		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
-		require.NoError(t, err)
+		must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t)
 	})
 	t.Run("what is no text", func(t *testing.T) {
 		id := shell(t, s, `printf 'a\303'; sleep 0.2; printf '\244b'; sleep 0.2; printf '\377'`)
@@ -93,20 +90,17 @@ func TestTerminals(t *testing.T) {
 	t.Run("close", func(t *testing.T) {
 		id := shell(t, s, `trap '' HUP; echo up; sleep 600`)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
-		closed, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
-		require.NoError(t, err)
-		assert.True(t, closed.Closed)
+		assert.True(t, must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t).Closed)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		assert.Equal(t, "SIGKILL", w.Exit(id).Signal)
-		_, err = s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
+		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		requireKind(t, err, "terminal_not_found")
 	})
 	t.Run("close of a program that ends by itself", func(t *testing.T) {
 		s, _ := newSetWith(t, w, process.Grace{HangUp: time.Minute})
 		id := shell(t, s, `trap 'exit 7' HUP; echo up; while :; do sleep 0.02; done`)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
-		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
-		require.NoError(t, err)
+		must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		assert.Equal(t, 7, w.Exit(id).ExitCode, "it has a moment for that")
 	})
@@ -155,8 +149,7 @@ esac
 		"<new-window><-t><=known:><-n><w1><--><sh><-c><make test>": {TmuxSessionName: "known", TmuxWindowName: "w1", Shell: "sh", Args: program},
 	} {
 		p.UseTmux, p.Env = true, map[string]string{"PATH": dir + ":/usr/bin:/bin"}
-		started, err := s.Spawn(p)
-		require.NoError(t, err)
+		started := must(s.Spawn(p))(t)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "\n") }, "the arguments")
 		assert.Contains(t, w.Printed(started.TerminalID), want)
 	}
@@ -173,8 +166,7 @@ func (f handed) awaits(text string) {
 	require.NoError(f.t, f.SetReadDeadline(time.Now().Add(time.Minute)))
 	var seen []byte
 	for buf := make([]byte, 1024); !strings.Contains(string(seen), text); {
-		n, err := f.Read(buf)
-		require.NoError(f.t, err, "%q", seen)
+		n := must(f.Read(buf))(f.t, "%q", seen)
 		seen = append(seen, buf[:n]...)
 	}
 }
@@ -185,8 +177,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	ctx := context.Background()
 	take := func(id string) handed {
 		t.Helper()
-		f, err := s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
-		require.NoError(t, err)
+		f := must(s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id}))(t)
 		t.Cleanup(func() { f.Close() })
 		return handed{t, f}
 	}
@@ -206,8 +197,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 		reported := text(id)
 		_, err := s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
 		requireKind(t, err, "terminal_taken")
-		_, err = tty.WriteString(word + "\n")
-		require.NoError(t, err)
+		must(tty.WriteString(word + "\n"))(t)
 		tty.awaits("got " + word + "\r\n")
 		assert.Equal(t, reported, text(id), "what the holder reads is not reported")
 		_, err = tty.WriteString("rest" + word + "\n") // for the executor
@@ -225,8 +215,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 		all := text(id)
 		require.NoError(t, tty.SetReadDeadline(time.Now().Add(time.Minute)))
 		for buf := make([]byte, 32<<10); len(all) < 400_000; {
-			n, err := tty.Read(buf)
-			require.NoError(t, err)
+			n := must(tty.Read(buf))(t)
 			all += string(buf[:n])
 		}
 		lines := strings.Split(all, "\r\n")
@@ -238,8 +227,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 		w.Await(t, func() bool { return strings.HasSuffix(text(id), "\r\n100000\r\n") }, "the rest")
 	})
 	t.Run("from the start", func(t *testing.T) {
-		r, err := s.Spawn(catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true})
-		require.NoError(t, err)
+		r := must(s.Spawn(catalog.SpawnTerminalParams{Shell: "sh", Args: []string{"-c", "echo first; exit 3"}, Descriptor: true}))(t)
 		tty := handed{t, r.File}
 		defer tty.Close()
 		w.Await(t, func() bool { return w.Exit(r.TerminalID) != nil }, "the exit")
@@ -250,11 +238,10 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	t.Run("at its end", func(t *testing.T) {
 		id := shell(t, s, echoes)
 		tty := take(id)
-		_, err := tty.WriteString("a\n\x04")
-		require.NoError(t, err)
+		must(tty.WriteString("a\n\x04"))(t)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		tty.awaits("got a\r\n")
-		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
+		_, err := s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id})
 		requireKind(t, err, "terminal_not_found")
 		requireKind(t, s.Return(catalog.TerminalReturnParams{TerminalID: id}), "terminal_not_found")
 	})
@@ -277,11 +264,10 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	t.Run("closed meanwhile", func(t *testing.T) {
 		id := shell(t, s, echoes)
 		take(id)
-		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
-		require.NoError(t, err)
+		must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		take := shell(t, s, echoes)
-		_, err = s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // ends with the test
+		_, err := s.Descriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: take}) // ends with the test
 		require.NoError(t, err)
 	})
 }
@@ -326,4 +312,46 @@ func requireKind(t *testing.T, err error, kind string) {
 	}
 	require.NotNil(t, wire.Data)
 	assert.Contains(t, string(*wire.Data), `"`+kind+`"`)
+}
+
+// printed returns a terminal's output, however many pieces it came in.
+func (h *hub) printed(id string) string {
+	return strings.ReplaceAll(h.Printed(id), "utf-8:", "")
+}
+
+// Each call of the catalog reaches the terminals, directly and over the link. terminal_test.go
+// tests their behaviour.
+func TestTerminalsOfAnExecutor(t *testing.T) {
+	for name, start := range map[string]func(*testing.T, *hub) catalog.Executor{
+		"here": func(t *testing.T, h *hub) catalog.Executor { return newExecutor(t, h, executor.Options{}) },
+		"over the link": func(t *testing.T, h *hub) catalog.Executor {
+			_, rpc := startProcess(t, h)
+			return catalogrpc.Executor(rpc)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub()
+			x := start(t, h)
+			ctx := context.Background()
+			terminal := must(x.SpawnTerminal(ctx, catalog.SpawnTerminalParams{
+				Shell: "sh", Args: []string{"-c", `stty -echo; echo up; while read a; do stty size; echo "got $a"; done`}, CWD: t.TempDir(),
+			}))(t)
+			id := terminal.TerminalID
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "up") }, "that it is up")
+			require.NoError(t, x.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 100, Rows: 30}))
+			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "one\n"}))
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "30 100\r\ngot one\r\n") }, "what it read")
+			require.NoError(t, x.PauseNotifications(ctx))
+			require.NoError(t, x.ResumeNotifications(ctx))
+			if name == "here" { // the link of this test passes no descriptors
+				must(x.TerminalDescriptor(ctx, catalog.TerminalDescriptorParams{TerminalID: id}))(t).Close()
+				require.NoError(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}))
+			}
+			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "two\n"}))
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "got two\r\n") }, "that it is read")
+			assert.True(t, must(x.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id}))(t).Closed)
+			h.Await(t, func() bool { return h.Exit(id) != nil }, "the exit")
+			assert.Error(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id}), "it has ended")
+		})
+	}
 }

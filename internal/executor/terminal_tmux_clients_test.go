@@ -19,15 +19,13 @@ func TestTmux(t *testing.T) {
 	testkit.NeedTool(t, "tmux")
 	dir := t.TempDir()
 	env := map[string]string{"TMUX_TMPDIR": dir}
-	result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})
-	require.NoError(t, err)
+	result := must(s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env}))(t)
 	w.Await(t, func() bool { return strings.Contains(w.Printed(result.TerminalID), "w1") }, "the window's name")
 
 	// A program runs in a window of its own, in a session that is there or in a new one.
 	for _, session := range []string{"duet-test", "duet-other"} {
 		program := catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: session, Shell: "sh", Args: []string{"-c", "echo r-u-n-s | tr -d -; read x"}, Env: env}
-		started, err := s.Spawn(program)
-		require.NoError(t, err)
+		started := must(s.Spawn(program))(t)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "runs") }, "what the program prints")
 	}
 	kill := exec.Command("tmux", "kill-server")

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -381,8 +380,7 @@ func TestVersion2(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			p := prompt(t, "version2", word)
 			p.Meta = json.RawMessage(`{"n":1}`)
 			r := execute(t, x, p)
@@ -424,8 +422,7 @@ func TestQuestionsOfVersion2(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			execute(t, x, prompt(t, "version2", word))
 			require.Len(t, h.asked, 1)
 			q := h.asked[0]
@@ -438,8 +435,7 @@ func TestQuestionsOfVersion2(t *testing.T) {
 
 // The hub shows a terminal that the agent runs itself, and it can be watched.
 func TestTerminalsOfVersion2(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "version2", "tool"))
 	require.Len(t, h.started, 1)
 	assert.Equal(t, "tool_call", h.before, "the tool call that it runs in comes first")
@@ -451,8 +447,7 @@ func TestTerminalsOfVersion2(t *testing.T) {
 
 // A terminal that the agent runs itself ends with the agent.
 func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "leaves")
 	execute(t, x, p)
 	require.Len(t, h.started, 1)
@@ -463,8 +458,7 @@ func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
 
 // An option sets the mode that asks. The session is resumed without a replay.
 func TestSettingsOfVersion2(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "hello")
 	p.PermissionMode = "default"
 	execute(t, x, p)
@@ -484,14 +478,9 @@ func TestSettingsOfVersion2(t *testing.T) {
 
 // A turn of version 2 can be cancelled.
 func TestVersion2IsCancelled(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "works")
-	go func() {
-		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
-		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-		assert.NoError(t, err)
-	}()
+	go stopAtWork(t, h, x)
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 	assert.Equal(t, "works, cancelled", h.said("task-1"))
 }
@@ -499,13 +488,10 @@ func TestVersion2IsCancelled(t *testing.T) {
 // Agent-initiated work of version 2 is a turn from running to idle. Updates between two turns are
 // not lost.
 func TestAgentInitiatedTurnsOfVersion2(t *testing.T) {
-	h := newHub()
-	var x *executor.Executor
 	p := prompt(t, "version2", "goal")
 	p.Launch.QuietMS = 3_600_000 // only the state ends the turn
-	results := h.beginTurns(t, func() *executor.Executor { return x }, p)
-	x = newExecutor(t, h, executor.Options{})
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	h, x, results := ownTurns(t, p)
+	completes(t, x, p)
 	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 	assert.Equal(t, catalog.StatusCompleted, results("own-1").Status)
 	assert.Equal(t, "I begin. ", h.said("task-1"))
@@ -550,9 +536,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			}
 			x = newExecutor(t, h, executor.Options{})
 			yield := func() string {
-				r, err := x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"})
-				require.NoError(t, err)
-				return r.Outcome
+				return must(x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"}))(t).Outcome
 			}
 			assert.Equal(t, catalog.YieldUnknown, yield())
 			execute(t, x, p)
@@ -568,8 +552,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			}
 			close(answer)
 			if c.outcome == catalog.YieldRefused {
-				_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
-				require.NoError(t, err)
+				must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			}
 			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its run")
 			if c.outcome == catalog.YieldRefused {
@@ -589,8 +572,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 // A sub-agent with a session of its own is a tool call, which contains the sub-agent's text, tool
 // calls and questions. The turn ends with the last sub-agent.
 func TestSubagentsOfVersion2(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "delegate")
 	r := execute(t, x, p)
 	require.Equal(t, []string{catalog.StatusCompleted, "max_tokens"}, []string{r.Status, r.StopReason})
@@ -612,14 +594,9 @@ func TestSubagentsOfVersion2(t *testing.T) {
 
 // An interrupt of a turn that waits for its sub-agents cancels the sub-agents, too.
 func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "delegate for long")
-	go func() {
-		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
-		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
-		assert.NoError(t, err)
-	}()
+	go stopAtWork(t, h, x)
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 	p.TaskID, p.Prompt = "task-2", "hello"
 	execute(t, x, p)
@@ -628,11 +605,9 @@ func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
 
 // The items that an agent of version 2 lists are its background work.
 func TestBackgroundOfVersion2(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "background")
-	over := filepath.Join(p.CWD, "over")
-	require.NoError(t, syscall.Mkfifo(over, 0o600))
+	over := namedPipe(t, p.CWD, "over")
 	execute(t, x, p)
 	h.Await(t, func() bool { return len(h.inBackground()) == 3 }, "what is open")
 	tasks := h.inBackground()
@@ -648,19 +623,16 @@ func TestBackgroundOfVersion2(t *testing.T) {
 
 // One background task can be cancelled while the others go on.
 func TestBackgroundTaskOfVersion2IsCancelled(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "stubborn")
 	execute(t, x, p)
 	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
 	assert.Equal(t, []bool{true, false}, []bool{h.inBackground()[0].Stoppable, h.inBackground()[1].Stoppable})
-	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID})
-	require.NoError(t, err)
+	r := must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)
 	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of that")
 	assert.Equal(t, "c1", h.inBackground()[0].ID)
-	r, err = x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID})
-	require.NoError(t, err)
+	r = must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
 }
 
@@ -669,17 +641,12 @@ func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 	for _, word := range []string{"slow", "slow prompted"} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			var x *executor.Executor
 			p := prompt(t, "version2", word)
-			over := filepath.Join(p.CWD, "over")
-			require.NoError(t, syscall.Mkfifo(over, 0o600))
-			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
-			x = newExecutor(t, h, executor.Options{})
+			over := namedPipe(t, p.CWD, "over")
+			h, x, results := ownTurns(t, p)
 			execute(t, x, p)
 			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
-			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
-			require.NoError(t, err)
+			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 			require.NoError(t, os.WriteFile(over, nil, 0o600))
 			if word == "slow prompted" {
@@ -705,17 +672,14 @@ func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 	} {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
-			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			h, x := hubAndExecutor(t)
 			p := prompt(t, "version2", word)
 			execute(t, x, p)
 			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
 			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
 			stop := func(more catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 				more.SessionID = p.SessionID
-				r, err := x.ReleaseSession(context.Background(), more)
-				require.NoError(t, err)
-				return r
+				return must(x.ReleaseSession(context.Background(), more))(t)
 			}
 			if word == "stubborn" {
 				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "it cannot stop that")

@@ -13,12 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
 func TestAdditionalDirectories(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "")
 	more, other := t.TempDir(), t.TempDir()
 	beside := filepath.Join(filepath.Dir(p.CWD), "beside") // its path is relative to the cwd
@@ -42,8 +40,7 @@ func TestAdditionalDirectories(t *testing.T) {
 
 // An agent can neither read nor write the database, under any name.
 func TestAgentCannotAccessHubState(t *testing.T) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{})
+	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "")
 	own := filepath.Join(p.CWD, ".duet")
 	p.Launch.StateDir = own
@@ -69,9 +66,7 @@ func TestAgentCannotAccessHubState(t *testing.T) {
 		want.WriteString(path + " false false\n")
 	}
 	assert.Equal(t, want.String()+at(".duetted")+" true true\n", h.text())
-	data, err := os.ReadFile(db)
-	require.NoError(t, err)
-	assert.Equal(t, "all sessions", string(data))
+	assert.Equal(t, "all sessions", string(must(os.ReadFile(db))(t)))
 	assert.NoFileExists(t, at(".duet/new"))
 }
 
@@ -83,8 +78,7 @@ func TestOfferedFileMethods(t *testing.T) {
 		catalog.FilesWrite:     `{"readTextFile":false,"writeTextFile":true}`,
 		catalog.FilesNone:      `{"readTextFile":false,"writeTextFile":false}`,
 	} {
-		h := newHub()
-		x := newExecutor(t, h, executor.Options{})
+		h, x := hubAndExecutor(t)
 		p := prompt(t, "plain", "offered")
 		p.Launch.Files = files
 		execute(t, x, p)
@@ -96,9 +90,7 @@ func TestOfferedFileMethods(t *testing.T) {
 			Plan json.RawMessage
 		}
 		require.NoError(t, json.Unmarshal([]byte(h.text()), &offered))
-		got, err := json.Marshal(offered.Files)
-		require.NoError(t, err)
-		assert.JSONEq(t, want, string(got), files)
+		assert.JSONEq(t, want, string(must(json.Marshal(offered.Files))(t)), files)
 		assert.JSONEq(t, `{}`, string(offered.Plan), "plans with ids, and those of text")
 	}
 }

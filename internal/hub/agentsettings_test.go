@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,12 +50,10 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 		x.say(", " + verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
 		return completed
 	})
-	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"})
-	require.NoError(t, err)
+	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"}))(t)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s = await(t, h, s)
-	assert.Equal(t, ", yes user_approved", s.Result)
-	assert.Equal(t, "default", s.AgentMode)
+	assert.Equal(t, []any{", yes user_approved", "default"}, []any{s.Result, s.AgentMode})
 	require.NoError(t, h.Close())
 
 	var asked, goesOn []string
@@ -63,18 +63,13 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 		asked, goesOn = append(asked, x.p.PermissionMode), append(goesOn, stands.AgentMode)
 		return completed
 	})
-	s, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
-	require.NoError(t, err)
+	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	await(t, h, s)
 	mode := catalog.ModePlan
-	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode})
-	require.NoError(t, err)
-	s, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
-	require.NoError(t, err)
+	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
+	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	s = await(t, h, s)
-	fork, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true})
-	require.NoError(t, err)
-	await(t, h, fork)
+	await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true}))(t))
 	assert.Equal(t, []string{"default", "", ""}, goesOn, "in the mode that it was in, unless a client has asked for another one since")
 	assert.Equal(t, []string{"plan", "plan", "plan"}, asked)
 }
@@ -110,8 +105,7 @@ func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	s := launch(t, h, "p")
 	pendingOf(t, h, 1)
 	mode := catalog.ModeAcceptEdits
-	_, err := h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode})
-	require.NoError(t, err)
+	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
 	pendingOf(t, h, 1) // the agent has not entered the requested mode
 	close(confirm)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, s).Result)
@@ -124,8 +118,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 	spec := func(mode, model string, options map[string]string) LaunchSpec {
 		return LaunchSpec{Prompt: "p", Mode: mode, Model: model, Settings: domain.Settings{Options: options}}
 	}
-	first, err := h.Launch(t.Context(), spec("whatever", "it", options("may", "have")))
-	require.NoError(t, err, "it is unknown before it was started")
+	first := must(h.Launch(t.Context(), spec("whatever", "it", options("may", "have"))))(t, "it is unknown before it was started")
 	await(t, h, first)
 
 	ours := []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}
@@ -152,8 +145,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		}
 		_, changed := h.Settings().Update(t.Context(), first.UUID, change)
 		for _, err := range []error{launched, changed} {
-			var e *domain.Error
-			require.ErrorAs(t, err, &e, name)
+			e := refusal(t, err, name)
 			assert.Equal(t, domain.KindInvalid, e.Kind, name)
 			assert.Equal(t, c.param, e.Param, name)
 			assert.Equal(t, c.accepted, e.Accepted, name)
@@ -162,9 +154,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 	for _, good := range []LaunchSpec{
 		spec("ask", "big", options("thought", "high")), spec("code", "", options("free", "anything")), spec("acceptEdits", "", nil), spec("default", "", nil), spec("bypassPermissions", "", nil),
 	} {
-		s, err := h.Launch(t.Context(), good)
-		require.NoError(t, err)
-		await(t, h, s)
+		await(t, h, must(h.Launch(t.Context(), good))(t))
 	}
 }
 
@@ -176,12 +166,10 @@ func TestAnAgentWithoutModesHasDuets(t *testing.T) {
 	await(t, h, launch(t, h, "p"))
 	for _, bad := range []string{"yolo", "plan "} {
 		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: bad})
-		var e *domain.Error
-		require.ErrorAs(t, err, &e)
+		e := refusal(t, err)
 		assert.Equal(t, []string{"default", "acceptEdits", "bypassPermissions", "plan"}, e.Accepted)
 	}
-	_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: "plan", Model: "any"})
-	require.NoError(t, err)
+	must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: "plan", Model: "any"}))(t)
 }
 
 func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
@@ -199,14 +187,11 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, choosy)
-	s, err := h.query.Session(t.Context(), "a")
-	require.NoError(t, err)
-	session, err := h.Settings().OfSession(t.Context(), s)
-	require.NoError(t, err)
+	s = sessionOf(t, h, "a")
+	session := must(h.Settings().OfSession(t.Context(), s))(t)
 	assert.Equal(t, got.AgentSession, session.Reported)
 	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, session.Modes)
-	known, err := h.Settings().OfAgent(t.Context(), "")
-	require.NoError(t, err)
+	known := must(h.Settings().OfAgent(t.Context(), ""))(t)
 	assert.Equal(t, "fake", known.Agent)
 	assert.Equal(t, session, known)
 }
@@ -245,20 +230,17 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Title: &title})
 	assert.Equal(t, domain.KindSetting, kindOf(t, err))
 	assert.EqualError(t, err, "not now")
-	now, err := h.query.Session(t.Context(), s.UUID)
-	require.NoError(t, err)
+	now := sessionOf(t, h, s.UUID)
 	assert.Equal(t, []string{"code", "T"}, []string{now.Thread.Mode, now.Thread.Title}, "nothing was changed")
 
 	reported := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
-	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Model: &model})
-	require.NoError(t, err, "it is not waited for")
+	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Model: &model}))(t, "it is not waited for")
 	reported.until(t, func() bool { return len(reported.all()) == 1 })
 	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(reported.all()[0].Payload.(domain.AgentErrorReported).Report))
 	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Title: &title})
 	require.NoError(t, err)
 	assert.Len(t, calls, 3, "a title is nothing to it")
-	_, err = h.Interrupt(t.Context(), s.UUID, "")
-	require.NoError(t, err)
+	must(h.Interrupt(t.Context(), s.UUID, ""))(t)
 	await(t, h, s)
 	set, live, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Options: map[string]string{"thought": ""}})
 	require.NoError(t, err)
@@ -310,11 +292,9 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 		return []domain.Content{{Block: domain.Block{Type: kind, MIMEType: "x/y", Attachment: domain.AttachmentID(data)}, Data: data}}
 	}
 	image := LaunchSpec{Prompt: "p", Content: with(domain.BlockImage)}
-	first, err := h.Launch(t.Context(), image)
-	require.NoError(t, err, "it is unknown before it was started")
+	first := must(h.Launch(t.Context(), image))(t, "it is unknown before it was started")
 	await(t, h, first)
-	draft, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Draft: true})
-	require.NoError(t, err)
+	draft := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Draft: true}))(t)
 
 	image.Content = with(domain.BlockImage)
 	image.Content[0].Data, image.Content[0].Attachment = []byte("another"), domain.AttachmentID([]byte("another"))
@@ -330,22 +310,170 @@ func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 			return err
 		},
 		"draft": func() error {
-			_, err := h.Continue(t.Context(), ContinueSpec{From: draft.UUID, Content: image.Content})
-			return err
+			return errorOf(h.Continue(t.Context(), ContinueSpec{From: draft.UUID, Content: image.Content}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var refused *domain.Error
-			require.ErrorAs(t, try(), &refused)
+			refused := refusal(t, try())
 			assert.Equal(t, []string{domain.KindInvalid, "content", "what the agent fake takes in prompts: text, audio and links to resources", "content of the type image"},
 				[]string{refused.Kind, refused.Param, refused.Expected, refused.Received})
 		})
 	}
 	assert.Equal(t, last, h.events.Last())
-	_, err = h.store.Attachment(t.Context(), image.Content[0].Attachment)
+	_, err := h.store.Attachment(t.Context(), image.Content[0].Attachment)
 	assert.ErrorIs(t, err, store.ErrNotFound, "nothing is kept")
 	for _, kind := range []string{domain.BlockAudio, domain.BlockResource} {
-		_, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "p", Content: with(kind)})
-		assert.NoError(t, err)
+		assert.NoError(t, errorOf(h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "p", Content: with(kind)})))
 	}
+}
+
+// A conversation continues with another agent. The new agent starts its own session, gets the
+// transcript, and inherits no accepted permissions.
+func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	var daemon catalog.Daemon
+	var mu sync.Mutex // guards said
+	reported := map[string][]string{}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
+		x.in("code", "ask", "code")
+		model := ""
+		if before.ModelConfig != nil {
+			model = before.ModelConfig.Model
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		daemon = x.daemon
+		reported[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID, x.p.PermissionMode, before.AgentMode, model, before.Options["o"]}
+		for _, m := range before.Messages {
+			reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
+		}
+		return completed
+	}, func(o *Options) { o.Agents = named{&names} })
+	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, -1)
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{SkipPermissions: true, AutoAcceptEdits: true, Options: map[string]string{"o": "v"}}})
+	require.NoError(t, err)
+	await(t, h, s)
+	other, unknown := "new", "nobody"
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &unknown})
+	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
+	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	assert.False(t, live)
+	assert.Equal(t, []any{"new", "old", ""}, []any{changed.Thread.Agent, changed.Agent, changed.Thread.NativeSession})
+	assert.False(t, changed.Thread.Settings.SkipPermissions)
+	assert.False(t, changed.Thread.Settings.AutoAcceptEdits)
+
+	// Late session updates of the previous agent have no effect.
+	mu.Lock()
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []domain.AgentCommand{{Name: "late"}}}}))
+	mu.Unlock()
+
+	next := await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "two"}))(t))
+	assert.Equal(t, []any{s.Thread.ID, "new", domain.Completed}, []any{next.Thread.ID, next.Agent, next.State})
+	mu.Lock()
+	assert.Equal(t, map[string][]string{
+		"one": {"old", "", "code", "", "big", "v"}, "two": {"new", "", "default", "", "", "", "one"},
+	}, reported)
+	mu.Unlock()
+	c := conversationOf(t, h, next.SessionID)
+	var notes []string
+	for _, e := range c.Entries {
+		if e.Role == "system" {
+			notes = append(notes, e.Content)
+		}
+	}
+	assert.Equal(t, []string{"new continues here; until now the agent was old."}, notes)
+
+	for _, e := range heard.all() {
+		assert.Empty(t, e.Payload.(domain.AgentSessionChanged).Commands)
+	}
+
+	// Setting the current agent again is no change.
+	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	assert.Equal(t, "of new", same.Thread.NativeSession)
+}
+
+// A conversation keeps its agent while a run is active or queued. Approvals that a dead agent left
+// open do not carry over to the next agent.
+func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	path := database(t)
+	other := "new"
+	asking := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+		return completed
+	}
+	withNames := func(o *Options) { o.Agents = named{&names} }
+	h := openHub(t, path, asking, withNames)
+	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old"}))(t)
+	pendingOf(t, h, 1)
+	_, _, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	require.NoError(t, h.Close())
+
+	h = openHub(t, path, asking, withNames)
+	pendingOf(t, h, 1) // the question outlives its agent
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	pendingOf(t, h, 0)
+}
+
+// A fork may have another agent, and other settings. The conversation that is forked keeps its own.
+func TestAForkIsGivenAnotherAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	var mu sync.Mutex // guards seen
+	seen := map[string][]any{}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
+		model := ""
+		if before.ModelConfig != nil {
+			model = before.ModelConfig.Model
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[x.p.Prompt] = []any{x.p.Agent, x.p.PermissionMode, model, before.Options, before.ForkNativeSessionID, len(before.Messages)}
+		return completed
+	}, func(o *Options) { o.Agents = named{&names} })
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{Options: map[string]string{"o": "v", "p": "w"}}})
+	require.NoError(t, err)
+	await(t, h, s)
+	for prompt, c := range map[string]struct {
+		choice AgentChoice
+		want   []any
+	}{
+		"as it is":      {AgentChoice{}, []any{"old", "default", "big", map[string]string{"o": "v", "p": "w"}, "of old", 1}},
+		"same agent":    {AgentChoice{Agent: "old", Mode: "plan", Model: "small", Options: map[string]string{"o": "x"}}, []any{"old", "plan", "small", map[string]string{"o": "x", "p": "w"}, "of old", 1}},
+		"another agent": {AgentChoice{Agent: "new", Mode: "acceptEdits", Options: map[string]string{"q": "z"}}, []any{"new", "acceptEdits", "", map[string]string{"q": "z"}, "", 1}},
+	} {
+		fork := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: prompt, Choice: c.choice}))(t)
+		await(t, h, fork)
+		mu.Lock()
+		assert.Equal(t, c.want, seen[prompt], prompt)
+		mu.Unlock()
+		await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: fork.UUID, Prompt: "next"}))(t))
+		mu.Lock()
+		assert.Equal(t, c.want[:2], seen["next"][:2], "the fork keeps them")
+		mu.Unlock()
+	}
+	_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Fork: true, Prompt: "no", Choice: AgentChoice{Agent: "missing"}})
+	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
+	await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t))
+	mu.Lock()
+	assert.Equal(t, []any{"old", "code", "big"}, seen["on"][:3])
+	mu.Unlock()
 }

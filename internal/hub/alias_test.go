@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 
@@ -32,8 +31,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	n := 0
 	fresh := func() domain.Session {
 		n++
-		s, err := h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), ThreadAlias: fmt.Sprint("thread-", n)})
-		require.NoError(t, err)
+		s := must(h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), ThreadAlias: fmt.Sprint("thread-", n)}))(t)
 		return inState(t, h, s, domain.Running)
 	}
 	aliases := func(s domain.Session) map[string]string {
@@ -83,18 +81,12 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
-		a, err := h.Approvals().Create(ctx, approval.Spec{Run: id, Tool: "Write"})
-		require.NoError(t, err, kind)
-		assert.Equal(t, s.Run.ID, a.Run)
-		next, err := h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"})
-		require.NoError(t, err, kind)
+		assert.Equal(t, s.Run.ID, must(h.Approvals().Create(ctx, approval.Spec{Run: id, Tool: "Write"}))(t, kind).Run)
+		next := must(h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"}))(t, kind)
 		assert.Equal(t, s.SessionID, next.ParentSession)
-		_, err = h.Interrupt(ctx, s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(ctx, s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
-		ended, err := h.Await(ctx, aliases(s)[kind])
-		require.NoError(t, err, kind)
-		assert.True(t, ended.State.Ended())
+		assert.True(t, must(h.Await(ctx, aliases(s)[kind]))(t, kind).State.Ended())
 		await(t, h, next)
 	}
 	s = fresh()
@@ -102,8 +94,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		got, err := h.query.SessionOfNative(ctx, "native")
 		return err == nil && got.UUID == s.UUID
 	}, "the last")
-	_, err := h.query.SessionOfNative(ctx, "")
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, errorOf(h.query.SessionOfNative(ctx, ""))))
 }
 
 func TestForksOfForksShareWhatCameBefore(t *testing.T) {
@@ -125,9 +116,7 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	})
 	follow := func(from domain.Session, prompt string) domain.Session {
 		t.Helper()
-		s, err := h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt})
-		require.NoError(t, err)
-		return await(t, h, s)
+		return await(t, h, must(h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt}))(t))
 	}
 	a := await(t, h, launch(t, h, "a"))
 	b := follow(a, "b")
@@ -152,31 +141,20 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		{f, []string{"a", "re a", "b", "re b", "d", "re d", "f", "re f"}},
 		{g, []string{"a", "re a", "g", "re g"}},
 	} {
-		conversation, err := h.query.Conversation(ctx, x.s.UUID, query.Page{})
-		require.NoError(t, err)
-		var said []string
-		for _, entry := range conversation.Entries {
-			said = append(said, entry.Content)
-		}
+		conversation := conversationOf(t, h, x.s.UUID)
+		said := each(conversation.Entries, func(entry query.Entry) string { return entry.Content })
 		assert.Equal(t, x.want, said)
 		assert.Equal(t, len(x.want), conversation.Total)
 		mu.Lock()
 		assert.Equal(t, x.want[:len(x.want)-2], transcripts[x.s.Prompt], "what the agent of %s received", x.s.Prompt)
 		mu.Unlock()
-		page, err := h.query.Conversation(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2})
-		require.NoError(t, err)
+		page := must(h.query.Conversation(ctx, x.s.UUID, query.Page{Offset: 1, Limit: 2}))(t)
 		require.Len(t, page.Entries, 2)
 		assert.Equal(t, x.want[1], page.Entries[0].Content)
 		assert.Equal(t, len(x.want), page.Total)
 	}
-	leaves, err := h.query.Sessions(ctx, domain.RunFilter{Leaves: true})
-	require.NoError(t, err)
-	var ends []string
-	for _, s := range leaves {
-		ends = append(ends, s.Prompt)
-	}
-	slices.Sort(ends)
-	assert.Equal(t, []string{"c", "e", "f", "g"}, ends)
+	leaves := must(h.query.Sessions(ctx, domain.RunFilter{Leaves: true}))(t)
+	assert.ElementsMatch(t, []string{"c", "e", "f", "g"}, each(leaves, promptOf))
 }
 
 func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
@@ -192,20 +170,16 @@ func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 		return h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
 	}
 	a := inState(t, h, launch(t, h, "a"), domain.Running)
-	b, err := follow(a, false)
-	require.NoError(t, err)
+	b := must(follow(a, false))(t)
 	c, err := follow(a, false) // b waits behind it already
 	require.NoError(t, err)
-	d, err := follow(b, false)
-	require.NoError(t, err)
+	d := must(follow(b, false))(t)
 	for _, s := range []domain.Session{b, c, d} {
-		assert.Equal(t, a.Thread.ID, s.Thread.ID)
-		assert.Equal(t, domain.Queued, s.State)
+		assert.Equal(t, []any{a.Thread.ID, domain.Queued}, []any{s.Thread.ID, s.State})
 	}
 	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
 	for _, s := range []domain.Session{a, b} {
-		_, err = follow(s, true)
-		assert.Equal(t, domain.KindBadState, kindOf(t, err))
+		assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(follow(s, true))))
 	}
 	close(release)
 	await(t, h, d)
@@ -223,8 +197,7 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
-			var e *domain.Error
-			require.ErrorAs(t, err, &e, "%s %s", param, id)
+			e := refusal(t, err, "%s %s", param, id)
 			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
@@ -238,11 +211,9 @@ func TestNoCallersIDIsTakenOver(t *testing.T) {
 	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
 	third := launch(t, h, "p")
 	assert.Equal(t, int64(4), third.Task, "the number is left out")
-	found, err := h.query.Session(ctx, theirs)
-	require.NoError(t, err)
+	found := sessionOf(t, h, theirs)
 	assert.Equal(t, first.UUID, found.UUID)
 	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
-	found, err = h.query.Session(ctx, domain.TaskName(third.Task))
-	require.NoError(t, err)
+	found = sessionOf(t, h, domain.TaskName(third.Task))
 	assert.Equal(t, third.UUID, found.UUID)
 }

@@ -33,17 +33,15 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	})
 	require.NoError(b, err)
 	defer h.Close()
-	sub, err := h.events.Subscribe(b.Context(), eventlog.Subscribing{Since: -1}, func(_ context.Context, n eventlog.Notice) error {
+	sub := must(h.events.Subscribe(b.Context(), eventlog.Subscribing{Since: -1}, func(_ context.Context, n eventlog.Notice) error {
 		if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
 			close(end)
 		}
 		return nil
-	})
-	require.NoError(b, err)
+	}))(b)
 	sub.Start()
 	defer sub.Close()
-	_, err = h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask})
-	require.NoError(b, err)
+	must(h.Launch(b.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask}))(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	close(begin)

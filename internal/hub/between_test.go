@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -41,18 +42,15 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, reported.Commands)
 	assert.Equal(t, &domain.SessionInfo{Title: "It has [secret]"}, reported.Info, "the agent has its keys still")
 	assert.Equal(t, domain.AgentModeChanged{Mode: "code"}, all[2].Payload)
-	seen, err := h.store.AgentSession(t.Context(), s.Run.Thread)
-	require.NoError(t, err)
+	seen := must(h.store.AgentSession(t.Context(), s.Run.Thread))(t)
 	assert.Equal(t, "code", seen.Mode())
 	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, seen.Commands)
-	after, err := h.query.Session(t.Context(), s.UUID)
-	require.NoError(t, err)
+	after := sessionOf(t, h, s.UUID)
 	assert.Equal(t, []any{domain.Completed, "code"}, []any{after.State, after.AgentMode}, "the next run goes on in it")
 
 	// Updates for another conversation, or for a run that is not the last, are ignored.
 	other := await(t, h, launch(t, h, "p"))
-	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
-	require.NoError(t, err)
+	next := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	await(t, h, next)
 	last := h.events.Last()
 	for _, task := range []string{s.UUID, other.UUID, next.SessionID, "unheard of", ""} {
@@ -62,8 +60,7 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	tell(next.UUID, s.Thread.UUID, catalog.Session{Commands: []domain.AgentCommand{}})
 	until(t, h, func() bool { return h.events.Last() > last }, "the last report")
 	assert.Equal(t, last+1, h.events.Last())
-	seen, err = h.store.AgentSession(t.Context(), s.Run.Thread)
-	require.NoError(t, err)
+	seen = must(h.store.AgentSession(t.Context(), s.Run.Thread))(t)
 	assert.Equal(t, "It has [secret]", seen.Info.Title)
 }
 
@@ -83,13 +80,11 @@ func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
 	require.NoError(t, late(catalog.EventNotice, catalog.Notice{Severity: "error", Title: "Between"}))
 	assert.Equal(t, domain.KindInvalid, kindOf(t, late(catalog.EventContent, catalog.MessageContent{})))
 	said := func() bool {
-		c, err := h.query.Conversation(t.Context(), s.UUID, query.Page{})
-		require.NoError(t, err)
+		c := conversationOf(t, h, s.UUID)
 		return slices.ContainsFunc(c.Entries, func(e query.Entry) bool { return strings.Contains(e.Content, "Between") })
 	}
 	until(t, h, said, "the notice")
-	now, err := h.query.Session(t.Context(), s.UUID)
-	require.NoError(t, err)
+	now := sessionOf(t, h, s.UUID)
 	assert.Equal(t, []any{domain.Completed, 0.75, int64(12)}, []any{now.State, now.Tokens.CostUSD, now.Tokens.ContextUsed})
 }
 
@@ -125,11 +120,69 @@ func TestLateTextIsPartOfItsMessage(t *testing.T) {
 	for _, m := range messages() {
 		assert.Equal(t, messages()[0].Key, m.Key)
 	}
-	c, err := h.query.Conversation(t.Context(), s.UUID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, s.UUID)
 	require.Len(t, c.Entries, 2, "the prompt and one message")
 	assert.Equal(t, []any{want, false}, []any{c.Entries[1].Content, c.Entries[1].Open})
-	now, err := h.query.Session(t.Context(), s.UUID)
-	require.NoError(t, err)
+	now := sessionOf(t, h, s.UUID)
 	assert.Equal(t, []any{domain.Completed, want, 1}, []any{now.State, now.Result, now.Messages})
+}
+
+// Agent-initiated runs keep the depth of the configured trigger that caused them.
+func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
+	after := func(source, metadata string, trigger *catalog.TurnTrigger) domain.Run {
+		t.Helper()
+		text := must(ownTurnAfter(domain.Run{Source: source, Metadata: json.RawMessage(metadata)}, trigger))(t)
+		return domain.Run{Source: domain.SourceAgent, Metadata: text}
+	}
+	first := after(domain.SourceTrigger, `{"trigger":"nightly","trigger_depth":3,"plan":[]}`, &catalog.TurnTrigger{Kind: "goal"})
+	assert.JSONEq(t, `{"turn_trigger":{"kind":"goal"},"trigger":"nightly","trigger_depth":3}`, string(first.Metadata))
+	assert.Equal(t, "Continued by itself: working towards its goal", ownTurnOf(first).trigger().String())
+	second := after(domain.SourceAgent, string(first.Metadata), nil)
+	assert.JSONEq(t, `{"trigger":"nightly","trigger_depth":3}`, string(second.Metadata))
+	forged := after(domain.SourceSession, `{"trigger":"forged","trigger_depth":9}`, nil)
+	assert.JSONEq(t, `{}`, string(forged.Metadata))
+	long := after(domain.SourceSession, ``, &catalog.TurnTrigger{Kind: "task", Label: strings.Repeat("ä", 1<<20)})
+	assert.Less(t, len(ownTurnOf(long).trigger().String()), 600)
+}
+
+// The _meta of an ACP editor's prompt reaches the agent; the metadata of other clients does not.
+func TestMetaOfAnEditorsPrompt(t *testing.T) {
+	meta := func(metadata string) string {
+		return string(metaFor(domain.Run{Metadata: json.RawMessage(metadata)}))
+	}
+	assert.Equal(t, `{"n":1}`, meta(`{"source":"acp","client":"x","_meta":{"n":1}}`))
+	for _, other := range []string{``, `{"source":"acp"}`, `{"_meta":{"n":1}}`, `{"source":"acp","_meta":[]}`, `{"source":"acp","_meta":{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}}`} {
+		assert.Empty(t, meta(other))
+	}
+}
+
+// One background task of an agent is stopped, or an error says that the agent can only stop all of
+// them.
+func TestABackgroundTaskIsStopped(t *testing.T) {
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), leaves(&daemon))
+	s := await(t, h, launch(t, h, "p"))
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
+		SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: []domain.BackgroundTask{{ID: "b", Kind: "terminal"}}},
+	}))
+	requireIdle(t, h, false, "its agent works in the background")
+	var asked catalog.ReleaseSessionParams
+	result := catalog.ReleaseSessionResult{Reason: catalog.ReleaseCancelled}
+	h.executors.(*executors).release = func(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
+		asked = p
+		return result
+	}
+	assert.Equal(t, s.SessionID, must(h.StopBackgroundTask(t.Context(), s.SessionID, "b"))(t).SessionID)
+	assert.Equal(t, catalog.ReleaseSessionParams{SessionID: s.Thread.UUID, Background: "b"}, asked)
+	var refused *domain.Error
+	_, err := h.StopBackgroundTask(t.Context(), s.SessionID, "c")
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, []string{domain.KindInvalid, "background", "b"}, append([]string{refused.Kind, refused.Param}, refused.Accepted...))
+	for _, result = range []catalog.ReleaseSessionResult{{Reason: catalog.ReleaseKept}, {Reason: "busy"}, {Reason: catalog.ReleaseKept, Error: "no such method"}} {
+		_, err = h.StopBackgroundTask(t.Context(), s.SessionID, "b")
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, domain.KindNotOffered, refused.Kind)
+		assert.ErrorContains(t, err, "without a task to stop all of")
+		assert.ErrorContains(t, err, result.Error)
+	}
 }

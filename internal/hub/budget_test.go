@@ -37,8 +37,7 @@ func uses(ctx context.Context, x *turn, dollars float64, input, output int64) ca
 // warnings returns the notices in the conversation of a run.
 func warnings(t *testing.T, h *Hub, s domain.Session) (list []string) {
 	t.Helper()
-	items, err := h.store.ItemsOfRun(t.Context(), s.Run.ID)
-	require.NoError(t, err)
+	items := must(h.store.ItemsOfRun(t.Context(), s.Run.ID))(t)
 	for _, i := range items {
 		if i.Kind == domain.ItemSystem {
 			list = append(list, i.Content)
@@ -64,8 +63,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.run] cost, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.run] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
 
-	s, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession})
-	require.NoError(t, err)
+	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, s).State)
 }
 
@@ -76,8 +74,7 @@ func TestTheBudgetOfAConversation(t *testing.T) {
 	other := await(t, h, launch(t, h, "another conversation"))
 	s := await(t, h, launch(t, h, "one"))
 	goOn := func(prompt string) domain.Session {
-		next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt, Source: domain.SourceSession})
-		require.NoError(t, err)
+		next := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt, Source: domain.SourceSession}))(t)
 		return await(t, h, next)
 	}
 	s = goOn("two")
@@ -129,8 +126,7 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 		<-ctx.Done()
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	}, limited(config.Budget{}))
-	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}})
-	require.NoError(t, err)
+	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}}))(t)
 	s = await(t, h, s)
 	assert.Equal(t, domain.CodeRunBudget, s.ErrorCode)
 	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; give it more with prompt --max-turns, or continue it: then a new account begins", s.Error)
@@ -170,8 +166,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	// Without a configured budget, only runs without a client are limited in number.
 	h = openHub(t, database(t), agent, limited(config.Budget{}))
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "p")).State)
-	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger})
-	require.NoError(t, err)
+	s = must(h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger}))(t)
 	assert.Contains(t, await(t, h, s).Error, "the same call of Bash 50 times")
 }
 
@@ -194,11 +189,8 @@ func TestTheTimeOfARun(t *testing.T) {
 		s := launch(t, h, "p")
 		time.Sleep(2 * time.Hour) // the approval stays open
 		synctest.Wait()
-		now, err := h.query.Session(t.Context(), s.UUID)
-		require.NoError(t, err)
-		require.Equal(t, domain.WaitingInput, now.State)
-		open, err := h.store.PendingApprovals(t.Context(), s.Run.ID)
-		require.NoError(t, err)
+		require.Equal(t, domain.WaitingInput, sessionOf(t, h, s.UUID).State)
+		open := must(h.store.PendingApprovals(t.Context(), s.Run.ID))(t)
 		require.Len(t, open, 1)
 		approve(t, h, open[0], "")
 		time.Sleep(10 * time.Minute)

@@ -22,17 +22,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // These tests run git.
 
+func runGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return string(out)
+}
+
 func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, dir string){
 		"git repository": func(t *testing.T, dir string) {
-			out, err := exec.Command("git", "-C", dir, "init", "-q").CombinedOutput()
-			require.NoError(t, err, string(out))
+			runGit(t, dir, "init", "-q")
 		},
 		"no git repository": func(*testing.T, string) {},
 	} {
@@ -79,8 +84,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			})
 			run := launch(t, h, "run")
 			require.Equal(t, domain.Completed, await(t, h, run).State)
-			changes, err := h.store.Changes(context.Background(), run.Run.ID)
-			require.NoError(t, err)
+			changes := must(h.store.Changes(context.Background(), run.Run.ID))(t)
 			one, two, reported, commands := "one\n", "two\n", "reported\n", "the command's\n"
 			type change struct {
 				before, after *string
@@ -97,8 +101,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 
 			second := launch(t, h, "say")
 			require.Equal(t, domain.Completed, await(t, h, second).State)
-			changes, err = h.store.Changes(context.Background(), second.Run.ID)
-			require.NoError(t, err)
+			changes = must(h.store.Changes(context.Background(), second.Run.ID))(t)
 			assert.Empty(t, changes, "a change without a command is not the agent's")
 		})
 	}
@@ -112,12 +115,9 @@ func TestRewind(t *testing.T) {
 	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o600)) }
 	files := func() map[string]string {
 		all := make(map[string]string)
-		list, err := os.ReadDir(dir)
-		require.NoError(t, err)
+		list := must(os.ReadDir(dir))(t)
 		for _, e := range list {
-			data, err := os.ReadFile(path(e.Name()))
-			require.NoError(t, err)
-			all[e.Name()] = string(data)
+			all[e.Name()] = string(must(os.ReadFile(path(e.Name())))(t))
 		}
 		return all
 	}
@@ -153,8 +153,7 @@ func TestRewind(t *testing.T) {
 	})
 	first := launch(t, h, "edit")
 	await(t, h, first)
-	second, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "command"})
-	require.NoError(t, err)
+	second := must(h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "command"}))(t)
 	await(t, h, second)
 	write("both", "three\n")
 	write("users", "three\n")
@@ -168,18 +167,14 @@ func TestRewind(t *testing.T) {
 		return all
 	}
 	rewind := func(run string, all, preview bool) map[string]string {
-		r, err := h.Rewind(t.Context(), RewindSpec{Run: run, All: all, Preview: preview})
-		require.NoError(t, err)
+		r := must(h.Rewind(t.Context(), RewindSpec{Run: run, All: all, Preview: preview}))(t)
 		require.True(t, r.Checkpoint)
 		return kinds(r)
 	}
 	undo := func(run string) map[string]string {
-		r, err := h.UndoRewind(t.Context(), run)
-		require.NoError(t, err)
-		return kinds(r)
+		return kinds(must(h.UndoRewind(t.Context(), run))(t))
 	}
-	_, err = h.UndoRewind(t.Context(), first.UUID)
-	require.Equal(t, domain.KindBadState, kindOf(t, err), "nothing was rewound")
+	require.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.UndoRewind(t.Context(), first.UUID))), "nothing was rewound")
 
 	// To before the last turn: only that is undone.
 	ofSecond := map[string]string{"new": "deleted ", "binary": "deleted ", "gone": "added ", "both": "modified other", "users": "modified other"}
@@ -188,8 +183,7 @@ func TestRewind(t *testing.T) {
 	assert.Equal(t, ofSecond, rewind(second.UUID, false, false))
 	assert.Equal(t, map[string]string{"both": "three\n", "agents": "two\n", "users": "three\n", "gone": "one\n"}, files())
 	states := func(run domain.Session) map[string]string {
-		list, err := h.review.Files(t.Context(), run)
-		require.NoError(t, err)
+		list := must(h.review.Files(t.Context(), run))(t)
 		all := make(map[string]string)
 		for _, f := range list {
 			all[filepath.Base(f.Path)] = f.State
@@ -216,8 +210,7 @@ func TestRewind(t *testing.T) {
 		assert.True(t, strings.HasSuffix(left, " "), "%s is %s", name, left)
 	}
 	assert.Equal(t, start, files())
-	c, err := h.query.Conversation(t.Context(), second.SessionID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, second.SessionID)
 	var notes []string
 	for _, e := range c.Entries {
 		if e.Role == "system" {
@@ -232,15 +225,13 @@ func TestRewind(t *testing.T) {
 	// All files are not restored while another conversation may change them.
 	other := launch(t, h, "hang")
 	<-hangs
-	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID, All: true})
+	_, err := h.Rewind(t.Context(), RewindSpec{Run: first.UUID, All: true})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
 	require.ErrorContains(t, err, domain.TaskName(other.Task))
-	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID})
-	require.NoError(t, err)
+	must(h.Rewind(t.Context(), RewindSpec{Run: first.UUID}))(t)
 
 	// A conversation that works is not rewound.
-	third, err := h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"})
-	require.NoError(t, err)
+	third := must(h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"}))(t)
 	<-hangs
 	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
@@ -251,8 +242,7 @@ func TestRewindWithoutACheckpoint(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	run := launch(t, h, "p")
 	await(t, h, run)
-	r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID})
-	require.NoError(t, err)
+	r := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t)
 	assert.False(t, r.Checkpoint)
 	assert.Empty(t, r.Files)
 }
@@ -293,9 +283,7 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	h.checkpoints.mu.Unlock()
 	run := launch(t, h, "p")
 	await(t, h, run)
-	r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID})
-	require.NoError(t, err)
-	assert.True(t, r.Checkpoint)
+	assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t).Checkpoint)
 }
 
 // In a repository with too many files, those that git tracks are recorded, and the user is informed.
@@ -303,8 +291,7 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{"init", "-q"}, {"add", "tracked"}} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "tracked"), nil, 0o600))
-		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
-		require.NoError(t, err, string(out))
+		runGit(t, dir, args...)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
 	state, most := t.TempDir(), 1
@@ -317,8 +304,7 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	rewound := func() Rewound {
 		run := launch(t, h, "p")
 		await(t, h, run)
-		r, err := h.Rewind(t.Context(), RewindSpec{Run: run.UUID, Preview: true})
-		require.NoError(t, err)
+		r := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, Preview: true}))(t)
 		require.True(t, r.Checkpoint)
 		return r
 	}
@@ -335,8 +321,7 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 }
 
 func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
-	events, err := h.store.Events(t.Context(), 0, 1000)
-	require.NoError(t, err)
+	events := must(h.store.Events(t.Context(), 0, 1000))(t)
 	for _, e := range events {
 		if m, is := e.Payload.(domain.MessageAdded); is && m.Subtype == conversation.NoteCheckpoint {
 			texts = append(texts, m.Text)
@@ -352,9 +337,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o640)) }
 	modes := func() (list []string) {
 		for _, name := range []string{"binary", "edited", "alone", "text"} {
-			info, err := os.Stat(path(name))
-			require.NoError(t, err)
-			list = append(list, fmt.Sprintf("%s %o", name, info.Mode().Perm()))
+			list = append(list, fmt.Sprintf("%s %o", name, must(os.Stat(path(name)))(t).Mode().Perm()))
 		}
 		return list
 	}
@@ -381,8 +364,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 	run := launch(t, h, "run")
 	require.Equal(t, domain.Completed, await(t, h, run).State)
 	found := func() (list []string) {
-		files, err := h.Review().Files(context.Background(), run)
-		require.NoError(t, err)
+		files := must(h.Review().Files(context.Background(), run))(t)
 		for _, f := range files {
 			text := filepath.Base(f.Path) + " " + f.State
 			for _, hunk := range f.Hunks {
@@ -396,8 +378,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 		"alone open, mode 100644 100755 open", "binary open, mode 100644 100755 open",
 		"edited open, open, mode 100644 100755 open", "text open, open, mode 100644 100755 open",
 	}, found())
-	files, err := h.Review().Files(context.Background(), run)
-	require.NoError(t, err)
+	files := must(h.Review().Files(context.Background(), run))(t)
 	assert.Equal(t, "diff --git a/alone b/alone\nold mode 100644\nnew mode 100755\n", files[0].Diff)
 	assert.Contains(t, files[3].Diff, "new mode 100755\n--- a/text\n+++ b/text\n")
 
@@ -415,9 +396,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 		"edited open, open, mode 100644 100755 reverted", "text reverted, reverted, mode 100644 100755 reverted",
 	}, found())
 	assert.Equal(t, []string{"binary 640", "edited 640", "alone 640", "text 640"}, modes())
-	text, err := os.ReadFile(path("text"))
-	require.NoError(t, err)
-	assert.Equal(t, "one\n", string(text))
+	assert.Equal(t, "one\n", string(must(os.ReadFile(path("text")))(t)))
 
 	require.ErrorContains(t, decide("edited", files[2].Mode.ID, changereview.Accept), "reopen it")
 	for _, name := range []string{"alone", "text", "edited"} {
@@ -434,8 +413,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	users, file, hold := filepath.Join(dir, "users"), filepath.Join(dir, "file"), filepath.Join(state, "hold")
 	write := func(path, text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	real, err := exec.LookPath("git")
-	require.NoError(t, err)
+	real := must(exec.LookPath("git"))(t)
 	git := filepath.Join(state, "git")
 	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+real+"' \"$@\"\n")
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -461,8 +439,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	write(hold, "")
 	second := launch(t, h, "two")
 	require.Equal(t, domain.Completed, await(t, h, second).State)
-	changes, err := h.store.Changes(t.Context(), second.Run.ID)
-	require.NoError(t, err)
+	changes := must(h.store.Changes(t.Context(), second.Run.ID))(t)
 	var got []string
 	for _, c := range changes {
 		text := filepath.Base(c.Path) + ":"
@@ -472,12 +449,9 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 		got = append(got, text+" to "+strings.TrimSpace(*c.After))
 	}
 	assert.Equal(t, []string{"file: from one to two", "two: to new"}, got)
-	_, err = h.Rewind(t.Context(), RewindSpec{Run: second.UUID, All: true})
-	require.NoError(t, err)
+	must(h.Rewind(t.Context(), RewindSpec{Run: second.UUID, All: true}))(t)
 	for path, want := range map[string]string{file: "one\n", users: "one\n"} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		assert.Equal(t, want, string(text))
+		assert.Equal(t, want, string(must(os.ReadFile(path))(t)))
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "two"))
 }
@@ -488,8 +462,7 @@ func TestFSMonitorOfARestrictedEditor(t *testing.T) {
 	ran, monitor := filepath.Join(state, "ran"), filepath.Join(state, "monitor")
 	testkit.Program(t, monitor, "#!/bin/sh\ntouch '"+ran+"'\nprintf 'now\\0/\\0'\n")
 	for _, args := range [][]string{{"init", "-q"}, {"config", "core.fsmonitor", monitor}} {
-		out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput()
-		require.NoError(t, err, string(out))
+		runGit(t, dir, args...)
 	}
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
@@ -497,9 +470,7 @@ func TestFSMonitorOfARestrictedEditor(t *testing.T) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Trusted: func() bool { return true }}, true
 		}
 	})
-	run, err := h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p"})
-	require.NoError(t, err)
-	await(t, h, run)
+	await(t, h, must(h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p"}))(t))
 	assert.NoFileExists(t, ran)
 	await(t, h, launch(t, h, "p"))
 	assert.FileExists(t, ran)

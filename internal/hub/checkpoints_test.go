@@ -17,8 +17,7 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.txt")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	at, err := checkpoint.ChangeTime(path)
-	require.NoError(t, err)
+	at := must(checkpoint.ChangeTime(path))(t)
 	call := func(kind, status string, from, to time.Duration) domain.Item {
 		return domain.Item{Kind: domain.ItemTool, ToolKind: kind, Status: status, Created: at.Add(from), Updated: at.Add(to)}
 	}

@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -72,14 +77,12 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	for range 6 {
 		grow(random.IntN(150))
 		for _, spoken := range []bool{false, true} {
-			all, err := h.query.Conversation(ctx, last, query.Page{Spoken: spoken})
-			require.NoError(t, err)
+			all := must(h.query.Conversation(ctx, last, query.Page{Spoken: spoken}))(t)
 			want := events(all.Entries)
 			require.Len(t, want, all.Total)
 			for range 15 {
 				p := query.Page{Offset: random.IntN(len(want) + 2), Limit: 1 + random.IntN(200), Spoken: spoken}
-				c, err := h.query.Conversation(ctx, last, p)
-				require.NoError(t, err)
+				c := must(h.query.Conversation(ctx, last, p))(t)
 				assert.Equal(t, all.Total, c.Total)
 				got := events(c.Entries)[c.Before:]
 				begin := min(p.Offset, len(want))
@@ -89,5 +92,94 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 				require.Equal(t, append([]string{}, want[begin:end]...), append([]string{}, got[:end-begin]...), "%+v", p)
 			}
 		}
+	}
+}
+
+func TestChatIsOneConversation(t *testing.T) {
+	path := database(t)
+	agent := func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say("re " + x.p.Prompt)
+		return completed
+	}
+	h := openHub(t, path, agent)
+	first := must(h.Chat(context.Background(), "one", 0))(t)
+	await(t, h, first)
+	require.NoError(t, h.Close())
+	h = openHub(t, path, agent)
+	second := await(t, h, must(h.Chat(context.Background(), "two", 3))(t))
+	assert.Equal(t, []any{first.Thread.ID, first.SessionID}, []any{second.Thread.ID, second.ParentSession})
+	assert.Equal(t, domain.SourceChat, second.Source)
+	assert.Equal(t, 4, conversationOf(t, h, second.UUID).Total)
+	assert.Equal(t, "re two", must(h.query.Output(context.Background(), second))(t))
+}
+
+func TestNoIdOfACallersNamesTheChat(t *testing.T) {
+	ctx := context.Background()
+	path := database(t)
+	play := func(context.Context, *turn) catalog.ExecutePromptResult { return completed }
+	h := openHub(t, path, play)
+	before := await(t, h, launchIn(t, h, "chat_thread", "mine"))
+	chat := must(h.Chat(ctx, "one", 0))(t)
+	assert.NotEqual(t, before.Thread.ID, chat.Thread.ID)
+	await(t, h, chat)
+	require.NoError(t, h.Close())
+	h = openHub(t, path, play)
+	assert.Equal(t, before.Thread.ID, await(t, h, launchIn(t, h, "chat_thread", "mine too")).Thread.ID)
+	assert.Equal(t, chat.Thread.ID, must(h.Chat(ctx, "two", 0))(t).Thread.ID)
+}
+
+// named is a set of agents; the first is the default.
+type named struct{ names *atomic.Pointer[[]string] }
+
+func (n named) Resolve(name string) (config.Agent, error) {
+	names := *n.names.Load()
+	if name == "" {
+		name = names[0]
+	}
+	if !slices.Contains(names, name) {
+		return config.Agent{}, &config.UnknownAgentError{Name: name, Known: names}
+	}
+	return config.Agent{Name: name, Driver: "acp", Command: []string{name}}, nil
+}
+
+func TestTheChatUsesTheDefaultAgent(t *testing.T) {
+	ctx := context.Background()
+	for name, left := range map[string][]string{"both are there": {"new", "old"}, "the old one is gone": {"new"}} {
+		t.Run(name, func(t *testing.T) {
+			var names atomic.Pointer[[]string]
+			names.Store(&[]string{"old"})
+			var mu sync.Mutex
+			reported := map[string][]string{}
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+				if err != nil {
+					return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+				}
+				x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
+				mu.Lock()
+				defer mu.Unlock()
+				reported[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID}
+				for _, m := range before.Messages {
+					reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
+				}
+				return completed
+			}, func(o *Options) { o.Agents = named{&names} })
+			chat := func(message string) domain.Session {
+				return await(t, h, must(h.Chat(ctx, message, 0))(t))
+			}
+			one, two := chat("one"), chat("two")
+			assert.Equal(t, one.Thread.ID, two.Thread.ID)
+			names.Store(&left)
+			three, four := chat("three"), chat("four")
+			assert.Equal(t, []any{domain.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
+			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
+			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
+			assert.Equal(t, 4, conversationOf(t, h, four.SessionID).Total)
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Equal(t, map[string][]string{
+				"one": {"old", ""}, "two": {"old", "of old", "one"}, "three": {"new", "", "one", "two"}, "four": {"new", "of new", "one", "two", "three"},
+			}, reported)
+		})
 	}
 }

@@ -89,17 +89,14 @@ func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	}
 	updates, lists := count("UpdateRun"), count("RunsOfThread")
 	mode := catalog.ModeAcceptEdits
-	_, err := h.Settings().Update(t.Context(), first.UUID, threadsettings.Change{Mode: &mode})
-	require.NoError(t, err)
+	must(h.Settings().Update(t.Context(), first.UUID, threadsettings.Change{Mode: &mode}))(t)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
 	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
 
-	next, err := h.Continue(t.Context(), ContinueSpec{From: first.Thread.UUID, Prompt: "on"})
-	require.NoError(t, err)
+	next := must(h.Continue(t.Context(), ContinueSpec{From: first.Thread.UUID, Prompt: "on"}))(t)
 	assert.Equal(t, mode, next.Mode, "what follows begins with it")
 	await(t, h, next)
-	fork, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "from the first"})
-	require.NoError(t, err)
+	fork := must(h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "from the first"}))(t)
 	assert.Equal(t, catalog.ModeDefault, fork.Mode, "a fork accepts nothing unasked")
 }
 
@@ -116,8 +113,7 @@ func TestWhoIsStartedNextCostsOneQuery(t *testing.T) {
 	c.mu.Lock()
 	const waiting = 50
 	for n := range waiting {
-		s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true})
-		require.NoError(t, err)
+		s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true}))(t)
 		c.full[s.Thread.UUID] = true
 	}
 	c.mu.Unlock()
@@ -193,8 +189,7 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 		}
 		return nil
 	}))
-	c, err := h.query.Conversation(t.Context(), last.UUID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, last.UUID)
 	require.Len(t, c.Entries, forks)
 	assert.Equal(t, "0", c.Entries[0].Content, "from its very beginning")
 	assert.Equal(t, fmt.Sprint(forks-1), c.Entries[forks-1].Content)
@@ -247,8 +242,7 @@ func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
 	r := insertQuestions(t, h, 200)
 	for _, offset := range []int{0, 100, 340} {
 		items, approvals := count("items"), count("approvals")
-		c, err := h.query.Conversation(t.Context(), r.UUID, query.Page{Offset: offset, Limit: 20})
-		require.NoError(t, err)
+		c := must(h.query.Conversation(t.Context(), r.UUID, query.Page{Offset: offset, Limit: 20}))(t)
 		require.Len(t, c.Entries, 10)
 		for _, e := range c.Entries {
 			require.NotNil(t, e.Approval)

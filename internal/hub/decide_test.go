@@ -62,10 +62,8 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 func TestWhatIsNoDecision(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
-	call, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)})
-	require.NoError(t, err)
-	human, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"})
-	require.NoError(t, err)
+	call := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)}))(t)
+	human := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"}))(t)
 	for name, d := range map[string]approval.Decision{
 		"no id":                {Decision: "approve"},
 		"no decision":          {ID: call.ID},
@@ -85,22 +83,17 @@ func TestWhatIsNoDecision(t *testing.T) {
 		require.Error(t, err, name)
 		assert.Equal(t, domain.KindInvalid, kindOf(t, err), name)
 	}
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: "nobody", Decision: "approve"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: "nobody", Decision: "approve"})
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	_, err = h.Approvals().Find(context.Background(), "nobody")
-	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
-	shown, err := h.Approvals().Find(context.Background(), human.ID[:8])
-	require.NoError(t, err, "what is shown of an id is enough")
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, errorOf(h.Approvals().Find(context.Background(), "nobody"))))
+	shown := must(h.Approvals().Find(context.Background(), human.ID[:8]))(t, "what is shown of an id is enough")
 	assert.Equal(t, human.ID, shown.ID)
-	_, err = h.Approvals().Find(context.Background(), human.ID[:7])
-	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, errorOf(h.Approvals().Find(context.Background(), human.ID[:7]))))
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State)
 	approve(t, h, call, "once")
 	assert.Equal(t, domain.WaitingInput, inState(t, h, s, domain.WaitingInput).State, "another one waits")
-	got, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: human.ID, Decision: approval.Respond, Comment: "this"})
-	require.NoError(t, err)
-	assert.Equal(t, domain.ApprovalResponded, got.Status)
-	assert.Equal(t, "this", got.Response)
+	got := decide(t, h, approval.Decision{ID: human.ID, Decision: approval.Respond, Comment: "this"})
+	assert.Equal(t, []any{domain.ApprovalResponded, "this"}, []any{got.Status, got.Response})
 	inState(t, h, s, domain.Running)
 }
 
@@ -129,13 +122,10 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 	} {
 		s := launchIn(t, h, "thread", "p")
 		c.d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Approvals().Decide(context.Background(), c.d)
-		require.NoError(t, err)
+		decide(t, h, c.d)
 		assert.Equal(t, c.want, await(t, h, s).Result)
 	}
-	rules, err := h.store.Rules(context.Background(), 1)
-	require.NoError(t, err)
-	assert.Empty(t, rules, "an answer is no rule")
+	assert.Empty(t, must(h.store.Rules(context.Background(), 1))(t), "an answer is no rule")
 }
 
 // If an agent offers a choice, the decision must be one of its options. A wrong option must not be
@@ -159,23 +149,19 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	s := launch(t, h, "two")
 	id := pendingOf(t, h, 1)[0].ID
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: id, Decision: "respond", Comment: "dark red"})
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
+	refused := refusal(t, err)
 	assert.Equal(t, "option", refused.Param)
 	assert.Equal(t, []string{"Red", "Blue"}, refused.Accepted)
 	pendingOf(t, h, 1)
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: id, Decision: "respond", Comment: "blue"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: id, Decision: "respond", Comment: "blue"})
 	assert.Equal(t, "b/blue", await(t, h, s).Result)
 
 	s = launch(t, h, "two")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "none of them"})
 	assert.Equal(t, "/none of them", await(t, h, s).Result, "nothing was chosen")
 
 	s = launch(t, h, "one")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "respond", Comment: "dark red"})
 	assert.Equal(t, "/dark red", await(t, h, s).Result, "the words go beside the only answer")
 }
 
@@ -185,9 +171,7 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
 	ask := func(spec approval.Spec) string {
 		spec.Run = s.RunID
-		a, err := h.Approvals().Create(context.Background(), spec)
-		require.NoError(t, err)
-		return a.ID
+		return must(h.Approvals().Create(context.Background(), spec))(t).ID
 	}
 	no := domain.Option{ID: "n", Name: "No", Kind: domain.RejectOnce}
 	both := []domain.Option{{ID: "y", Name: "Yes", Kind: domain.AllowOnce}, no, {ID: "o", Name: "Odd"}}
@@ -216,11 +200,9 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 			assert.NoError(t, err, name)
 			continue
 		}
-		var refused *domain.Error
-		require.ErrorAs(t, err, &refused, name)
+		refused := refusal(t, err, name)
 		assert.Equal(t, []string{domain.KindInvalid, c.param}, []string{refused.Kind, refused.Param}, name)
-		a, err := h.Approvals().Find(context.Background(), c.d.ID)
-		require.NoError(t, err)
+		a := must(h.Approvals().Find(context.Background(), c.d.ID))(t)
 		assert.Equal(t, domain.ApprovalPending, a.Status, name)
 	}
 }
@@ -229,28 +211,19 @@ func TestAnOptionSaysWhatTheDecisionSays(t *testing.T) {
 func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	path := database(t)
 	fixed := true
-	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, err := x.request(ctx, catalog.RequestPermissionParams{
-			SessionToken: x.p.SessionToken, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed,
-		})
-		if err != nil {
-			return hang(ctx, x)
-		}
-		x.say(verdictText(r) + string(r.UpdatedInput))
-		return completed
-	}
+	asks := requests(func(*turn) catalog.RequestPermissionParams {
+		return catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed}
+	})
 	h := openHub(t, path, asks)
 	s := launch(t, h, "p")
 	a := pendingOf(t, h, 1)[0]
 	assert.False(t, a.InputEditable())
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	var refused *domain.Error
-	require.ErrorAs(t, err, &refused)
+	refused := refusal(t, err)
 	assert.Equal(t, "updated_input", refused.Param)
 	assert.Contains(t, refused.Expected, "deny instead, with a comment")
 	pendingOf(t, h, 1)
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)})
-	require.NoError(t, err, "the same is no other one")
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"n":1, "command":"ls"}`)}) // the same is no other one
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 
 	// An input changed for an agent that accepts changes is asked again by an agent that does not.
@@ -261,8 +234,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	require.NoError(t, h.Close())
 	fixed = true
 	h = openHub(t, path, asks)
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"rm x"}`)})
 	again := pendingOf(t, h, 1)[0]
 	assert.NotEqual(t, a.ID, again.ID)
 }
@@ -284,10 +256,9 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 				return
 			}
 			assert.Equal(t, "no timeout", await(t, h, s).Result)
-			a, err := h.Approvals().Find(context.Background(), a.ID)
-			require.NoError(t, err)
+			a = must(h.Approvals().Find(context.Background(), a.ID))(t)
 			assert.Equal(t, domain.ApprovalExpired, a.Status)
-			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
+			_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 			assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 		})
 	}
@@ -304,6 +275,16 @@ func crash(t *testing.T, path string, play play, threads ...string) {
 	require.NoError(t, h.Close())
 }
 
+// afterCrash returns a hub that follows another that died while its only run was asking in the conversation a,
+// and the question.
+func afterCrash(t *testing.T, play play) (*Hub, domain.Approval) {
+	t.Helper()
+	path := database(t)
+	crash(t, path, play, "a")
+	h := openHub(t, path, play)
+	return h, pendingOf(t, h, 1)[0]
+}
+
 func TestARunThatHasEndedAsksNothing(t *testing.T) {
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 	s := await(t, h, launch(t, h, "p"))
@@ -317,9 +298,7 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 }
 
 // A client that cancels its question while it is being stored leaves no question.
-func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
-	synctest.Test(t, testGivenUp)
-}
+func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) { synctest.Test(t, testGivenUp) }
 
 func testGivenUp(t *testing.T) {
 	gaveUp := make(chan struct{})
@@ -341,5 +320,80 @@ func testGivenUp(t *testing.T) {
 		_, _ = h.Approvals().Create(ctx, approval.Spec{Run: s.RunID, Tool: "Write"})
 		_, _ = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Approvals().Decide(ctx, approval.Decision{ID: "call", Decision: "approve"})
+	}
+}
+
+func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
+	const unclear = `{"command":"rm -rf ~","Command":"make test"}`
+	ctx := context.Background()
+	answers := make(chan catalog.RequestPermissionResult, 10)
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
+			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: x.p.TaskID, Title: "make test",
+			ToolInput: json.RawMessage(x.p.Prompt),
+		})
+		assert.NoError(t, err)
+		answers <- r
+		return completed
+	})
+	s := launch(t, h, unclear)
+	a := pendingOf(t, h, 1)[0]
+	assert.Equal(t, unclear, string(a.Input), "nothing is lost of it")
+	for _, d := range []approval.Decision{
+		{Decision: "approve", Scope: "session"},
+		{Decision: "approve", Scope: "project"},
+		{Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"ls","command":"rm"}`)},
+		{Decision: "approve", UpdatedInput: json.RawMessage(`{"Command":"ls"}`)},
+	} {
+		d.ID = a.ID
+		assert.Equal(t, domain.KindInvalid, kindOf(t, errorOf(h.Approvals().Decide(ctx, d))), "%+v", d)
+	}
+	_, err := h.Approvals().Decide(ctx, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"Command":"make test","command":"rm -rf ~"}`)})
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"command":"make test"}`)})
+	assert.JSONEq(t, `{"command":"make test"}`, string((<-answers).UpdatedInput), "it is not the same as what was asked")
+	await(t, h, s)
+
+	s = launchIn(t, h, "other", unclear)
+	a = pendingOf(t, h, 1)[0]
+	assert.Equal(t, s.Run.ID, a.Run, "what was answered is not asked again")
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "deny", Comment: "no", Scope: "project"})
+	assert.False(t, (<-answers).Approved)
+	await(t, h, s)
+	for _, input := range []string{unclear, `{"command":"rm -rf ~"}`, `{"command":"make test"}`} {
+		await(t, h, launchIn(t, h, "other", input))
+		r := <-answers
+		assert.Equal(t, "rule=project", r.Reason, "each of its readings is denied: %s", input)
+	}
+}
+
+// A sub-agent's question names its call, whether the request or an earlier tool report names the
+// sub-agent. Later subscribers get it too.
+func TestAQuestionNamesItsSubAgent(t *testing.T) {
+	for name, c := range map[string]struct{ reported, asked string }{
+		"told before": {"task", ""},
+		"asked":       {"", "task"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				if c.reported != "" {
+					x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", ParentID: c.reported})
+				}
+				_, _ = x.request(ctx, catalog.RequestPermissionParams{
+					SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: "call", ParentID: c.asked,
+				})
+				return completed
+			})
+			early := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1)
+			s := launch(t, h, "p")
+			a := pendingOf(t, h, 1)[0]
+			late := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1)
+			for _, heard := range []*collected{early, late} {
+				heard.until(t, func() bool { return len(heard.all()) == 1 })
+				assert.Equal(t, "task", heard.all()[0].Payload.(domain.ApprovalRequested).ParentID)
+			}
+			approve(t, h, a, "")
+			await(t, h, s)
+		})
 	}
 }

@@ -3,7 +3,9 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // turns plays one function for each turn in order.
@@ -54,16 +55,13 @@ var exited = catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &c
 // approvalNow returns the current state of a question.
 func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	t.Helper()
-	a, err := h.Approvals().Find(context.Background(), id)
-	require.NoError(t, err)
-	return a
+	return must(h.Approvals().Find(context.Background(), id))(t)
 }
 
 // notes returns the notices about answers in the conversation of a run.
 func notes(t *testing.T, h *Hub, run string) (list []string) {
 	t.Helper()
-	c, err := h.query.Conversation(context.Background(), run, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, run)
 	for _, e := range c.Entries {
 		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
@@ -155,8 +153,7 @@ func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
 func TestADenialIsNotAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launch(t, h, "p")
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "deny", Comment: "no"})
 	await(t, h, s)
 	pendingOf(t, h, 0)
 }
@@ -168,8 +165,7 @@ func TestAStopTakesAnAnswerBack(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	approve(t, h, a, "")
 	inState(t, h, s, domain.Running)
-	_, err := h.Interrupt(context.Background(), s.UUID, "")
-	require.NoError(t, err)
+	must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 	assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	pendingOf(t, h, 0)
 	said := notes(t, h, s.UUID)
@@ -199,13 +195,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 		"that asks nothing":                {ends(completed), "went on without asking this again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := database(t)
-			play := turns(hears(hang), c.second, says)
-			h := openHub(t, path, play)
-			launchIn(t, h, "a", "p")
-			first := pendingOf(t, h, 1)[0]
-			require.NoError(t, h.Close())
-			h = openHub(t, path, play)
+			h, first := afterCrash(t, turns(hears(hang), c.second, says))
 			approve(t, h, first, "")
 			again := pendingOf(t, h, 1)[0]
 			assert.Equal(t, first.ID, again.Reopens)
@@ -223,16 +213,11 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 // An agent that learns that its call may already have run can find that it has.
 func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed)))
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	approve(t, h, first, "")
-	again := pendingOf(t, h, 1)[0]
+	first, again := reopened(t, h, "a")
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	pendingOf(t, h, 0)
-	asked, err := h.query.SessionOf(context.Background(), first.Run)
-	require.NoError(t, err)
-	said := notes(t, h, asked.UUID)
+	said := notes(t, h, must(h.query.SessionOf(context.Background(), first.Run))(t).UUID)
 	require.Len(t, said, 2)
 	assert.Contains(t, said[1], "approved, but the agent went on without asking this again")
 }
@@ -241,10 +226,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 // answered.
 func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed), says))
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	approve(t, h, first, "")
-	again := pendingOf(t, h, 1)[0]
+	_, again := reopened(t, h, "a")
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	next := await(t, h, launchIn(t, h, "a", "continue"))
@@ -254,16 +236,10 @@ func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 
 // An agent that repeats its question in other words has asked it.
 func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
-	path := database(t)
-	play := turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, first := afterCrash(t, turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "./a"})))
 		return completed
-	})
-	h := openHub(t, path, play)
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.Close())
-	h = openHub(t, path, play)
+	}))
 	approve(t, h, first, "")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	assert.Equal(t, "yes user_approved", lastOf(t, h, "a", domain.SourceDecision).Result)
@@ -272,13 +248,7 @@ func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 
 // A rule stored with an answer answers the question when it is asked again.
 func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
-	path := database(t)
-	play := turns(hears(hang), says)
-	h := openHub(t, path, play)
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	require.NoError(t, h.Close())
-	h = openHub(t, path, play)
+	h, first := afterCrash(t, turns(hears(hang), says))
 	approve(t, h, first, "session")
 	assert.Equal(t, "yes rule=session", lastOf(t, h, "a", domain.SourceDecision).Result)
 	pendingOf(t, h, 0)
@@ -340,20 +310,17 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 						assert.Equal(t, domain.Failed, await(t, h, first).State)
 					}
 					assert.True(t, pendingOf(t, h, 1)[0].Stale, "no agent has continued")
-					next, err := goOn(h, first.Thread.UUID)
-					require.NoError(t, err)
+					next := must(goOn(h, first.Thread.UUID))(t)
 					pendingOf(t, h, 0)
 					a := approvalNow(t, h, question.ID)
 					assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByOvertaken}, []string{a.Status, a.DecidedBy}, "while it works")
-					_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
+					_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
 					assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
 					close(goes)
 					await(t, h, next)
 					_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
 					assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
-					now, err := h.query.Session(context.Background(), first.Thread.UUID)
-					require.NoError(t, err)
-					assert.Equal(t, next.UUID, now.UUID, "nothing was resumed")
+					assert.Equal(t, next.UUID, sessionOf(t, h, first.Thread.UUID).UUID, "nothing was resumed")
 				})
 			}
 		}
@@ -401,16 +368,11 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 // it was known to have acted on the answer.
 func reopened(t *testing.T, h *Hub, thread string) (first, again domain.Approval) {
 	t.Helper()
-	await(t, h, launchAndApprove(t, h, thread, &first))
-	return first, pendingOf(t, h, 1)[0]
-}
-
-func launchAndApprove(t *testing.T, h *Hub, thread string, first *domain.Approval) domain.Session {
-	t.Helper()
 	s := launchIn(t, h, thread, "p")
-	*first = pendingOf(t, h, 1)[0]
-	approve(t, h, *first, "")
-	return s
+	first = pendingOf(t, h, 1)[0]
+	approve(t, h, first, "")
+	await(t, h, s)
+	return first, pendingOf(t, h, 1)[0]
 }
 
 // If continuing a conversation makes the agent repeat a reopened question, the question still warns
@@ -498,10 +460,100 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 func TestAnAnswerWithAnotherInputIsSaidWhereItIsAskedAgain(t *testing.T) {
 	h := openHub(t, database(t), hears(ends(exited)))
 	s := launchIn(t, h, "a", "p")
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	await(t, h, s)
 	again := pendingOf(t, h, 1)[0]
 	assert.JSONEq(t, `{"file_path":"a"}`, string(again.Input))
 	assert.Contains(t, again.Reopened, "approved with another input before, but")
+}
+
+func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a")
+	var turns atomic.Int64
+	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		turns.Add(1)
+		return says(ctx, x)
+	})
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	s := sessionOf(t, h, "a")
+	assert.Equal(t, domain.SourceDecision, s.Source)
+	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+	assert.EqualValues(t, 1, turns.Load())
+	s = launchIn(t, h, "a", "again")
+	again := pendingOf(t, h, 1)[0]
+	assert.False(t, again.Stale, "the second time it is asked")
+	approve(t, h, again, "")
+	await(t, h, s)
+}
+
+func TestAStaleAnswerIsForItsOwnQuestionAlone(t *testing.T) {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "/etc/passwd"})))
+		return completed
+	}))
+	approve(t, h, asked, "")
+	now := pendingOf(t, h, 1)[0]
+	assert.False(t, now.Stale)
+	assert.JSONEq(t, `{"file_path":"/etc/passwd"}`, string(now.Input))
+}
+
+func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
+	path := database(t)
+	crash(t, path, askOnce, "a", "b")
+	var turns atomic.Int64
+	h := openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { turns.Add(1); return completed })
+	pending := pendingOf(t, h, 2)
+	for _, a := range pending {
+		assert.True(t, a.Stale)
+	}
+	decide(t, h, approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
+	left := pendingOf(t, h, 1)
+	assert.Equal(t, pending[1].ID, left[0].ID)
+	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 2, "nothing was resumed")
+	approve(t, h, left[0], "")
+	asked, err := h.query.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
+	require.NoError(t, err)
+	await(t, h, sessionOf(t, h, asked.Thread.UUID))
+	assert.EqualValues(t, 1, turns.Load())
+}
+
+func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
+	path := database(t)
+	both := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		var said [2]string
+		var all sync.WaitGroup
+		for i := range said {
+			all.Go(func() {
+				r, err := x.request(ctx, catalog.RequestPermissionParams{
+					SessionToken: x.p.SessionToken, ToolName: "Write", ToolInput: encode(map[string]int{"n": i}), ToolUseID: fmt.Sprint(x.p.TaskID, i),
+				})
+				if err == nil {
+					said[i] = verdictText(r)
+				}
+			})
+		}
+		all.Wait()
+		x.say(strings.Join(said[:], ", "))
+		return completed
+	}
+	h := openHub(t, path, both)
+	launchIn(t, h, "a", "p")
+	pendingOf(t, h, 2)
+	require.NoError(t, h.Close())
+
+	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxRuns = 1 })
+	approve(t, h, pendingOf(t, h, 2)[0], "") // the agent may then repeat the second question at any time
+	s := sessionOf(t, h, "a")
+	until(t, h, func() bool {
+		pending, _ := h.Approvals().Pending(context.Background(), "")
+		for _, a := range pending {
+			_, _ = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
+		}
+		now, err := h.query.Session(context.Background(), s.UUID)
+		return err == nil && now.State == domain.Completed
+	}, "its end, when all is answered")
+	list := must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t)
+	assert.Len(t, list, 2, "it was resumed once")
+	assert.Equal(t, "yes user_approved, yes user_approved", list[0].Result)
 }

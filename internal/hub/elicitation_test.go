@@ -57,8 +57,7 @@ func TestAFormIsAnsweredWithValuesThatFit(t *testing.T) {
 	}
 	got, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":8080,"log":false}`)})
 	require.NoError(t, err)
-	assert.Equal(t, domain.ApprovalResponded, got.Status)
-	assert.Equal(t, "port: 8080; log: no", got.Response)
+	assert.Equal(t, []any{domain.ApprovalResponded, "port: 8080; log: no"}, []any{got.Status, got.Response})
 	assert.Equal(t, `user_responded{"port":8080,"log":false}`, await(t, h, s).Result)
 	assert.JSONEq(t, `{"port":8080,"log":false}`, string(approvalNow(t, h, a.ID).Content))
 	assert.Equal(t, []string{"Where to? — responded: port: 8080; log: no"}, notes(t, h, s.UUID))
@@ -69,8 +68,7 @@ func TestAFormIsDeclinedOrDismissed(t *testing.T) {
 		h := openHub(t, database(t), elicits(asForm))
 		s := launchIn(t, h, "a", "p")
 		a := pendingOf(t, h, 1)[0]
-		_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: decision, Comment: "not now"})
-		require.NoError(t, err)
+		decide(t, h, approval.Decision{ID: a.ID, Decision: decision, Comment: "not now"})
 		assert.Equal(t, want, await(t, h, s).Result)
 		assert.Equal(t, domain.DecidedByUser, approvalNow(t, h, a.ID).DecidedBy)
 	}
@@ -101,47 +99,32 @@ func TestAnAddressIsAgreedToWithoutValues(t *testing.T) {
 	a := pendingOf(t, h, 1)[0]
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"password":"x"}`)})
 	assert.EqualError(t, err, "content: expected nothing: what is typed at the address is not for the agent's protocol, received values")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{}`)})
 	assert.Equal(t, "user_responded", await(t, h, s).Result)
 	assert.Equal(t, []string{"Sign in — the agent says that this is done"}, notes(t, h, s.UUID), "in the place of the answer")
 }
 
 // A form outlives the process that requested it: its values wait until the agent asks again.
 func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, elicits(asForm))
-	a := pendingOf(t, h, 1)[0]
+	h, a := afterCrash(t, elicits(asForm))
 	assert.True(t, a.Stale)
 	assert.Equal(t, portForm, string(a.Elicitation.Schema))
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	s := lastOf(t, h, "a", domain.SourceDecision)
 	assert.Equal(t, `user_responded{"port":2000}`, s.Result)
 }
 
 func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, elicits(asForm))
-	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "cancel"})
-	require.NoError(t, err)
-	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
-	require.NoError(t, err)
-	assert.Len(t, list, 1)
+	h, a := afterCrash(t, elicits(asForm))
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "cancel"})
+	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 1)
 	assert.False(t, approvalNow(t, h, a.ID).Carried)
 }
 
 // Values that cannot be delivered are not lost silently: the form is shown again with the reason.
 func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asForm), "a")
-	h := openHub(t, path, ends(completed)) // the agent continues without asking again
-	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
-	require.NoError(t, err)
+	h, a := afterCrash(t, turns(elicits(asForm), ends(completed))) // the agent continues without asking again
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Content: json.RawMessage(`{"port":2000}`)})
 	lastOf(t, h, "a", domain.SourceDecision)
 	again := pendingOf(t, h, 1)[0]
 	assert.Equal(t, a.ID, again.Reopens)
@@ -151,14 +134,10 @@ func TestValuesThatTheAgentNeverGotAreSaidSo(t *testing.T) {
 
 // Consent is for one address; another address is another question.
 func TestAnAgreementIsForOneAddress(t *testing.T) {
-	path := database(t)
-	crash(t, path, elicits(asURL), "a")
 	other := asURL
 	other.URL = "https://evil.example/in"
-	h := openHub(t, path, elicits(other))
-	a := pendingOf(t, h, 1)[0]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "respond", Comment: "yes"})
-	require.NoError(t, err)
+	h, a := afterCrash(t, turns(elicits(asURL), elicits(other)))
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "respond", Comment: "yes"})
 	require.Eventually(t, func() bool {
 		list, err := h.Approvals().Pending(context.Background(), "")
 		return err == nil && len(list) == 1 && list[0].Elicitation.URL == other.URL && !list[0].Stale

@@ -60,27 +60,20 @@ func TestARunHasTheEnvironmentOfItsClient(t *testing.T) {
 	}, hubWithDisplay)
 	launched := func(ctx context.Context, prompt string) domain.Session {
 		t.Helper()
-		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
-		require.NoError(t, err)
-		return s
+		return must(h.Launch(ctx, LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 	}
 	first := launched(clientOf(t, "a"), "first")
-	queued, err := h.Continue(clientOf(t, "b"), ContinueSpec{From: first.UUID, Prompt: "queued", Source: domain.SourceSession})
-	require.NoError(t, err)
-	cancelled, err := h.Continue(clientOf(t, "c"), ContinueSpec{From: first.UUID, Prompt: "cancelled", Source: domain.SourceSession})
-	require.NoError(t, err)
+	queued := must(h.Continue(clientOf(t, "b"), ContinueSpec{From: first.UUID, Prompt: "queued", Source: domain.SourceSession}))(t)
+	cancelled := must(h.Continue(clientOf(t, "c"), ContinueSpec{From: first.UUID, Prompt: "cancelled", Source: domain.SourceSession}))(t)
 	assert.Equal(t, 3, h.environmentsKept())
-	_, err = h.Interrupt(t.Context(), cancelled.UUID, "")
-	require.NoError(t, err)
+	must(h.Interrupt(t.Context(), cancelled.UUID, ""))(t)
 	assert.Equal(t, 2, h.environmentsKept())
 	close(release)
 	await(t, h, queued)
 	await(t, h, launched(t.Context(), "without"))
-	draft, err := h.Launch(clientOf(t, "d"), LaunchSpec{Prompt: "draft", Source: domain.SourceTask, Draft: true})
-	require.NoError(t, err)
+	draft := must(h.Launch(clientOf(t, "d"), LaunchSpec{Prompt: "draft", Source: domain.SourceTask, Draft: true}))(t)
 	assert.Zero(t, h.environmentsKept())
-	draft, err = h.Continue(clientOf(t, "e"), ContinueSpec{From: draft.UUID})
-	require.NoError(t, err)
+	draft = must(h.Continue(clientOf(t, "e"), ContinueSpec{From: draft.UUID}))(t)
 	await(t, h, draft)
 	for prompt, display := range map[string]string{"first": "a", "queued": "b", "without": "of the hub", "draft": "e"} {
 		assert.Equal(t, display, seen.with(prompt), prompt)
@@ -100,8 +93,7 @@ func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	})
 	var left []domain.Session
 	for _, prompt := range []string{"asks", "works"} {
-		s, err := dies.Launch(clientOf(t, "a"), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
-		require.NoError(t, err)
+		s := must(dies.Launch(clientOf(t, "a"), LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 		left = append(left, s)
 	}
 	question := pendingOf(t, dies, 1)[0]
@@ -117,11 +109,9 @@ func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 		displays = append(displays, x.p.Launch.Environment["DISPLAY"])
 		return completed
 	}, hubWithDisplay)
-	s, err := h.Continue(clientOf(t, "b"), ContinueSpec{From: left[1].UUID, Prompt: "go on", Source: domain.SourceSession})
-	require.NoError(t, err)
+	s := must(h.Continue(clientOf(t, "b"), ContinueSpec{From: left[1].UUID, Prompt: "go on", Source: domain.SourceSession}))(t)
 	await(t, h, s)
-	_, err = h.Approvals().Decide(clientOf(t, "c"), approval.Decision{ID: question.ID, Decision: "approve"})
-	require.NoError(t, err)
+	must(h.Approvals().Decide(clientOf(t, "c"), approval.Decision{ID: question.ID, Decision: "approve"}))(t)
 	until(t, h, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -140,8 +130,7 @@ func TestGatesGoOnWithTheEnvironmentOfTheClient(t *testing.T) {
 		displays = append(displays, x.p.Launch.Environment["DISPLAY"])
 		return completed
 	}, hubWithDisplay, passes(3).option)
-	s, err := h.Launch(clientOf(t, "a"), LaunchSpec{Prompt: "p", Source: domain.SourceTask, Gates: gate.Spec{Gates: []string{"true"}}})
-	require.NoError(t, err)
+	s := must(h.Launch(clientOf(t, "a"), LaunchSpec{Prompt: "p", Source: domain.SourceTask, Gates: gate.Spec{Gates: []string{"true"}}}))(t)
 	until(t, h, func() bool {
 		l, has, err := h.gates.Of(t.Context(), s.Run.ID)
 		return err == nil && has && l.State == domain.LoopPassed

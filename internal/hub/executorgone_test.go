@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -65,11 +67,9 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 			return completed
 		}, withExecutors(&crashing{}))
 		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Interrupted, s.State)
-		assert.Equal(t, "EXECUTOR_GONE", s.ErrorCode)
+		assert.Equal(t, []any{domain.Interrupted, "EXECUTOR_GONE"}, []any{s.State, s.ErrorCode})
 		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
-		next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
-		require.NoError(t, err)
+		next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"}))(t)
 		assert.Equal(t, s.Thread.ID, next.Thread.ID)
 		await(t, h, next)
 	})
@@ -89,15 +89,13 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 	t.Run("before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: errors.New("no such program")}))
 		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "START_FAILED", s.ErrorCode)
+		assert.Equal(t, []any{domain.Failed, "START_FAILED"}, []any{s.State, s.ErrorCode})
 		assert.Contains(t, s.Error, "no such program")
 	})
 	t.Run("interrupted before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))
 		s := inState(t, h, launch(t, h, "p"), domain.Starting)
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	})
 }
@@ -112,8 +110,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 		}, withExecutors(c))
 		s := inState(t, h, launch(t, h, "p"), domain.Running)
 		synctest.Wait()
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		time.Sleep(killAfter - time.Second)
 		assert.Zero(t, c.killed.Load())
 		time.Sleep(2 * time.Second)
@@ -142,15 +139,12 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 		require.NoError(t, h.Close())
 		assert.Less(t, time.Since(began), 2*time.Second)
 		require.NoError(t, h.Close(), "again")
-		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
-		assert.Error(t, err)
+		assert.Error(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})))
 
 		h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
 		assert.Equal(t, domain.Completed, await(t, h, queued).State)
-		left, err := h.query.Session(context.Background(), runs.UUID)
-		require.NoError(t, err)
-		assert.Equal(t, domain.Interrupted, left.State)
-		assert.Equal(t, "SHUTDOWN", left.ErrorCode)
+		left := sessionOf(t, h, runs.UUID)
+		assert.Equal(t, []any{domain.Interrupted, "SHUTDOWN"}, []any{left.State, left.ErrorCode})
 		assert.Equal(t, "half", left.Result)
 		assert.Equal(t, []string{"runs", "queued"}, seen.all())
 	})
@@ -183,9 +177,119 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 		case was == domain.Queued:
 			want = domain.Completed
 		}
-		s, err := h.query.Session(context.Background(), left[i].UUID)
-		require.NoError(t, err)
-		got := inState(t, h, s, want)
+		got := inState(t, h, sessionOf(t, h, left[i].UUID), want)
 		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
+	}
+}
+
+// requireIdle waits until Idle reports want.
+func requireIdle(t *testing.T, h *Hub, want bool, why string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		idle, err := h.Idle(t.Context())
+		return assert.NoError(t, err) && idle == want
+	}, time.Minute, time.Millisecond, why)
+}
+
+func TestIdle(t *testing.T) {
+	release := make(chan struct{})
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		return worksUntil(ctx, release)
+	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	requireIdle(t, h, true, "nothing was begun")
+	s := launch(t, h, "one")
+	requireIdle(t, h, false, "a run is active")
+	release <- struct{}{}
+	s = await(t, h, s)
+	requireIdle(t, h, true, "it has ended")
+
+	background := func(tasks ...domain.BackgroundTask) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
+			SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]domain.BackgroundTask{}, tasks...)},
+		}))
+	}
+	background(domain.BackgroundTask{ID: "b", Title: "make"})
+	requireIdle(t, h, false, "its agent works in the background")
+	background()
+	requireIdle(t, h, true, "that has ended")
+}
+
+func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	of := map[string]domain.State{domain.SourceSession: domain.Interrupted, domain.SourceTask: domain.Interrupted, domain.SourceTrigger: domain.Running}
+	runs := map[string]domain.Session{}
+	for source := range of {
+		s := must(h.Launch(t.Context(), LaunchSpec{Prompt: source, Source: source}))(t)
+		runs[source] = inState(t, h, s, domain.Running)
+	}
+	h.InterruptWork(t.Context(), "alone")
+	for source, want := range of {
+		s := inState(t, h, runs[source], want)
+		assert.Equal(t, want, s.Run.State, source)
+	}
+}
+
+func TestAHubWithATriggerIsNotIdle(t *testing.T) {
+	r := rules(config.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
+	h := openHub(t, database(t), answers, r.option)
+	executed(t, h)
+	requireIdle(t, h, false, "a trigger is on")
+	require.NoError(t, h.Triggers().SwitchAll(t.Context(), false))
+	requireIdle(t, h, true, "none is")
+}
+
+// A hub without writes notices that its files were removed when the system notifies it, or by
+// polling. A false notification has no effect.
+func TestLossOfAnIdleHub(t *testing.T) {
+	for name, reported := range map[string]bool{"told": true, "not told": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var gone atomic.Bool
+				var removed chan struct{}
+				if reported {
+					removed = make(chan struct{}, 1)
+				}
+				looks := make(chan struct{}, 100)
+				lost := make(chan error, 1)
+				wrong := errors.New("the lock was removed")
+				h := openHub(t, database(t), hang, func(o *Options) {
+					o.Removed = removed
+					o.Valid = func() error {
+						select {
+						case looks <- struct{}{}:
+						default:
+						}
+						if gone.Load() {
+							return wrong
+						}
+						return nil
+					}
+					o.Lost = func(err error) { lost <- err }
+				})
+				if removed != nil {
+					for len(looks) > 0 { // notifications from opening
+						<-looks
+					}
+					removed <- struct{}{}
+					<-looks
+				}
+				require.False(t, h.Health().Lost())
+				gone.Store(true)
+				if removed != nil {
+					removed <- struct{}{}
+				}
+				select {
+				case err := <-lost:
+					require.ErrorIs(t, err, wrong)
+				case <-time.After(within):
+					require.Fail(t, "it does not look")
+				}
+				assert.True(t, h.Health().Lost())
+				assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed, moved or replaced")
+				assert.ErrorContains(t, h.OrEnding(t.Context(), domain.ErrEnding), "was removed, moved or replaced", "a request that its end cuts short")
+			})
+		})
 	}
 }

@@ -71,8 +71,7 @@ func TestADiskThatIsFullAtTheEndStartsNothing(t *testing.T) {
 		s.full.Store(true)
 		require.NoError(t, h.Close())
 		before := s.writes.Load()
-		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
-		assert.ErrorContains(t, err, "the disk is full")
+		assert.ErrorContains(t, errorOf(h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})), "the disk is full")
 		synctest.Wait()
 		assert.Equal(t, before+1, s.writes.Load(), "something goes on after the end")
 	})
@@ -152,9 +151,7 @@ func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
 
 // Gate results on a full disk are stored when space is free. Queued runs of the thread do not wait
 // for the next start of the hub.
-func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) {
-	synctest.Test(t, testGatesOutlastAFullDisk)
-}
+func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) { synctest.Test(t, testGatesOutlastAFullDisk) }
 
 func testGatesOutlastAFullDisk(t *testing.T) {
 	var s fullStore
@@ -178,13 +175,12 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		id := launch(t, h, "p")
 		inState(t, h, id, domain.Running)
 		reported := make(chan domain.RunStateChanged, 1)
-		sub, err := h.Events().Subscribe(t.Context(), eventlog.Subscribing{}, func(_ context.Context, n eventlog.Notice) error {
+		sub := must(h.Events().Subscribe(t.Context(), eventlog.Subscribing{}, func(_ context.Context, n eventlog.Notice) error {
 			if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Failed && n.Seq == 0 {
 				reported <- p
 			}
 			return nil
-		})
-		require.NoError(t, err)
+		}))(t)
 		sub.Start()
 		defer sub.Close()
 		ended := make(chan domain.Session, 1)
@@ -195,16 +191,11 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		}()
 		synctest.Wait()
 		s.full.Store(true)
-		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
-		require.Error(t, err)
+		require.Error(t, errorOf(h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})))
 		assert.Equal(t, domain.CodeStoreFull, (<-reported).ErrorCode)
 		assert.Equal(t, domain.CodeStoreFull, (<-ended).ErrorCode)
-		session, err := h.Query().Session(t.Context(), id.SessionID)
-		require.NoError(t, err)
-		assert.Equal(t, domain.Failed, session.State)
-		list, err := h.Query().Sessions(t.Context(), domain.RunFilter{})
-		require.NoError(t, err)
-		assert.Equal(t, domain.Failed, list[0].State)
+		assert.Equal(t, domain.Failed, must(h.Query().Session(t.Context(), id.SessionID))(t).State)
+		assert.Equal(t, domain.Failed, must(h.Query().Sessions(t.Context(), domain.RunFilter{}))(t)[0].State)
 	})
 }
 
@@ -228,8 +219,7 @@ func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
 				id := launch(t, h, "p")
 				inState(t, h, id, domain.Running)
 				s.full.Store(true)
-				_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
-				require.Error(t, err)
+				require.Error(t, errorOf(h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})))
 				synctest.Wait()
 				s.hasRead = sync.OnceFunc(func() {
 					s.full.Store(false)
@@ -237,9 +227,7 @@ func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 				})
-				session, err := read(t.Context(), h, id)
-				require.NoError(t, err)
-				assert.Equal(t, domain.Failed, session.State)
+				assert.Equal(t, domain.Failed, must(read(t.Context(), h, id))(t).State)
 			})
 		})
 	}

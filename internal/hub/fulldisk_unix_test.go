@@ -25,9 +25,7 @@ func fillDisk(t *testing.T, database string) (free func()) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ)
 	// Commits go to the WAL; the database file may already be longer.
-	info, err := os.Stat(database + "-wal")
-	require.NoError(t, err)
-	most := info.Size()
+	most := must(os.Stat(database + "-wal"))(t).Size()
 	var was syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
 	now := was
@@ -78,10 +76,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 			x.ask(ctx, "Write", nil)
 		case "later":
 			x.say("before, ")
-			select {
-			case <-over:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, over)
 			x.say("after")
 		}
 		if x.p.Prompt != "short" && x.p.Prompt != "later" {
@@ -105,9 +100,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Health().Issues())
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "reserve"), "what was set aside is given up")
-	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
-	require.NoError(t, err, "what there is can be read")
-	assert.Len(t, list, 2)
+	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t, "what there is can be read"), 2)
 	until(t, h, func() bool { // the announcement follows the commit
 		kept, err := h.store.LastSeq(context.Background())
 		return err == nil && kept == h.events.Last()
@@ -119,8 +112,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	later := launch(t, h, "later") // before the ends of the others are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 	}
 	close(over)
 	later = await(t, h, later)
@@ -132,8 +124,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	until(t, h, func() bool { return pendingOf(t, h, 1)[0].Stale }, "it can be answered still")
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "short")).State)
 	assert.Empty(t, h.Health().Issues(), "a change that was kept says that there is room")
-	events, err := h.store.Events(context.Background(), 0, 10_000)
-	require.NoError(t, err)
+	events := must(h.store.Events(context.Background(), 0, 10_000))(t)
 	for i, e := range events {
 		require.EqualValues(t, i+1, e.Seq, "without gaps")
 	}
@@ -169,16 +160,14 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	question := pendingOf(t, h, 1)[0]
 	inState(t, h, asks, domain.WaitingInput)
 	free := fillDisk(t, path)
-	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
-	assert.ErrorContains(t, err, "the disk is full")
+	assert.ErrorContains(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})), "the disk is full")
 	<-stopped
 	<-stopped
 	free()
 	close(release) // a second before the ends are retried
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
-		assert.Equal(t, domain.Failed, s.State)
-		assert.Equal(t, "STORE_FULL", s.ErrorCode)
+		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 	}
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, question.ID, left[0].ID)
@@ -198,8 +187,7 @@ func TestAnAnswerThatAFullDiskLeftOpenIsAskedAgain(t *testing.T) {
 	inState(t, h, s, domain.Running)
 	awaitReserve(t, path)
 	free := fillDisk(t, path)
-	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
-	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "one more"}))))
 	free()
 	assert.Equal(t, domain.CodeStoreFull, await(t, h, s).ErrorCode)
 	await(t, h, launch(t, h, "when there is room"))

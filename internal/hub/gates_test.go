@@ -80,9 +80,7 @@ func works(_ context.Context, x *turn) catalog.ExecutePromptResult {
 
 func launchGated(t *testing.T, h *Hub, prompt string, spec gate.Spec) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, Gates: spec})
-	require.NoError(t, err)
-	return s
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, Gates: spec}))(t)
 }
 
 func awaitGates(t *testing.T, h *Hub, s domain.Session) domain.GateLoop {
@@ -118,10 +116,8 @@ var gateKinds = []domain.EventKind{domain.EventIteration, domain.EventGateStart,
 func TestAGateNamesFilesWhereTheAgentWorks(t *testing.T) {
 	g := passes(2)
 	h := openHub(t, database(t), works, g.option)
-	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", CWD: t.TempDir(), Gates: gate.Spec{Gates: []string{"make test"}}})
-	require.NoError(t, err)
-	last, err := h.Query().ByRun(t.Context(), awaitGates(t, h, s).Run)
-	require.NoError(t, err)
+	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", CWD: t.TempDir(), Gates: gate.Spec{Gates: []string{"make test"}}}))(t)
+	last := must(h.Query().ByRun(t.Context(), awaitGates(t, h, s).Run))(t)
 	assert.Contains(t, last.Prompt, "- a.go:3:4: error: undefined: x\n")
 }
 
@@ -131,8 +127,7 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	c := subscribe(t, h, eventlog.Subscribing{Kinds: gateKinds}, 0)
 	s := launchGated(t, h, "paint", gate.Spec{Gates: []string{"make test", "make lint"}})
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopPassed, l.State)
-	assert.Equal(t, 2, l.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, 2}, []any{l.State, l.Iteration})
 	assert.Equal(t, []string{"make test", "make lint", "make test", "make lint"}, g.lines())
 	want := []string{
 		"turn 1", "start make test", "fail make test", "start make lint", "fail make lint",
@@ -141,10 +136,8 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	c.until(t, func() bool { return len(c.gates()) >= len(want) })
 	assert.Equal(t, want, c.gates())
 
-	last, err := h.Query().ByRun(context.Background(), l.Run)
-	require.NoError(t, err)
-	assert.Equal(t, s.Thread.ID, last.Thread.ID)
-	assert.Equal(t, domain.SourceGate, last.Source)
+	last := must(h.Query().ByRun(context.Background(), l.Run))(t)
+	assert.Equal(t, []any{s.Thread.ID, domain.SourceGate}, []any{last.Thread.ID, last.Source})
 	assert.Equal(t, s.SessionID, last.ParentSession)
 	assert.Contains(t, last.Prompt, "2 commands that have to succeed fail")
 	assert.Contains(t, last.Prompt, "## make test: exit status 2\n\n- a.go:3:4: error: undefined: x\n\n```\na.go:3:4: undefined: x\nexit\n```")
@@ -172,9 +165,7 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 			g := passes(100)
 			h := openHub(t, database(t), c.agent, g.option)
 			l := awaitGates(t, h, launchGated(t, h, "p", c.spec))
-			assert.Equal(t, domain.LoopFailed, l.State)
-			assert.Equal(t, c.reason, l.Reason)
-			assert.Equal(t, c.turns, l.Iteration)
+			assert.Equal(t, []any{domain.LoopFailed, c.reason, c.turns}, []any{l.State, l.Reason, l.Iteration})
 			require.Len(t, l.Failing(), 1)
 			assert.Equal(t, "exit status 2", l.Results[0].Reason)
 			assert.Equal(t, 1, l.Results[0].Errors)
@@ -189,8 +180,7 @@ func TestADenialEndsTheWork(t *testing.T) {
 		return completed
 	}, passes(100).option)
 	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: approval.Deny, Comment: "no"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: approval.Deny, Comment: "no"})
 	l := awaitGates(t, h, s)
 	assert.Equal(t, domain.LoopFailed, l.State)
 	assert.Contains(t, l.Reason, "a person denied")
@@ -210,21 +200,16 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	}, g.option)
 	s := launchGated(t, h, "hang", gate.Spec{Gates: []string{"x"}})
 	<-started
-	_, err := h.Interrupt(context.Background(), s.SessionID, "")
-	require.NoError(t, err)
+	must(h.Interrupt(context.Background(), s.SessionID, ""))(t)
 	l := awaitGates(t, h, s)
 	assert.Equal(t, domain.LoopStopped, l.State)
 	assert.Empty(t, g.lines())
 
-	next, err := h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "go on"})
-	require.NoError(t, err)
+	next := must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "go on"}))(t)
 	again := awaitGates(t, h, next)
-	assert.Equal(t, domain.LoopPassed, again.State)
-	assert.Equal(t, l.ID, again.ID)
-	assert.Equal(t, 1, again.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, l.ID, 1}, []any{again.State, again.ID, again.Iteration})
 	// Finished work has no gates.
-	after, err := h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"})
-	require.NoError(t, err)
+	after := must(h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"}))(t)
 	_, has, err := h.Gates().Of(context.Background(), after.Run.ID)
 	require.NoError(t, err)
 	assert.False(t, has)
@@ -243,19 +228,13 @@ func TestACheckCanBeEnded(t *testing.T) {
 	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
 	<-checking
 	assert.True(t, h.Busy())
-	waits, err := h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "next"})
-	require.NoError(t, err)
-	now, err := h.Query().ByRun(context.Background(), waits.Run.ID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Queued, now.State)
-	_, err = h.Interrupt(context.Background(), s.SessionID, "enough")
-	require.NoError(t, err)
+	waits := must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "next"}))(t)
+	assert.Equal(t, domain.Queued, must(h.Query().ByRun(context.Background(), waits.Run.ID))(t).State)
+	must(h.Interrupt(context.Background(), s.SessionID, "enough"))(t)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopStopped, l.State)
-	assert.Equal(t, "enough", l.Reason)
+	assert.Equal(t, []any{domain.LoopStopped, "enough"}, []any{l.State, l.Reason})
 	assert.Equal(t, domain.Completed, await(t, h, waits).State)
-	_, err = h.Interrupt(context.Background(), s.SessionID, "")
-	assert.ErrorContains(t, err, "has ended already")
+	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.SessionID, "")), "has ended already")
 }
 
 // Ending the first task ends the run that works for it now.
@@ -270,11 +249,9 @@ func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	}, passes(100).option)
 	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
 	<-second
-	_, err := h.Interrupt(context.Background(), s.SessionID, "")
-	require.NoError(t, err)
+	must(h.Interrupt(context.Background(), s.SessionID, ""))(t)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopStopped, l.State)
-	assert.Equal(t, 2, l.Iteration)
+	assert.Equal(t, []any{domain.LoopStopped, 2}, []any{l.State, l.Iteration})
 }
 
 // If a hub ends while gates run, the next hub runs all of them.
@@ -295,8 +272,7 @@ func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 	require.NoError(t, h.Close())
 	h = openHub(t, file, works, g.option)
 	l := awaitGates(t, h, s)
-	assert.Equal(t, domain.LoopPassed, l.State)
-	assert.Equal(t, 1, l.Iteration)
+	assert.Equal(t, []any{domain.LoopPassed, 1}, []any{l.State, l.Iteration})
 	assert.Equal(t, []string{"first", "second", "first", "second"}, g.lines())
 }
 
@@ -332,8 +308,7 @@ func TestGatesThatAreRefused(t *testing.T) {
 		"at most 20 commands":           {Gates: make([]string, 21)},
 		"commands of at most 4096 byte": {Gates: []string{strings.Repeat("x", 5000)}},
 	} {
-		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Gates: spec})
-		assert.ErrorContains(t, err, want)
+		assert.ErrorContains(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Gates: spec})), want)
 	}
 	_, err := h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", Gates: gate.Spec{Gates: []string{"x"}}})
 	assert.ErrorContains(t, err, "does not trust the workspace")

@@ -19,12 +19,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 const within = time.Minute
+
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
 
 type play = func(context.Context, *turn) catalog.ExecutePromptResult
 
@@ -193,8 +203,7 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	for _, f := range change {
 		f(&opts)
 	}
-	h, err := Open(context.Background(), opts)
-	require.NoError(t, err)
+	h := must(Open(context.Background(), opts))(t)
 	h.checkpoints.mu.Lock()
 	h.checkpoints.firstPatience, h.checkpoints.patience = time.Minute, time.Minute // a busy machine is slow
 	h.checkpoints.mu.Unlock()
@@ -226,8 +235,7 @@ var migrated = sync.OnceValues(func() ([]byte, error) {
 
 func database(t *testing.T) string {
 	t.Helper()
-	empty, err := migrated()
-	require.NoError(t, err)
+	empty := must(migrated())(t)
 	path := filepath.Join(t.TempDir(), "duet.db")
 	require.NoError(t, os.WriteFile(path, empty, 0o600))
 	return path
@@ -253,19 +261,14 @@ func (c *collected) until(t *testing.T, enough func() bool) {
 func (c *collected) kinds() []domain.EventKind {
 	c.Lock()
 	defer c.Unlock()
-	var list []domain.EventKind
-	for _, n := range c.list {
-		list = append(list, n.Payload.Kind())
-	}
-	return list
+	return each(c.list, func(n eventlog.Notice) domain.EventKind { return n.Payload.Kind() })
 }
 
 func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *collected {
 	t.Helper()
 	c := &collected{}
 	f.Since = since
-	s, err := h.events.Subscribe(context.Background(), f, c.deliver)
-	require.NoError(t, err)
+	s := must(h.events.Subscribe(context.Background(), f, c.deliver))(t)
 	s.Start()
 	t.Cleanup(s.Close)
 	return c
@@ -273,24 +276,51 @@ func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *colle
 
 func launch(t *testing.T, h *Hub, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask})
-	require.NoError(t, err)
-	return s
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 }
 
 func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	s, err := h.Await(ctx, s.UUID)
-	require.NoError(t, err)
-	return s
+	return must(h.Await(ctx, s.UUID))(t)
 }
 
 // hang works until it is stopped.
 func hang(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
 	<-ctx.Done()
 	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
+}
+
+// worksUntil works until released or stopped.
+func worksUntil(ctx context.Context, released <-chan struct{}) catalog.ExecutePromptResult {
+	select {
+	case <-released:
+	case <-ctx.Done():
+	}
+	return completed
+}
+
+// leaves completes at once and leaves the daemon for what the agent reports between its turns.
+func leaves(daemon *catalog.Daemon) play {
+	return func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		*daemon = x.daemon
+		return completed
+	}
+}
+
+// requests asks for the permission that of returns and says the answer.
+func requests(of func(*turn) catalog.RequestPermissionParams) play {
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		p := of(x)
+		p.SessionToken = x.p.SessionToken
+		r, err := x.request(ctx, p)
+		if err != nil || r.Cancelled {
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		x.say(verdictText(r) + string(r.UpdatedInput))
+		return completed
+	}
 }
 
 // askOnce asks to write and says the answer.
@@ -342,26 +372,58 @@ func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now do
 	return now
 }
 
+func decide(t *testing.T, h *Hub, d approval.Decision) approval.Answered {
+	t.Helper()
+	return must(h.Approvals().Decide(context.Background(), d))(t)
+}
+
 func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 	t.Helper()
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: a.ID, Decision: "approve", Scope: scope})
+}
+
+// sessionOf returns a session as it is now, by any of its ids.
+func sessionOf(t *testing.T, h *Hub, id string) domain.Session {
+	t.Helper()
+	return must(h.query.Session(context.Background(), id))(t)
+}
+
+func conversationOf(t *testing.T, h *Hub, id string) query.Conversation {
+	t.Helper()
+	return must(h.query.Conversation(context.Background(), id, query.Page{}))(t)
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
+
+// refusal returns the error of the hub that err is.
+func refusal(t *testing.T, err error, why ...any) *domain.Error {
+	t.Helper()
+	var refused *domain.Error
+	require.ErrorAs(t, err, &refused, why...)
+	return refused
 }
 
 // kindOf returns the kind of a hub error.
 func kindOf(t *testing.T, err error) string {
 	t.Helper()
-	var e *domain.Error
-	require.ErrorAs(t, err, &e)
-	return e.Kind
+	return refusal(t, err).Kind
 }
+
+// each returns of(x) for every x of a list.
+func each[T, R any](list []T, of func(T) R) (all []R) {
+	for _, x := range list {
+		all = append(all, of(x))
+	}
+	return all
+}
+
+func promptOf(s domain.Session) string { return s.Prompt }
 
 // launchIn launches a run in a conversation named by alias.
 func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
 	t.Helper()
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread})
-	require.NoError(t, err)
-	return s
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread}))(t)
 }
 
 func (c *collected) all() []eventlog.Notice {

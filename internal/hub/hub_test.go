@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 func TestMain(m *testing.M) {
@@ -39,25 +41,20 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	})
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	s := await(t, h, launch(t, h, "say hello"))
-	assert.Equal(t, domain.Completed, s.State)
-	assert.Equal(t, "Done.", s.Result)
+	assert.Equal(t, []any{domain.Completed, "Done."}, []any{s.State, s.Result})
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
-	c, err := h.query.Conversation(context.Background(), s.SessionID, query.Page{})
-	require.NoError(t, err)
-	var said []string
-	for _, e := range c.Entries {
-		said = append(said, fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result))
-	}
+	c := conversationOf(t, h, s.SessionID)
+	said := each(c.Entries, func(e query.Entry) string {
+		return fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result)
+	})
 	assert.Equal(t, []string{"message/user/say hello/", "message/assistant/Hello/", "tool_call/assistant/Bash/a.txt", "message/assistant/Done./"}, said)
 
 	events.until(t, func() bool {
 		kinds := events.kinds()
 		return slices.Contains(kinds, domain.EventDelta) && kinds[len(kinds)-1] == domain.EventRunState
 	})
-	hits, err := h.query.Search(context.Background(), "hel", 10, 0)
-	require.NoError(t, err)
-	assert.Len(t, hits, 2)
+	assert.Len(t, must(h.query.Search(context.Background(), "hel", 10, 0))(t), 2)
 }
 
 func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
@@ -68,14 +65,11 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	})
 	s := launch(t, h, "write")
 	pending := pendingOf(t, h, 1)
-	now, err := h.query.Session(context.Background(), s.RunID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.WaitingInput, now.State)
+	assert.Equal(t, domain.WaitingInput, sessionOf(t, h, s.RunID).State)
 
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: pending[0].CallID, Decision: "approve", UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	assert.ErrorContains(t, err, "already decided with status: approved")
 	s = await(t, h, s)
@@ -100,18 +94,14 @@ func TestARunThatWaitsIsResumedByItsAnswerAfterTheProcessDied(t *testing.T) {
 	h = openHub(t, path, play)
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is announced again
-	pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
-	require.NoError(t, err)
+	pending := must(h.Approvals().Pending(context.Background(), s.SessionID))(t)
 	require.Len(t, pending, 1)
 	assert.True(t, pending[0].Stale)
-	left, err := h.query.Session(context.Background(), s.SessionID)
-	require.NoError(t, err)
+	left := sessionOf(t, h, s.SessionID)
 	assert.Equal(t, domain.Interrupted, left.State)
 
-	_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
-	require.NoError(t, err)
-	next, err := h.query.Session(context.Background(), left.Thread.UUID)
-	require.NoError(t, err)
+	approve(t, h, pending[0], "")
+	next := sessionOf(t, h, left.Thread.UUID)
 	assert.Equal(t, left.SessionID, next.ParentSession)
 	assert.Equal(t, "answered user_approved", await(t, h, next).Result)
 }
@@ -131,16 +121,13 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	<-begun
 	second := launch(t, h, "wait in the queue")
 	assert.Equal(t, domain.Queued, second.State)
-	got, err := h.Interrupt(context.Background(), second.UUID, "")
-	require.NoError(t, err)
+	got := must(h.Interrupt(context.Background(), second.UUID, ""))(t)
 	assert.Equal(t, domain.Cancelled, got.State)
-	got, err = h.Interrupt(context.Background(), first.UUID, "")
-	require.NoError(t, err)
+	got = must(h.Interrupt(context.Background(), first.UUID, ""))(t)
 	assert.Equal(t, domain.Interrupting, got.State)
 	close(seen)
 	assert.Equal(t, domain.Interrupted, await(t, h, first).State)
-	_, err = h.Interrupt(context.Background(), first.UUID, "")
-	assert.ErrorContains(t, err, "has ended already")
+	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), first.UUID, "")), "has ended already")
 
 	third := launch(t, h, "ask")
 	<-begun
@@ -148,13 +135,10 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
 	for _, s := range []domain.Session{third, fourth} {
-		_, err = h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	}
-	p, err := h.Approvals().Pending(context.Background(), "")
-	require.NoError(t, err)
-	assert.Empty(t, p, "its question is closed")
+	assert.Empty(t, must(h.Approvals().Pending(context.Background(), ""))(t), "its question is closed")
 }
 
 func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
@@ -186,14 +170,11 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				return end
 			})
 			s := await(t, h, launch(t, h, "write a file"))
-			pending, err := h.Approvals().Pending(context.Background(), s.SessionID)
-			require.NoError(t, err)
+			pending := must(h.Approvals().Pending(context.Background(), s.SessionID))(t)
 			require.Len(t, pending, 1)
 			assert.True(t, pending[0].Stale)
-			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "approve"})
-			require.NoError(t, err)
-			next, err := h.query.Session(context.Background(), s.Thread.UUID)
-			require.NoError(t, err)
+			approve(t, h, pending[0], "")
+			next := sessionOf(t, h, s.Thread.UUID)
 			assert.Contains(t, next.Prompt, "write a file", "the agent may have lost the turn")
 			assert.Equal(t, "user_approved", await(t, h, next).Result)
 		})
@@ -209,14 +190,12 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	s := launch(t, h, "write")
 	pendingOf(t, h, 1)
 	for _, status := range []string{"pending", "approved"} {
-		c, err := h.query.Conversation(context.Background(), s.SessionID, query.Page{})
-		require.NoError(t, err)
+		c := conversationOf(t, h, s.SessionID)
 		require.Len(t, c.Entries, 2)
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)
 		if status == "pending" {
-			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: c.Entries[1].Approval.ID, Decision: "approve"})
-			require.NoError(t, err)
+			approve(t, h, *c.Entries[1].Approval, "")
 			await(t, h, s)
 		}
 	}
@@ -249,9 +228,7 @@ func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	}
 	close(release)
 	<-drained
-	ended, err := h.store.Run(t.Context(), run.ID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Completed, ended.State)
+	assert.Equal(t, domain.Completed, must(h.store.Run(t.Context(), run.ID))(t).State)
 }
 
 // Drain returns when the last active run has ended or waits for a human.
@@ -277,6 +254,7 @@ func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 		assert.Len(t, pendingOf(t, h, 1), 1, "the question waits")
 		h.Drain(t.Context())
 		assert.LessOrEqual(t, time.Since(began), 15*time.Millisecond)
+		assert.True(t, h.Busy(), "a run that waits for a human")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), hang)
@@ -287,4 +265,52 @@ func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 		h.Drain(ctx)
 		assert.Equal(t, time.Hour, time.Since(began).Round(time.Second))
 	})
+}
+
+func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	for name, c := range map[string]struct {
+		spec LaunchSpec
+		kind string
+	}{
+		"no prompt":     {LaunchSpec{Prompt: " \n\t"}, domain.KindInvalid},
+		"unknown agent": {LaunchSpec{Prompt: "p", Agent: "nobody"}, domain.KindUnknownAgent},
+		"no directory":  {LaunchSpec{Prompt: "p", CWD: "not-there"}, domain.KindInvalid},
+		"a file":        {LaunchSpec{Prompt: "p", CWD: filepath.Base(h.store.Path())}, domain.KindInvalid},
+	} {
+		_, err := h.Launch(context.Background(), c.spec)
+		require.Error(t, err, name)
+		assert.Equal(t, c.kind, kindOf(t, err), name)
+	}
+	_, err := h.Continue(context.Background(), ContinueSpec{From: "nobody", Prompt: "p"})
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
+	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"}))(t)
+	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
+	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
+	assert.Equal(t, domain.Counts{domain.Running: 1}, withoutStarting(must(h.Status(context.Background()))(t).Counts))
+}
+
+func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
+	ctx := context.Background()
+	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
+		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+			func(o *Options) { o.Agents = agents{driver} })
+		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
+		first := await(t, h, launch(t, h, "p"))
+		mode := catalog.ModePlan
+		_, changed := h.Settings().Update(ctx, first.UUID, threadsettings.Change{Mode: &mode})
+		if held {
+			assert.NoError(t, err, driver)
+			assert.NoError(t, changed, driver)
+			continue
+		}
+		for _, err := range []error{err, changed} {
+			e := refusal(t, err)
+			assert.Equal(t, []any{domain.KindInvalid, "permission_mode"}, []any{e.Kind, e.Param})
+			assert.Contains(t, e.Expected, "can enforce for the agent fake")
+			assert.NotContains(t, e.Accepted, "plan")
+		}
+		_, err = h.Continue(ctx, ContinueSpec{From: first.UUID, Prompt: "p"})
+		assert.NoError(t, err, "other modes are as good as none")
+	}
 }

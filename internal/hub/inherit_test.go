@@ -36,8 +36,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 		approve(t, h, pendingOf(t, h, 1)[0], "")
 		return s
 	}())
-	_, err := h.Launch(context.Background(), spec)
-	require.NoError(t, err)
+	must(h.Launch(context.Background(), spec))(t)
 	pendingOf(t, h, 1)
 	require.NoError(t, h.Close())
 
@@ -47,24 +46,20 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	}
 	h = openHub(t, path, reader)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	s, err := h.query.Session(context.Background(), "a")
-	require.NoError(t, err)
+	s := sessionOf(t, h, "a")
 	require.Equal(t, domain.SourceDecision, s.Source)
 	same(s)
 	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, s).Result)
 
-	next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "on"})
-	require.NoError(t, err)
+	next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	same(next)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, next).Result)
 
 	// The default, unless overridden.
 	mode := catalog.ModeDefault
-	_, err = h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Mode: &mode})
-	require.NoError(t, err)
-	next, err = h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}})
-	require.NoError(t, err)
+	must(h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
+	next = must(h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}}))(t)
 	assert.Equal(t, []any{[]string{"Write"}, mode}, []any{next.Tools, next.Mode})
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	assert.Equal(t, "no rule=tools, yes user_approved", await(t, h, next).Result)
@@ -72,8 +67,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 
 func TestAPromptWithoutAModeHasTheConversations(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"})
-	require.NoError(t, err)
+	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"}))(t)
 	assert.Equal(t, "no mode=plan", await(t, h, s).Result)
 	assert.Equal(t, "no mode=plan", await(t, h, launchIn(t, h, "a", "p")).Result)
 }
@@ -92,19 +86,16 @@ func TestAForkPassesNothingUnasked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := openHub(t, database(t), askOnce)
 			c.spec.Prompt = "p"
-			s, err := h.Launch(context.Background(), c.spec)
-			require.NoError(t, err)
+			s := must(h.Launch(context.Background(), c.spec))(t)
 			await(t, h, s)
-			fork, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p", Fork: true})
-			require.NoError(t, err)
+			fork := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p", Fork: true}))(t)
 			assert.Equal(t, []string{c.mode, c.mode}, []string{fork.Mode, fork.Thread.Mode})
 			assert.False(t, fork.Thread.Settings.SkipPermissions || fork.Thread.Settings.AutoAcceptEdits)
 			assert.Equal(t, c.spec.Settings.DisallowedTools, fork.Thread.Settings.DisallowedTools)
 			if c.mode == catalog.ModeDefault {
 				pendingOf(t, h, 1)
 			}
-			next, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p"})
-			require.NoError(t, err, "the conversation itself goes on as it was")
+			next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p"}))(t, "the conversation itself goes on as it was")
 			assert.Equal(t, s.Mode, next.Mode)
 		})
 	}
@@ -117,29 +108,25 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 		if x.p.Prompt == "busy" {
 			return hang(ctx, x)
 		}
-		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
-		return completed
+		return says(ctx, x)
 	}, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
 	busy := launch(t, h, "busy")
 	inState(t, h, busy, domain.Running)
 	launch(t, h, "busy")
 	launch(t, h, "busy")
 	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is accepted
-	resumed, err := h.query.Session(context.Background(), "a")
-	require.NoError(t, err)
+	resumed := sessionOf(t, h, "a")
 	require.Equal(t, domain.SourceDecision, resumed.Source)
 	require.Equal(t, domain.Queued, resumed.State)
 	interrupt := func(s domain.Session) {
 		t.Helper()
-		_, err := h.Interrupt(context.Background(), s.UUID, "")
-		require.NoError(t, err)
+		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		await(t, h, s)
 	}
 	for _, s := range []domain.Session{resumed, busy} {
 		interrupt(s)
 	}
-	list, err := h.query.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}})
-	require.NoError(t, err)
+	list := must(h.query.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}}))(t)
 	for _, s := range list {
 		interrupt(s)
 	}
@@ -148,20 +135,15 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 }
 
 func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
-	path := database(t)
-	crash(t, path, askOnce, "a")
 	goOn := make(chan struct{})
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		<-goOn
-		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
-		return completed
-	})
-	approve(t, h, pendingOf(t, h, 1)[0], "")
-	resumed, err := h.query.Session(context.Background(), "a")
-	require.NoError(t, err)
+		return says(ctx, x)
+	}, ends(completed)))
+	approve(t, h, asked, "")
+	resumed := sessionOf(t, h, "a")
 	later := launchIn(t, h, "a", "later")
-	_, err = h.Interrupt(context.Background(), later.UUID, "") // the end of another run does not affect it
-	require.NoError(t, err)
+	must(h.Interrupt(context.Background(), later.UUID, ""))(t) // the end of another run does not affect it
 	close(goOn)
 	assert.Equal(t, "yes user_approved", await(t, h, resumed).Result)
 }

@@ -18,21 +18,14 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	})
 	first := launch(t, h, "first")
 	follow := func(prompt, source string) domain.Session {
-		s, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: source})
-		require.NoError(t, err)
-		return s
+		return must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: source}))(t)
 	}
 	order := func() (prompts []string) {
-		list, err := h.Queued(ctx, first.SessionID)
-		require.NoError(t, err)
+		list := must(h.Queued(ctx, first.SessionID))(t)
 		before := first.Run.ID
 		for _, s := range list {
 			prompts = append(prompts, s.Prompt)
@@ -50,8 +43,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
 	other := launch(t, h, "another conversation")
-	elsewhere, err := h.Continue(ctx, ContinueSpec{From: other.SessionID, Prompt: "x", Source: domain.SourceSession})
-	require.NoError(t, err)
+	elsewhere := must(h.Continue(ctx, ContinueSpec{From: other.SessionID, Prompt: "x", Source: domain.SourceSession}))(t)
 	assert.ErrorContains(t, h.MoveQueued(ctx, a.SessionID, elsewhere.SessionID), "the same conversation")
 	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
 	close(release)
@@ -66,10 +58,7 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, release)
 		}
 		return completed
 	}, func(o *Options) { o.Limits.MaxRuns = 1 })
@@ -80,12 +69,10 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	queued := []domain.Session{}
 	from := first
 	for _, prompt := range []string{"second", "third"} {
-		s, err := h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt, Source: domain.SourceSession})
-		require.NoError(t, err)
+		s := must(h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt, Source: domain.SourceSession}))(t)
 		queued, from = append(queued, s), s
 	}
-	begun, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
-	require.NoError(t, err)
+	begun := must(daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
 	assert.Equal(t, queued[0].UUID, begun.TaskID)
 	close(release)
 	await(t, h, queued[1])
@@ -100,17 +87,13 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
-			select {
-			case <-release:
-			case <-ctx.Done():
-			}
+			worksUntil(ctx, release)
 		}
 		return completed
 	}, func(o *Options) { count = countCalls(o) })
 	first := await(t, h, launch(t, h, "first"))
 	<-daemons
-	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
-	require.NoError(t, err)
+	next := must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession}))(t)
 	daemon := <-daemons
 	asked, begun := count("RunsIn"), make(chan string, 1)
 	go func() {
@@ -147,18 +130,14 @@ func TestAPromptEndsAnOwnTurn(t *testing.T) {
 		yielded <- p.TaskID
 		return catalog.YieldYielding
 	}
-	begun, err := (<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
-	require.NoError(t, err)
+	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
 	<-daemons
-	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
-	require.NoError(t, err)
+	next := must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession}))(t)
 	next = await(t, h, next)
 	assert.Equal(t, domain.Completed, next.Run.State)
-	own, err := h.query.Session(ctx, begun.TaskID)
-	require.NoError(t, err)
+	own := sessionOf(t, h, begun.TaskID)
 	assert.Equal(t, domain.Completed, own.Run.State)
-	events, err := h.store.Events(ctx, 0, 1000)
-	require.NoError(t, err)
+	events := must(h.store.Events(ctx, 0, 1000))(t)
 	var order []string
 	for _, e := range events {
 		if s, ok := e.Payload.(domain.RunStateChanged); ok && (e.Run == own.Run.ID && s.To == domain.Completed || e.Run == next.Run.ID) {
@@ -172,19 +151,12 @@ func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	h := openTrusted(t, "", func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return completed
+		return worksUntil(ctx, release)
 	})
 	untrusting := clientenv.Restrict(ctx)
 	queued := func(agent string) domain.Session {
-		s, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Agent: agent})
-		require.NoError(t, err)
-		s, err = h.Continue(ctx, ContinueSpec{From: s.SessionID, Prompt: "q", Source: domain.SourceSession})
-		require.NoError(t, err)
-		return s
+		s := must(h.Launch(ctx, LaunchSpec{Prompt: "p", Agent: agent}))(t)
+		return must(h.Continue(ctx, ContinueSpec{From: s.SessionID, Prompt: "q", Source: domain.SourceSession}))(t)
 	}
 	theirs, mine := queued("project"), queued("mine")
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, h.EditQueued(untrusting, theirs.SessionID, "x")))

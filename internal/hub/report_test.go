@@ -21,7 +21,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -60,8 +59,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	})
 	other := launchIn(t, h, "others", "p")
 	<-turns
-	own, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "mine", CallerID: "caller"})
-	require.NoError(t, err)
+	own := must(h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "mine", CallerID: "caller"}))(t)
 	x := <-turns
 	token := x.p.SessionToken
 	message := catalog.CreateMessage{Role: "assistant", Content: json.RawMessage(`"forged"`)}
@@ -103,7 +101,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 			assert.NoError(t, call(token, id), "%s of %s", name, id)
 		}
 	}
-	_, err = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
+	_, err := h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
 	assert.NoError(t, err, "clients of our own user need none")
 	_, err = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: other.UUID, Message: message})
 	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "but one that they give has to be good")
@@ -134,11 +132,9 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 	c.until(t, func() bool { return slices.Contains(c.states(), "running failed") })
 	assert.Equal(t, "before after", said(c.all(), domain.EventDelta))
 	for _, n := range c.all() {
-		_, err := json.Marshal(n.Payload)
-		assert.NoError(t, err, "%T", n.Payload)
+		assert.NoError(t, errorOf(json.Marshal(n.Payload)), "%T", n.Payload)
 	}
-	_, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-	require.NoError(t, err)
+	conversationOf(t, h, s.UUID)
 }
 
 func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
@@ -177,9 +173,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		_, err := h.ExecutorCalls().GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
 		last := h.events.Last()
-		after, err := h.query.Session(context.Background(), ended.UUID)
-		require.NoError(t, err)
-		assert.Equal(t, "said", after.Result)
+		assert.Equal(t, "said", sessionOf(t, h, ended.UUID).Result)
 		time.Sleep(25 * time.Hour)
 		assert.NoError(t, h.ExecutorCalls().CheckToken(good))
 		assert.Equal(t, last, h.events.Last())
@@ -196,15 +190,12 @@ func TestALateReportChangesNothing(t *testing.T) {
 	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
 	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
 	assert.Equal(t, last, h.events.Last())
-	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, s.UUID)
 	assert.Len(t, c.Entries, 2)
 	assert.False(t, c.Entries[1].Open)
 }
 
-func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
-	synctest.Test(t, testKeys) // a run that has just begun waits for a client's request
-}
+func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) { synctest.Test(t, testKeys) } // a run that has just begun waits for a client's request
 
 func testKeys(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
@@ -252,12 +243,8 @@ func testKeys(t *testing.T) {
 		assert.Equal(t, domain.KindInvalid, kindOf(t, h.Keys().Provide(id, c.give)), "once")
 		assert.Contains(t, await(t, h, s).Result, c.want)
 	}
-	accesses, err := h.store.KeyAccesses(context.Background(), 10)
-	require.NoError(t, err)
-	var outcomes []string
-	for _, a := range accesses {
-		outcomes = append(outcomes, a.Service+": "+a.Outcome)
-	}
+	accesses := must(h.store.KeyAccesses(context.Background(), 10))(t)
+	outcomes := each(accesses, func(a domain.KeyAccess) string { return a.Service + ": " + a.Outcome })
 	assert.Len(t, outcomes, 6)
 	assert.Contains(t, outcomes, "other: given by a client")
 	assert.Contains(t, outcomes, "filed: configured")
@@ -268,4 +255,184 @@ func testKeys(t *testing.T) {
 			assert.NotContains(t, string(content), secret, "not in "+suffix)
 		}
 	}
+}
+
+var othersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation")
+
+// A question answered after more than a day resumes the run as if answered at once.
+func TestAQuestionMayWaitForADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			x.say("before ")
+			first := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+			x.say(verdictText(first) + " ")
+			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Status: "completed", Result: json.RawMessage(`"done"`)})
+			x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
+			return completed
+		}, withoutPolling)
+		s := launch(t, h, "p")
+		for range 2 {
+			a := pendingOf(t, h, 1)[0]
+			time.Sleep(25 * time.Hour)
+			inState(t, h, s, domain.WaitingInput)
+			approve(t, h, a, "")
+		}
+		s = await(t, h, s)
+		assert.Equal(t, domain.Completed, s.State, s.Error)
+		assert.Equal(t, "before yes user_approved yes user_approved", wholeText(t, h, s))
+	})
+}
+
+// wholeText returns all text that the agent produced in a run.
+func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
+	t.Helper()
+	c := conversationOf(t, h, s.UUID)
+	for _, e := range c.Entries {
+		if e.Kind == domain.ItemMessage && e.Role == "assistant" {
+			text += e.Content
+		}
+	}
+	return text
+}
+
+// A run with a refused report does not complete, whatever the reason.
+func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send := func(x *turn, p catalog.ReportMessageParams) {
+			p.SessionToken, p.TaskID = x.p.SessionToken, x.p.TaskID
+			_ = x.daemon.ReportMessage(context.Background(), p)
+		}
+		var h *Hub
+		why := map[string]func(*turn){
+			"a delta that is none": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":7}`)})
+			},
+			"a change of no file": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventFileChange, EventData: json.RawMessage(`{}`)})
+			},
+			"a tool call that is none": func(x *turn) {
+				send(x, catalog.ReportMessageParams{EventType: catalog.EventToolCall, EventData: json.RawMessage(`[]`)})
+			},
+			"one that came too late": func(x *turn) {
+				numbered(x, 3)
+				time.Sleep(300*time.Millisecond + time.Millisecond)
+				numbered(x, 2)
+			},
+			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, othersToken) },
+		}
+		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			x.n = 10
+			x.say("before")
+			if do := why[x.p.Prompt]; do != nil {
+				do(x)
+			}
+			x.say(" after")
+			switch x.p.Prompt {
+			case "it failed anyway":
+				h.Intake().ReportRefused(x.p.TaskID, othersToken)
+				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
+			case "another's":
+				h.Intake().ReportRefused("of nobody", othersToken)
+			case "twice":
+				numbered(x, 11, 11)
+			}
+			return completed
+		})
+		for prompt := range why {
+			s := await(t, h, launch(t, h, prompt))
+			assert.Equal(t, domain.Failed, s.State, prompt)
+			assert.Equal(t, intake.CodeOutputMissing, s.ErrorCode, prompt)
+			assert.Contains(t, s.Error, "output is missing", prompt)
+			assert.Contains(t, wholeText(t, h, s), "after", "the rest is there: %s", prompt)
+		}
+		s := await(t, h, launch(t, h, "it failed anyway"))
+		assert.Equal(t, "OWN", s.ErrorCode)
+		for _, prompt := range []string{"another's", "twice"} {
+			s = await(t, h, launch(t, h, prompt))
+			assert.Equal(t, domain.Completed, s.State, prompt)
+		}
+	})
+}
+
+// pausing counts the pause and continue calls of executors.
+type pausing struct {
+	Executors
+	paused, resumed chan struct{}
+}
+
+type pausingLease struct {
+	catalog.Lease
+	owner *pausing
+}
+
+func (p *pausing) Acquire(ctx context.Context, w catalog.LeaseRequest) (catalog.Lease, error) {
+	l, err := p.Executors.Acquire(ctx, w)
+	return pausingLease{l, p}, err
+}
+
+func (l pausingLease) PauseNotifications(context.Context) error {
+	l.owner.paused <- struct{}{}
+	return nil
+}
+
+func (l pausingLease) ResumeNotifications(context.Context) error {
+	l.owner.resumed <- struct{}{}
+	return nil
+}
+
+// logOf returns the log from its beginning.
+func logOf(t *testing.T, h *Hub) (list []domain.Event) {
+	t.Helper()
+	for after := int64(0); ; after = list[len(list)-1].Seq {
+		page := must(h.store.Events(t.Context(), after, 4096))(t)
+		list = append(list, page...)
+		if len(page) < 4096 {
+			return list
+		}
+	}
+}
+
+func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
+	const all = 10_000
+	p := &pausing{paused: make(chan struct{}, all), resumed: make(chan struct{}, all)}
+	written, proceed := make(chan struct{}), make(chan struct{})
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		<-written // the disk is blocked
+		for x.n < all/2 {
+			x.say(fmt.Sprintf("%d ", x.n))
+		}
+		<-p.paused
+		x.say(fmt.Sprintf("%d ", x.n)) // already on its way
+		close(proceed)
+		<-p.resumed
+		for x.n < all {
+			x.say(fmt.Sprintf("%d ", x.n))
+		}
+		return completed
+	}, func(o *Options) {
+		others := o.Executors
+		o.Executors = func(d catalog.Daemon) Executors { p.Executors = others(d); return p }
+	})
+	s := launch(t, h, "p")
+	inState(t, h, s, domain.Running)
+	h.store.Enqueue(func(store.Tx) error {
+		close(written)
+		<-proceed
+		return nil
+	}, func(error) {})
+	s = await(t, h, s)
+
+	var want strings.Builder
+	for i := range all {
+		fmt.Fprintf(&want, "%d ", i)
+	}
+	assert.Equal(t, want.String(), s.Result)
+	var text strings.Builder
+	for i, e := range logOf(t, h) {
+		require.Equal(t, int64(i+1), e.Seq, "no gap")
+		if d, ok := e.Payload.(domain.MessageDelta); ok {
+			text.WriteString(d.Text)
+		}
+	}
+	assert.Equal(t, want.String(), text.String())
 }

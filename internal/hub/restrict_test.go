@@ -42,8 +42,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	load := func(restricted bool) (*config.Config, error) {
 		return config.Load(config.Sources{Project: file, User: user, Trust: store, Getenv: func(string) string { return "" }, Restricted: restricted})
 	}
-	c, err := load(false)
-	require.NoError(t, err)
+	c := must(load(false))(t)
 	return openHub(t, path, play, func(o *Options) {
 		o.Agents, o.Keys, o.Rules = c, always(c.Keys), always(c.Rules)
 		o.Getenv = func(name string) string { return map[string]string{"PROJECT_KEY": "secret"}[name] }
@@ -62,33 +61,25 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	}
 	_, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "project"})
 	refused(err)
-	own, err := h.Launch(untrusting, LaunchSpec{Prompt: "p"})
-	require.NoError(t, err)
-	assert.Equal(t, "demo", own.Agent, "nor does the file choose")
-	_, err = h.Chat(untrusting, "p", 0)
-	require.NoError(t, err)
+	assert.Equal(t, "demo", must(h.Launch(untrusting, LaunchSpec{Prompt: "p"}))(t).Agent, "nor does the file choose")
+	must(h.Chat(untrusting, "p", 0))(t)
 
 	// Other clients still trust the project, but their runs cannot be continued from here.
-	trusted, err := h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"})
-	require.NoError(t, err)
+	trusted := must(h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
 	_, err = h.Continue(untrusting, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
 	refused(err)
-	draft, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true})
-	require.NoError(t, err)
+	draft := must(h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true}))(t)
 	_, err = h.Continue(untrusting, ContinueSpec{From: draft.SessionID})
 	refused(err)
-	draft, err = h.Continue(ctx, ContinueSpec{From: draft.SessionID})
-	require.NoError(t, err)
+	draft = must(h.Continue(ctx, ContinueSpec{From: draft.SessionID}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
-	mine, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
-	require.NoError(t, err)
+	mine := must(h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.True(t, mine.Restricted)
 	assert.JSONEq(t, `{"workspace_trusted":true,"a":1}`, string(mine.Metadata), "which is the caller's own")
-	_, err = h.Continue(untrusting, ContinueSpec{From: mine.SessionID, Prompt: "p"})
-	require.NoError(t, err)
+	must(h.Continue(untrusting, ContinueSpec{From: mine.SessionID, Prompt: "p"}))(t)
 }
 
 // A restricted run uses no key command and no allow rule of the project's file.
@@ -112,9 +103,8 @@ func testRestrictedLaunch(t *testing.T) {
 		ctx  context.Context
 		free bool
 	}{{ctx, true}, {clientenv.Restrict(ctx), false}} {
-		s, err := h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"})
-		require.NoError(t, err)
-		if err = <-outcomes; c.free {
+		s := must(h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"}))(t)
+		if err := <-outcomes; c.free {
 			require.NoError(t, err)
 		} else {
 			assert.Equal(t, domain.KindNoAPIKey, kindOf(t, err))
@@ -130,11 +120,10 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		return lost
 	})
-	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"})
-	require.NoError(t, err)
+	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"}))(t)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
-	_, err = h.Approvals().Decide(clientenv.Restrict(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
+	_, err := h.Approvals().Decide(clientenv.Restrict(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
 	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // another agent than the default

@@ -103,12 +103,9 @@ func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
 
 func (w *rewindWorld) files() disk {
 	all := disk{}
-	list, err := os.ReadDir(w.dir)
-	require.NoError(w.t, err)
+	list := must(os.ReadDir(w.dir))(w.t)
 	for _, e := range list {
-		data, err := os.ReadFile(filepath.Join(w.dir, e.Name()))
-		require.NoError(w.t, err)
-		all[e.Name()] = string(data)
+		all[e.Name()] = string(must(os.ReadFile(filepath.Join(w.dir, e.Name())))(w.t))
 	}
 	return all
 }
@@ -178,12 +175,10 @@ func (w *rewindWorld) agent() string {
 			}
 		}
 	}
-	var err error
 	if from := w.last[run.conversation]; from == "" {
 		run.Session = launch(w.t, w.h, "p")
 	} else {
-		run.Session, err = w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"})
-		require.NoError(w.t, err)
+		run.Session = must(w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"}))(w.t)
 	}
 	run.Session = await(w.t, w.h, run.Session)
 	w.last[run.conversation] = run.UUID
@@ -266,8 +261,7 @@ func (w *rewindWorld) rewind(run *modelRun) string {
 		w.rewinds[run] = rewind
 	}
 	what := fmt.Sprintf("rewind to before %s, all files: %t", domain.TaskName(run.Task), all)
-	r, err := w.h.Rewind(context.Background(), RewindSpec{Run: run.UUID, All: all})
-	require.NoError(w.t, err, what)
+	r := must(w.h.Rewind(context.Background(), RewindSpec{Run: run.UUID, All: all}))(w.t, what)
 	assert.Equal(w.t, left, leftOf(r), what)
 	return what
 }
@@ -315,8 +309,7 @@ func leftOf(r Rewound) map[string]string {
 
 func (w *rewindWorld) requireDecisions(what string) {
 	for _, run := range w.runs {
-		files, err := w.h.Review().Files(context.Background(), run.Session)
-		require.NoError(w.t, err)
+		files := must(w.h.Review().Files(context.Background(), run.Session))(w.t)
 		states := make(map[string]string)
 		for _, file := range files {
 			states[filepath.Base(file.Path)] = file.State

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +20,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
@@ -44,31 +45,14 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-				c.p.SessionToken = x.p.SessionToken
-				r, err := x.request(ctx, c.p)
-				if err != nil {
-					return hang(ctx, x)
-				}
-				x.say(verdictText(r))
-				return completed
-			}, func(o *Options) {
+			h := openHub(t, database(t), requests(func(*turn) catalog.RequestPermissionParams { return c.p }), func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
-			s, err := h.Launch(context.Background(), c.spec)
-			require.NoError(t, err)
-			s = await(t, h, s)
+			s := await(t, h, must(h.Launch(context.Background(), c.spec))(t))
 			assert.Equal(t, c.want, s.Result)
-			conversation, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-			require.NoError(t, err)
-			var noted []string
-			for _, e := range conversation.Entries {
-				if e.Kind == domain.ItemApproval {
-					noted = append(noted, e.Content)
-				}
-			}
+			noted := notes(t, h, s.UUID)
 			reason, denied := strings.CutPrefix(c.want, "no ")
 			if !denied {
 				assert.Empty(t, noted)
@@ -80,8 +64,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 			events.until(t, func() bool { return len(events.all()) == 1 })
 			reported := events.all()[0].Payload.(domain.ApprovalResolved)
 			assert.Equal(t, []string{"denied", reason, c.p.ToolName}, []string{reported.Status, reported.DecidedBy, reported.Tool})
-			a, err := h.Approvals().Find(context.Background(), reported.ApprovalID)
-			require.NoError(t, err)
+			a := must(h.Approvals().Find(context.Background(), reported.ApprovalID))(t)
 			assert.Equal(t, domain.ApprovalDenied, a.Status)
 		})
 	}
@@ -94,8 +77,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	inState(t, h, s, domain.Running)
 	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0], Input: json.RawMessage(`{"file_path":"a"}`)})
-		require.NoError(t, err)
+		a := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0], Input: json.RawMessage(`{"file_path":"a"}`)}))(t)
 		assert.Equal(t, c[1], a.Status)
 		events.until(t, func() bool { return len(events.all()) == i+1 })
 		reported, ok := events.all()[i].Payload.(domain.ApprovalResolved)
@@ -125,8 +107,7 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 		t.Helper()
 		s := launchIn(t, h, thread, "p")
 		d.ID = pendingOf(t, h, 1)[0].ID
-		_, err := h.Approvals().Decide(context.Background(), d)
-		require.NoError(t, err)
+		decide(t, h, d)
 		await(t, h, s)
 	}
 	asks("a", approval.Decision{Decision: "approve"})
@@ -148,14 +129,12 @@ func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 	prompts := []string{"x", "x", "x", "y"}
 	var list []domain.Session
 	for i, prompt := range prompts {
-		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)})
-		require.NoError(t, err)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)}))(t)
 		list = append(list, s)
 		pendingOf(t, h, i+1)
 	}
 	no := pendingOf(t, h, 4)[3]
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
-	require.NoError(t, err)
+	decide(t, h, approval.Decision{ID: no.ID, Decision: "deny", Comment: "no", Scope: "session"})
 	await(t, h, list[3])
 	again := launchIn(t, h, "3", "y")
 	assert.Equal(t, "no rule=session", await(t, h, again).Result)
@@ -171,13 +150,11 @@ func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
 	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
 	pendingOf(t, h, 2)
 	yes := true
-	_, err := h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{AutoAcceptEdits: &yes})
-	require.NoError(t, err)
+	must(h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{AutoAcceptEdits: &yes}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, b.Thread.ID, left[0].Thread)
-	_, err = h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{SkipPermissions: &yes})
-	require.NoError(t, err)
+	must(h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{SkipPermissions: &yes}))(t)
 	pendingOf(t, h, 1)
 	approve(t, h, left[0], "session")
 	await(t, h, b)
@@ -192,11 +169,10 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	second := launchIn(t, h, "a", "p")
 	pendingOf(t, h, 1)
 	mode := "acceptEdits"
-	_, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &mode})
-	require.NoError(t, err)
+	must(h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &mode}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	none := "" // an unknown agent, see TestWhatAnAgentIsKnownNotToHaveIsRefused
-	_, err = h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &none})
+	_, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &none})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
 	_, err = h.Settings().Update(context.Background(), "nobody", threadsettings.Change{Mode: &mode})
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
@@ -218,4 +194,112 @@ func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
 		launchIn(t, h, "a", "p")
 		pendingOf(t, h, 1)
 	})
+}
+
+// asks returns codex's permission request for a script. Its input is the event itself, with its own
+// id and time.
+func asks(x *turn, n int64, script string) catalog.RequestPermissionParams {
+	call := fmt.Sprintf("call_%d", n)
+	return catalog.RequestPermissionParams{
+		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", NameByKind: true, ToolKind: "execute", ToolUseID: call, Title: script, InputFixed: true,
+		ToolInput: encode(map[string]any{
+			"call_id": call, "turn_id": x.p.TaskID, "started_at_ms": 1795336962508 + n, "command": []string{"/bin/bash", "-lc", script}, "cwd": x.p.CWD, "reason": fmt.Sprint("because ", n),
+			"available_decisions": []string{"approved", "abort"}, "parsed_cmd": []map[string]string{{"type": "unknown", "cmd": script}},
+		}),
+	}
+}
+
+// Rules match the command that runs, however an agent spells it.
+func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
+	rules := []config.Rule{
+		{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "touch *", Source: "user"},
+		{Effect: "allow", Tool: "Bash", Command: "make test", Source: "project"},
+	}
+	for script, want := range map[string]string{
+		"touch x":                     "yes rule=user",
+		"touch x && make test":        "yes rule=user",
+		"make test 2>&1 | touch x":    "yes rule=user",
+		"env CI=1 make test":          "yes rule=project",
+		"touch x; rm y":               "no rule=user",
+		"env A=b sudo rm y":           "no rule=user",
+		"bash -c \"touch x; 'rm' y\"": "no rule=user",
+		"touch $(ls)":                 "asked",
+		"touch x\nls":                 "asked",
+		"eval touch x":                "asked",
+		"touch x > y":                 "asked",
+		"touch \"x":                   "asked",
+		"cd sub && make test":         "yes rule=project",
+		"cd /tmp && make test":        "asked",
+	} {
+		t.Run(script, func(t *testing.T) {
+			root := t.TempDir()
+			agent := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, 1, script) })
+			h := openHub(t, database(t), agent, func(o *Options) { o.Rules, o.Root = always(rules), root })
+			s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CWD: root}))(t)
+			if want == "asked" {
+				a := pendingOf(t, h, 1)[0]
+				assert.Equal(t, script, a.Title)
+				approve(t, h, a, "")
+				want = "yes user_approved"
+			}
+			assert.Equal(t, want, await(t, h, s).Result)
+		})
+	}
+}
+
+// A restarted agent asks the same question with another id and time. The answer applies to it.
+func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
+	path := database(t)
+	var n atomic.Int64
+	play := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, n.Add(1), "touch x") })
+	crash(t, path, play, "a")
+	h := openHub(t, path, play)
+	stale := pendingOf(t, h, 1)[0]
+	require.True(t, stale.Stale)
+	approve(t, h, stale, "")
+	assert.Equal(t, "yes user_approved", await(t, h, sessionOf(t, h, "a")).Result)
+	assert.EqualValues(t, 2, n.Load(), "it has asked twice, and a human was asked once")
+	pendingOf(t, h, 0)
+}
+
+// A lasting decision about a script becomes a rule for that script and names it.
+func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
+	var n atomic.Int64
+	h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
+		return asks(x, n.Add(1), strings.TrimPrefix(x.p.Prompt, "do "))
+	}))
+	first := launchIn(t, h, "a", "do make test && git push")
+	decide(t, h, approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: "approve", Scope: "session"})
+	await(t, h, first)
+	assert.Equal(t, "yes rule=session", await(t, h, launchIn(t, h, "a", "do make test && git push")).Result)
+	standing := must(h.Approvals().Rules(context.Background()))(t)
+	require.Len(t, standing, 1)
+	assert.Equal(t, "make test && git push", standing[0].Command)
+	other := launchIn(t, h, "a", "do make test && git push -f")
+	approve(t, h, pendingOf(t, h, 1)[0], "")
+	assert.Equal(t, "yes user_approved", await(t, h, other).Result)
+}
+
+// A rule for commands grants no permission beyond running the command.
+func TestARuleForCommandsGivesNoFurtherPermissions(t *testing.T) {
+	for name, value := range map[string]any{
+		"additional_permissions": map[string]any{"network": true}, "network_approval_context": map[string]string{"host": "example.org"}, "cwd": filepath.Dir(t.TempDir()), "workdir": 7,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
+				p := asks(x, 1, "touch x")
+				var input map[string]any
+				_ = json.Unmarshal(p.ToolInput, &input)
+				input[name] = value
+				p.ToolInput = encode(input)
+				return p
+			}), func(o *Options) {
+				o.Rules = always([]config.Rule{{Effect: "allow", Tool: "Bash", Command: "touch *", Source: "user"}})
+			})
+			s := launch(t, h, "p")
+			approve(t, h, pendingOf(t, h, 1)[0], "")
+			assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+		})
+	}
 }

@@ -77,12 +77,8 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	assert.Equal(t, "still "+secret, await(t, h, launchIn(t, h, "other", "again")).Result, "it is no key of that conversation's")
 	hasEnd(t, c, 2)
 
-	conversation, err := h.query.Conversation(context.Background(), first.UUID, query.Page{})
-	require.NoError(t, err)
-	var texts []string
-	for _, e := range conversation.Entries {
-		texts = append(texts, e.Content+e.Title+string(e.Input)+e.Result)
-	}
+	conversation := conversationOf(t, h, first.UUID)
+	texts := each(conversation.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) + e.Result })
 	assert.Subset(t, texts, []string{
 		"one [secret] two [secret] three 1234567 sk-01", "another", "thought [secret]",
 		`echo [secret]{"command":"echo [secret]"}was [secret]`, "[secret]", "before the question " + secret[:5],
@@ -92,8 +88,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 		if p, ok := n.Payload.(domain.TerminalPrinted); ok {
 			printed += string(outputBytes(t, catalog.TerminalOutputParams(p)))
 		}
-		said, err := json.Marshal(n.Payload)
-		require.NoError(t, err)
+		said := must(json.Marshal(n.Payload))(t)
 		if !strings.Contains(string(said), "still ") {
 			assert.NotContains(t, string(said), secret)
 		}
@@ -127,12 +122,8 @@ func TestAKeyInTwoMessages(t *testing.T) {
 	})
 	await(t, h, launch(t, h, "none"))
 	s := await(t, h, launch(t, h, "p"))
-	c, err := h.query.Conversation(context.Background(), s.UUID, query.Page{})
-	require.NoError(t, err)
-	var texts []string
-	for _, e := range c.Entries {
-		texts = append(texts, e.Content+e.Title+string(e.Input))
-	}
+	c := conversationOf(t, h, s.UUID)
+	texts := each(c.Entries, func(e query.Entry) string { return e.Content + e.Title + string(e.Input) })
 	assert.Equal(t, []string{"p", "one sk-0", "[secret] two [secret]", "[secret] three [secret]", `[secret]{"first":"[secret]","rest":"[secret]"}`}, texts)
 }
 
@@ -141,7 +132,5 @@ func outputBytes(t *testing.T, p catalog.TerminalOutputParams) []byte {
 	if p.Encoding != "base64" {
 		return []byte(p.Data)
 	}
-	b, err := base64.StdEncoding.DecodeString(p.Data)
-	require.NoError(t, err)
-	return b
+	return must(base64.StdEncoding.DecodeString(p.Data))(t)
 }

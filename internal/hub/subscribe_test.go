@@ -58,9 +58,7 @@ func hasEnd(t *testing.T, c *collected, n int) {
 	})
 }
 
-func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
-	synctest.Test(t, testDeltasAreMerged)
-}
+func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) { synctest.Test(t, testDeltasAreMerged) }
 
 func testDeltasAreMerged(t *testing.T) {
 	const tokens = 400
@@ -131,8 +129,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 		sessions = append(sessions, launch(t, h, prompt).UUID)
 	}
 	for _, id := range sessions {
-		s, err := h.Await(context.Background(), id)
-		require.NoError(t, err)
+		s := must(h.Await(context.Background(), id))(t)
 		texts[s.SessionID] = s.Result
 	}
 	hasEnd(t, c, 2)
@@ -233,8 +230,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
 			// A later event shows that the replay is complete.
 			title := "new " + name
-			_, err := h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Title: &title})
-			require.NoError(t, err)
+			must(h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Title: &title}))(t)
 			count := func(kind domain.EventKind) (n int) {
 				for _, k := range got.kinds() {
 					if k == kind {
@@ -297,7 +293,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	})
 	c := &collected{}
 	var once sync.Once
-	sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, n eventlog.Notice) error {
+	sub := must(h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, n eventlog.Notice) error {
 		once.Do(func() { close(first) })
 		select {
 		case <-gate:
@@ -305,8 +301,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 			return ctx.Err()
 		}
 		return c.deliver(ctx, n)
-	})
-	require.NoError(t, err)
+	}))(t)
 	sub.Start()
 	defer sub.Close()
 	s := launch(t, h, "p")
@@ -330,9 +325,7 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	assert.Positive(t, lagged)
 }
 
-func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
-	synctest.Test(t, testHundredsOfSubscribers)
-}
+func TestHundredsOfSubscribersComeAndGo(t *testing.T) { synctest.Test(t, testHundredsOfSubscribers) }
 
 func testHundredsOfSubscribers(t *testing.T) {
 	stop := make(chan struct{})
@@ -388,12 +381,11 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
 		blocked := make(chan struct{})
 		var once sync.Once
-		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, _ eventlog.Notice) error {
+		sub := must(h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, _ eventlog.Notice) error {
 			once.Do(func() { close(blocked) })
 			<-ctx.Done()
 			return ctx.Err()
-		})
-		require.NoError(t, err)
+		}))(t)
 		sub.Start()
 		launch(t, h, "p")
 		<-blocked
@@ -468,8 +460,6 @@ func TestAWatcherThatTakesItsTimeHoldsUpNobody(t *testing.T) {
 	defer close(release)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, err := h.Launch(ctx, LaunchSpec{Prompt: "p"})
-	require.NoError(t, err)
-	_, err = h.Launch(ctx, LaunchSpec{Prompt: "another"})
-	require.NoError(t, err)
+	must(h.Launch(ctx, LaunchSpec{Prompt: "p"}))(t)
+	must(h.Launch(ctx, LaunchSpec{Prompt: "another"}))(t)
 }

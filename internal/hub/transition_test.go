@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
@@ -77,15 +76,12 @@ func TestEveryTransitionOfARunIsTold(t *testing.T) {
 
 func TestADraftIsDiscarded(t *testing.T) {
 	h := openHub(t, database(t), hang)
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
-	require.NoError(t, err)
+	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true}))(t)
 	assert.Equal(t, domain.Draft, s.State)
-	s, err = h.Interrupt(context.Background(), s.UUID, "")
-	require.NoError(t, err)
+	s = must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 	assert.Equal(t, domain.Discarded, s.State)
-	_, err = h.Interrupt(context.Background(), s.UUID, "")
-	assert.Equal(t, domain.KindNotCancellable, kindOf(t, err))
-	_, err = h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
+	assert.Equal(t, domain.KindNotCancellable, kindOf(t, errorOf(h.Interrupt(context.Background(), s.UUID, ""))))
+	_, err := h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"})
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))
 }
 
@@ -98,16 +94,12 @@ func TestADraftIsLaunched(t *testing.T) {
 	}, func(o *Options) { o.Limits.QueueCap = 1 })
 	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
 	draft := func(prompt string) domain.Session {
-		s, err := h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)})
-		require.NoError(t, err)
-		return s
+		return must(h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)}))(t)
 	}
 	title, mode := "Named", "plan"
 	own, other := draft("its own"), draft("replaced")
-	_, err := h.Settings().Update(ctx, own.SessionID, threadsettings.Change{Title: &title, Mode: &mode})
-	require.NoError(t, err)
-	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true})
-	assert.Equal(t, domain.KindBadState, kindOf(t, err))
+	must(h.Settings().Update(ctx, own.SessionID, threadsettings.Change{Title: &title, Mode: &mode}))(t)
+	assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true}))))
 
 	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
 	require.NoError(t, err)
@@ -115,14 +107,12 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Thread.Settings.SystemPrompt, launched.Thread.Settings.MaxTurns})
 	assert.JSONEq(t, `{"a":1}`, string(launched.Metadata))
 	await(t, h, launched)
-	launched, err = h.Continue(ctx, ContinueSpec{From: domain.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)})
-	require.NoError(t, err)
+	launched = must(h.Continue(ctx, ContinueSpec{From: domain.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)}))(t)
 	assert.Equal(t, []any{"another", 7}, []any{launched.Prompt, launched.Priority})
 	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
 	await(t, h, launched)
 	assert.Equal(t, []string{"its own", "another"}, given.all())
-	c, err := h.query.Conversation(ctx, other.SessionID, query.Page{})
-	require.NoError(t, err)
+	c := conversationOf(t, h, other.SessionID)
 	require.Len(t, c.Entries, 1)
 	assert.Equal(t, "another", c.Entries[0].Content)
 	want := []string{"draft queued", "queued starting", "starting running", "running completed"}
@@ -136,15 +126,11 @@ func TestADraftIsLaunched(t *testing.T) {
 
 func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	h := openHub(t, database(t), hang, func(o *Options) { o.Limits.QueueCap = 1 })
-	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true})
-	require.NoError(t, err)
+	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true}))(t)
 	h.Drain(context.Background()) // nothing starts
 	waiting := launch(t, h, "first")
-	_, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
-	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
-	_, err = h.Interrupt(context.Background(), waiting.SessionID, "")
-	require.NoError(t, err)
-	s, err = h.Continue(context.Background(), ContinueSpec{From: s.SessionID})
-	require.NoError(t, err)
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, errorOf(h.Continue(context.Background(), ContinueSpec{From: s.SessionID}))))
+	must(h.Interrupt(context.Background(), waiting.SessionID, ""))(t)
+	s = must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID}))(t)
 	assert.Equal(t, domain.Queued, s.State)
 }

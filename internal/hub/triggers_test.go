@@ -54,13 +54,8 @@ func executed(t *testing.T, h *Hub) *collected {
 }
 
 // statuses returns the statuses of the received trigger events.
-func (c *collected) statuses() (list []string) {
-	c.Lock()
-	defer c.Unlock()
-	for _, n := range c.list {
-		list = append(list, n.Payload.(domain.TriggerExecuted).Status)
-	}
-	return list
+func (c *collected) statuses() []string {
+	return each(c.all(), func(n eventlog.Notice) string { return n.Payload.(domain.TriggerExecuted).Status })
 }
 
 func (c *collected) await(t *testing.T, statuses ...string) {
@@ -90,8 +85,7 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 	c := executed(t, h)
 	first := await(t, h, launch(t, h, "fail, please"))
 	c.await(t, domain.TriggerSubmitted)
-	list, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
-	require.NoError(t, err)
+	list := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
 	require.Len(t, list, 1)
 	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": fail, please {{payload.nothing}}", list[0].Prompt)
 	assert.Equal(t, "Trigger mend", list[0].Title)
@@ -128,9 +122,7 @@ func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 		await(t, h, launch(t, h, "x")) // until the other trigger is known
 	}
 	assert.Equal(t, []string{domain.TriggerNotified, domain.TriggerNotified, domain.TriggerRateLimited}, c.statuses()[:3])
-	list, err := h.store.TriggerExecutions(context.Background(), "n", 10)
-	require.NoError(t, err)
-	assert.Len(t, list, 3, "it is reported once")
+	assert.Len(t, must(h.store.TriggerExecutions(context.Background(), "n", 10))(t), 3, "it is reported once")
 }
 
 func TestACooldownKeepsATriggerStill(t *testing.T) {
@@ -141,9 +133,7 @@ func TestACooldownKeepsATriggerStill(t *testing.T) {
 		await(t, h, launch(t, h, "x"))
 	}
 	c.await(t, domain.TriggerNotified, domain.TriggerNotified, domain.TriggerNotified, domain.TriggerNotified)
-	list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
-	require.NoError(t, err)
-	assert.Len(t, list, 1)
+	assert.Len(t, must(h.store.TriggerExecutions(context.Background(), "calm", 10))(t), 1)
 }
 
 func TestAPersonIsAskedFirst(t *testing.T) {
@@ -164,19 +154,16 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 			reported := executed(t, h)
 			await(t, h, launch(t, h, "fail"))
 			reported.await(t, domain.TriggerWaiting)
-			pending, err := h.Approvals().Pending(context.Background(), "")
-			require.NoError(t, err)
+			pending := must(h.Approvals().Pending(context.Background(), ""))(t)
 			require.Len(t, pending, 1)
 			assert.Contains(t, pending[0].Title, "Trigger ask (run.failed) wants to")
 			// The question outlives the process.
 			require.NoError(t, h.Close())
 			h = openHub(t, file, answers, r.option)
 			reported = subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, h.Events().Last())
-			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: c.decision, Comment: "because"})
-			require.NoError(t, err)
+			decide(t, h, approval.Decision{ID: pending[0].ID, Decision: c.decision, Comment: "because"})
 			reported.await(t, c.status)
-			draft, err := h.store.Session(context.Background(), pending[0].Run)
-			require.NoError(t, err)
+			draft := must(h.store.Session(context.Background(), pending[0].Run))(t)
 			if c.state == domain.Completed {
 				draft = await(t, h, draft)
 			}
@@ -192,15 +179,12 @@ func TestNoRuleAgreesToATrigger(t *testing.T) {
 	c := executed(t, h)
 	await(t, h, launch(t, h, "fail"))
 	c.await(t, domain.TriggerWaiting)
-	pending, err := h.Approvals().Pending(context.Background(), "")
-	require.NoError(t, err)
+	pending := must(h.Approvals().Pending(context.Background(), ""))(t)
 	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error {
 		return tx.PutRule(domain.Rule{Effect: "allow", Tool: "*"})
 	}))
 	require.NoError(t, h.Approvals().ReconsiderAll(context.Background()))
-	again, err := h.Approvals().Pending(context.Background(), "")
-	require.NoError(t, err)
-	assert.Equal(t, pending, again)
+	assert.Equal(t, pending, must(h.Approvals().Pending(context.Background(), ""))(t))
 }
 
 func TestWebhooksGoWhereTheUserSays(t *testing.T) {
@@ -229,8 +213,7 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 	await(t, h, launch(t, h, "x"))
 	c.until(t, func() bool { return len(c.statuses()) >= 5 })
 	assert.ElementsMatch(t, []string{domain.TriggerSending, domain.TriggerSending, domain.TriggerError, domain.TriggerSent, domain.TriggerError}, c.statuses())
-	list, err := h.store.TriggerExecutions(context.Background(), "", 10)
-	require.NoError(t, err)
+	list := must(h.store.TriggerExecutions(context.Background(), "", 10))(t)
 	became := map[string]string{}
 	for _, x := range list {
 		became[x.Trigger] = x.Status + " " + x.Error
@@ -249,11 +232,9 @@ func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	r := rules(config.Trigger{ID: "a", Type: "run.completed", Action: notifies}, config.Trigger{ID: "b", Type: "run.completed", Action: notifies})
 	file := database(t)
 	h := openHub(t, file, answers, r.option)
-	known, err := h.Triggers().Switch(ctx, "a", false, true)
-	require.NoError(t, err)
+	known := must(h.Triggers().Switch(ctx, "a", false, true))(t)
 	assert.True(t, known)
-	known, err = h.Triggers().Switch(ctx, "nobody", false, true)
-	require.NoError(t, err)
+	known = must(h.Triggers().Switch(ctx, "nobody", false, true))(t)
 	assert.False(t, known)
 	require.NoError(t, h.Close())
 
@@ -261,8 +242,7 @@ func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	c := executed(t, h)
 	await(t, h, launch(t, h, "x"))
 	c.await(t, domain.TriggerNotified)
-	s, err := h.Triggers().Status(ctx, 10, true)
-	require.NoError(t, err)
+	s := must(h.Triggers().Status(ctx, 10, true))(t)
 	assert.True(t, s.Enabled)
 	assert.Equal(t, []bool{false, true}, []bool{s.Triggers[0].On, s.Triggers[1].On})
 	assert.Equal(t, "b", s.Recent[0].Trigger)
@@ -270,8 +250,7 @@ func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, file, answers, r.option)
-	s, err = h.Triggers().Status(ctx, 10, true)
-	require.NoError(t, err)
+	s = must(h.Triggers().Status(ctx, 10, true))(t)
 	assert.False(t, s.Enabled)
 	await(t, h, launch(t, h, "x"))
 	require.NoError(t, h.Triggers().SwitchAll(ctx, true))
@@ -289,11 +268,8 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
 		time.Sleep(12 * time.Minute) // fake time, as in all tests here: two times are due
 		synctest.Wait()
-		list, err := h.store.TriggerExecutions(context.Background(), "tick", 10)
-		require.NoError(t, err)
-		require.Len(t, list, 2)
-		runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
-		require.NoError(t, err)
+		require.Len(t, must(h.store.TriggerExecutions(context.Background(), "tick", 10))(t), 2)
+		runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
 		require.Len(t, runs, 2)
 		assert.Equal(t, "tick 2000-01-01T00:10:00Z", runs[0].Prompt)
 		require.NoError(t, h.Close())
@@ -314,9 +290,7 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 		time.Sleep(20 * time.Second) // the cooldown is over
 		h = openHub(t, file, answers, r.option)
 		time.Sleep(time.Second) // the missed action is done
-		list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
-		require.NoError(t, err)
-		assert.Len(t, list, 1)
+		assert.Len(t, must(h.store.TriggerExecutions(context.Background(), "calm", 10))(t), 1)
 		require.NoError(t, h.Close())
 	})
 }
@@ -345,13 +319,8 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 					require.NoError(t, h.Close())
 				}
 				h = openHub(t, file, answers, r.option)
-				runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
-				require.NoError(t, err)
-				var due []string
-				for _, run := range runs {
-					due = append(due, run.Run.Prompt)
-				}
-				assert.Equal(t, c.due, due)
+				runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
+				assert.Equal(t, c.due, each(runs, promptOf))
 				require.NoError(t, h.Close())
 			})
 		})
@@ -376,8 +345,7 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 		s.full.Store(false)
 		time.Sleep(10 * time.Second) // retried every five seconds
 		for _, id := range []string{"tick", "runs"} {
-			list, err := h.store.TriggerExecutions(context.Background(), id, 10)
-			require.NoError(t, err)
+			list := must(h.store.TriggerExecutions(context.Background(), id, 10))(t)
 			require.Equal(t, 1, len(list), id)
 			assert.Empty(t, list[0].Error)
 		}
@@ -399,8 +367,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	c := executed(t, h)
 	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.await(t, domain.TriggerSubmitted)
-	runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
-	require.NoError(t, err)
+	runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
 	assert.Regexp(t, "^a.go (create|modify)$", runs[0].Prompt)
 	w := h.Triggers().Sources().Watch
 	assert.Equal(t, []any{true, []string{"."}, 1, ""}, []any{w.Enabled, w.Paths, w.Directories, w.Problem})
@@ -408,8 +375,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	r.mu.Lock()
 	r.Triggers = nil
 	r.mu.Unlock()
-	_, err = h.Triggers().Status(context.Background(), 1, true)
-	require.NoError(t, err)
+	must(h.Triggers().Status(context.Background(), 1, true))(t)
 	require.Eventually(t, func() bool { return !h.Triggers().Sources().Watch.Enabled }, within, time.Millisecond)
 }
 

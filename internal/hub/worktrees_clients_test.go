@@ -5,7 +5,6 @@ package hub
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,27 +41,21 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 	for name, value := range map[string]string{"GIT_CONFIG_SYSTEM": os.DevNull} {
 		t.Setenv(name, value)
 	}
-	home, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	home := must(filepath.EvalSymlinks(t.TempDir()))(t)
 	t.Setenv("HOME", home)
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = User\n\temail = user@localhost\n"), 0o600))
 	w := &worktreeWorld{T: t, top: filepath.Join(home, "repository"), parent: filepath.Join(home, "worktrees")}
 	w.root = filepath.Join(w.top, "sub")
 	w.git = func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", w.top, "-c", "user.name=U", "-c", "user.email=u@localhost"}, args...)...)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
-		return string(out)
+		return runGit(t, w.top, append([]string{"-c", "user.name=U", "-c", "user.email=u@localhost"}, args...)...)
 	}
 	w.write = func(path, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	w.read = func(path string) string {
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		return string(data)
+		return string(must(os.ReadFile(path))(t))
 	}
 	w.write(filepath.Join(w.root, "a.txt"), "one\n")
 	w.write(filepath.Join(w.top, "above.txt"), "one\n")
@@ -88,9 +81,7 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 
 func (w *worktreeWorld) launch(prompt string) domain.Session {
 	w.Helper()
-	s, err := w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: new(true)})
-	require.NoError(w, err)
-	return await(w.T, w.hub, s)
+	return await(w.T, w.hub, must(w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: new(true)}))(w))
 }
 
 // The changes that an agent makes in a worktree are reviewed and rewound there, and the user's files
@@ -110,23 +101,18 @@ func TestChangesInAWorktree(t *testing.T) {
 	dir := run.Thread.CWD
 	assert.Equal(t, filepath.Join(w.parent, "fix-the-parser-now-please", "sub"), dir)
 	files := func() map[string]string {
-		list, err := w.hub.review.Files(t.Context(), run)
-		require.NoError(t, err)
+		list := must(w.hub.review.Files(t.Context(), run))(t)
 		all := make(map[string]string)
 		for _, f := range list {
-			rel, err := filepath.Rel(filepath.Dir(dir), f.Path)
-			require.NoError(t, err)
-			all[filepath.ToSlash(rel)] = f.State
+			all[filepath.ToSlash(must(filepath.Rel(filepath.Dir(dir), f.Path))(t))] = f.State
 		}
 		return all
 	}
 	assert.Equal(t, map[string]string{"sub/a.txt": "open", "sub/new.txt": "open", "above.txt": "open"}, files())
-	events, err := w.hub.store.Events(t.Context(), 0, 1000)
-	require.NoError(t, err)
+	events := must(w.hub.store.Events(t.Context(), 0, 1000))(t)
 	for _, e := range events {
 		if changed, is := e.Payload.(domain.FileChanged); is {
-			rel, err := filepath.Rel(filepath.Dir(dir), changed.Path)
-			require.NoError(t, err)
+			rel := must(filepath.Rel(filepath.Dir(dir), changed.Path))(t)
 			assert.Contains(t, changed.Diff, "+++ b/"+filepath.ToSlash(rel)+"\n", "names are relative to the top of the worktree")
 		}
 	}
@@ -134,33 +120,24 @@ func TestChangesInAWorktree(t *testing.T) {
 	for _, d := range []changereview.Decision{
 		{Path: above, Decision: changereview.Revert}, {Path: above, Decision: changereview.Reopen}, {Path: filepath.Join(dir, "a.txt"), Decision: changereview.Revert},
 	} {
-		_, err = w.hub.review.Decide(t.Context(), run, d)
-		require.NoError(t, err)
+		must(w.hub.review.Decide(t.Context(), run, d))(t)
 	}
 	assert.Equal(t, "one\n", w.read(filepath.Join(dir, "a.txt")))
-	shown, err := w.hub.SessionFile(run, "../above.txt")
-	require.NoError(t, err)
-	assert.Equal(t, above, shown)
-	_, err = w.hub.SessionFile(run, filepath.Join(w.root, "a.txt"))
+	assert.Equal(t, above, must(w.hub.SessionFile(run, "../above.txt"))(t))
+	_, err := w.hub.SessionFile(run, filepath.Join(w.root, "a.txt"))
 	assert.Error(t, err, "the user's files are not those of the session")
 
-	r, err := w.hub.Rewind(t.Context(), RewindSpec{Run: run.UUID})
-	require.NoError(t, err)
-	assert.Len(t, r.Files, 2)
+	assert.Len(t, must(w.hub.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t).Files, 2)
 	assert.NoFileExists(t, filepath.Join(dir, "new.txt"))
-	_, err = w.hub.UndoRewind(t.Context(), run.UUID)
-	require.NoError(t, err)
+	must(w.hub.UndoRewind(t.Context(), run.UUID))(t)
 	assert.Empty(t, w.git("status", "--porcelain"))
 
-	landed, err := w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge})
-	require.NoError(t, err)
+	landed := must(w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge}))(t)
 	assert.Equal(t, "main", landed.Into)
 	assert.ElementsMatch(t, []string{"above.txt", "sub/new.txt"}, landed.Files)
 	assert.Equal(t, "new\n", w.read(filepath.Join(w.root, "new.txt")))
 	assert.Empty(t, w.git("status", "--porcelain"))
-	deleted, err := w.hub.Delete(t.Context(), run.UUID)
-	require.NoError(t, err)
-	assert.Empty(t, deleted.Worktree)
+	assert.Empty(t, must(w.hub.Delete(t.Context(), run.UUID))(t).Worktree)
 	assert.NoDirExists(t, filepath.Dir(dir))
 	assert.Equal(t, "main", strings.TrimSpace(w.git("branch", "--format=%(refname:short)")))
 	assert.NotContains(t, w.trusts, false)
@@ -184,19 +161,15 @@ func TestConflictAndDiscardedWorkInAWorktree(t *testing.T) {
 	assert.Equal(t, "mine\n", w.read(mine))
 	assert.Empty(t, w.git("status", "--porcelain"))
 
-	_, err = w.hub.DiscardWorktree(t.Context(), run.UUID, false)
-	assert.Equal(t, domain.KindLosses, kindOf(t, err))
-	_, err = w.hub.Delete(t.Context(), run.UUID)
-	assert.Equal(t, domain.KindLosses, kindOf(t, err))
-	done, err := w.hub.DiscardWorktree(t.Context(), run.UUID, true)
-	require.NoError(t, err)
+	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.DiscardWorktree(t.Context(), run.UUID, false))))
+	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.Delete(t.Context(), run.UUID))))
+	done := must(w.hub.DiscardWorktree(t.Context(), run.UUID, true))(t)
 	assert.NoDirExists(t, run.Thread.CWD)
 	assert.Equal(t, "agent\n", w.git("show", done.Ref+":sub/a.txt"))
 
 	_, err = w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"})
 	assert.Equal(t, domain.KindNoWorktree, kindOf(t, err))
-	fork, err := w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more", Fork: true})
-	require.NoError(t, err)
+	fork := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more", Fork: true}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, fork).Thread.CWD)
 }
 
@@ -220,8 +193,7 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 // What a trigger begins, a chat and a conversation that exists, with worktrees in the configuration.
 func TestWhichConversationsGetAWorktree(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
-	before, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", ThreadAlias: "mine"})
-	require.NoError(t, err)
+	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", ThreadAlias: "mine"}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, before).Thread.CWD)
 	w.use = config.WorktreeConversation
 	begin := func() domain.Session {
@@ -230,22 +202,17 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 			run, err = forTriggers{w.hub}.Begin(tx, trigger.Begin{Prompt: "check", Title: "Nightly"})
 			return err
 		}))
-		s, err := w.hub.query.ByRun(t.Context(), run.ID)
-		require.NoError(t, err)
-		return await(t, w.hub, s)
+		return await(t, w.hub, must(w.hub.query.ByRun(t.Context(), run.ID))(t))
 	}
 	first := begin()
 	assert.Equal(t, filepath.Join(w.parent, "nightly", "sub"), first.Thread.CWD)
 	assert.Equal(t, filepath.Join(w.parent, "nightly-2", "sub"), begin().Thread.CWD)
-	more, err := w.hub.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "more"})
-	require.NoError(t, err)
+	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "more"}))(t)
 	assert.Equal(t, first.Thread.CWD, await(t, w.hub, more).Thread.CWD)
 
 	launched := func(spec LaunchSpec) string {
 		spec.Prompt = "hello"
-		s, err := w.hub.Launch(t.Context(), spec)
-		require.NoError(t, err)
-		return await(t, w.hub, s).Thread.CWD
+		return await(t, w.hub, must(w.hub.Launch(t.Context(), spec))(t)).Thread.CWD
 	}
 	assert.Equal(t, w.root, launched(LaunchSpec{ThreadAlias: "mine"}), "a conversation that exists")
 	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{ThreadAlias: "new"}))
@@ -262,12 +229,9 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 func TestUnusedWorktrees(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
 	kept := w.launch("used").Thread.CWD
-	of, err := worktree.Open(t.Context(), worktree.Options{Dir: w.root, Parent: w.parent})
-	require.NoError(t, err)
-	unused, err := of.Create(t.Context(), "unused", "")
-	require.NoError(t, err)
-	work, err := of.Create(t.Context(), "work", "")
-	require.NoError(t, err)
+	of := must(worktree.Open(t.Context(), worktree.Options{Dir: w.root, Parent: w.parent}))(t)
+	unused := must(of.Create(t.Context(), "unused", ""))(t)
+	work := must(of.Create(t.Context(), "work", ""))(t)
 	w.write(filepath.Join(work.Top, "new"), "new")
 	w.hub.dropUnusedWorktrees()
 	require.Eventually(t, func() bool {

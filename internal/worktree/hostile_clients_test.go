@@ -19,8 +19,7 @@ import (
 func makeHostile(t *testing.T, dir, script string) {
 	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
 	hooks := filepath.Join(gitDir, "more-hooks")
-	text, err := os.ReadFile(script)
-	require.NoError(t, err)
+	text := must(os.ReadFile(script))(t)
 	for _, hook := range []string{
 		"reference-transaction", "post-index-change", "pre-auto-gc", "post-checkout", "post-commit", "pre-commit", "post-rewrite", "post-merge", "pre-merge-commit",
 		"commit-msg", "prepare-commit-msg", "fsmonitor-watchman", "query-watchman", "update", "post-update", "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-rebase",
@@ -113,21 +112,17 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			}
 			write(t, w.dir, map[string]string{".env": "e", "module/a": "dirty"})
 			_ = os.Remove(ran)
-			_, err := w.CopyFiles(t.Context(), wt, []string{".env"})
-			require.NoError(t, err)
+			must(w.CopyFiles(t.Context(), wt, []string{".env"}))(t)
 			if method != worktree.Patch { // both sides change, so that git merges contents
 				other := w.create("other", map[string]string{"a": "0\n2\n3\n4\n5\n6\n7\n"})
 				w.land(other, worktree.Squash)
 			}
-			_, err = w.Changes(t.Context(), wt, 1000)
-			require.NoError(t, err)
+			must(w.Changes(t.Context(), wt, 1000))(t)
 			w.land(wt, method)
 			assert.Equal(t, "new", testkit.ReadFiles(t, w.dir)["c/d"])
 			write(t, wt.Top, map[string]string{"lost": "l"})
-			_, err = w.Losses(t.Context(), wt)
-			require.NoError(t, err)
-			_, err = w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
-			require.NoError(t, err)
+			must(w.Losses(t.Context(), wt))(t)
+			must(w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
 			text, _ := os.ReadFile(ran)
 			assert.Empty(t, string(text))
 			assert.NoFileExists(t, filepath.Join(w.dir, ".git", "trace"))

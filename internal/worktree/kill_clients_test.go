@@ -24,8 +24,7 @@ import (
 // helper returns a process that does the task.
 func (w *world) helper(task helperTask) *exec.Cmd {
 	task.Options = w.opts
-	text, err := json.Marshal(task)
-	require.NoError(w, err)
+	text := must(json.Marshal(task))(w)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperVariable+"="+string(text))
 	return cmd
@@ -136,8 +135,7 @@ func TestRenewIsKilled(t *testing.T) {
 					w.opts.Git = ""
 					w.open()
 					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
-					_, err := w.Renew(t.Context(), wt)
-					require.NoError(t, err)
+					must(w.Renew(t.Context(), wt))(t)
 					assert.Equal(t, testkit.ReadFiles(t, w.dir), testkit.ReadFiles(t, wt.Top))
 					assert.Empty(t, gitIn(t, wt.Top, "status", "--porcelain"))
 					w.healthy()
@@ -160,14 +158,12 @@ func TestCreateIsKilled(t *testing.T) {
 				w.opts.Git = ""
 				w.open()
 				assert.Equal(t, before, w.state(), script)
-				entries, err := os.ReadDir(w.opts.Parent)
-				require.NoError(t, err)
+				entries := must(os.ReadDir(w.opts.Parent))(t)
 				assert.Len(t, entries, 1, "%s: %v", script, entries) // the directory with the journal
 				w.healthy()
 				wt := w.create("helper", nil)
 				assert.Equal(t, "helper", wt.Name)
-				_, err = w.Discard(t.Context(), wt, worktree.DiscardOptions{})
-				require.NoError(t, err)
+				must(w.Discard(t.Context(), wt, worktree.DiscardOptions{}))(t)
 			}
 		})
 	}
@@ -187,8 +183,7 @@ func TestDiscardIsKilled(t *testing.T) {
 					w.opts.Git = killedGit(w, name, n+1, script)
 					_ = w.helper(helperTask{Do: "discard", Worktree: wt}).Run()
 					w.opts.Git = ""
-					_, err := w.open().Discard(t.Context(), wt, worktree.DiscardOptions{Force: true})
-					require.NoError(t, err)
+					must(w.open().Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
 					assert.NoDirExists(t, wt.Top)
 					assert.Empty(t, w.git("branch", "--list", "duet/*"))
 					assert.NotContains(t, w.git("worktree", "list"), wt.Top)
@@ -242,11 +237,9 @@ func TestGitOutlivesTheProcess(t *testing.T) {
 	release := filepath.Join(w.home, "release")
 	w.opts.Git = killedGit(w, "read-tree", 2, "kill -9 $PPID; until [ -e "+release+" ]; do sleep 0.01; done; exec $git \"$@\"")
 	_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: worktree.Squash}).Run()
-	locks, err := filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*", "lock"))
-	require.NoError(t, err)
+	locks := must(filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*", "lock")))(t)
 	require.Len(t, locks, 1)
-	lock, err := os.Open(locks[0])
-	require.NoError(t, err)
+	lock := must(os.Open(locks[0]))(t)
 	defer lock.Close()
 	require.ErrorIs(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	require.NoError(t, os.WriteFile(release, nil, 0o600))

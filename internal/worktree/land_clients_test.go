@@ -47,11 +47,8 @@ func TestLandTwice(t *testing.T) {
 				assert.Equal(t, l.New, w.id(w.dir, "main"))
 				assert.Len(t, l.Commits, map[worktree.Method]int{worktree.Merge: 3, worktree.Squash: 1, worktree.Rebase: 2}[method])
 				assert.Contains(t, w.git("log", "-1", "--format=%an <%ae>"), "User <user@localhost>")
-				s, err := w.Changes(t.Context(), wt, 1000)
-				require.NoError(t, err)
-				assert.True(t, s.Landed)
-				loss, err := w.Losses(t.Context(), wt)
-				require.NoError(t, err)
+				assert.True(t, must(w.Changes(t.Context(), wt, 1000))(t).Landed)
+				loss := must(w.Losses(t.Context(), wt))(t)
 				assert.False(t, loss.Any(), "%+v", loss)
 			}
 
@@ -178,8 +175,7 @@ func TestLandWhereABranchIsCheckedOut(t *testing.T) {
 	w.git("worktree", "add", "-q", "-b", "linked", "../linked")
 	wt := w.create("x", map[string]string{"a": "2"})
 	for _, into := range []string{"free", "linked", "main"} {
-		l, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash, Into: into})
-		require.NoError(t, err)
+		l := must(w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash, Into: into}))(t)
 		assert.Equal(t, l.New, w.id(w.dir, into))
 	}
 	assert.Equal(t, "2", testkit.ReadFiles(t, filepath.Join(w.home, "linked"))["a"])
@@ -247,9 +243,7 @@ func TestIndexIsLocked(t *testing.T) {
 		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
 		require.ErrorContains(t, err, "is in use by another git process")
 	}
-	text, err := os.ReadFile(lock)
-	require.NoError(t, err)
-	assert.Equal(t, "theirs", string(text))
+	assert.Equal(t, "theirs", string(must(os.ReadFile(lock))(t)))
 	assert.Equal(t, "1", testkit.ReadFiles(t, w.dir)["a"])
 	require.NoError(t, os.Remove(lock))
 	w.land(wt, worktree.Squash)

@@ -79,8 +79,7 @@ func TestRandomLandings(t *testing.T) {
 				switch random.IntN(6) {
 				case 5:
 					theirs, before := testkit.ReadFiles(t, s.Top), w.state()
-					renewed, err := w.Renew(t.Context(), s.Worktree)
-					require.NoError(t, err)
+					renewed := must(w.Renew(t.Context(), s.Worktree))(t)
 					after := w.state()
 					delete(before, "refs") // the worktree's branch
 					delete(after, "refs")

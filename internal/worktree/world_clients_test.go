@@ -20,6 +20,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
+// must returns the value of a call that may not fail: must(f(x))(t).
+func must[T any](value T, err error) func(t testing.TB, why ...any) T {
+	return func(t testing.TB, why ...any) T {
+		t.Helper()
+		require.NoError(t, err, why...)
+		return value
+	}
+}
+
+// errorOf returns the error of a call that has to fail.
+func errorOf[T any](_ T, err error) error { return err }
+
 // helperVariable makes the test binary create, land, renew or discard a worktree.
 const helperVariable = "WORKTREE_TEST_HELPER"
 
@@ -118,9 +130,7 @@ func (w *world) id(dir, revision string) string {
 
 func (w *world) open() *world {
 	w.Helper()
-	r, err := worktree.Open(w.Context(), w.opts)
-	require.NoError(w, err)
-	w.Repository = r
+	w.Repository = must(worktree.Open(w.Context(), w.opts))(w)
 	return w
 }
 
@@ -130,17 +140,14 @@ func (w *world) create(name string, files map[string]string) worktree.Worktree {
 	if w.Repository == nil {
 		w.open()
 	}
-	made, err := w.Create(w.Context(), name, "")
-	require.NoError(w, err)
+	made := must(w.Create(w.Context(), name, ""))(w)
 	write(w, made.Top, files)
 	return made
 }
 
 func (w *world) land(of worktree.Worktree, method worktree.Method) worktree.Landed {
 	w.Helper()
-	l, err := w.Land(w.Context(), of, worktree.LandOptions{Method: method})
-	require.NoError(w, err)
-	return l
+	return must(w.Land(w.Context(), of, worktree.LandOptions{Method: method}))(w)
 }
 
 // git runs git as the user does, and returns its output.
