@@ -217,7 +217,7 @@ Return non-nil if more lines remain."
     (< end known)))
 
 (defun duet-block-anew (beg end)
-  "Redraw the visible part of the text from BEG to END."
+  "Fontify the text from BEG to END again, if some of it was fontified."
   (when-let ((place (text-property-any beg end 'fontified t)))
     (put-text-property place end 'fontified nil)))
 

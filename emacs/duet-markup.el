@@ -10,9 +10,9 @@
 ;;
 ;; jit-lock calls these functions for lines that become visible: a conversation of
 ;; megabytes costs no more than the visible page.  New text gets its markup before
-;; redisplay.  Emacs drops most quits in Lisp functions that redisplay calls, so
-;; nine of ten \\`C-g' would have no effect there.  Blocks of code and tables are found
-;; before that (duet-block.el).
+;; redisplay.  Emacs drops a quit during redisplay if redisplay calls a Lisp function,
+;; so one \\`C-g' of ten would have no effect.  Before all that, a scan finds the blocks
+;; of code and tables (duet-block.el).
 
 ;;; Code:
 
@@ -549,7 +549,7 @@ Go to the line after it."
 
 (defun duet-prose--line (section kind bol eol)
   "Show the markup from BOL to EOL of SECTION: a line or a paragraph of KIND."
-  ;; The newline is inside of a paragraph, or has no markup any more.
+  ;; Clear the newline, too: it may have been inside of a paragraph.
   (duet-prose-clear bol (min (1+ eol) (duet-section-end section)))
   (goto-char bol)
   (pcase kind
