@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; These commands act on the session that the current buffer shows, or that
-;; point is on in the list of sessions.
+;; These commands act on the session of the current buffer, or on the session
+;; at point in the list of sessions.
 
 ;;; Code:
 
@@ -21,18 +21,18 @@
 (declare-function duet-transcript-message-at-point "duet-transcript" ())
 
 (defvar-local duet-actions-session-at-point-function nil
-  "Function that returns the session at point, where a buffer shows several.")
+  "Function that returns the session at point, in a buffer of several sessions.")
 
 (defvar-local duet-actions-ready-function nil
-  "Function that prepares a session whose server may not run yet for a command.
-It is called with the session at point, and returns that of the server.")
+  "Function that prepares a session for a command, if its server may not run yet.
+Its argument is the session at point.  It returns the server's session.")
 
 (defvar duet-session)
 
 (defun duet-actions-session (&optional noerror)
-  "Return the session that the buffer shows, or that point is on.
-If there is none it is an error, unless NOERROR is non-nil; then nothing is
-started for it either."
+  "Return the session of the buffer, or the session at point in a list.
+If there is none, signal a `user-error'.  If NOERROR is non-nil, return nil
+instead, and start no server."
   (let ((session (if duet-actions-session-at-point-function
                      (funcall duet-actions-session-at-point-function)
                    (bound-and-true-p duet-session))))
@@ -42,8 +42,8 @@ started for it either."
           (t session))))
 
 (defun duet-actions-session-mode (session)
-  "Return the mode of SESSION in words; nil for the usual one.
-An agent with modes of its own has one of them beside Duet's."
+  "Return the mode of SESSION in words, or nil for the usual one.
+An agent's own mode precedes Duet's."
   (let* ((own (duet-session-own-mode session))
          (mode (duet-session-mode session))
          (words (and (not (equal mode own)) (duet-actions-mode-words mode))))
@@ -53,12 +53,12 @@ An agent with modes of its own has one of them beside Duet's."
       words)))
 
 (defun duet-actions-session-llm (session)
-  "Return the model of SESSION as its agent calls it, or nil."
+  "Return the agent's name of SESSION's model, or nil."
   (when-let ((llm (duet-session-llm session)))
     (duet-session-choice-name session :model llm)))
 
 (defun duet-actions-mode-words (mode)
-  "Return the permission mode MODE in words; nil for the usual one."
+  "Return the permission mode MODE in words, or nil for the usual one."
   (pcase mode
     ((or 'nil "default") nil)
     ("acceptEdits" "accepts edits")
@@ -66,7 +66,7 @@ An agent with modes of its own has one of them beside Duet's."
     (_ mode)))
 
 (defun duet-actions-background-words (session)
-  "Return what to say of what SESSION's agent does in the background, or nil."
+  "Return words about the background work of SESSION's agent, or nil."
   (when-let ((titles (duet-session-background-titles session)))
     (propertize (format "works in the background: %d task%s" (length titles)
                         (if (cdr titles) "s" ""))
@@ -74,8 +74,9 @@ An agent with modes of its own has one of them beside Duet's."
                 'help-echo (string-join titles "\n"))))
 
 (defun duet-actions-worktree-words (session most)
-  "Return the branch of SESSION's worktree, or that it is gone; nil without one.
-It takes MOST columns at most; few have no room for the name of a branch."
+  "Return words for the worktree of SESSION, or nil if it has none.
+They are the name of its branch, or that it is gone, in at most MOST
+columns.  If MOST is below 14, they do not name the branch."
   (when-let ((worktree (duet-session-worktree session)))
     (let* ((branch (duet-visible-line (or (duet-get-string worktree :branch) "")))
            (directory (duet-visible-line (or (duet-get-string worktree :dir) "")))
@@ -87,20 +88,20 @@ It takes MOST columns at most; few have no room for the name of a branch."
                     'face 'duet-dim 'help-echo (format "%s\nin %s" branch directory))))))
 
 (defun duet-actions-check-worktree (session)
-  "Signal a `user-error' if SESSION cannot go on, since its worktree is gone."
+  "Signal a `user-error' if the worktree of SESSION is gone."
   (when (duet-session-lost-worktree-p session)
     (user-error "The worktree of this session is gone; fork it (%s) to go on in the project's directory"
                 (substitute-command-keys "\\<duet-transcript-mode-map>\\[duet-fork]"))))
 
 (defun duet-actions-interruptible-p (session)
-  "Return non-nil if `duet-interrupt' has something to end in SESSION."
+  "Return non-nil if `duet-interrupt' can end something in SESSION."
   (or (duet-session-active-run session)
       (> (duet-session-queued session) 0)
       (duet-session-background-titles session)))
 
 (defun duet-interrupt (session)
-  "Interrupt SESSION; it can be continued.
-If no turn runs, end what its agent does in the background."
+  "Interrupt SESSION, which can be continued.
+If it has no active or queued turn, end the background work of its agent."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
@@ -121,9 +122,9 @@ If no turn runs, end what its agent does in the background."
                                   (t "Ending what the agent does in the background")))))))
 
 (defvar duet-actions-continue-functions nil
-  "Functions that go to where the next prompt of a session is written.
-Each is called with the session, and returns nil if that is nowhere.  A
-buffer is made for it then.")
+  "Functions that move point to the box for the next prompt of a session.
+Each is called with the session, and returns nil if there is no box.  If
+all return nil, `duet-continue' opens a prompt buffer.")
 
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
@@ -135,9 +136,9 @@ buffer is made for it then.")
     (duet-compose (duet-connection-here) session)))
 
 (defun duet-fork (session)
-  "Write a prompt for a new session that begins as SESSION did.
-It knows what was said up to the turn at point, or in the list of
-sessions up to the last turn."
+  "Write a prompt for a new session that begins with the conversation of SESSION.
+The copy ends with the turn at point, or in the list of sessions with the
+last turn."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((leaf (duet-session-leaf session))
@@ -149,11 +150,11 @@ sessions up to the last turn."
     (duet-compose (duet-connection-here) session run)))
 
 (defun duet-rewind (session &optional undo)
-  "Go back in SESSION to before the turn at point, or before the last one.
-The files that the conversation has changed since become as they were;
-you are shown them and asked first.  Your next prompt starts another
-session, which knows what was said before that turn.  With a prefix
-argument, UNDO: the files become as they were before the last time."
+  "Rewind SESSION to before the turn at point, or before the last one.
+Show the files that the conversation has changed since, and ask whether to
+restore them.  Your next prompt starts another session, with the
+conversation before that turn.  With a prefix argument, UNDO, undo the last
+rewind of the files."
   (interactive (list (duet-actions-session) current-prefix-arg)
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here))
@@ -169,7 +170,7 @@ argument, UNDO: the files become as they were before the last time."
          (run-at-time 0 nil #'duet-actions--ask-rewind connection session run result))))))
 
 (defun duet-actions--run-at-point (session)
-  "Return the id of the run of SESSION at point, or of its last one, or nil."
+  "Return the id of the run of SESSION at point, or else of its last run, or nil."
   (let ((message (and (fboundp 'duet-transcript-message-at-point)
                       (null duet-actions-session-at-point-function)
                       (duet-transcript-message-at-point)))
@@ -178,7 +179,7 @@ argument, UNDO: the files become as they were before the last time."
       (and leaf (duet-run-id leaf)))))
 
 (defun duet-actions--ask-rewind (connection session run preview)
-  "Show PREVIEW of a rewind to before RUN of SESSION at CONNECTION, and ask."
+  "Ask about the rewind in PREVIEW, to before RUN of SESSION at CONNECTION."
   (let* ((files (append (duet-get preview :files) nil))
          (left (cl-count-if (lambda (file) (duet-get file :left)) files))
          (restored (- (length files) left))
@@ -205,8 +206,8 @@ argument, UNDO: the files become as they were before the last time."
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 
 (defun duet-actions--show-rewind (directory preview)
-  "Show in another window what the rewind in PREVIEW does.
-DIRECTORY is that of the session."
+  "List in another window the files that the rewind in PREVIEW changes.
+DIRECTORY is the session's directory."
   (with-current-buffer (get-buffer-create "*duet rewind*")
     (let* ((inhibit-read-only t)
            (not-recorded (append (duet-get preview :not_recorded) nil))
@@ -241,7 +242,7 @@ DIRECTORY is that of the session."
 
 (defun duet-actions--rewind (connection run more words &optional done)
   "Restore files at CONNECTION to before RUN, with the parameters MORE.
-WORDS say what the files are then; DONE, if non-nil, is called afterwards."
+WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   (duet-connection-request
    connection 'session.rewind (append (list :session_id run) more)
    :success-fn
@@ -254,7 +255,7 @@ WORDS say what the files are then; DONE, if non-nil, is called afterwards."
      (when done (funcall done)))))
 
 (defun duet-actions--compose-rewound (connection session rewound)
-  "Write the prompt of REWOUND again, for a fork of SESSION at CONNECTION."
+  "Insert the prompt of REWOUND again, for a fork of SESSION at CONNECTION."
   (let ((from (duet-get-string rewound :fork_from)))
     (if (string-empty-p from)
         (duet-compose connection)
@@ -263,13 +264,13 @@ WORDS say what the files are then; DONE, if non-nil, is called afterwards."
       (insert (duet-get-string rewound :prompt)))))
 
 (defun duet-archive (session)
-  "Put SESSION away, or take it back."
+  "Archive SESSION, or take it back from the archive."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-actions-set-archived session (not (duet-session-archived session))))
 
 (defun duet-actions-set-archived (session archived)
-  "Put SESSION away if ARCHIVED is non-nil, else take it back."
+  "Archive SESSION if ARCHIVED is non-nil, else take it back."
   (let ((hint (duet-actions-archive-hint)))
     (duet-connection-request
      (duet-connection-here) 'archiveSession
@@ -283,7 +284,7 @@ WORDS say what the files are then; DONE, if non-nil, is called afterwards."
                        "Taken back from the archive"))))))
 
 (defun duet-actions-archive-hint ()
-  "Return which key shows the archive, to be added to a message."
+  "Return the end of a message that names the key for the archive."
   (concat "; " (if (derived-mode-p 'duet-sessions-mode)
                    (duet-look-key #'duet-sessions-toggle-archived 'duet-sessions-mode-map)
                  (substitute-command-keys
@@ -292,7 +293,7 @@ WORDS say what the files are then; DONE, if non-nil, is called afterwards."
           " shows the archive"))
 
 (defun duet-rename (session title)
-  "Call SESSION by TITLE."
+  "Change the title of SESSION to TITLE."
   (interactive (let ((session (duet-actions-session)))
                  (list session (read-string "Title: " (duet-session-name session))))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
@@ -305,14 +306,14 @@ WORDS say what the files are then; DONE, if non-nil, is called afterwards."
      :success-fn (lambda (_) (message "Renamed: %s" title)))))
 
 (defun duet-menu-or-help ()
-  "Show the menu of Duet, or what the keys do where there is none."
+  "Show the menu of Duet, or the help of the mode if there is no menu."
   (interactive)
   (if (commandp 'duet-menu)
       (call-interactively 'duet-menu)
     (describe-mode)))
 
 (defun duet-search-or-say ()
-  "Search all conversations."
+  "Search all conversations, or report that the program cannot."
   (interactive nil duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)

@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; `duet-adopt-session' lists the sessions that an agent keeps itself, however
-;; they were begun, and takes one over with all that was said and done in it.
+;; `duet-adopt-session' lists the agent's own sessions, of any client, and takes
+;; one over with its whole conversation.
 
 ;;; Code:
 
@@ -23,16 +23,16 @@
 (require 'duet-visible)
 
 (defcustom duet-adopt-limit 200
-  "How many of an agent's sessions are offered; the server gives 1000 at most."
+  "Maximum number of sessions to offer; the server's limit is 1000."
   :type 'natnum
   :group 'duet)
 
 ;;;###autoload
 (defun duet-adopt-session (&optional everywhere)
-  "Take over a session that was begun in an agent's own program.
-Those in the project's directory are offered; with a prefix argument, which
-is EVERYWHERE, those in all directories.  The agent is the one that new
-sessions ask; `duet-choose-agent' chooses another one."
+  "Take over a session of an agent's own program.
+Offer the sessions in the project's directory; with a prefix argument,
+EVERYWHERE, the sessions in all directories.  The agent is the agent of new
+sessions; `duet-choose-agent' chooses another one."
   (interactive "P")
   (let* ((connection (duet-connection-here))
          (agent (duet-agents-chosen connection)))
@@ -47,12 +47,12 @@ sessions ask; `duet-choose-agent' chooses another one."
                       (duet-remote-local (duet-connection-root connection))))))
      :success-fn
      (lambda (result)
-       ;; Outside of the filter, which a minibuffer would hold up.
+       ;; Not in the process filter, which a minibuffer would block.
        (run-at-time 0 nil #'duet-adopt--choose connection result everywhere)))))
 
 (defun duet-adopt--choose (connection result everywhere)
-  "Have the user choose a session in RESULT, and adopt it in CONNECTION.
-If EVERYWHERE is non-nil they are those of all directories."
+  "Let the user choose a session in RESULT, and adopt it in CONNECTION.
+EVERYWHERE is non-nil if RESULT has the sessions of all directories."
   (let ((agent (duet-get-string result :agent))
         (sessions (duet-get-objects result :sessions)))
     (if (null sessions)
@@ -68,7 +68,7 @@ If EVERYWHERE is non-nil they are those of all directories."
         (duet-adopt--adopt connection agent id)))))
 
 (defun duet-adopt--choices (sessions)
-  "Return SESSIONS for `duet-settings--read'."
+  "Return SESSIONS as choices for `duet-settings--read'."
   (let ((names (mapcar (lambda (session)
                          (duet-visible-line
                           (or (duet-get-string session :title) "untitled")))
@@ -90,7 +90,7 @@ If EVERYWHERE is non-nil they are those of all directories."
      sessions names)))
 
 (defun duet-adopt--age (session)
-  "Return how long ago something happened in SESSION, or nil."
+  "Return the time since the last change of SESSION in words, or nil."
   (when-let ((time (duet-get-string session :updated_at)))
     (duet-sessions--age time)))
 

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; `duet-agents' lists the agents that the program duet-rpc knows, and what the
-;; others need.  RET there chooses the agent of new sessions of this project, until
-;; Emacs ends.  A session keeps the agent that it began with.  Without a choice
+;; `duet-agents' lists the agents that the program duet-rpc supports, and how to
+;; install the missing ones.  RET there chooses the agent of new sessions of this
+;; project, until Emacs ends.  A session keeps its agent.  Without a choice,
 ;; default_agent in a configuration file names the agent.
 ;;
 ;; `duet-choose-agent' and `duet-set-agent' choose by name; `duet-login' and
@@ -36,17 +36,17 @@
 ;;; Agents
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
-  "Agents that were chosen, by the directories of their projects.")
+  "The user's choices of agents, by the directories of their projects.")
 
 (defvar duet-agents--known (make-hash-table :test #'equal)
-  "The agents that the program listed last, by the directories of projects.")
+  "The latest lists of agents from the program, by the directories of projects.")
 
 (defun duet-agents-chosen (connection)
-  "Return the agent that was chosen for new sessions of CONNECTION, or nil."
+  "Return the user's choice of agent for new sessions of CONNECTION, or nil."
   (gethash (duet-connection-root connection) duet-agents-chosen))
 
 (defun duet-agents-asked (connection)
-  "Return the agent that a new session of CONNECTION asks; nil if not known yet."
+  "Return the agent of new sessions of CONNECTION, or nil if not known yet."
   (or (duet-agents-chosen connection)
       (duet-get-string
        (cl-find-if (lambda (agent) (duet-get agent :default))
@@ -54,26 +54,26 @@
        :name)))
 
 (defun duet-agents-usable (connection)
-  "Return the names of agents that CONNECTION's project can ask, as far as known."
+  "Return the names of the known usable agents of CONNECTION's project."
   (mapcar (lambda (agent) (duet-get-string agent :name))
           (duet-agents-which-usable
            (gethash (duet-connection-root connection) duet-agents--known))))
 
 (defun duet-agents-which-usable (agents)
-  "Return those of AGENTS that can be asked."
+  "Return the installed and trusted ones of AGENTS."
   (cl-remove-if-not (lambda (agent)
                       (and (duet-get agent :available) (duet-get agent :trusted)))
                     agents))
 
 (defun duet-agents-learn (connection function)
-  "Call FUNCTION once it is known which agents CONNECTION's project has.
-If the program cannot list them, FUNCTION is not called."
+  "Call FUNCTION once the agents of CONNECTION's project are known.
+If the program cannot list them, do not call FUNCTION."
   (if (gethash (duet-connection-root connection) duet-agents--known)
       (funcall function)
     (duet-agents-fetch connection (lambda (_) (funcall function)) #'ignore)))
 
 (defun duet-agents--parameters ()
-  "Return the agent as parameters of a launch.
+  "Return the chosen agent as parameters of a launch.
 One of `duet-compose-parameters-functions'."
   (when-let ((agent (and duet-connection (duet-agents-chosen duet-connection))))
     (list :agent agent)))
@@ -81,8 +81,8 @@ One of `duet-compose-parameters-functions'."
 (add-hook 'duet-compose-parameters-functions #'duet-agents--parameters)
 
 (defun duet-agents-fetch (connection function &optional error-fn)
-  "Find out the agents of CONNECTION's project; call FUNCTION with the list.
-If that fails call ERROR-FN with the reason; without one it is shown."
+  "Fetch the agents of CONNECTION's project, and call FUNCTION with the list.
+If that fails, call ERROR-FN with the reason; if it is nil, show the reason."
   (let ((root (duet-connection-root connection)))
     (duet-command-json
      root '("agents")
@@ -129,14 +129,14 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 ;;;###autoload
 (defun duet-agents ()
-  "List the agents that can be asked in this project, and what others need."
+  "List the usable agents of this project, and how to install the others."
   (interactive)
   (let ((buffer (duet-connection-buffer (duet-connection-here) "agents" #'duet-agents-mode)))
     (with-current-buffer buffer (duet-agents-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-agents-refresh ()
-  "Ask again which agents there are."
+  "Fetch the list of agents again."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (duet-agents-fetch duet-connection (duet-latest #'duet-agents--print)))
 
@@ -166,7 +166,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (setq header-line-format '(:eval (duet-agents--header)))))
 
 (defun duet-agents--signed-in (agent)
-  "Return the known login of AGENT, and its age, in words."
+  "Return the known login of AGENT in words, with its age in the tooltip."
   (let* ((state (duet-get-string agent :signed_in))
          (hint (duet-get-string agent :signed_in_hint))
          (account (duet-get-string agent :account))
@@ -195,7 +195,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                  "\n"))))
 
 (defun duet-agents--age (time)
-  "Return in words how long ago TIME was."
+  "Return the time since TIME in words."
   (let ((seconds (max 0 (floor (float-time (time-subtract nil time))))))
     (cond ((< seconds 60) (format "%d s" seconds))
           ((< seconds 3600) (format "%d min" (/ seconds 60)))
@@ -241,13 +241,13 @@ If that fails call ERROR-FN with the reason; without one it is shown."
       (user-error "There is no agent here")))
 
 (defun duet-agents-choose ()
-  "Ask the agent at point when a session begins in this project."
+  "Use the agent at point for new sessions of this project."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (duet-agents--choose duet-connection (duet-agents--at-point))
   (duet-agents-refresh))
 
 (defun duet-agents--choose (connection agent)
-  "Ask AGENT when a session begins in the project of CONNECTION."
+  "Use AGENT for new sessions of the project of CONNECTION."
   (let ((name (duet-get-string agent :name)))
     (cond ((not (duet-get agent :trusted))
            (user-error "%s is defined by this project, which you do not trust: M-x duet-trust"
@@ -259,14 +259,14 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (message "New sessions use %s" name)))
 
 (defun duet-agents-unchoose ()
-  "Ask the default agent again when a session begins in this project."
+  "Use the default agent for new sessions of this project again."
   (interactive)
   (remhash (duet-connection-root (duet-connection-here)) duet-agents-chosen)
   (message "New sessions use the default agent")
   (when (derived-mode-p 'duet-agents-mode) (duet-agents-refresh)))
 
 (defun duet-agents-copy-install ()
-  "Copy what installs the agent at point."
+  "Copy the command that installs the agent at point."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
   (let ((install (duet-get-string (duet-agents--at-point) :install)))
     (unless install (user-error "This agent has no known install command"))
@@ -275,12 +275,12 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 ;;; Choosing
 
-;; `duet-choose-agent' chooses the agent of new sessions, and `duet-set-agent'
-;; another one for an existing session.
+;; `duet-choose-agent' chooses the agent of new sessions.  `duet-set-agent'
+;; changes the agent of an existing session.
 
 ;;;###autoload
 (defun duet-choose-agent ()
-  "Choose the agent that is asked when a session begins in this project."
+  "Choose the agent of new sessions in this project."
   (interactive)
   (let ((connection (duet-connection-here)))
     (duet-agents-choose--ask
@@ -297,9 +297,9 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 ;;;###autoload
 (defun duet-set-agent (session)
-  "Choose another agent that goes on with SESSION, from the next prompt on.
-It gets the conversation.  Settings and permissions of the previous agent
-end with it."
+  "Choose another agent for SESSION, from the next prompt on.
+The agent gets the conversation so far.  Settings and permissions of the
+previous agent end with it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here)))
@@ -322,19 +322,19 @@ end with it."
                                     (message "The next prompt goes to %s" name)))))))))))
 
 (defun duet-agents-choose--ask (connection function)
-  "Call FUNCTION in the current buffer with the agents that CONNECTION can ask."
+  "Call FUNCTION in the current buffer with the usable agents of CONNECTION."
   (let ((buffer (current-buffer)))
     (duet-agents-fetch
      connection
      (lambda (agents)
-       ;; Outside of the sentinel, which a minibuffer would hold up.
+       ;; Not in the process sentinel, which a minibuffer would block.
        (run-at-time 0 nil (lambda ()
                             (when (buffer-live-p buffer)
                               (with-current-buffer buffer
                                 (funcall function (duet-agents-which-usable agents))))))))))
 
 (defun duet-agents-choose--read (prompt agents default)
-  "Have the user choose one of AGENTS after PROMPT; return it, or nil.
+  "Let the user choose one of AGENTS after PROMPT; return it, or nil.
 DEFAULT is the name of one, or nil."
   (let* ((names (mapcar (lambda (agent) (duet-get-string agent :name)) agents))
          (name (duet-log-quit
@@ -346,14 +346,13 @@ DEFAULT is the name of one, or nil."
 
 ;;; Signing in
 
-;; `duet-login' has an agent say which ways of signing in it offers, and begins the
-;; chosen one: the agent itself does it, mostly in a browser, or one of its programs
-;; in a terminal.
+;; `duet-login' asks an agent for its ways to sign in, and begins the chosen one.
+;; The agent signs in itself, mostly in a browser, or runs a program in a terminal.
 
 (defun duet-agents--login-read-agent (prompt)
-  "Have the user name an agent after PROMPT, and return the name.
-In the list of agents it is the one at point, and in a conversation that
-failed for lack of a login, its own."
+  "Return the name of an agent.
+In the list of agents it is the agent at point.  In a conversation that
+failed for lack of a login it is its agent.  Else read it after PROMPT."
   (cond
    ((derived-mode-p 'duet-agents-mode)
     (duet-get-string (duet-agents--at-point) :name))
@@ -369,7 +368,7 @@ failed for lack of a login, its own."
 
 ;;;###autoload
 (defun duet-login (agent)
-  "Sign in to AGENT, by its name, in one of the ways that it offers."
+  "Sign in to AGENT, a name, in one of the ways that it offers."
   (interactive (list (duet-agents--login-read-agent "Sign in to")))
   (let ((connection (duet-connection-here)))
     (message "Asking %s how to sign in..." agent)
@@ -377,12 +376,12 @@ failed for lack of a login, its own."
      connection 'agent.check (list :agent agent)
      :success-fn
      (lambda (result)
-       ;; Outside of the filter, which a minibuffer would hold up.
+       ;; Not in the process filter, which a minibuffer would block.
        (run-at-time 0 nil #'duet-agents--login-choose
                     connection agent (duet-get result :report))))))
 
 (defun duet-agents--login-choose (connection agent report)
-  "Have the user choose a way to sign in to AGENT of CONNECTION.
+  "Let the user choose a way to sign in to AGENT of CONNECTION.
 REPORT is the agent's description of itself."
   (let ((methods (duet-get-objects report :methods))
         (account (or (duet-get-string report :account) "")))
@@ -406,10 +405,10 @@ REPORT is the agent's description of itself."
   (let ((id (duet-get-string method :id)))
     (if (equal (duet-get-string method :type) "terminal")
         (progn
-          ;; It takes other packages with it.
+          ;; Load it only here, since it requires many other packages.
           (require 'duet-terminal)
-          ;; A terminal of Emacs: the server's have another environment, where
-          ;; your configuration may not be found.
+          ;; A terminal of Emacs: the server's terminals have another
+          ;; environment, where your configuration may be missing.
           (duet-terminal-show connection (format "sign in to %s" agent)
                               (duet-command (duet-connection-root connection)
                                             "agents" "login" agent "--method" id)))
@@ -420,7 +419,7 @@ REPORT is the agent's description of itself."
 
 ;;;###autoload
 (defun duet-logout (agent)
-  "Sign out of AGENT, by its name."
+  "Sign out of AGENT, a name."
   (interactive (list (duet-agents--login-read-agent "Sign out of")))
   (duet-connection-request
    (duet-connection-here) 'agent.logout (list :agent agent)

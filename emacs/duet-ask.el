@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; These commands begin a prompt with what they are called on: the region, or a
-;; mistake that Flymake sees.  Nothing is sent before the prompt is.  It goes to
-;; a new session; with a prefix argument to the last one of the project, or to
-;; the one that a visible transcript shows.
+;; These commands begin a prompt with the region, or with an error from Flymake.
+;; They do not send it: you do.  The prompt goes to a new session; with a prefix
+;; argument, to the session of a visible transcript, or to the last session of the
+;; project.
 
 ;;; Code:
 
@@ -24,12 +24,12 @@
 (declare-function flymake-diagnostic-text "flymake" (diag))
 
 (defcustom duet-ask-error-lines 4
-  "How many lines before and after a mistake `duet-ask-about-error' quotes."
+  "Number of lines around an error that `duet-ask-about-error' quotes."
   :type 'natnum
   :group 'duet)
 
 (defun duet-ask--session (connection)
-  "Return the session of CONNECTION that goes on: a visible one, or the last."
+  "Return the session of a visible transcript of CONNECTION, or its last session."
   (or (cl-some (lambda (window)
                  (with-current-buffer (window-buffer window)
                    (and (derived-mode-p 'duet-transcript-mode)
@@ -41,9 +41,9 @@
       (user-error "This project has no session yet")))
 
 (defun duet-ask--compose (text question continue)
-  "Begin a prompt with TEXT, and QUESTION behind it.
-It is for a new session, or if CONTINUE is non-nil for one that there is.
-What is being written there already stays."
+  "Begin a prompt with TEXT, and QUESTION after it.
+The prompt is for a new session, or for an existing one if CONTINUE is
+non-nil.  TEXT follows an unfinished prompt there."
   (let* ((connection (duet-connection-ensure default-directory t))
          (session (and continue (duet-ask--session connection))))
     (duet-compose connection session)
@@ -56,7 +56,7 @@ What is being written there already stays."
 
 ;;;###autoload
 (defun duet-send-region (beg end &optional continue)
-  "Begin a prompt with the text between BEG and END, the region or else the line.
+  "Begin a prompt with the text between BEG and END, the region or the line.
 It goes to a new session; with a prefix argument, CONTINUE, to the last."
   (interactive (if (use-region-p)
                    (list (region-beginning) (region-end) current-prefix-arg)
@@ -66,7 +66,7 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
   (deactivate-mark))
 
 (defun duet-ask--quote (beg end)
-  "Return the text between BEG and END as a block of code that says where it is."
+  "Return the text between BEG and END as a block of code, after its position."
   (let* ((text (string-trim-right (buffer-substring-no-properties beg end) "\n+"))
          (fence (duet-ask--fence text)))
     (format "%s:%d-%d\n%s%s\n%s\n%s\n"
@@ -76,20 +76,20 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
             fence (duet-ask--language) text fence)))
 
 (defun duet-ask--fence (text)
-  "Return a fence for TEXT: more backquotes than it has in a row."
+  "Return a fence for TEXT, longer than each run of backquotes in it."
   (let ((fence "```"))
     (while (string-search fence text)
       (setq fence (concat fence "`")))
     fence))
 
 (defun duet-ask--language ()
-  "Return what to call the language of the buffer behind a fence."
+  "Return the name of the buffer's language for a fence, or an empty string."
   (if (derived-mode-p 'prog-mode)
       (replace-regexp-in-string "\\(-ts\\)?-mode\\'" "" (symbol-name major-mode))
     ""))
 
 (defun duet-ask--diagnostics ()
-  "Return what Flymake says at point, or else on its line."
+  "Return the diagnostics of Flymake at point, or else on its line."
   (unless (bound-and-true-p flymake-mode)
     (user-error "Flymake is off in this buffer"))
   (or (flymake-diagnostics (point))
@@ -98,8 +98,8 @@ It goes to a new session; with a prefix argument, CONTINUE, to the last."
 
 ;;;###autoload
 (defun duet-ask-about-error (&optional continue)
-  "Begin a prompt about the mistake that Flymake sees at point.
-The lines around it are quoted.  It goes to a new session; with a prefix
+  "Begin a prompt about the error from Flymake at point.
+Quote the lines around it.  The prompt goes to a new session; with a prefix
 argument, CONTINUE, to the last."
   (interactive "P")
   (let* ((diagnostics (duet-ask--diagnostics))

@@ -5,12 +5,12 @@
 
 ;;; Commentary:
 
-;; Images and other files go with a prompt where the user attaches them, and
-;; files of the project where the prompt mentions them as @file.  What is attached
-;; is shown below the prompt, and can be taken away again.
+;; The user can attach images and other files to a prompt.  A prompt that mentions
+;; files of the project as @file attaches them, too.  The prompt buffer lists the
+;; attachments below the prompt, and can remove them.
 ;;
-;; So do the image in the clipboard, by `duet-attach-clipboard' or by `yank-media'
-;; of Emacs 29, and files that are dropped on the prompt.
+;; `duet-attach-clipboard', or `yank-media' of Emacs 29, attaches the image in the
+;; clipboard.  Files dropped on the prompt are attached.
 
 ;;; Code:
 
@@ -34,21 +34,21 @@
 ;;; Attachments of prompts
 
 (defvar duet-attach--most (* 7 1024 1024)
-  "How many bytes can go with a prompt.")
+  "Maximum size of all attachments of a prompt, in bytes.")
 
 (defvar duet-attach--most-mentioned (* 256 1024)
-  "How many bytes a mentioned file has at most to go with the prompt.
-Of a longer one the agent gets only the path.")
+  "Maximum size of a mentioned file that is attached, in bytes.
+Of a longer file the agent gets only the path.")
 
 (defvar-local duet-attach--items nil
-  "The attachments of the prompt, the last first.
-Names of files, and content blocks that are in none.")
+  "The attachments of the prompt, the last added first.
+They are names of files, and content blocks without a file.")
 
 (defvar-local duet-attach--overlay nil
   "The overlay that lists the attachments below the prompt.")
 
 (defun duet-attach-file (file)
-  "Have FILE go with the prompt that is written here."
+  "Attach FILE to the prompt in this buffer."
   (interactive (progn (duet-only-in 'duet-compose-mode)
                       (list (read-file-name "Attach: " nil nil t)))
                duet-compose-mode)
@@ -58,7 +58,7 @@ Names of files, and content blocks that are in none.")
   (duet-attach-add file))
 
 (defun duet-attach-add (item)
-  "Have ITEM, the name of a file or a content block, go with the prompt."
+  "Attach ITEM, the name of a file or a content block, to the prompt."
   (let ((items (cons item (delete item duet-attach--items))))
     (when (> (duet-attach--size items) duet-attach--most)
       (user-error "%s is too long to go with a prompt" (duet-attach--words item)))
@@ -67,8 +67,8 @@ Names of files, and content blocks that are in none.")
     (message "Attached: %s" (duet-attach--words item))))
 
 (defun duet-attach-remove (item)
-  "Have ITEM not go with the prompt that is written here.
-It is the only thing that is attached, or you are asked which."
+  "Remove the attachment ITEM from the prompt in this buffer.
+Ask for it if there are several."
   (interactive
    (progn
      (duet-only-in 'duet-compose-mode)
@@ -85,7 +85,7 @@ It is the only thing that is attached, or you are asked which."
   (message "Removed: %s" (duet-attach--words item)))
 
 (defun duet-attach--size (items)
-  "Return how many bytes ITEMS have."
+  "Return the size of ITEMS in bytes."
   (apply #'+ (mapcar (lambda (item)
                        (if (stringp item)
                            (or (file-attribute-size (file-attributes item)) 0)
@@ -93,7 +93,7 @@ It is the only thing that is attached, or you are asked which."
                      items)))
 
 (defun duet-attach--words (item)
-  "Return the name of ITEM, which is attached."
+  "Return the name and the size of the attachment ITEM in words."
   (format "%s, %s"
           (if (stringp item) (duet-visible-line (file-name-nondirectory item))
             (format "%s from the clipboard" (plist-get item :mimeType)))
@@ -134,7 +134,7 @@ It is the only thing that is attached, or you are asked which."
 
 (defun duet-attach--mentioned (text)
   "Return the files of the project that TEXT mentions as @file.
-What is elsewhere stays there: a text is not the user's word for it."
+Ignore files outside the project: a mention does not permit to send them."
   (let ((start 0)
         (root (file-truename default-directory))
         (files '()))
@@ -156,20 +156,20 @@ What is elsewhere stays there: a text is not the user's word for it."
   "Return FILE as a URI."
   (if (duet-remote-same-p file default-directory)
       (concat "file://" (url-encode-url (duet-remote-local file)))
-    ;; The agent has no such file.
+    ;; The agent's machine has no such file.
     (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
-  "Return the type of FILE by its name, or nil."
+  "Return the MIME type of FILE by its name, or nil."
   (mailcap-extension-to-mime (or (file-name-extension file) "")))
 
 (defun duet-attach--link (file)
-  "Return a link to FILE."
+  "Return a content block that links to FILE."
   (list :type "resource_link" :uri (duet-attach--uri file)
         :name (file-name-nondirectory file)))
 
 (defun duet-attach--block (file)
-  "Return FILE as the content that it is."
+  "Return a content block with the content of FILE."
   (let* ((bytes (with-temp-buffer
                   (set-buffer-multibyte nil)
                   (insert-file-contents-literally file)
@@ -195,13 +195,13 @@ What is elsewhere stays there: a text is not the user's word for it."
 (define-key duet-compose-mode-map (kbd "C-c C-d") #'duet-attach-remove)
 
 
-;;;; Images from the clipboard, files that are dropped
+;;;; Images from the clipboard, dropped files
 
 (defconst duet-attach--types '(image/png image/jpeg image/webp image/gif)
-  "Types of images that agents take, the best first.")
+  "Types of images that agents accept, the best first.")
 
 (defun duet-attach--image (type bytes)
-  "Have an image of TYPE, a symbol, that is BYTES go with the prompt."
+  "Attach the image BYTES of TYPE, a symbol, to the prompt."
   (unless (memq type duet-attach--types)
     (user-error "Agents take no images of the type %s; save it as PNG, and attach the file"
                 type))
@@ -211,7 +211,7 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 ;;;###autoload
 (defun duet-attach-clipboard ()
-  "Have the image in the clipboard go with the prompt that is written here."
+  "Attach the image in the clipboard to the prompt in this buffer."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (unless (display-graphic-p)
     (user-error "Emacs in a terminal cannot paste images: save it to a file, and attach that with %s"
@@ -229,14 +229,14 @@ What is elsewhere stays there: a text is not the user's word for it."
     (duet-attach--image type bytes)))
 
 (defun duet-attach--dropped (uri _action)
-  "Have the file URI, which was dropped on the prompt, go with it.
-Return what was done, as functions of `dnd-protocol-alist' do."
+  "Attach the file URI, which the user dropped on the prompt.
+Return the action, as functions of `dnd-protocol-alist' do."
   (duet-attach-file (or (dnd-get-local-file-name uri t)
                         (user-error "Not a file of this machine: %s" uri)))
   'copy)
 
 (defun duet-attach--take-from-window ()
-  "Have the prompt take images and files from the window system."
+  "Accept images and files from the window system in the current buffer."
   (setq-local dnd-protocol-alist
               (cons '("\\`file:" . duet-attach--dropped) dnd-protocol-alist))
   (when (fboundp 'yank-media-handler)
@@ -247,31 +247,31 @@ Return what was done, as functions of `dnd-protocol-alist' do."
 
 ;;; Attachments of messages
 
-;; Messages of agents and results of tools may be images, sounds and files.
-;; The server has their bytes; a message has their ids.  Where Emacs can show
-;; images they are shown in the transcript, else there is a button.
+;; Messages of agents and results of tools may contain images, sounds and files.
+;; The server has their bytes; a message has their ids.  The transcript shows
+;; images if Emacs can, and a button for each attachment.
 
 (defcustom duet-show-images t
-  "Whether images of agents are shown in the transcript.
-Else there is a button for each."
+  "Whether the transcript shows images of agents.
+If nil, it has only a button for each."
   :type 'boolean
   :group 'duet)
 
 (defconst duet-attachment--shown-bytes (* 4 1024 1024)
-  "How many bytes an image has at most that is shown unasked.")
+  "Maximum size of an image that the transcript shows unasked, in bytes.")
 
 (defconst duet-attachment--types
   '(("image/png" . png) ("image/jpeg" . jpeg) ("image/gif" . gif) ("image/webp" . webp))
-  "Types of images that are shown unasked.
-Others, such as SVG, may ask for files of their own.")
+  "Types of images that the transcript shows unasked.
+Others, such as SVG, may load further files.")
 
 (defvar duet-attachment--images (make-hash-table :test #'eq :weakness 'key)
-  "Bytes of images by their attachments; t while they are on their way.
-They are forgotten with the message that the attachment belongs to.")
+  "Bytes of images by their attachments; t while a request for them is open.
+An entry lives as long as its attachment.")
 
-;; `file-size-human-readable' rounds otherwise in each Emacs.
+;; The result of `file-size-human-readable' depends on the version of Emacs.
 (defun duet-attachment-size (bytes)
-  "Return BYTES, a number, in words."
+  "Return BYTES, a number, as a size in words."
   (cond ((< bytes 1000) (format "%d B" bytes))
         ((< bytes 1000000) (format "%d kB" (/ bytes 1000)))
         (t (format "%.1f MB" (/ bytes 1e6)))))
@@ -285,7 +285,7 @@ They are forgotten with the message that the attachment belongs to.")
             (string-join
              (delq nil
                    (list (string-replace "_" " " (or (duet-get-string attachment :type) "content"))
-                         ;; An image has no name but that of its file.
+                         ;; An image has only the name of its file.
                          (or (duet-get-string attachment :name)
                              (and id uri (string-prefix-p "file:" uri)
                                   (file-name-nondirectory (url-unhex-string uri))))
@@ -318,8 +318,8 @@ They are forgotten with the message that the attachment belongs to.")
             (if image (concat "\n  " (propertize " " 'display image)) ""))))
 
 (defun duet-attachment--image (message attachment)
-  "Return the image that ATTACHMENT of MESSAGE is, or nil.
-Where it has not come yet, it is asked for, and MESSAGE is drawn again."
+  "Return the image of ATTACHMENT of MESSAGE, or nil if its bytes are missing.
+Then request them, and redraw MESSAGE with the reply."
   (let* ((id (duet-get-string attachment :attachment_id))
          (type (cdr (assoc (duet-get-string attachment :mime_type) duet-attachment--types)))
          (size (or (duet-get-number attachment :size) 0)))
@@ -341,9 +341,9 @@ Where it has not come yet, it is asked for, and MESSAGE is drawn again."
          (ignore-errors (create-image bytes type t :max-width 600 :max-height 400)))))))
 
 (defun duet-attachment-fetch (connection id success-fn &optional error-fn)
-  "Ask through CONNECTION for the bytes of the attachment ID.
-Call SUCCESS-FN with them and their type, or ERROR-FN with what went
-wrong; without that it is shown."
+  "Request the bytes of the attachment ID through CONNECTION.
+Call SUCCESS-FN with the bytes and their type, or ERROR-FN with the error.
+If ERROR-FN is nil, show the error."
   (let ((parts '()))
     (cl-labels
         ((ask (offset)
@@ -367,8 +367,7 @@ wrong; without that it is shown."
   (duet-attachment-show duet-connection (button-get button 'duet-attachment)))
 
 (defun duet-attachment-show (connection attachment)
-  "Show ATTACHMENT, which CONNECTION has, in a buffer of its own.
-It can be saved from there."
+  "Show ATTACHMENT of CONNECTION in a new buffer, where it can be saved."
   (duet-attachment-fetch
    connection (duet-get-string attachment :attachment_id)
    (lambda (bytes type)

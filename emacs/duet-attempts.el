@@ -33,19 +33,19 @@
 (declare-function duet-worktree "duet-menu" ())
 
 (defvar-local duet-attempts--group nil
-  "The id that the sessions of all attempts share.")
+  "The common group id of the sessions of all attempts.")
 (defvar-local duet-attempts--run nil
-  "The id of a run of one of the attempts, to ask the server with.")
+  "The id of a run of one of the attempts, for requests.")
 (defvar-local duet-attempts--query ""
   "The prompt of all attempts.")
 (defvar-local duet-attempts--all nil
-  "The attempts, as the server compares them.")
+  "The attempts, from the server's last comparison.")
 (defvar-local duet-attempts--unfolded nil
-  "The threads whose files are shown.")
+  "The threads of the attempts with visible files.")
 (defvar-local duet-attempts--discarded nil
-  "What came of attempts that were not chosen: conses of a run and a line of text.")
+  "Results for the other attempts: conses of a thread and a line of text.")
 (defvar-local duet-attempts--seen nil
-  "The states of the sessions when the server was asked.")
+  "The states of the sessions at the last request.")
 
 (defvar duet-attempts-mode-map
   (let ((map (make-sparse-keymap)))
@@ -87,7 +87,7 @@
 
 (defun duet-attempts-session ()
   "Return a session that is one of several attempts.
-That is the session of the buffer or at point; without one, the project's last."
+It is the session of the buffer or at point, or else the project's last one."
   (let ((session (duet-actions-session t)))
     (cond ((null session)
            (or (cl-find-if #'duet-session-attempts
@@ -101,21 +101,21 @@ That is the session of the buffer or at point; without one, the project's last."
 ;;;###autoload
 (defun duet-attempts (session)
   "Compare SESSION with the other attempts at its prompt.
-Without a session here, those are the last ones of the project."
+Without a session here, compare the last attempts of the project."
   (interactive (list (duet-attempts-session)))
   (let ((buffer (duet-attempts--buffer (duet-connection-here) session)))
     (with-current-buffer buffer (duet-attempts--ask))
     (pop-to-buffer buffer)))
 
 (defun duet-attempts-show-launched (connection session)
-  "Compare SESSION of CONNECTION, which was launched now, with the other attempts.
-The window is selected unless the minibuffer is in use."
+  "Compare SESSION of CONNECTION, just launched, with the other attempts.
+Select the window unless the minibuffer is in use."
   (let ((buffer (duet-attempts--buffer connection session)))
     (with-current-buffer buffer (duet-attempts--ask))
     (if (active-minibuffer-window) (display-buffer buffer) (pop-to-buffer buffer))))
 
 (defun duet-attempts--buffer (connection session)
-  "Return the buffer that compares SESSION of CONNECTION; make it if need be."
+  "Return the buffer that compares SESSION of CONNECTION; create it if needed."
   (or (cl-find-if
        (lambda (buffer)
          (with-current-buffer buffer
@@ -123,7 +123,7 @@ The window is selected unless the minibuffer is in use."
                 (eq duet-connection connection)
                 (or (and duet-attempts--group
                          (equal duet-attempts--group (duet-session-attempts session)))
-                    ;; A group is known only after the server has answered.
+                    ;; The group is unknown until the server has replied.
                     (equal duet-attempts--run (duet-session-leaf-id session))
                     (memq session (duet-attempts--sessions))))))
        (buffer-list))
@@ -137,21 +137,21 @@ The window is selected unless the minibuffer is in use."
         (current-buffer))))
 
 (defun duet-attempts--observe (_model kind &rest _)
-  "Ask the server again if a change of KIND has changed the state of an attempt."
+  "Compare again if a change of KIND has changed the state of an attempt."
   (when (and (memq kind '(sessions session gate worktree))
              (not (equal duet-attempts--seen (duet-attempts--states))))
     (duet-attempts--ask)))
 
 (defun duet-attempts--thread (attempt)
-  "Return the session of ATTEMPT, as far as it is known."
+  "Return the session of ATTEMPT, or nil if it is not loaded."
   (duet-connection-session duet-connection (duet-get-string attempt :thread_id)))
 
 (defun duet-attempts--sessions ()
-  "Return the sessions of the attempts, as far as they are known."
+  "Return the loaded sessions of the attempts."
   (delq nil (mapcar #'duet-attempts--thread duet-attempts--all)))
 
 (defun duet-attempts--states ()
-  "Return what a comparison depends on of the sessions, to see that it has changed."
+  "Return the parts of the sessions that a comparison depends on."
   (mapcar (lambda (session)
             (list (duet-session-id session) (duet-session-leaf-id session)
                   (duet-session-state session) (duet-session-gates session)
@@ -177,8 +177,8 @@ The window is selected unless the minibuffer is in use."
                       (setq duet-attempts--group
                             (cl-some #'duet-session-attempts (duet-attempts--sessions))))
                     (duet-attempts--print)
-                    ;; Before the first answer the sessions are not known, so no
-                    ;; change of theirs was seen.
+                    ;; Before the first reply the sessions are unknown, so
+                    ;; changes of them were missed.
                     (when first
                       (rename-buffer (format "*duet attempts: %s*"
                                              (truncate-string-to-width
@@ -188,10 +188,10 @@ The window is selected unless the minibuffer is in use."
                       (duet-attempts--ask)))))))
 
 
-;;;; What it shows
+;;;; Contents
 
 (defun duet-attempts--agent (attempt)
-  "Return the agent of ATTEMPT, and its model if that was chosen."
+  "Return the agent of ATTEMPT, and its model if the user chose one."
   (let ((model (duet-get-string attempt :model)))
     (duet-visible-line (concat (duet-get-string attempt :agent)
                                (and model (format " (%s)" model))))))
@@ -202,14 +202,14 @@ The window is selected unless the minibuffer is in use."
           (duet-visible-line (or (duet-get-string attempt :task_id) "?"))))
 
 (defun duet-attempts--gates (attempt)
-  "Return the state of the gates of ATTEMPT in words, empty without gates."
+  "Return the state of the gates of ATTEMPT in words, or an empty string."
   (let ((state (duet-get-string attempt :gates :state))
         (failing (duet-get-strings (duet-get attempt :gates) :failing)))
     (duet-visible-line
      (concat state (and failing (concat ": " (string-join failing ", ")))))))
 
 (defun duet-attempts--lines (attempt)
-  "Return how many lines ATTEMPT has changed, and whether it is landed."
+  "Return the number of changed lines of ATTEMPT, and whether it landed."
   (let ((landed (duet-get attempt :landed))
         (lines (concat (propertize (format "+%d" (or (duet-get-number attempt :added) 0))
                                    'face 'duet-done)
@@ -240,11 +240,11 @@ The window is selected unless the minibuffer is in use."
           (cons "Cost" (if (= cost 0) "" (format "$%.2f" cost))))))
 
 (defun duet-attempts--count (attempt)
-  "Return how many files ATTEMPT has changed."
+  "Return the number of changed files of ATTEMPT."
   (+ (length (duet-get-objects attempt :files)) (or (duet-get-number attempt :more) 0)))
 
 (defun duet-attempts--print ()
-  "Show the attempts; keep point on its line, in each window."
+  "Show the attempts, and keep point on its line in each window."
   (let* ((gated (cl-some (lambda (attempt) (duet-get attempt :gates)) duet-attempts--all))
          (rows (mapcar (lambda (attempt)
                          (let ((columns (duet-attempts--columns attempt)))
@@ -277,7 +277,7 @@ The window is selected unless the minibuffer is in use."
       (set-window-point window (duet-attempts--position place)))))
 
 (defun duet-attempts--format (rows)
-  "Return the format of a list of ROWS: each column is as wide as what it has."
+  "Return the format of a list of ROWS, with columns as wide as their contents."
   (apply #'vector
          (cl-loop for (heading) in (car rows)
                   for number from 0
@@ -288,7 +288,7 @@ The window is selected unless the minibuffer is in use."
                                 nil))))
 
 (defun duet-attempts--remarks ()
-  "Return the text below the attempts: the prompt, and what to do."
+  "Return the text below the attempts: the prompt and the main keys."
   (concat "\n " (propertize (truncate-string-to-width (duet-visible-line duet-attempts--query)
                                                       500 nil nil "…")
                             'face 'bold)
@@ -299,14 +299,14 @@ The window is selected unless the minibuffer is in use."
           "\n"))
 
 (defun duet-attempts--print-entry (thread columns)
-  "Insert the line of the attempt THREAD, with COLUMNS, and what is below it."
+  "Insert the line of the attempt THREAD, with COLUMNS, and the lines below it."
   (tabulated-list-print-entry thread columns)
   (pcase-dolist (`(,text . ,file) (duet-attempts--below (duet-attempts--find thread)))
     (insert (propertize (concat "     " text "\n")
                         'tabulated-list-id thread 'duet-attempts-file file))))
 
 (defun duet-attempts--below (attempt)
-  "Return the lines below that of ATTEMPT: conses of text and the name of a file."
+  "Return the lines below ATTEMPT: conses of text and the name of a file or nil."
   (append
    (when-let ((text (or (cdr (assoc (duet-get-string attempt :thread_id) duet-attempts--discarded))
                         (duet-get-string attempt :unknown))))
@@ -332,11 +332,11 @@ The window is selected unless the minibuffer is in use."
            :test #'equal :key (lambda (attempt) (duet-get-string attempt :thread_id))))
 
 (defun duet-attempts--place ()
-  "Return what point is on: (THREAD . FILE)."
+  "Return the place of point: (THREAD . FILE)."
   (cons (tabulated-list-get-id) (get-text-property (point) 'duet-attempts-file)))
 
 (defun duet-attempts--position (place)
-  "Return the position of PLACE, or of its attempt, else of the first one."
+  "Return the position of PLACE, or of its attempt, or of the first line."
   (save-excursion
     (let (line)
       (goto-char (point-min))
@@ -371,13 +371,13 @@ The window is selected unless the minibuffer is in use."
                            (concat (duet-worktree--directory duet-connection session) file))))))
 
 (defun duet-attempts-visit-mouse (event)
-  "Show the session or the file where EVENT, a click, was."
+  "Show the session or the file at the click EVENT."
   (interactive "e" duet-attempts-mode)
   (mouse-set-point event)
   (duet-attempts-visit))
 
 (defun duet-attempts-toggle ()
-  "Show which files the attempt at point has changed, or hide them."
+  "Show the changed files of the attempt at point, or hide them."
   (interactive (duet-only-in 'duet-attempts-mode) duet-attempts-mode)
   (let ((thread (duet-get-string (duet-attempts--here) :thread_id)))
     (setq duet-attempts--unfolded (if (member thread duet-attempts--unfolded)
@@ -397,16 +397,16 @@ The window is selected unless the minibuffer is in use."
   "Keymap of `duet-attempts-patch-mode'.")
 
 (define-derived-mode duet-attempts-patch-mode diff-mode "Duet-Patch"
-  "Major mode that shows what an attempt has changed.
+  "Major mode of the changes of an attempt.
 
 \\{duet-attempts-patch-mode-map}"
   (setq buffer-read-only t
         buffer-undo-list t)
-  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  ;; Else the keys of `diff-mode' for read-only buffers precede ours.
   (setq-local minor-mode-overriding-map-alist nil))
 
 (defun duet-attempts-patch ()
-  "Show what the attempt at point has changed, as a diff."
+  "Show the changes of the attempt at point as a diff."
   (interactive (duet-only-in 'duet-attempts-mode) duet-attempts-mode)
   (let ((attempt (duet-attempts--here))
         (connection duet-connection))
@@ -452,7 +452,7 @@ The window is selected unless the minibuffer is in use."
 ;;; Choosing
 
 (defun duet-attempts--chooseable ()
-  "Return the session here, which is one of several attempts that can be landed."
+  "Return the session here, if it is one of several attempts and can be landed."
   (let ((session (duet-worktree-session)))
     (unless (duet-session-attempts session)
       (user-error "This session is not one of several attempts"))
@@ -462,10 +462,10 @@ The window is selected unless the minibuffer is in use."
 
 (defun duet-attempts-choose (session &optional method message)
   "Land the worktree of SESSION, and discard the other attempts at its prompt.
-You are asked before.  The work of the others is kept in git refs, which the
-comparison names.  If landing fails, nothing is discarded.
+Ask first.  Git refs keep the work of the others, and the comparison shows
+their names.  If landing fails, discard nothing.
 
-METHOD and MESSAGE are those of `duet-land'; a prefix argument asks for them."
+METHOD and MESSAGE are as for `duet-land'; a prefix argument asks for them."
   (interactive (cons (duet-attempts--chooseable)
                      (and current-prefix-arg (duet-worktree--read-method)))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
@@ -481,8 +481,8 @@ METHOD and MESSAGE are those of `duet-land'; a prefix argument asks for them."
                     (duet-worktree--land-parameters session method message))))))
 
 (defun duet-attempts--ask-choose (connection session attempts parameters)
-  "Ask whether to land SESSION of CONNECTION and to discard the other ATTEMPTS.
-PARAMETERS are those of session.chooseAttempt."
+  "Ask whether to land SESSION of CONNECTION and discard the other ATTEMPTS.
+PARAMETERS are parameters of session.chooseAttempt."
   (let* ((chosen (cl-find (duet-session-id session) attempts :test #'equal
                           :key (lambda (attempt) (duet-get-string attempt :thread_id))))
          (others (cl-remove-if (lambda (attempt) (duet-get attempt :worktree :gone))
@@ -506,8 +506,8 @@ PARAMETERS are those of session.chooseAttempt."
        t))))
 
 (defun duet-attempts--ask-interrupt (connection session parameters err)
-  "Ask whether to interrupt the attempts that still work, which ERR names.
-Then land SESSION of CONNECTION with PARAMETERS."
+  "Ask whether to interrupt the attempts in ERR, which still work.
+If so, land SESSION of CONNECTION with PARAMETERS."
   (let ((working (car (split-string (duet-connection-error-text err) ": "))))
     (if (y-or-n-p (format "%s.  Interrupt and discard them? "
                           (concat (upcase (substring working 0 1)) (substring working 1))))
@@ -515,8 +515,8 @@ Then land SESSION of CONNECTION with PARAMETERS."
       (message "Nothing was landed, because %s" working))))
 
 (defun duet-attempts--chosen (connection session result)
-  "Say what became of the attempts, from RESULT of session.chooseAttempt.
-The buffer that compares SESSION of CONNECTION is shown, since it has the refs."
+  "Report the results for all attempts, from RESULT of session.chooseAttempt.
+Show the buffer that compares SESSION of CONNECTION, since it has the refs."
   (let* ((discarded (duet-get-objects result :discarded))
          (stay (cl-count-if (lambda (one) (duet-get-string one :error)) discarded))
          (gone (- (length discarded) stay)))
@@ -532,7 +532,7 @@ The buffer that compares SESSION of CONNECTION is shown, since it has the refs."
              (if (> stay 0) (format "; %s" (if (= stay 1) "1 stays" (format "%d stay" stay))) ""))))
 
 (defun duet-attempts--became (discarded)
-  "Return what became of DISCARDED, an attempt that was not chosen, in words."
+  "Return the result for DISCARDED, an attempt that was not chosen, in words."
   (let ((problem (duet-get-string discarded :error))
         (ref (duet-get-string discarded :ref)))
     (string-join

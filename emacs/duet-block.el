@@ -5,15 +5,14 @@
 
 ;;; Commentary:
 
-;; Whether a line is code, or a row of a table, depends on all lines before it.
-;; So each whole line is looked at once, when it comes, and where blocks begin and
-;; end is kept in a list of numbers: a conversation of megabytes has ten thousands
-;; of them, and what Emacs would keep for each in objects and in text properties,
-;; it would have to go through whenever it collects garbage.  A `duet-block' is
-;; made of a block that is in sight.
+;; Whether a line is code, or a row of a table, depends on all lines before it.  So
+;; each complete line is scanned once, and a vector of numbers keeps the bounds of the
+;; blocks.  A conversation of megabytes has tens of thousands of blocks.  As objects or
+;; text properties they would slow down each garbage collection.  A `duet-block' is
+;; made only of a visible block.
 ;;
-;; Places in a block are distances from the beginning of its section, which stay
-;; what they are when something is inserted in front of that.
+;; Positions in a block are offsets from the beginning of its section.  Insertions
+;; before the section do not change them.
 
 ;;; Code:
 
@@ -26,55 +25,55 @@
 ;;; Blocks
 
 (defconst duet-block--slice 20000
-  "How many characters are looked at at once.")
+  "Maximum number of characters that `duet-block-scan' scans at a time.")
 
 (cl-defstruct (duet-block (:copier nil))
   "A block of code or a table."
-  (section nil :documentation "The section that it is in.")
+  (section nil :documentation "Its section.")
   (kind nil :documentation "`code' or `table'.")
-  (beg 0 :documentation "Where its first line begins, that of the fence or of the names.")
-  (body 0 :documentation "Where the first line of code or the first row begins.")
-  (end nil :documentation "Where its last line of code or row has ended; nil if more may come.")
-  (indent 0 :documentation "How far the fence is indented.")
-  (language nil :documentation "The first word behind the fence, or nil.")
-  (colors nil :documentation "How far its code has colours, see `duet-code-work'.")
-  (columns nil :documentation "How the columns of a table are aligned, a list.")
-  (widths nil :documentation "How wide they are, a vector; see duet-table.el.")
-  (measured nil :documentation "How far its rows were measured."))
+  (beg 0 :documentation "The beginning of its first line, the fence or the column names.")
+  (body 0 :documentation "The beginning of its first line of code, or of its first row.")
+  (end nil :documentation "The end of its code or its last row; nil if the block is open.")
+  (indent 0 :documentation "The indentation of the fence.")
+  (language nil :documentation "The first word after the fence, or nil.")
+  (colors nil :documentation "The progress of its colours, see `duet-code-work'.")
+  (columns nil :documentation "The alignments of a table's columns, a list.")
+  (widths nil :documentation "The widths of the columns, a vector; see duet-table.el.")
+  (measured nil :documentation "The end of the measured rows."))
 
 (cl-defstruct (duet-block--list (:copier nil))
-  "Where the blocks of a section are."
-  (scanned 0 :documentation "Up to where the lines of the section are known.")
-  (rows (make-vector 16 nil) :documentation "What is known of each block that has ended.
-That are its beginning, its end, as that of a `duet-block', where the line
-behind it begins, and its kind; four in a row, in order.")
-  (size 0 :documentation "How much of that vector is in use.")
-  (seen nil :documentation "The blocks that were looked at by their beginnings, a hash table.")
-  (kind nil :documentation "The kind of the block whose end is not known yet, or nil.")
-  (beg 0 :documentation "Where that block begins.")
+  "The positions of the blocks of a section."
+  (scanned 0 :documentation "The end of the scanned lines of the section.")
+  (rows (make-vector 16 nil) :documentation "Four elements for each ended block, in order.
+They are its beginning and end, as in a `duet-block', the beginning of the
+line after it, and its kind.")
+  (size 0 :documentation "The number of used elements of that vector.")
+  (seen nil :documentation "The `duet-block' objects by their beginnings, a hash table.")
+  (kind nil :documentation "The kind of the open block, or nil.")
+  (beg 0 :documentation "The beginning of that block.")
   (fence 0 :documentation "The character of its fence.")
-  (length 0 :documentation "How many of them its fence has."))
+  (length 0 :documentation "The number of characters of its fence."))
 
 
-;;;; Looking
+;;;; Lookup
 
 (defun duet-block-place (block distance)
-  "Return the place in the buffer that is DISTANCE from the section of BLOCK."
+  "Return the buffer position at offset DISTANCE in the section of BLOCK."
   (+ (duet-section-beg (duet-block-section block)) distance))
 
 (defun duet-block-known (section)
-  "Return the place in the buffer up to which the lines of SECTION are known."
+  "Return the buffer position of the end of the scanned lines of SECTION."
   (+ (duet-section-beg section)
      (if-let ((list (duet-section-blocks section))) (duet-block--list-scanned list) 0)))
 
 (defun duet-block-limit (block)
-  "Return the place in the buffer up to which the lines of BLOCK are known."
+  "Return the buffer position of the end of the scanned lines of BLOCK."
   (if (duet-block-end block)
       (duet-block-place block (duet-block-end block))
     (duet-block-known (duet-block-section block))))
 
 (defun duet-block--row (list distance)
-  "Return where LIST has the last block that begins at DISTANCE or before it.
+  "Return the index in LIST of the last block that begins at or before DISTANCE.
 Return nil if there is none."
   (let ((rows (duet-block--list-rows list))
         (low 0)
@@ -87,7 +86,7 @@ Return nil if there is none."
     (and (> low 0) (* 4 (1- low)))))
 
 (defun duet-block-at (&optional place)
-  "Return the block that PLACE, or point, is in, or nil."
+  "Return the block at PLACE, or at point, or nil."
   (let* ((place (or place (point)))
          (section (get-text-property place 'duet-section))
          (list (and section (duet-section-blocks section))))
@@ -102,14 +101,14 @@ Return nil if there is none."
                  (duet-block--get section row))))))))
 
 (defun duet-block-open (section)
-  "Return the block at the end of SECTION to which lines may be added, or nil."
+  "Return the open block at the end of SECTION, or nil."
   (let ((list (duet-section-blocks section)))
     (and list (duet-block--list-kind list)
          (duet-block--see section (duet-block--list-kind list)
                           (duet-block--list-beg list) nil))))
 
 (defun duet-block-last (section place kind)
-  "Return the last block of KIND in SECTION that begins at PLACE or before it."
+  "Return the last block of KIND in SECTION that begins at or before PLACE."
   (when-let ((list (duet-section-blocks section)))
     (let ((distance (- place (duet-section-beg section))))
       (if (and (eq (duet-block--list-kind list) kind)
@@ -121,12 +120,12 @@ Return nil if there is none."
           (and row (duet-block--get section row)))))))
 
 (defun duet-block--get (section row)
-  "Return the block of SECTION that is in its list at ROW."
+  "Return the block of SECTION at the index ROW of its list."
   (let ((rows (duet-block--list-rows (duet-section-blocks section))))
     (duet-block--see section (aref rows (+ row 3)) (aref rows row) (aref rows (1+ row)))))
 
 (defun duet-block--see (section kind beg end)
-  "Return the block of SECTION that has KIND and is from BEG to END."
+  "Return the block of SECTION with KIND from BEG to END; make it if needed."
   (let* ((list (duet-section-blocks section))
          (seen (or (duet-block--list-seen list)
                    (setf (duet-block--list-seen list) (make-hash-table)))))
@@ -138,7 +137,7 @@ Return nil if there is none."
                  seen))))
 
 (defun duet-block--make (section kind beg end)
-  "Return a new block of SECTION that has KIND, and is from BEG, at point, to END."
+  "Return a new block of SECTION with KIND, from BEG, at point, to END."
   (let ((bol (point))
         (inhibit-field-text-motion t))
     (cond
@@ -161,8 +160,8 @@ Return nil if there is none."
        :columns (duet-block--columns (point) (line-end-position)))))))
 
 (defun duet-block-part (block bol)
-  "Return the part of BLOCK that the line at BOL is.
-That is `open', `code' or `close'; `head', `rule' or `row'."
+  "Return the part of BLOCK that the line at BOL belongs to.
+It is `open', `code' or `close'; `head', `rule' or `row'."
   (let ((distance (- bol (duet-section-beg (duet-block-section block))))
         (table (eq (duet-block-kind block) 'table)))
     (cond
@@ -172,22 +171,22 @@ That is `open', `code' or `close'; `head', `rule' or `row'."
      (t 'code))))
 
 (defun duet-block-broken-p (bol)
-  "Return non-nil if the line at BOL goes on with a line that was too long."
+  "Return non-nil if the line at BOL continues a line that was too long."
   (and (> bol (point-min)) (get-text-property (1- bol) 'duet-show)))
 
 
 ;;;; Searching
 
 (defun duet-block-scan (section)
-  "Look for blocks in some of SECTION that was not looked at yet.
-Return non-nil if there is more to look at."
+  "Scan the next lines of SECTION for blocks.
+Return non-nil if more lines remain."
   (let* ((inhibit-field-text-motion t)
          (list (or (duet-section-blocks section)
                    (setf (duet-section-blocks section) (make-duet-block--list))))
          (start (duet-block-known section))
          (last (marker-position (duet-section-end section)))
          (open (duet-message-open (duet-section-object section)))
-         ;; The last line may not be whole.
+         ;; The last line may be incomplete.
          (known (if open
                     (save-excursion (goto-char last) (line-beginning-position))
                   last))
@@ -198,7 +197,7 @@ Return non-nil if there is more to look at."
                   (line-beginning-position)))))
     (when (> end start)
       (with-silent-modifications
-        ;; It may be in sight, as something that is not whole.
+        ;; It may be shown as an incomplete line.
         (duet-block-anew start (1+ start))
         (save-excursion
           (goto-char start)
@@ -218,18 +217,18 @@ Return non-nil if there is more to look at."
     (< end known)))
 
 (defun duet-block-anew (beg end)
-  "Have that of the text from BEG to END that was shown be shown anew."
+  "Fontify the text from BEG to END again, if some of it was fontified."
   (when-let ((place (text-property-any beg end 'fontified t)))
     (put-text-property place end 'fontified nil)))
 
 (defun duet-block--begin (section list kind bol)
-  "Note in LIST that a block of KIND begins at BOL in SECTION."
+  "Record in LIST that a block of KIND begins at BOL in SECTION."
   (setf (duet-block--list-kind list) kind
         (duet-block--list-beg list) (- bol (duet-section-beg section))))
 
 (defun duet-block--end (section list end next)
-  "Note in LIST that the block that SECTION was in ends at END.
-What comes behind it begins at NEXT."
+  "Record in LIST that the open block of SECTION ends at END.
+The text after it begins at NEXT."
   (let* ((from (duet-section-beg section))
          (beg (duet-block--list-beg list))
          (kind (duet-block--list-kind list))
@@ -247,14 +246,14 @@ What comes behind it begins at NEXT."
     (setf (duet-block--list-size list) (+ size 4)
           (duet-block--list-kind list) nil)
     (when seen (setf (duet-block-end seen) (- end from)))
-    ;; Code that was coloured as it came is looked at as a whole.
+    ;; Colour code again that was coloured line by line.
     (duet-block-anew (if (eq kind 'code) (+ from beg)
                         (max (+ from beg) (duet-block-known section)))
                       next)))
 
 (defun duet-block--search (section list end)
-  "Go to what begins a block of SECTION, and behind that line, or to END.
-Note it in LIST."
+  "Search SECTION for the next first line of a block, and go to the line after it.
+Record the block in LIST.  Go to END if there is none."
   (if (not (re-search-forward "^[ \t]*\\(```+\\|~~~+\\|[|:-][-:| \t]+$\\)" end t))
       (goto-char end)
     (let ((bol (match-beginning 0))
@@ -267,7 +266,7 @@ Note it in LIST."
          ((duet-block-broken-p bol))
          ((memq (char-after mark) '(?` ?~))
           (goto-char behind)
-          ;; Backquotes behind it make it code within a line.
+          ;; More backquotes in the line make it code within a line.
           (unless (and (eq (char-after mark) ?`) (search-forward "`" eol t))
             (setf (duet-block--list-fence list) (char-after mark)
                   (duet-block--list-length list) (- behind mark))
@@ -275,14 +274,14 @@ Note it in LIST."
          ((> bol from)
           (forward-line -1)
           (when (duet-block--table-p section list (point) bol eol)
-            ;; The names were text.
+            ;; The line of the names was shown as text.
             (duet-block-anew (point) eol)
             (duet-block--begin section list 'table (point)))))
         (goto-char (min end (1+ eol)))))))
 
 (defun duet-block--code (section list end)
-  "Go to the end of the code of SECTION that point is in, or to END.
-Note it in LIST."
+  "Go to the end of the code at point in SECTION, or to END.
+Record that end in LIST."
   (let ((fence (duet-block--list-fence list))
         (closed nil))
     (while (and (not closed)
@@ -301,8 +300,8 @@ Note it in LIST."
 ;;;; Tables
 
 (defun duet-block-cells (bol eol)
-  "Return the cells of the row of a table from BOL to EOL, (BEG . END) each.
-They are what is between two bars, with the space around it."
+  "Return the cells of the table row from BOL to EOL, a list of (BEG . END).
+A cell includes the spaces between its bars."
   (save-excursion
     (goto-char bol)
     (skip-chars-forward " \t" eol)
@@ -322,8 +321,8 @@ They are what is between two bars, with the space around it."
       (nreverse cells))))
 
 (defun duet-block--columns (bol eol)
-  "Return how the rule of a table from BOL to EOL aligns its columns, a list.
-Return nil if it is none."
+  "Return the alignments in the rule of a table from BOL to EOL, a list.
+Return nil if the line is not a rule."
   (catch 'none
     (mapcar (lambda (cell)
               (let ((text (string-trim (buffer-substring-no-properties (car cell) (cdr cell)))))
@@ -337,10 +336,10 @@ Return nil if it is none."
 
 (defconst duet-block--rule
   "[ \t]*|?[ \t]*:?-+:?[ \t]*\\(?:|[ \t]*:?-+:?[ \t]*\\)*|?[ \t]*$"
-  "Regexp for the rule below the names of the columns of a table.")
+  "Regexp for the rule below the column names of a table.")
 
 (defun duet-block--table-p (section list head bol eol)
-  "Return non-nil if the line from BOL to EOL is a rule below names, at HEAD.
+  "Return non-nil if BOL to EOL is the rule below the column names at HEAD.
 LIST has the blocks of SECTION before it."
   (let ((size (duet-block--list-size list))
         (from (duet-section-beg section)))
@@ -356,8 +355,8 @@ LIST has the blocks of SECTION before it."
               (length (duet-block-cells head (1- bol))))))))
 
 (defun duet-block--rows (section list end)
-  "Go behind the rows of a table of SECTION from point on, or to END.
-Note it in LIST."
+  "Go to the end of the table rows at point in SECTION, or to END.
+Record the end of the table in LIST."
   (while (and (< (point) end)
               (not (looking-at-p "[ \t]*\\(?:$\\|```\\|~~~\\|#\\{1,6\\} \\|>\\)"))
               (not (duet-block-broken-p (point)))
@@ -369,23 +368,23 @@ Note it in LIST."
 
 ;;; Colours of code
 
-;; A block of code that is in sight gets the colours of its language's major mode
-;; in a hidden buffer, some lines at a time.  What agents write is not trusted:
-;; only modes that come with Emacs are used, none of their hooks is run, no file's
-;; variables are applied, and code that is long or takes long stays without colours.
+;; A visible block of code gets the colours of its language's major mode from a
+;; hidden buffer, some lines at a time.  Text of agents is not trusted: only modes that
+;; come with Emacs are used.  None of their hooks run, and no file's variables apply.
+;; Code that is too long or too slow stays without colours.
 ;;
-;; The code that is still being written has colours too, line by line.  Once it is
-;; whole it is looked at as a whole, so that how it came makes no difference.
+;; An incomplete block gets colours line by line.  A complete block is coloured again
+;; as a whole, so that its colours do not depend on how it arrived.
 
 (defconst duet-code--most 20000
-  "How many characters at the beginning of a block have colours.")
+  "Maximum number of characters with colours, at the beginning of a block.")
 (defconst duet-code--line 1000
-  "How long a line may be; where one is longer the block has no colours.")
+  "Maximum length of a line; colours end at the first longer line of a block.")
 (defconst duet-code--step 25
-  "How many lines get their colours at once.")
+  "The number of lines that get colours at a time.")
 (defvar duet-code--patience 0.5
-  "How many seconds of Emacs's own time some lines may take.
-Else the rest of the block has no colours.")
+  "Maximum CPU time of Emacs for one step of colours, in seconds.
+If a step takes longer, the rest of the block gets no colours.")
 
 (defconst duet-code--modes
   '((python-mode "python" "py" "python3" "pycon" "starlark")
@@ -416,8 +415,8 @@ Else the rest of the block has no colours.")
     (duet-code-mode "go" "golang" "rust" "rs" "typescript" "ts" "tsx" "kotlin" "kt"
                     "swift" "scala" "dart" "zig" "php" "proto" "protobuf" "groovy"
                     "csharp" "cs" "c#"))
-  "Major modes and the languages that they are for.
-The first that comes with this Emacs is taken.")
+  "Major modes and their languages.
+The first mode that comes with this Emacs is used.")
 
 (defconst duet-code--keywords
   '("abstract" "as" "async" "await" "break" "case" "catch" "chan" "class" "const"
@@ -429,7 +428,7 @@ The first that comes with this Emacs is taken.")
     "public" "range" "readonly" "ref" "return" "sealed" "select" "static" "struct"
     "super" "switch" "this" "throw" "trait" "try" "type" "typeof" "unsafe" "use"
     "using" "val" "var" "virtual" "void" "when" "where" "while" "yield")
-  "Words that many languages that look like C have.")
+  "Keywords of languages with a syntax like C.")
 
 (defvar duet-code-mode-syntax-table
   (let ((table (make-syntax-table)))
@@ -441,10 +440,10 @@ The first that comes with this Emacs is taken.")
     (modify-syntax-entry ?\\ "\\" table)
     (modify-syntax-entry ?_ "_" table)
     table)
-  "Syntax of languages that look like C.")
+  "Syntax table of languages with a syntax like C.")
 
 (define-derived-mode duet-code-mode fundamental-mode "Code"
-  "Major mode for the colours of code in a language that looks like C.
+  "Major mode for the colours of code in a language with a syntax like C.
 It is for hidden buffers."
   (setq font-lock-defaults
         `(((,(regexp-opt duet-code--keywords 'symbols) . font-lock-keyword-face)
@@ -454,14 +453,14 @@ It is for hidden buffers."
             1 font-lock-function-name-face)
            ("\\_<\\(?:type\\|struct\\|class\\|interface\\|enum\\|trait\\|impl\\|message\\)[ \t]+\\(\\(?:\\sw\\|\\s_\\)+\\)"
             1 font-lock-type-face)
-           ;; A character, where there is no lifetime and no apostrophe.
+           ;; A character literal, but not a lifetime or an apostrophe.
            ("'\\(?:[^'\\\n]\\|\\\\[^\n']+\\)'" . font-lock-string-face)))))
 
 (defvar duet-code--known (make-hash-table :test #'equal)
-  "The modes of languages, or `none'.")
+  "The major modes of languages, a symbol or `none'.")
 
 (defun duet-code--ours-p (mode)
-  "Return non-nil if MODE came with Emacs, or is that of this file."
+  "Return non-nil if MODE comes with Emacs or is `duet-code-mode'."
   (or (eq mode 'duet-code-mode)
       (and (fboundp mode)
            (let* ((file (symbol-file mode 'defun))
@@ -473,7 +472,7 @@ It is for hidden buffers."
                                    (expand-file-name file)))))))
 
 (defun duet-code-mode-of (language)
-  "Return the major mode that LANGUAGE gets its colours from, or nil."
+  "Return the major mode for the colours of LANGUAGE, or nil."
   (let ((mode (and language
                    (or (gethash language duet-code--known)
                        (puthash language
@@ -489,20 +488,20 @@ It is for hidden buffers."
 ;;;; Hidden buffers
 
 (defvar-local duet-code--block nil
-  "The block whose code a hidden buffer has.")
+  "The block of the code in a hidden buffer.")
 (defvar-local duet-code--whole nil
-  "Whether it has all of that.")
+  "Non-nil if the hidden buffer has all code of its block.")
 
 (defun duet-code--name (mode)
-  "Return the name of the hidden buffer whose major mode is MODE."
+  "Return the name of the hidden buffer with the major mode MODE."
   (format " *duet code: %s*" mode))
 
 (defconst duet-code--quiet 0.2
-  "For how many seconds no key was pressed when a major mode is loaded.")
+  "Seconds of idle time before a major mode is loaded.")
 
 (defun duet-code--ready-p (block)
   "Return non-nil if BLOCK can get its colours now without a delay for the user.
-To load a major mode takes longer than all else here."
+Loading a major mode is the slowest step, so it waits until Emacs is idle."
   (or noninteractive
       (let ((mode (duet-code-mode-of (duet-block-language block))))
         (or (null mode) (get-buffer (duet-code--name mode))))
@@ -510,14 +509,14 @@ To load a major mode takes longer than all else here."
         (and idle (>= (float-time idle) duet-code--quiet)))))
 
 (defun duet-code--show-again (message)
-  "Show MESSAGE in the echo area, unless the echo area shows it."
+  "Show MESSAGE in the echo area, unless it is there."
   (unless (or (null message) (equal message (current-message)))
     (let ((message-log-max nil))
       (message "%s" message))))
 
 (defun duet-code--hidden (mode)
-  "Return the hidden buffer whose major mode is MODE; nil if there is none.
-The echo area keeps its message: to load a mode erases it."
+  "Return the hidden buffer with the major mode MODE; nil if the mode fails.
+Keep the message in the echo area, which loading a mode erases."
   (let ((name (duet-code--name mode)))
     (or (get-buffer name)
         (let ((buffer (get-buffer-create name))
@@ -529,7 +528,7 @@ The echo area keeps its message: to load a mode erases it."
                 (let ((enable-local-variables nil)
                       (enable-dir-local-variables nil)
                       (change-major-mode-hook nil))
-                  ;; They are delayed for ever.
+                  ;; The hooks are delayed and never run.
                   (unwind-protect (let ((inhibit-message t))
                                     (delay-mode-hooks (funcall mode)))
                     (duet-code--show-again message))
@@ -546,10 +545,10 @@ The echo area keeps its message: to load a mode erases it."
 ;;;; Work
 
 (defvar-local duet-code--queue nil
-  "Blocks that wait for their colours, the first first.")
+  "Blocks that wait for their colours, the oldest first.")
 
 (defun duet-code-wants-p (block)
-  "Return non-nil if BLOCK is to get colours that it does not have."
+  "Return non-nil if BLOCK lacks colours and has a major mode for them."
   (and (not (eq (duet-block-colors block) 'done))
        (duet-code-mode-of (duet-block-language block))
        t))
@@ -558,16 +557,16 @@ The echo area keeps its message: to load a mode erases it."
   "The timer that gives blocks their colours.")
 
 (defun duet-code-queue (block)
-  "Have BLOCK get its colours soon."
+  "Queue BLOCK for its colours."
   (unless (memq block duet-code--queue)
     (setq duet-code--queue (append duet-code--queue (list block))))
   (duet-code--soon))
 
 (defconst duet-code--slice 0.008
-  "How many seconds blocks get their colours before Emacs may do other things.")
+  "Seconds of work on colours before Emacs may do other things.")
 
 (defun duet-code--soon (&optional delay)
-  "Have the blocks that wait get their colours in DELAY seconds, or 0.02."
+  "Start the timer for queued blocks, with DELAY in seconds, or 0.02."
   (unless duet-code--timer
     (setq duet-code--timer
           (run-at-time (or delay 0.02) nil
@@ -580,17 +579,18 @@ The echo area keeps its message: to load a mode erases it."
                        (current-buffer)))))
 
 (defvar-local duet-code-wanted-function nil
-  "Function that says whether what is between two places is looked at, or nil.")
+  "Function of two positions, or nil.
+It returns non-nil if text between them is visible.")
 
 (defun duet-code--wanted-p (block)
-  "Return non-nil if BLOCK is in sight."
+  "Return non-nil if BLOCK is visible."
   (or (null duet-code-wanted-function)
       (null (marker-buffer (duet-section-beg (duet-block-section block))))
       (funcall duet-code-wanted-function (duet-block-place block (duet-block-beg block))
                (duet-block-limit block))))
 
 (defun duet-code--put-off (block)
-  "Have BLOCK, which is out of sight, wait until it is in sight; return nil."
+  "Put off BLOCK until it is visible; return nil."
   (let ((beg (duet-block-place block (duet-block-body block)))
         (limit (min (point-max) (duet-block-limit block))))
     (when (< beg limit)
@@ -599,9 +599,9 @@ The echo area keeps its message: to load a mode erases it."
     nil))
 
 (defun duet-code-work (end)
-  "Give blocks that wait their colours, until the time END at most.
-Return non-nil if some wait yet; not if they wait for keys to be pressed
-no more: they go on by themselves."
+  "Give queued blocks their colours, until the time END at most.
+Return non-nil if blocks remain.  If they wait until Emacs is idle, start
+the timer and return nil."
   (while (and duet-code--queue (< (float-time) end)
               (duet-code--ready-p (car duet-code--queue)))
     (let ((block (car duet-code--queue)))
@@ -618,7 +618,7 @@ no more: they go on by themselves."
    (t (duet-code--soon duet-code--quiet) nil)))
 
 (defun duet-code--work (block)
-  "Give some lines of BLOCK their colours; return non-nil if there are more."
+  "Give some lines of BLOCK their colours; return non-nil if lines remain."
   (let* ((section (duet-block-section block))
          (start (and (marker-buffer (duet-section-beg section))
                      (duet-block-place block (duet-block-body block))))
@@ -639,7 +639,8 @@ no more: they go on by themselves."
       (duet-code--some hidden block start))))
 
 (defun duet-code--fill (hidden block whole start limit)
-  "Make HIDDEN have the code of BLOCK from START to LIMIT, WHOLE or not."
+  "Copy the code of BLOCK from START to LIMIT into HIDDEN.
+WHOLE is non-nil if that is all code that gets colours."
   (let ((transcript (current-buffer)))
     (with-current-buffer hidden
       (unless (and (eq duet-code--block block) (eq duet-code--whole whole)
@@ -654,8 +655,8 @@ no more: they go on by themselves."
          transcript (+ start (buffer-size)) limit)))))
 
 (defun duet-code--some (hidden block start)
-  "Take some lines' colours from HIDDEN for BLOCK, whose code begins at START.
-Return non-nil if there are more."
+  "Copy the colours of some lines from HIDDEN to the code of BLOCK, at START.
+Return non-nil if lines remain."
   (let ((runs '())
         (began (float-time (get-internal-run-time)))
         beg end more done)
@@ -690,7 +691,7 @@ Return non-nil if there are more."
     more))
 
 (defun duet-code--face (face)
-  "Return FACE, as a major mode has it, for code in a transcript."
+  "Return FACE of a major mode combined with the face of code in a transcript."
   (cond ((null face) 'duet-code-block)
         ((and (consp face) (not (keywordp (car face)))) (append face '(duet-code-block)))
         (t (list face 'duet-code-block))))

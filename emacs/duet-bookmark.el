@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; A bookmark leads to the list of a project's sessions, to a session's transcript,
-;; or to what it has changed, also in another Emacs: its server is started, and the
-;; session is shown as soon as that has sent it.
+;; or to a session's changes.  It works in another Emacs, too: the jump starts the
+;; server, and shows the session once the server has sent it.
 
 ;;; Code:
 
@@ -32,15 +32,15 @@
 
 ;;;###autoload
 (defun duet-bookmark-jump (bookmark)
-  "Show what BOOKMARK, one that Duet has made, leads to."
+  "Show the buffer of BOOKMARK, a bookmark of Duet."
   (duet-bookmark-visit (bookmark-prop-get bookmark 'project)
                        (bookmark-prop-get bookmark 'session)
                        (bookmark-prop-get bookmark 'changes)))
 
 (defun duet-bookmark-visit (root &optional id changes)
   "Show the list of sessions of the project ROOT, or its session ID.
-If CHANGES is non-nil show what that has changed.  A server is started for it,
-and the session is shown once that has sent it."
+If CHANGES is non-nil, show the changes of the session.  Start a server if
+needed, and show the session once the server has sent it."
   (let ((connection (duet-connection-ensure root)))
     (if (and id (duet-connection-session connection id))
         (duet-bookmark--show connection id changes)
@@ -48,7 +48,7 @@ and the session is shown once that has sent it."
       (when id (duet-bookmark--await connection id changes)))))
 
 (defun duet-bookmark--show (connection id changes)
-  "Show the session ID of CONNECTION; if CHANGES is non-nil, what it has changed."
+  "Show the session ID of CONNECTION; if CHANGES is non-nil, show its changes."
   (let ((session (duet-connection-session connection id)))
     (duet-transcript-show connection session)
     (when changes (duet-diff session))))
@@ -61,7 +61,7 @@ and the session is shown once that has sent it."
           (lambda (_model kind &rest _)
             (when (eq kind 'sessions)
               (duet-model-remove-observer observer model)
-              ;; Outside of the filter, which a window's hooks would hold up.
+              ;; Not in the process filter, which a window's hooks would block.
               (run-at-time 0 nil
                            (lambda ()
                              (if (duet-connection-session connection id)
@@ -70,8 +70,8 @@ and the session is shown once that has sent it."
     (duet-model-add-observer observer model)))
 
 (defun duet-bookmark--ask (connection id changes)
-  "Show the session ID, or its CHANGES, which CONNECTION's server has not listed.
-It lists what is new, and what is not in the archive."
+  "Request and show the session ID, or its CHANGES, from CONNECTION's server.
+The server's list lacks old and archived sessions."
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
     (duet-connection-request
@@ -82,7 +82,7 @@ It lists what is new, and what is not in the archive."
      :error-fn (lambda (_) (message "Duet: this session no longer exists")))))
 
 (defun duet-bookmark--set-up ()
-  "Have the current buffer bookmarked as what it shows."
+  "Set the function that makes bookmarks of the current buffer."
   (setq-local bookmark-make-record-function #'duet-bookmark--make))
 
 (dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-diff-mode-hook))

@@ -1,15 +1,15 @@
-;;; duet-build-flymake.el --- Mistakes of builds in Flymake  -*- lexical-binding: t; -*-
+;;; duet-build-flymake.el --- Diagnostics of builds in Flymake  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; The server reports the mistakes that builds find, those of this Emacs, of an agent's
-;; editor and of `duet-rpc build' in a shell.  `duet-build-flymake' is a backend of
+;; The server reports the diagnostics of builds: builds of this Emacs, of an agent's
+;; editor, and of `duet-rpc build' in a shell.  `duet-build-flymake' is a backend of
 ;; Flymake that shows them in the buffers of the files, until the next build of the same
-;; name has ended.  It shows the mistakes that gates find, too.  It checks nothing by
-;; itself, and costs nothing without a build.
+;; name has ended.  It also shows the findings of gates.  It checks nothing by itself,
+;; and costs nothing without a build.
 
 ;;; Code:
 
@@ -24,41 +24,41 @@
 (declare-function flymake-mode "flymake" (&optional arg))
 
 (defcustom duet-build-flymake-turn-on nil
-  "Whether Flymake is turned on in buffers for which a build has found something.
-Without that it shows what was found where it is on already."
+  "Whether to turn on Flymake in buffers for which a build has diagnostics.
+If nil, only buffers with Flymake on show them."
   :type 'boolean
   :group 'duet)
 
 (defvar duet-build-flymake--found (make-hash-table :test #'equal)
-  "What builds and gates have found: the server's objects by project and build.
-Each key is a list of the project's directory and of which of them it is.")
+  "Diagnostics of builds and gates: the server's objects.
+Each key is a list of the project's directory and of the build or gate.")
 
 (defvar-local duet-build-flymake--report nil
-  "The function that reports mistakes in the buffer to Flymake.")
+  "The function that reports diagnostics in the buffer to Flymake.")
 (defvar-local duet-build-flymake--shown nil
-  "Mistakes in the buffer: lists of two markers, a type and a text.")
+  "Diagnostics in the buffer: lists of two markers, a type and a text.")
 
 (defun duet-build-flymake (report &rest _)
-  "Report the mistakes of builds in the buffer to REPORT, a function of Flymake's.
+  "Report the diagnostics of builds in the buffer by calling REPORT.
 A function for `flymake-diagnostic-functions'."
   (setq duet-build-flymake--report report)
   (duet-build-flymake--send))
 
 (defun duet-build-flymake--send ()
-  "Report the mistakes in the current buffer to Flymake.
-Where the text was changed since, the places have moved with it."
+  "Report the diagnostics in the current buffer to Flymake.
+Their positions have moved with changes of the text."
   (duet-log-guard "Flymake"
     (funcall duet-build-flymake--report
              (mapcar (pcase-lambda (`(,beg ,end ,type ,text))
                        (flymake-make-diagnostic (current-buffer) (marker-position beg)
                                                 (marker-position end) type text))
                      duet-build-flymake--shown)
-             ;; What was there before is not there any more.
+             ;; Replace all earlier diagnostics.
              :region (cons (point-min) (point-max)))))
 
 (defun duet-build-flymake--observe (model kind _session data _extra)
-  "Take the mistakes in DATA of a build of MODEL's project, or of a gate.
-KIND says of what DATA are."
+  "Store the diagnostics in DATA of a build or a gate of MODEL's project.
+KIND is the kind of the change."
   (cond
    ((and (eq kind 'build) (member (duet-get-string data :stage) '("succeeded" "failed")))
     (duet-build-flymake--keep (duet-model-root model) (list 'build (duet-get-string data :name))
@@ -68,7 +68,7 @@ KIND says of what DATA are."
                               (duet-get-objects data :findings)))))
 
 (defun duet-build-flymake--keep (root what found)
-  "Keep what WHAT, a build or a gate of the project ROOT, has FOUND this time."
+  "Store FOUND, the diagnostics of WHAT, a build or a gate of the project ROOT."
   (let* ((key (list root what))
          (before (gethash key duet-build-flymake--found)))
     (if found (puthash key found duet-build-flymake--found)
@@ -77,7 +77,7 @@ KIND says of what DATA are."
       (duet-build-flymake--update root))))
 
 (defun duet-build-flymake--update (root)
-  "Show in the buffers of the project ROOT what its builds have found."
+  "Show the diagnostics of the project ROOT in the buffers of its files."
   (let ((files (duet-build-flymake--files root)))
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer
@@ -85,14 +85,15 @@ KIND says of what DATA are."
           (duet-build-flymake--take (duet-build-flymake--here files)))))))
 
 (defun duet-build-flymake--here (files)
-  "Return what FILES, a table of `duet-build-flymake--files', have for this buffer.
-A file may be visited by the name of a symbolic link."
+  "Return the diagnostics in FILES for this buffer.
+FILES is a table of `duet-build-flymake--files'.  The name of the buffer's
+file may be a symbolic link."
   (or (gethash buffer-file-name files)
       (and buffer-file-truename
            (gethash (expand-file-name buffer-file-truename) files))))
 
 (defun duet-build-flymake--files (root)
-  "Return what the builds of the project ROOT have found, by the names of files."
+  "Return the diagnostics of the project ROOT, by the names of files."
   (let ((files (make-hash-table :test #'equal))
         (directory (file-name-as-directory root)))
     (maphash
@@ -105,7 +106,7 @@ A file may be visited by the name of a symbolic link."
     files))
 
 (defun duet-build-flymake--take (diagnostics)
-  "Have the current buffer show DIAGNOSTICS, of its file, in the place of others."
+  "Show DIAGNOSTICS, of the current buffer's file, in place of earlier ones."
   (when (or diagnostics duet-build-flymake--shown)
     (pcase-dolist (`(,beg ,end . ,_) duet-build-flymake--shown)
       (set-marker beg nil)
@@ -119,8 +120,8 @@ A file may be visited by the name of a symbolic link."
            (flymake-mode 1)))))
 
 (defun duet-build-flymake--place (diagnostic)
-  "Return DIAGNOSTIC with its place in the current buffer, or nil if that has none.
-That is a list of two markers, a type and a text."
+  "Return DIAGNOSTIC with its region in the current buffer, or nil if it has none.
+The value is a list of two markers, a type and a text."
   (save-restriction
     (widen)
     (when-let ((region (flymake-diag-region (current-buffer)
@@ -135,7 +136,7 @@ That is a list of two markers, a type and a text."
                       ""))))))
 
 (defun duet-build-flymake--visited ()
-  "Show in this buffer, which visits a file now, what builds have found there."
+  "Show diagnostics of builds in this buffer, which now visits a file."
   (when (and buffer-file-name (> (hash-table-count duet-build-flymake--found) 0))
     (duet-log-guard "Flymake"
       (let ((roots '()))

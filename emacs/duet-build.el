@@ -1,14 +1,14 @@
-;;; duet-build.el --- Builds, their output and their mistakes  -*- lexical-binding: t; -*-
+;;; duet-build.el --- Builds, their output and their diagnostics  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-build' has the server build the project, and shows what is printed as it
-;; comes.  It is used as `compile' is: RET goes to the place of a mistake,
-;; `next-error' to the next one from anywhere, C-c C-k ends the build, g begins
-;; another.  The server says which lines are mistakes, and where; Emacs does not guess
+;; `duet-build' lets the server build the project, and shows the output as it
+;; arrives.  Its buffer works like that of `compile': RET goes to the place of an
+;; error, `next-error' to the next one from anywhere, C-c C-k ends the build, g
+;; begins another.  The server sends the errors and their places; Emacs does not guess
 ;; them from the text.
 ;;
 ;; Flymake shows them, too: see duet-build-flymake.el.
@@ -35,21 +35,21 @@
 (defvar-local duet-build--counts nil
   "The numbers of errors, warnings and notes, a list.")
 (defvar-local duet-build--output nil
-  "A marker: where what is printed begins.")
+  "A marker at the beginning of the output.")
 (defvar-local duet-build--located nil
-  "A marker: behind the line to which the last mistake belongs.")
+  "A marker after the line of the last diagnostic.")
 (defvar-local duet-build--searched 0
-  "The number of characters of this output that were searched for mistakes.")
+  "The number of characters of this output that were searched for diagnostics.")
 (defvar-local duet-build--current nil
-  "The position of the mistake whose place was shown last, or nil.")
+  "The position of the last visited diagnostic, or nil.")
 (defvar-local duet-build--name nil
-  "The name of the build, one that the server lists; nil for the first.")
+  "The name of the build, from the server's list; nil for the first.")
 (defvar-local duet-build--request nil
-  "The id of the request of the build that runs, or nil.")
+  "The id of the request of the running build, or nil.")
 (defvar-local duet-build--id nil
-  "The server's id of the build that runs, once it is known.")
+  "The server's id of the running build, once it is known.")
 (defvar-local duet-build--given-up nil
-  "The server's ids of builds that were ended for another one.")
+  "The server's ids of builds that the user stopped for another one.")
 (defvar-local duet-build--outcome nil
   "The state of the build, a string with a face.")
 
@@ -71,7 +71,7 @@
   "Keymap of `duet-build-mode'.")
 
 (define-derived-mode duet-build-mode special-mode "Duet-Build"
-  "Major mode of what a build has printed.
+  "Major mode of the output of a build.
 
 \\{duet-build-mode-map}"
   (setq buffer-undo-list t
@@ -89,8 +89,8 @@
 
 ;;;###autoload
 (defun duet-build (&optional name)
-  "Build the project, and show what is printed and found.
-NAME is one of those that the server can build; nil is the first of them.
+  "Build the project, and show the output and its diagnostics.
+NAME is a name from the server's list of builds; nil is the first of them.
 With a prefix argument choose it."
   (interactive)
   (let ((connection (duet-connection-here)))
@@ -99,7 +99,7 @@ With a prefix argument choose it."
       (duet-build--show connection name))))
 
 (defun duet-build--choose (connection)
-  "Ask what CONNECTION is to build, and build that."
+  "Let the user choose a build of CONNECTION, and begin it."
   (duet-connection-request
    connection 'listBuilds nil
    :success-fn
@@ -108,7 +108,7 @@ With a prefix argument choose it."
                           (duet-get-objects result :builds))))
        (if (null names)
            (message "Found nothing to build; define [[builds]] in the configuration")
-         ;; Outside of the process filter, which a minibuffer would hold up.
+         ;; Not in the process filter, which a minibuffer would block.
          (run-at-time 0 nil
                       (lambda ()
                         (duet-log-quit
@@ -118,7 +118,7 @@ With a prefix argument choose it."
                                             names nil t nil nil (car names)))))))))))
 
 (defun duet-build-buffer (connection)
-  "Return the buffer of the builds of CONNECTION; make it if need be."
+  "Return the buffer of the builds of CONNECTION; create it if needed."
   (let ((buffer (duet-connection-buffer connection "build" #'duet-build-mode
                                         #'duet-build--follow)))
     (with-current-buffer buffer
@@ -127,7 +127,7 @@ With a prefix argument choose it."
     buffer))
 
 (defun duet-build--show (connection name)
-  "Build NAME, or the first there is if that is nil, for CONNECTION, and show it."
+  "Begin the build NAME, or the first one if nil, for CONNECTION, and show it."
   (let ((buffer (duet-build-buffer connection)))
     (with-current-buffer buffer
       (when duet-build--request
@@ -151,7 +151,7 @@ With a prefix argument choose it."
                                   (string-prefix-p root buffer-file-name)))))))
 
 (defun duet-build--begin ()
-  "Begin a build in the current buffer, in the place of what it shows."
+  "Begin a build in the current buffer, and erase the output of the last one."
   (duet-build--save)
   (let ((inhibit-read-only t)
         (buffer (current-buffer))
@@ -166,7 +166,7 @@ With a prefix argument choose it."
           duet-build--id nil
           duet-build--request t)
     (cl-flet ((answer (function)
-                ;; Of a build that was given up for another one nothing is wanted.
+                ;; Ignore the reply to a build that was stopped for another one.
                 (lambda (reply)
                   (when (buffer-live-p buffer)
                     (with-current-buffer buffer
@@ -177,16 +177,16 @@ With a prefix argument choose it."
                 (and duet-build--name (list :name duet-build--name))
                 :success-fn (answer #'duet-build--succeeded)
                 :error-fn (answer #'duet-build--failed)))
-      ;; It may have been answered: where there is no server.
+      ;; Without a server the request has already failed.
       (when duet-build--request
         (setq duet-build--request id)))))
 
 (defun duet-build--succeeded (result)
-  "Return how the build has ended of which the server answered RESULT."
+  "Return the end of a build, from the server's RESULT, for `duet-build--end'."
   (list "Build finished" "exit [ok]" 'compilation-mode-line-exit result))
 
 (defun duet-build--failed (err)
-  "Return how the build has ended of which the server answered ERR."
+  "Return the end of a build, from the server's error ERR, for `duet-build--end'."
   (pcase (plist-get err :code)
     (-32800 (list "Build ended by you" "cancelled" 'compilation-mode-line-fail))
     (-32001 (list (duet-connection-error-text err)
@@ -197,15 +197,15 @@ With a prefix argument choose it."
              "failed" 'compilation-mode-line-fail))))
 
 (defun duet-build--time (data)
-  "Return a line with the duration, until now, of the build that DATA are of."
+  "Return a line with the duration of the build in DATA, and the time."
   (concat (if-let ((duration (duet-get-number data :duration_ms)))
               (format "It took %.1f s, until " (/ duration 1000.0))
             "That was at ")
           (format-time-string "%T\n")))
 
 (defun duet-build--end (end)
-  "Note in the buffer that its build has ended, how END says.
-That is what `duet-build--failed' returns."
+  "Show in the buffer that its build has ended.
+END is a list of a text, a state, a face and the server's data."
   (pcase-let ((`(,text ,outcome ,face ,data) end))
     (setq duet-build--request nil
           duet-build--outcome (propertize outcome 'face face))
@@ -223,7 +223,7 @@ That is what `duet-build--failed' returns."
                (substitute-command-keys "; \\[next-error] goes to the first place")))))
 
 (defun duet-build--drop ()
-  "Have the server end the build of the current buffer, if one runs."
+  "Cancel the build of the current buffer, if one runs."
   (when-let ((id duet-build--request)
              (rpc (and duet-connection (duet-connection-rpc duet-connection))))
     (setq duet-build--request nil)
@@ -231,12 +231,12 @@ That is what `duet-build--failed' returns."
     (duet-rpc-cancel rpc id)))
 
 (defun duet-build--kill-p ()
-  "Ask whether the current buffer may be killed though its build runs."
+  "Return non-nil if the buffer can be killed; ask if its build runs."
   (or (null duet-build--request)
       (yes-or-no-p "A build is running; stop it? ")))
 
 (defun duet-build-cancel ()
-  "End the build that runs, with all that it has started."
+  "End the running build, with all processes that it has started."
   (interactive (duet-only-in 'duet-build-mode) duet-build-mode)
   (let ((rpc (duet-connection-rpc duet-connection)))
     (unless (and duet-build--request rpc)
@@ -246,7 +246,7 @@ That is what `duet-build--failed' returns."
     (force-mode-line-update)))
 
 (defun duet-build-again ()
-  "Build the same again."
+  "Begin the same build again."
   (interactive (duet-only-in 'duet-build-mode) duet-build-mode)
   (duet-build--show duet-connection duet-build--name))
 
@@ -254,10 +254,10 @@ That is what `duet-build--failed' returns."
 ;;;; Events of the server
 
 (defun duet-build--follow (_model kind _session data _extra)
-  "Show DATA, which is of KIND, if they are of the current buffer's build."
+  "Show DATA of the change KIND, if they belong to the current buffer's build."
   (when (and duet-build--request (memq kind '(build-progress build-diagnostic)))
     (let ((id (duet-get-string data :build_id)))
-      ;; Emacs gets notifications only of its own builds: here, one at a time.
+      ;; Emacs gets notifications only of its own builds, and runs one at a time.
       (unless (or duet-build--id (member id duet-build--given-up))
         (setq duet-build--id id))
       (when (equal id duet-build--id)
@@ -265,7 +265,7 @@ That is what `duet-build--failed' returns."
           (duet-build--progress data))))))
 
 (defun duet-build--progress (data)
-  "Show the progress of the build that DATA describe."
+  "Show the progress of the build, from DATA of the notification."
   (pcase (duet-get-string data :stage)
     ("waiting"
      (duet-build--insert (propertize "Waits for another build to end…\n" 'face 'duet-dim)))
@@ -315,17 +315,17 @@ That is what `duet-build--failed' returns."
 
 ;;; Output
 
-;; The output of a build is shown as it comes.  A line that reports a mistake is a
-;; link to its place, as the server says.
+;; The output of a build is shown as it arrives.  A line with a diagnostic of the
+;; server is a link to its place.
 
 (defun duet-build--printed (text)
-  "Return TEXT, which a build has printed, as it is shown."
+  "Return TEXT, output of a build, for display."
   (let ((colored (let ((ansi-color-context nil)) (ansi-color-apply text))))
-    ;; Text behind a carriage return replaces the line.
+    ;; Text after a carriage return replaces the line.
     (duet-visible (mapconcat #'duet-build--drawn (split-string colored "\n") "\n"))))
 
 (defun duet-build--drawn (line)
-  "Return the part of LINE that is visible behind its carriage returns."
+  "Return the part of LINE after its last carriage return that text follows."
   (let ((end (length line))
         (beg 0)
         next)
@@ -337,8 +337,8 @@ That is what `duet-build--failed' returns."
 
 (defun duet-build--insert (text)
   "Insert TEXT at the end of the buffer.
-As in a buffer of `compile' windows follow the end if point was put there, or
-if `compilation-scroll-output' is set."
+A window follows the end if its point is there, or if
+`compilation-scroll-output' is non-nil, as in a buffer of `compile'."
   (let* ((inhibit-read-only t)
          (end (point-max))
          (windows (cl-remove-if-not (lambda (window)
@@ -354,13 +354,13 @@ if `compilation-scroll-output' is set."
       (set-window-point window (point-max)))))
 
 (defun duet-build--follows-p (place)
-  "Return non-nil if PLACE, of point, is to follow the end of the buffer."
+  "Return non-nil if PLACE, a position of point, follows the end of the buffer."
   (or compilation-scroll-output
       (and (= place (point-max)) (> place (point-min)))))
 
 (defun duet-build--found (diagnostic)
-  "Make the line that reports DIAGNOSTIC a link to its place.
-It is an object of the server's, which sends it after the output."
+  "Make the line of DIAGNOSTIC a link to its place.
+DIAGNOSTIC is an object that the server sends after the output."
   (let* ((severity (duet-get-string diagnostic :severity))
          (line (or (duet-build--line diagnostic) (duet-build--add-line diagnostic)))
          (inhibit-read-only t))
@@ -382,13 +382,13 @@ It is an object of the server's, which sends it after the output."
     (force-mode-line-update)))
 
 (defconst duet-build--search-most 20000000
-  "How many characters are searched in a build's output for its mistakes.
-A mistake that is not found has a line of its own at the end.")
+  "Maximum number of characters of output to search for diagnostics.
+After it, a diagnostic gets a line of its own at the end.")
 
 (defun duet-build--line (diagnostic)
-  "Return where the line that reports DIAGNOSTIC begins, or nil.
-That is one with the file's name and the number of the line which is no other
-mistake's; tools call a file by the directory in which they run."
+  "Return the beginning of the output line that reports DIAGNOSTIC, or nil.
+It has the name of the file without its directory, and the line number, and
+no other diagnostic.  Tools print names relative to their own directory."
   (when-let ((file (duet-get-string diagnostic :file))
              (number (duet-get-number diagnostic :line)))
     (let ((regexp (concat "\\(?:^\\|[^[:alnum:]_.-]\\)"
@@ -409,7 +409,7 @@ mistake's; tools call a file by the directory in which they run."
                                    (+ duet-build--searched (- (point) from))))))))))
 
 (defun duet-build--add-line (diagnostic)
-  "Add a line that reports DIAGNOSTIC; return where it begins."
+  "Add a line that reports DIAGNOSTIC; return its beginning."
   (let ((beg (point-max)))
     (duet-build--insert
      (concat (if (eq (char-before beg) ?\n) "" "\n")
@@ -429,7 +429,7 @@ mistake's; tools call a file by the directory in which they run."
       (if (eolp) (1+ beg) beg))))
 
 (defun duet-build--move (count)
-  "Move point to the COUNTth place from here; return non-nil if there is one."
+  "Move point to the COUNTth diagnostic from here; return nil if there is none."
   (let ((start (point))
         (found t))
     (dotimes (_ (abs count))
@@ -438,14 +438,14 @@ mistake's; tools call a file by the directory in which they run."
     found))
 
 (defun duet-build--forward ()
-  "Go to the next line with a place; return nil if there is none."
+  "Go to the next line with a diagnostic; return nil if there is none."
   (forward-line 1)
   (while (not (or (eobp) (get-text-property (point) 'duet-build-diagnostic)))
     (goto-char (next-single-property-change (point) 'duet-build-diagnostic nil (point-max))))
   (not (eobp)))
 
 (defun duet-build--backward ()
-  "Go to the line before with a place; return nil if there is none."
+  "Go to the previous line with a diagnostic; return nil if there is none."
   (let (found)
     (beginning-of-line)
     (while (not (or found (bobp)))
@@ -454,20 +454,20 @@ mistake's; tools call a file by the directory in which they run."
     (and found t)))
 
 (defun duet-build-next (&optional count)
-  "Go to the next mistake, or the COUNTth."
+  "Go to the next diagnostic, or the COUNTth."
   (interactive "p" duet-build-mode)
   (unless (duet-build--move (or count 1))
     (user-error "No more errors")))
 
 (defun duet-build-previous (&optional count)
-  "Go to the mistake before, or the COUNTth."
+  "Go to the previous diagnostic, or the COUNTth."
   (interactive "p" duet-build-mode)
   (duet-build-next (- (or count 1))))
 
 (defun duet-build-next-error (count reset)
-  "Show the place of the COUNTth mistake from that which was shown last.
-If RESET is non-nil begin with the first.  The `next-error-function' of the
-buffer."
+  "Visit the place of the COUNTth diagnostic from the last visited one.
+If RESET is non-nil, count from the beginning.  This is the
+`next-error-function' of the buffer."
   (goto-char (or (and (not reset) duet-build--current) (point-min)))
   (unless (or (zerop count)
               (and reset (= count 1) (get-text-property (point) 'duet-build-diagnostic))
@@ -478,8 +478,8 @@ buffer."
   (duet-build-visit))
 
 (defun duet-build-visit (&optional stay)
-  "Go to the place of the mistake at point.
-If STAY is non-nil its window is not selected."
+  "Visit the place of the diagnostic at point.
+If STAY is non-nil, do not select its window."
   (interactive nil duet-build-mode)
   (let* ((diagnostic (or (get-text-property (line-beginning-position) 'duet-build-diagnostic)
                          (user-error "No error on this line")))
@@ -510,12 +510,12 @@ If STAY is non-nil its window is not selected."
               (goto-char (min (line-end-position) (+ (point) (1- column)))))))))))
 
 (defun duet-build-display ()
-  "Show the place of the mistake at point, and stay here."
+  "Show the place of the diagnostic at point, and stay here."
   (interactive nil duet-build-mode)
   (duet-build-visit t))
 
 (defun duet-build-visit-mouse (event)
-  "Go to the place of the mistake where EVENT, a click, was."
+  "Visit the place of the diagnostic at the click EVENT."
   (interactive "e" duet-build-mode)
   (mouse-set-point event)
   (duet-build-visit))

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; Some things are asked of the program rather than of a server that runs: which
-;; agents there are, what a project's configuration asks for, a conversation as
-;; Markdown.  It is run beside Emacs, and calls back.
+;; Some requests go to the program rather than to a running server: the list of
+;; agents, the contents of a project's configuration, a conversation as Markdown.
+;; Emacs runs the program in the background, and it calls back.
 
 ;;; Code:
 
@@ -29,8 +29,8 @@
 
 (defun duet-command-json (root arguments success-fn &optional error-fn)
   "Run duet-rpc with ARGUMENTS for the project ROOT; do not wait for it.
-Call SUCCESS-FN with the JSON that it prints, read as what a server says
-is.  If it fails call ERROR-FN with the reason; without one it is shown.
+Call SUCCESS-FN with its JSON output, parsed as a server's messages are.
+If it fails, call ERROR-FN with the reason; if it is nil, show the reason.
 Return the process."
   (duet-command-run root (append arguments '("--json")) success-fn error-fn
                     (lambda ()
@@ -40,9 +40,9 @@ Return the process."
 
 (defun duet-command-run (root arguments success-fn &optional error-fn read)
   "Run duet-rpc with ARGUMENTS for the project ROOT; do not wait for it.
-Call SUCCESS-FN with what it prints, a string, or with what READ makes of it,
-a function that is called in a buffer that has it.  If it fails call ERROR-FN
-with the reason; without one it is shown.  Return the process."
+Call SUCCESS-FN with its output, a string, or with the value of READ, a
+function called in a buffer with the output.  If it fails, call ERROR-FN
+with the reason; if it is nil, show the reason.  Return the process."
   (let ((fail (or error-fn (lambda (reason)
                              (duet-log "%s: %s" (string-join arguments " ") reason)
                              (message "Duet: %s" reason))))
@@ -58,15 +58,15 @@ with the reason; without one it is shown.  Return the process."
              fail)))
 
 (defun duet-command--start-here (name command done fail)
-  "Start what the function COMMAND returns as a process called NAME.
-Call DONE with the process and the buffer of what it wrote to standard error
-once it has ended, or FAIL with why it did not start."
+  "Start a process called NAME with the command that the function COMMAND returns.
+Once it has ended, call DONE with the process and the buffer of its standard
+error.  If it does not start, call FAIL with the reason."
   (let* ((output (generate-new-buffer " *duet command*" t))
          (errors (generate-new-buffer " *duet command errors*" t))
          (ended nil)
          process finish end)
-    ;; The errors come through another pipe, which may end after the program;
-    ;; if something that it started holds it open, that is not waited for.
+    ;; Standard error comes through another pipe, which may end after the program.
+    ;; A child process may hold it open: wait for it only a moment.
     (setq finish (lambda ()
                    (unless ended
                      (setq ended t)
@@ -86,7 +86,7 @@ once it has ended, or FAIL with why it did not start."
             (set-process-query-on-exit-flag pipe nil)
             (set-process-sentinel pipe end))
           (setq process started)
-          ;; It may have ended already.
+          ;; The process may have ended already.
           (ignore-errors (process-send-eof process))
           process)
       (error
@@ -95,14 +95,15 @@ once it has ended, or FAIL with why it did not start."
        nil))))
 
 (defun duet-command--start-remote (name command done fail)
-  "Do what `duet-command--start-here' does, on the machine of `default-directory'.
-NAME, COMMAND, DONE and FAIL are as there."
+  "Start a process as `duet-command--start-here' does, on a remote machine.
+The machine is that of `default-directory'.  NAME, COMMAND, DONE and FAIL
+are as there."
   (let ((output (generate-new-buffer " *duet command*" t)))
     (condition-case err
         (let ((process
                (duet-remote-make-process
                 :name name :noquery t :connection-type 'pipe :buffer output
-                ;; It is to read nothing.
+                ;; The program must not read the input.
                 :command `("sh" "-c" "exec \"$@\" </dev/null" "sh" ,@(funcall command)))))
           (set-process-sentinel
            process
@@ -116,9 +117,9 @@ NAME, COMMAND, DONE and FAIL are as there."
        nil))))
 
 (defun duet-command--split (output)
-  "Leave in the buffer OUTPUT what a program on another machine has printed.
-Return a buffer with what it wrote to standard error.  OUTPUT is gone if the
-connection to that machine was closed."
+  "Keep only the standard output of a remote program in the buffer OUTPUT.
+Return a buffer with its standard error.  OUTPUT is dead if the connection
+to the machine was closed."
   (with-current-buffer (generate-new-buffer " *duet command errors*" t)
     (when (buffer-live-p output)
       (let ((said (duet-remote-output (with-current-buffer output (buffer-string)))))
@@ -129,9 +130,9 @@ connection to that machine was closed."
     (current-buffer)))
 
 (defun duet-command--ended (process errors read success-fn fail)
-  "Call SUCCESS-FN with what PROCESS has printed, or FAIL with why it did not.
-READ makes something of it.  ERRORS is the buffer of what it wrote to standard
-error."
+  "Call SUCCESS-FN with the output of PROCESS, or FAIL with the reason.
+READ returns the output, or an object made of it.  ERRORS is the buffer of
+the standard error."
   (unwind-protect
       (duet-log-guard (process-name process)
         (let (result reason)
@@ -146,7 +147,7 @@ error."
       (when (buffer-live-p buffer) (kill-buffer buffer)))))
 
 (defun duet-command--reason (process errors)
-  "Return why PROCESS failed, in words, from ERRORS if they say."
+  "Return the reason for which PROCESS failed, from ERRORS if that has text."
   (let ((text (if (buffer-live-p errors)
                   (with-current-buffer errors (string-trim (buffer-string)))
                 "")))

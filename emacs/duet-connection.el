@@ -7,11 +7,11 @@
 
 ;; `duet-connection-ensure' returns the connection of a project, and starts its
 ;; server if there is none.  The connection feeds the project's model
-;; (duet-model.el) with events, and outlives its server: one that dies unasked
-;; is started again, after 1, 2, 4 and at last every 30 seconds, and continues the
-;; events where the last one stopped.
+;; (duet-model.el) with events, and outlives its server.  It restarts a server that
+;; died, after 1, 2, 4 and at most 30 seconds, and continues the events after the
+;; last one it received.
 ;;
-;; Nothing here waits.  `duet-connection-request' returns at once.
+;; Nothing waits for a reply: `duet-connection-request' returns at once.
 
 ;;; Code:
 
@@ -34,21 +34,22 @@
 ;; A server works in a project, and keeps its sessions in the user's state directory.
 ;; Outside of a project the commands ask before they start a server.
 
-;; The rules are those of the server (internal/project): a mark that another user owns
-;; is ignored, and neither the home directory nor a world-writable one is found on
-;; the way up.
+;; The rules are those of the server (internal/project).  A mark is ignored if
+;; another user owns it.  The search upwards skips the home directory and
+;; world-writable directories.
 
 (defcustom duet-project-safe-directories
   (let ((list (getenv "DUET_SAFE_DIRECTORIES")))
     (and list (split-string list path-separator t)))
   "Directories in which files of other users count as marks of a project.
-One that ends in /* means all below it, and * all that there are.  It should
-be what safe_directories in the server's configuration is."
+One that ends in /* includes all directories below it; * means all
+directories.  It should equal safe_directories in the server's
+configuration."
   :type '(repeat string)
   :group 'duet)
 
 (defun duet-project--ours-p (file)
-  "Return whether FILE belongs to the user or to root."
+  "Return non-nil if FILE belongs to the user or to root."
   (let ((owner (file-attribute-user-id (file-attributes file 'integer))))
     (or (not (numberp owner))
         (memq system-type '(windows-nt ms-dos))
@@ -59,13 +60,13 @@ be what safe_directories in the server's configuration is."
              (equal (number-to-string owner) (getenv "SUDO_UID"))))))
 
 (defun duet-project--uid (file)
-  "Return the number of the user that Emacs is on the machine of FILE."
+  "Return the number of the user on the machine of FILE."
   (if (file-remote-p file)
       (tramp-get-remote-uid (tramp-dissect-file-name (expand-file-name file)) 'integer)
     (user-uid)))
 
 (defun duet-project--safe-p (directory)
-  "Return whether files of other users count in DIRECTORY."
+  "Return non-nil if files of other users count in DIRECTORY."
   (let ((directory (directory-file-name (expand-file-name directory))))
     (cl-some (lambda (safe)
                (cond ((equal safe "*"))
@@ -75,7 +76,7 @@ be what safe_directories in the server's configuration is."
              duet-project-safe-directories)))
 
 (defun duet-project--reserved-p (directory)
-  "Return whether no project is found in DIRECTORY on the way up."
+  "Return non-nil if DIRECTORY cannot be the project of a directory in it."
   (let* ((host (file-remote-p directory))
          (modes (or (file-modes directory) 0))
          (temporary (let ((default-directory directory)) (temporary-file-directory)))
@@ -102,8 +103,8 @@ be what safe_directories in the server's configuration is."
               directory)))))
 
 (defun duet-project--state-directory (directory)
-  "Return where a server keeps the sessions of the project DIRECTORY.
-On another machine that is the default."
+  "Return the directory of the server's state for the project DIRECTORY.
+On another machine, ignore the environment variables of this one."
   (let* ((host (file-remote-p directory))
          (path (directory-file-name (duet-remote-local (if host directory (file-truename directory)))))
          (name (replace-regexp-in-string "[^-_.0-9A-Za-z]" "-" (file-name-nondirectory path)))
@@ -118,7 +119,7 @@ On another machine that is the default."
     (expand-file-name (concat "projects/" (substring name 0 (min 24 (length name))) "-" (substring hash 0 16)) home)))
 
 (defun duet-project--marked (directory)
-  "Return the nearest directory around DIRECTORY that is marked as a project."
+  "Return the nearest directory above DIRECTORY that is marked as a project."
   (locate-dominating-file
    directory
    (lambda (parent)
@@ -134,8 +135,8 @@ On another machine that is the default."
 (defvar duet-connections)
 
 (defun duet-project--of-worktree (directory)
-  "Return the project of the session in whose worktree DIRECTORY is, or nil.
-The server keeps worktrees beside what it keeps of projects, by the same names."
+  "Return the project of the session whose worktree contains DIRECTORY, or nil.
+The server keeps worktrees beside the state of projects, by the same names."
   (when (string-match "\\`\\(.*/\\)worktrees/\\([^/]+-[0-9a-f]\\{16\\}\\)/[^/]+/" directory)
     (let* ((state (concat (match-string 1 directory) "projects/" (match-string 2 directory)))
            (record (concat state "/project.json"))
@@ -143,7 +144,7 @@ The server keeps worktrees beside what it keeps of projects, by the same names."
                    (and (duet-remote-same-p root directory)
                         (file-equal-p (duet-project--state-directory root) state)))))
       (when (file-readable-p record)
-        ;; One that is open may have a name with links.
+        ;; An open project may have a name with links.
         (or (cl-find-if same (hash-table-keys duet-connections))
             (when-let ((root (duet-get-string
                               (with-temp-buffer
@@ -154,10 +155,10 @@ The server keeps worktrees beside what it keeps of projects, by the same names."
               (and (funcall same root) root)))))))
 
 (defun duet-project-root (directory)
-  "Return the directory of the project that DIRECTORY is in.
-That is the nearest with a .duet.toml or a .git that count, or with sessions, as
-the server finds it, else DIRECTORY.  In the worktree of a session it is the
-project of the session."
+  "Return the directory of the project that contains DIRECTORY.
+It is the nearest one with a valid .duet.toml or .git, or with sessions,
+as the server finds it, or else DIRECTORY.  In the worktree of a session,
+return the project of the session."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
         (expand-file-name (or (duet-project--of-worktree directory)
@@ -169,16 +170,16 @@ project of the session."
          (signal (car err) (cdr err)))))))
 
 (defun duet-project-buffer-name ()
-  "Return what to call the current buffer in a prompt.
-A file has its name in the project, or in the worktree of a session."
+  "Return the name of the current buffer for a prompt.
+For a file it is relative to the project, or to the worktree of a session."
   (if buffer-file-name
       (file-relative-name buffer-file-name
                           (or (duet-project--marked default-directory) default-directory))
     (buffer-name)))
 
 (defun duet-project-confirm (directory)
-  "Ask whether to work in DIRECTORY if no project is around it; return nil.
-If the user does not want to that is a `user-error'."
+  "Ask whether to work in DIRECTORY if it is in no project; return nil.
+Signal a `user-error' if the user declines."
   (unless (or (duet-project--marked directory)
               (ignore-errors (project-current nil directory))
               (y-or-n-p (format "There is no project around %s; work in it? "
@@ -187,8 +188,8 @@ If the user does not want to that is a `user-error'."
 
 ;;; Requests
 
-;; `duet-connection-request' returns at once, and the reply of the server goes to a
-;; function.  A server that does not answer is an error as any other.
+;; `duet-connection-request' returns at once, and a function gets the server's
+;; reply.  A server that does not reply is an error like any other.
 
 (cl-defstruct (duet-connection (:copier nil))
   "The connection of a project."
@@ -196,23 +197,23 @@ If the user does not want to that is a `user-error'."
   (model nil :documentation "Its `duet-model'.")
   (rpc nil :documentation "The `duet-rpc-connection', or nil.")
   (state 'stopped :documentation "starting, ready, refused, lost or stopped.")
-  (reason nil :documentation "Why it is lost, in words.")
+  (reason nil :documentation "The reason for which it is lost, in words.")
   (version nil :documentation "The server's version.")
-  (attempts 0 :documentation "How often it was started since it last was well.")
+  (attempts 0 :documentation "The number of starts since the server last ran well.")
   (timer nil :documentation "The timer of the next start.")
-  (next nil :documentation "When the next start is, in seconds since the epoch.")
-  (asking nil :documentation "Ids of runs that the server is being asked for."))
+  (next nil :documentation "The time of the next start, in seconds since the epoch.")
+  (asking nil :documentation "Ids of runs with an open request."))
 
 (defun duet-connection-session (connection id)
-  "Return the session of CONNECTION that ID names, a thread or a run, or nil."
+  "Return the session of CONNECTION with ID, the id of a thread or a run, or nil."
   (duet-model-session (duet-connection-model connection) id))
 
 (cl-defun duet-connection-request (connection method params
                                               &key success-fn error-fn)
-  "Request METHOD with PARAMS of the server of CONNECTION; do not wait.
-SUCCESS-FN is called with the result, or ERROR-FN with a property list of
-:code, :message and :data; without an ERROR-FN the error is shown.  The
-code is -1 where no server answers.  Return the request's id, or nil."
+  "Send the request METHOD with PARAMS to the server of CONNECTION; do not wait.
+Call SUCCESS-FN with the result, or ERROR-FN with a property list of :code,
+:message and :data.  If ERROR-FN is nil, show the error.  The code is -1 if
+no server replies.  Return the request's id, or nil."
   (let ((fail (or error-fn
                   (lambda (err)
                     (message "Duet: %s" (duet-connection-error-text err)))))
@@ -238,7 +239,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
        nil))))
 
 (defun duet-connection-error-text (err)
-  "Return the text for people in ERR, the argument of an ERROR-FN."
+  "Return the readable text of ERR, the argument of an ERROR-FN."
   (let ((text (or (duet-get-string err :message) "unknown error")))
     (duet-visible
      (string-remove-prefix "Internal error: "
@@ -250,7 +251,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
 ;; sessions at the start, are requested.
 
 (defcustom duet-sessions-limit 300
-  "How many sessions are listed at most when a server has started."
+  "Maximum number of sessions to list after a server has started."
   :type 'natnum
   :group 'duet)
 
@@ -278,7 +279,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
         (duet-connection-ask connection run)))))
 
 (defun duet-connection--complete (connection params)
-  "Ask CONNECTION for the parts of a session that PARAMS, an event, lack."
+  "Request missing data of the session of PARAMS, an event, from CONNECTION."
   (let* ((id (duet-get-string params :event :data :session_id))
          (session (and id (duet-connection-session connection id)))
          (run (and session (duet-session-run session id))))
@@ -286,15 +287,15 @@ code is -1 where no server answers.  Return the request's id, or nil."
       (duet-connection-ask connection id))))
 
 (defun duet-connection--worktree (connection id)
-  "Note that the worktree of the session that ID names was landed or discarded.
-Some client of CONNECTION's server did that."
+  "Announce that the worktree of the session with ID was landed or discarded.
+Any client of CONNECTION's server may have done it."
   (when-let ((session (and id (duet-connection-session connection id))))
     (duet-model-announce (duet-connection-model connection) 'worktree session)
     (duet-connection-ask connection id)))
 
 (defun duet-connection-ask (connection id)
-  "Ask the server of CONNECTION for the session that ID names.
-The reply goes into the model."
+  "Request the session with ID from the server of CONNECTION.
+Load the reply into the model."
   (unless (member id (duet-connection-asking connection))
     (push id (duet-connection-asking connection))
     (let ((done (lambda ()
@@ -319,7 +320,7 @@ The reply goes into the model."
                    (duet-log "Session %s: %s" id (plist-get err :message)))))))
 
 (defun duet-connection--refresh (connection)
-  "Do what `duet-connection-refresh' says, with CONNECTION that is well."
+  "Request the sessions and open questions of CONNECTION, which is ready."
   (duet-connection--list connection nil 0)
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
@@ -330,9 +331,8 @@ The reply goes into the model."
      :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message))))))
 
 (defun duet-connection--list (connection before count)
-  "Ask CONNECTION for the sessions older than BEFORE; COUNT are there already.
-They come in small pages, since Emacs can do nothing else while it reads
-one."
+  "Request the sessions of CONNECTION older than BEFORE, after the first COUNT.
+They arrive in small pages, since Emacs blocks while it parses a page."
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
     (duet-connection-request
@@ -355,46 +355,45 @@ one."
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
-The last number counts for all attempts beyond."
+The last number holds for all later attempts."
   :type '(repeat number)
   :group 'duet)
 
 (defcustom duet-events-buffer-size 0
-  "How many characters of messages of a server are kept for debugging.
-They are kept in the buffer that jsonrpc.el makes; it costs much time."
+  "Maximum number of characters of a server's messages to keep for debugging.
+They are in the buffer that jsonrpc.el makes; keeping them takes much time."
   :type 'natnum
   :group 'duet)
 
 (defvar duet-connection-trust-function #'ignore
-  "Function that says whether the user trusts a project.
-It is called with the project's directory whenever a server starts and
-must return at once: `restricted' if nothing that the project's .duet.toml
-runs may run for this Emacs, even where it was trusted before; other
-non-nil if it may; and nil to leave that to `duet-trust'.")
+  "Function that returns whether the user trusts a project.
+Its argument is the project's directory.  It is called at each start of a
+server, and must return at once.  `restricted' forbids all commands of the
+project's .duet.toml for this Emacs, even if they were trusted before.
+Another non-nil value permits them, and nil leaves that to `duet-trust'.")
 
 (defconst duet-connection-version "0.1"
-  "The version of the server, its first two numbers, that this package is for.")
+  "The first two numbers of the server's version that this package is for.")
 
 (defvar duet-connection--patience 3
-  "How many seconds a server may take to end when it is stopped.")
+  "Seconds that a server may take to end after a request to stop.")
 
 (defvar duet-connection--well 30
-  "How many seconds a server must live to be no longer one that keeps dying.")
+  "Seconds without a failure after which `duet-restart-delays' begin anew.")
 
 (defvar duet-connection--mended 5
-  "How many seconds after a refusal the server is asked again.")
+  "Seconds after a refusal until the next attempt to subscribe.")
 
 (defvar duet-connections (make-hash-table :test #'equal)
-  "The connections by the directories of their projects.")
+  "The connections, by the directories of their projects.")
 
 (defvar-local duet-connection nil
-  "The connection that the buffer belongs to.")
+  "The connection of the buffer.")
 
 (defun duet-connection-ensure (directory &optional ask)
-  "Return the connection of the project that DIRECTORY is in.
-Its server is started if there is none; this does not wait for it.
-If ASK is non-nil, the user is asked before the first start where there is
-no project."
+  "Return the connection of the project that contains DIRECTORY.
+Start its server if there is none; do not wait for it.  If ASK is non-nil,
+ask the user before the first start outside of a project."
   (let* ((root (duet-project-root directory))
          (connection (or (gethash root duet-connections)
                          (and ask (duet-project-confirm directory))
@@ -411,16 +410,16 @@ no project."
   (gethash (duet-model-root model) duet-connections))
 
 (defun duet-connection-directory (connection &optional session)
-  "Return where the agent of SESSION works, as Emacs can visit it.
-Without that, or if its worktree is gone, it is the directory of the project of
-CONNECTION."
+  "Return the working directory of SESSION's agent, as Emacs can visit it.
+Without SESSION, or if its worktree is gone, return the directory of the
+project of CONNECTION."
   (let ((root (duet-connection-root connection))
         (cwd (and session (not (duet-session-lost-worktree-p session))
                   (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
 
 (defun duet-connection-buffer (connection kind mode &optional observer)
-  "Return the buffer of KIND, a string, for CONNECTION; make it if need be.
+  "Return the buffer of KIND, a string, for CONNECTION; create it if needed.
 A new one gets the major mode MODE, and OBSERVER follows the model there."
   (let* ((root (duet-connection-root connection))
          (buffer (get-buffer-create
@@ -434,7 +433,7 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
     buffer))
 
 (defun duet-connection-status (connection)
-  "Return how CONNECTION is doing as a short string; nil if it is well."
+  "Return the state of CONNECTION as a short string; nil if it is ready."
   (pcase (duet-connection-state connection)
     ('starting "starting…")
     ('stopped "stopped")
@@ -446,7 +445,7 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
                      "")))))
 
 (defun duet-connection--enter (connection state &optional reason)
-  "Set the state of CONNECTION to STATE, for REASON, and say so."
+  "Set the state of CONNECTION to STATE, for REASON, and announce it."
   (setf (duet-connection-state connection) state
         (duet-connection-reason connection) reason)
   (duet-model-announce (duet-connection-model connection) 'connection nil state))
@@ -456,8 +455,8 @@ A new one gets the major mode MODE, and OBSERVER follows the model there."
 
 (defun duet-connection--start (connection &optional loud)
   "Start the server of CONNECTION.
-If that fails it is lost.  If LOUD is non-nil the error is signalled, and
-one that was stopped stays so."
+If that fails, the connection is lost.  If LOUD is non-nil, signal the
+error instead; a stopped connection then stays stopped."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -485,7 +484,7 @@ one that was stopped stays so."
      (if loud
          (progn
            (setf (duet-connection-attempts connection) 0)
-           ;; Else no timer would try again.
+           ;; Else no timer would retry.
            (when (eq (duet-connection-state connection) 'lost)
              (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
@@ -493,14 +492,14 @@ one that was stopped stays so."
                               (file-remote-p (duet-connection-root connection)))))))
 
 (defun duet-connection--start-again (connection)
-  "Start the server of CONNECTION, once Emacs does not wait for its machine."
+  "Start the server of CONNECTION once Emacs no longer waits for its machine."
   (if (duet-remote-busy-p (duet-connection-root connection))
       (setf (duet-connection-timer connection)
             (run-at-time 0.1 nil #'duet-connection--start-again connection))
     (duet-connection--start connection)))
 
 (defun duet-connection--greet (connection)
-  "Introduce ourselves to the server of CONNECTION, and subscribe to its events."
+  "Initialize the server of CONNECTION, and subscribe to its events."
   (duet-connection-request
    connection 'initialize
    (append
@@ -518,8 +517,8 @@ one that was stopped stays so."
 
 (defun duet-connection--subscribe (connection)
   "Subscribe to the events of the server of CONNECTION.
-Where it has no sessions, since something is wrong with the project, that
-is tried again: the user may have mended it."
+If the server refuses, because of a problem with the project, try again
+later: the user may have solved the problem."
   (duet-connection-request
    connection 'Subscribe
    (nconc (list :notices t)
@@ -551,7 +550,7 @@ is tried again: the user may have mended it."
          (duet-connection--enter connection 'refused text))))))
 
 (defun duet-connection--check-version (connection version)
-  "Note the VERSION of the server of CONNECTION; warn once of one that differs."
+  "Record the VERSION of the server of CONNECTION; warn once if it differs."
   (unless (equal version (duet-connection-version connection))
     (setf (duet-connection-version connection) version)
     (unless (and version
@@ -562,13 +561,13 @@ is tried again: the user may have mended it."
                      duet-connection-version)))))
 
 (defun duet-connection--ended (connection rpc)
-  "Note that RPC, the server of CONNECTION, has ended."
-  ;; Other callers that wait for its last words may read them, too.
+  "Handle the end of RPC, the server of CONNECTION."
+  ;; Other callers that wait for its standard error may read it, too.
   (run-at-time 1 nil #'duet-connection--bury rpc)
   (when (eq rpc (duet-connection-rpc connection))
     (setf (duet-connection-rpc connection) nil)
     (unless (eq (duet-connection-state connection) 'stopped)
-      ;; They come through another pipe; do not wait for them here.
+      ;; Its standard error comes through another pipe; do not wait for it here.
       (run-at-time 0 nil
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
@@ -577,7 +576,7 @@ is tried again: the user may have mended it."
                                               (duet-rpc-unreachable-p rpc))))))))
 
 (defun duet-connection--bury (rpc)
-  "Log what the server behind RPC last said, and kill the buffers of RPC."
+  "Log the last standard error of RPC's server, and kill the buffers of RPC."
   (when-let ((buffer (jsonrpc-stderr-buffer rpc)))
     (when (buffer-live-p buffer)
       (with-current-buffer buffer
@@ -587,8 +586,8 @@ is tried again: the user may have mended it."
                      (max (point-min) (- (point-max) 1500)) (point-max)))))))
   (dolist (buffer (list (process-buffer (jsonrpc--process rpc))
                         (jsonrpc-stderr-buffer rpc)))
-    ;; The next server has the name of this one, and so its buffers; to kill a
-    ;; buffer is to end what writes into it.
+    ;; The next server has the name of this one, and so its buffers.  Killing a
+    ;; buffer ends the process that writes into it.
     (when (and (buffer-live-p buffer) (not (duet-connection--in-use-p buffer rpc)))
       (let ((kill-buffer-query-functions nil)) (kill-buffer buffer)))))
 
@@ -605,9 +604,9 @@ is tried again: the user may have mended it."
     other))
 
 (defun duet-connection--lose (connection reason &optional unreachable)
-  "Note that the server of CONNECTION is gone for REASON; start it again later.
-If its machine is UNREACHABLE the user has to: Emacs would freeze
-while it tries, and ask for a password out of nowhere."
+  "Set CONNECTION to lost for REASON, and restart its server later.
+Do not restart it if its machine is UNREACHABLE.  That would freeze Emacs
+while it tries, and might ask for a password at any time."
   (let* ((attempts (duet-connection-attempts connection))
          (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
                     (car (last duet-restart-delays)) 30)))
@@ -616,7 +615,7 @@ while it tries, and ask for a password out of nowhere."
           (duet-connection-timer connection)
           (and (not unreachable)
                (run-at-time delay nil #'duet-connection--start-again connection)))
-    ;; Said once, not with each of many attempts.
+    ;; Report it once, not with each attempt.
     (cond (unreachable
            (message "Duet: %s; g in the list of sessions tries again" reason))
           ((<= attempts 1)
@@ -625,7 +624,7 @@ while it tries, and ask for a password out of nowhere."
 
 (defun duet-connection-stop (connection)
   "End the server of CONNECTION and do not start it again.
-Agents go on in the project's daemon."
+Agents continue in the project's daemon."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -639,7 +638,7 @@ Agents go on in the project's daemon."
                  #'duet-connection--put-down (jsonrpc--process rpc))))
 
 (defun duet-connection--put-down (process)
-  "Kill PROCESS, a server that was asked to end, if it has not."
+  "Kill PROCESS, a server that should have ended, if it still runs."
   (when (process-live-p process)
     (delete-process process)))
 
@@ -653,10 +652,10 @@ Agents go on in the project's daemon."
 
 (defvar-local duet-connection-root-at-point-function nil
   "Function that returns the root of the project at point.
-For buffers that show several projects.")
+It is for buffers of several projects.")
 
 (defun duet-connection-directory-here ()
-  "Return a directory of the project that the buffer is about, or that point is on."
+  "Return a directory of the project of the buffer, or of the project at point."
   (or (and duet-connection (duet-connection-root duet-connection))
       (and duet-connection-root-at-point-function
            (funcall duet-connection-root-at-point-function))
@@ -664,38 +663,38 @@ For buffers that show several projects.")
 
 (defun duet-connection-here ()
   "Return the connection of the current buffer's project, for a command.
-Where a buffer shows several projects, it is that at point.  Where there is no
-project the user is asked."
+In a buffer of several projects, use the project at point.  Outside of a
+project, ask the user."
   (or duet-connection (duet-connection-ensure (duet-connection-directory-here) t)))
 
 (defun duet-only-in (mode)
   "Signal a `user-error' unless the current buffer is in MODE; return nil.
-For commands that would harm a buffer that is not theirs."
+It protects other buffers from commands that would harm them."
   (unless (derived-mode-p mode)
     (user-error "This is for buffers in %s only"
                 (string-remove-suffix "-mode" (symbol-name mode)))))
 
 (defun duet-connection-refresh (connection)
-  "Ask the server of CONNECTION for its sessions and for what waits."
+  "Request the sessions and open questions of the server of CONNECTION."
   (if (eq (duet-connection-state connection) 'refused)
       (duet-connection--subscribe connection) ; which refreshes
     (duet-connection--refresh connection)))
 
 ;;; Latest reply
 
-;; A view that sends a second request before the first reply gets two replies, and
-;; the older one may come last.  That one is outdated, so it is left out.
+;; A view that sends a second request before the first reply gets two replies.  The
+;; older one may arrive last; it is outdated and is ignored.
 
 (defvar-local duet-latest--asked 0
-  "The number of requests of the buffer.")
+  "The number of requests of the buffer so far.")
 
 (defvar-local duet-latest--answered 0
-  "Which of them was the last that the buffer has taken.")
+  "The number of the last request with a reply.")
 
 (defun duet-latest (function)
-  "Return a function that takes the reply to the current request of the buffer.
-It calls FUNCTION with its arguments, in the current buffer, while that
-lives, unless the answer to what was asked for later came before."
+  "Return a handler for the reply to the current request of the buffer.
+It calls FUNCTION with its arguments in the current buffer, if that is
+live.  It ignores a reply if the reply to a later request came before."
   (let ((buffer (current-buffer))
         (number (cl-incf duet-latest--asked)))
     (lambda (&rest arguments)

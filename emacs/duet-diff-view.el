@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; The buffer of `duet-diff': the files that a turn has changed, each with its
-;; hunks, the decisions on them, and commands that move among them.  The server
-;; keeps the decisions of all clients.
+;; The buffer of `duet-diff': the files that a turn has changed, their hunks, the
+;; decisions on them, and commands to move among them.  The server keeps the
+;; decisions of all clients.
 
 ;;; Code:
 
@@ -28,11 +28,11 @@
 ;;; Hunks
 
 (cl-defstruct (duet-hunk (:copier nil))
-  "One change of a file: lines, or its mode."
+  "One change of a file: a hunk of lines, or a change of its mode."
   (text nil :documentation "Its text in the diff, with its header.")
   (line 1 :documentation "The number of its first line in the new file.")
-  (shift 0 :documentation "By how many lines the file is longer once it is reverted.")
-  (id nil :documentation "The server's id; nil if it cannot be decided singly.")
+  (shift 0 :documentation "The number of lines that its revert adds to the file.")
+  (id nil :documentation "The server's id; nil if it cannot be decided alone.")
   (state nil :documentation "nil, `accepted' or `reverted'."))
 
 (defconst duet-hunk--header
@@ -57,7 +57,7 @@
           (setq going (re-search-forward duet-hunk--header nil t))
           (push (make-duet-hunk :text (buffer-substring-no-properties
                                        beg (if going (match-beginning 0) (point-max)))
-                                ;; Of what has no lines the header names the line before.
+                                ;; The header of an empty range has the line before it.
                                 :line (if (zerop new) (1+ line) line)
                                 :shift (- old new))
                 hunks)))
@@ -67,7 +67,7 @@
 ;;;; Files
 
 (defun duet-hunk-check-file (file)
-  "Signal a `user-error' if FILE has changes in a buffer that are not saved."
+  "Signal a `user-error' if a buffer of FILE has unsaved changes."
   (when-let ((buffer (find-buffer-visiting file)))
     (when (buffer-modified-p buffer)
       (let ((name (file-name-nondirectory file)))
@@ -81,25 +81,25 @@
   "A turn that has changed a file."
   (run nil :documentation "The id of its run.")
   (states nil :documentation "A list of (ID . STATE) for the mode and the hunks, in order.
-If the server gives none, one with the ID nil for the whole file."))
+If the server sends none, it has one element, with the ID nil, for the file."))
 
 (cl-defstruct (duet-diff-file (:copier nil))
-  "A file that a turn has changed, or that several have."
+  "A file that one or several turns have changed."
   path before after binary cut hunks state
   (turns nil :documentation "A list of `duet-diff-turn', the first turn first.")
-  (renamed nil :documentation "The path of the deleted file whose text it has, or nil."))
+  (renamed nil :documentation "The path of the deleted file with the same text, or nil."))
 
 (defvar-local duet-diff--run nil
   "The id of the run whose changes the buffer shows.")
 (defvar-local duet-diff--whole nil
-  "Whether it shows what all turns up to that run have changed.")
+  "Non-nil if the buffer shows the changes of all turns up to that run.")
 (defvar-local duet-diff--files nil
-  "The files that the buffer shows.")
+  "The files of the buffer.")
 (defvar-local duet-diff--state nil
-  "The state that the run had when it was last looked at.")
+  "The last known state of the run.")
 
 (defun duet-diff--items ()
-  "Return all that can be accepted: hunks, and files that have none."
+  "Return all items that can be accepted: hunks, and files without hunks."
   (mapcan (lambda (file)
             (copy-sequence (or (duet-diff-file-hunks file) (list file))))
           duet-diff--files))
@@ -112,13 +112,13 @@ If the server gives none, one with the ID nil for the whole file."))
 ;;;; Objects of the server
 
 (defun duet-diff--cut-p (text)
-  "Return non-nil if the server has left out some of TEXT."
+  "Return non-nil if the server has shortened TEXT."
   (and text (string-match-p "… \\[[0-9]+ of [0-9]+ bytes left out\\]\\'" text)))
 
 (defun duet-diff--file (object)
-  "Return the file that OBJECT, from the server, describes."
+  "Return the file of OBJECT, from the server."
   (let* ((text (lambda (key)
-                 ;; An empty file is not the same as none.
+                 ;; Distinguish an empty file from a missing one.
                  (let ((value (plist-get object key)))
                    (and (stringp value) value))))
          (path (or (duet-get-string object :file_path) ""))
@@ -148,7 +148,7 @@ If the server gives none, one with the ID nil for the whole file."))
     file))
 
 (defun duet-diff--turn (object)
-  "Return the turn that has made the change OBJECT, from the server."
+  "Return the turn of the change OBJECT, from the server."
   (let ((state (lambda (object)
                  (pcase (duet-get-string object :state)
                    ("accepted" 'accepted)
@@ -161,7 +161,7 @@ If the server gives none, one with the ID nil for the whole file."))
                  (list (cons nil (funcall state object)))))))
 
 (defun duet-diff--settle (file)
-  "Set the states of FILE and its hunks to those of its turns.
+  "Set the states of FILE and its hunks from the states of its turns.
 FILE has a state if all hunks of all turns have it."
   (let* ((turns (duet-diff-file-turns file))
          (states (delete-dups (mapcar #'cdr (mapcan (lambda (turn)
@@ -175,17 +175,17 @@ FILE has a state if all hunks of all turns have it."
               (duet-diff-file-state file))))))
 
 (defun duet-diff-refuse (file why)
-  "Say that FILE was left alone, and WHY."
+  "Signal a `user-error' that names FILE, with the reason WHY."
   (user-error "%s: %s" (duet-diff--name file) why))
 
 (defun duet-diff--name (file)
-  "Return the name of FILE: its path in the session's directory."
+  "Return the name of FILE: its path relative to the session's directory."
   (let ((path (duet-diff-file-path file)))
     (or (duet-remote-inside path default-directory)
         (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
-  "Return whether FILE is new, deleted or modified, or nil if not known."
+  "Return `new', `deleted' or `modified' for FILE, or nil if it is binary."
   (cond ((duet-diff-file-binary file) nil)
         ((null (duet-diff-file-before file)) 'new)
         ((null (duet-diff-file-after file)) 'deleted)
@@ -195,7 +195,7 @@ FILE has a state if all hunks of all turns have it."
 ;;;; The buffer
 
 (defun duet-diff--print ()
-  "Show the files; keep point on its item."
+  "Show the files, and keep point on its item."
   (let* ((inhibit-read-only t)
          (here (get-text-property (point) 'duet-diff-item))
          (place (and here (duet-diff--place here)))
@@ -214,7 +214,7 @@ FILE has a state if all hunks of all turns have it."
     (force-mode-line-update)))
 
 (defun duet-diff--nothing ()
-  "Return the text of a buffer without a file.
+  "Return the text of a buffer without files.
 Some agents do not report their changes."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
                   "The agent has reported no changed file")
@@ -229,7 +229,7 @@ Some agents do not report their changes."
               "")))))
 
 (defun duet-diff--place (item)
-  "Return the item that replaces ITEM after all was read anew."
+  "Return the item that replaces ITEM after a reload, or nil."
   (cl-find-if (lambda (other)
                 (and (eq (type-of item) (type-of other))
                      (if (duet-hunk-p item)
@@ -239,11 +239,11 @@ Some agents do not report their changes."
               (duet-diff--items)))
 
 (defun duet-diff--position (item)
-  "Return where ITEM begins in the buffer, or nil."
+  "Return the beginning of ITEM in the buffer, or nil."
   (and item (text-property-any (point-min) (point-max) 'duet-diff-item item)))
 
 (defun duet-diff--words (file)
-  "Return the heading of FILE."
+  "Return the description of FILE for its heading."
   (concat (pcase (duet-diff--kind file)
             ((and 'new (guard (duet-diff-file-renamed file)))
              (concat "renamed from "
@@ -259,12 +259,12 @@ Some agents do not report their changes."
             "")))
 
 (defun duet-diff--insert (file)
-  "Insert FILE: a heading, and its hunks."
+  "Insert FILE: its heading and its hunks."
   (let ((beg (point))
         (hunks (duet-diff-file-hunks file))
         (name (duet-visible-line (duet-diff--name file))))
     (insert (duet-look-sign "●") " " name "  " (duet-diff--words file) "\n")
-    ;; Font Lock takes it for a line of a diff.
+    ;; An overlay, since Font Lock fontifies it as a line of a diff.
     (overlay-put (make-overlay beg (+ beg 2 (length name))) 'face 'duet-heading)
     (if (null hunks)
         (progn
@@ -285,8 +285,8 @@ Some agents do not report their changes."
     (put-text-property beg (point) 'duet-diff-file file)))
 
 (defun duet-diff--mark (item beg body end)
-  "Show the state of ITEM, which goes from BEG to END, by overlays.
-From BODY on it is hidden once it is decided."
+  "Show the state of ITEM, from BEG to END, by overlays.
+If ITEM is decided, hide it from BODY on."
   (pcase-let ((`(,sign ,text ,face) (pcase (duet-diff--state item)
                                       ('accepted '("✓" "accepted" duet-done))
                                       ('reverted '("✗" "reverted" duet-failed)))))
@@ -304,7 +304,7 @@ From BODY on it is hidden once it is decided."
           (overlay-put fold 'duet-diff item))))))
 
 (defun duet-diff--update (item)
-  "Show the state of ITEM as it is now."
+  "Show the current state of ITEM."
   (dolist (overlay (overlays-in (point-min) (point-max)))
     (when (eq (overlay-get overlay 'duet-diff) item)
       (delete-overlay overlay)))
@@ -336,7 +336,7 @@ From BODY on it is hidden once it is decided."
 ;;;; Moving
 
 (defun duet-diff--here ()
-  "Return the change at point: its file, and its hunk or again the file."
+  "Return the change at point: (FILE . HUNK), or (FILE . FILE) without hunks."
   (let* ((file (or (get-text-property (point) 'duet-diff-file)
                    (user-error "No change here")))
          (item (or (get-text-property (point) 'duet-diff-item)
@@ -349,7 +349,7 @@ From BODY on it is hidden once it is decided."
   (car (duet-diff--here)))
 
 (defun duet-diff-next (&optional count)
-  "Go to the next change, or to the COUNTth; back if it is negative."
+  "Go to the next change, or to the COUNTth; go back if it is negative."
   (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (starts (delq nil (mapcar #'duet-diff--position (duet-diff--items))))
@@ -363,12 +363,12 @@ From BODY on it is hidden once it is decided."
       (message (if (< count 0) "This is the first change" "This is the last change")))))
 
 (defun duet-diff-previous (&optional count)
-  "Go to the change before, or to the COUNTth before."
+  "Go to the previous change, or to the COUNTth before."
   (interactive "p" duet-diff-mode)
   (duet-diff-next (- (or count 1))))
 
 (defun duet-diff-next-file (&optional count)
-  "Go to the next file, or to the COUNTth; back if it is negative."
+  "Go to the next file, or to the COUNTth; go back if it is negative."
   (interactive "p" duet-diff-mode)
   (let* ((count (or count 1))
          (file (get-text-property (point) 'duet-diff-file))
@@ -380,7 +380,7 @@ From BODY on it is hidden once it is decided."
       (message (if (< count 0) "This is the first file" "This is the last file")))))
 
 (defun duet-diff-previous-file (&optional count)
-  "Go to the file before, or to the COUNTth before."
+  "Go to the previous file, or to the COUNTth before."
   (interactive "p" duet-diff-mode)
   (duet-diff-next-file (- (or count 1))))
 
@@ -388,8 +388,8 @@ From BODY on it is hidden once it is decided."
 ;;;; A file before and after a turn, with Ediff
 
 (defun duet-diff-ediff ()
-  "Compare the file at point as it was before the turn and after it, with Ediff.
-The windows are as they were when that ends."
+  "Compare the file at point before the turn and after it, with Ediff.
+At the end, restore the windows."
   (interactive nil duet-diff-mode)
   (require 'ediff)
   (let* ((file (duet-diff--file-here))
@@ -412,7 +412,7 @@ The windows are as they were when that ends."
                   (list (cons "before" (duet-diff-file-before file))
                         (cons "after" (duet-diff-file-after file)))))
     (condition-case err
-        ;; In the frame that we are in.
+        ;; In the current frame.
         (let ((ediff-window-setup-function #'ediff-setup-windows-plain))
           (ediff-buffers
            (car buffers) (cadr buffers)

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
-;; Each change is accepted, which only marks it as seen, or reverted in its file;
-;; either can be undone.  The server does that, for all clients: it keeps the decisions
-;; and changes the files, and refuses where a file has changed since.
-;; `duet-diff-all' shows what all turns have changed.
+;; `duet-diff' shows the changes of a turn of a session, as a diff.  The user
+;; accepts each change, which only marks it as seen, or reverts it in its file; undo
+;; withdraws either.  The server does this for all clients: it keeps the decisions and
+;; changes the files.  It refuses to revert a change if the file has changed since.
+;; `duet-diff-all' shows the changes of all turns.
 
 ;;; Code:
 
@@ -34,13 +34,13 @@
 ;;; The mode
 
 (defvar-local duet-diff--loading nil
-  "The (RUN WHOLE) that the server was asked for, or nil.")
+  "The (RUN WHOLE) of the open request to the server, or nil.")
 (defvar-local duet-diff--again nil
-  "Whether its reply may be out of date.")
+  "Non-nil if the reply to the open request may be out of date.")
 (defvar-local duet-diff--deciding nil
-  "Whether a decision of this buffer is on its way to the server.")
+  "Non-nil while the server processes a decision of this buffer.")
 (defvar-local duet-diff--decided nil
-  "Changes and files that were decided about here, the last first.")
+  "Hunks and files with a decision of this buffer, the last decided first.")
 
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
@@ -71,14 +71,14 @@
   "Keymap of `duet-diff-mode'.")
 
 (define-derived-mode duet-diff-mode diff-mode "Duet-Diff"
-  "Major mode that shows what a turn has changed.
+  "Major mode of the changes of a turn.
 
 \\{duet-diff-mode-map}"
   (setq buffer-read-only t
         buffer-undo-list t
         mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-diff--header)))
-  ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
+  ;; Else the keys of `diff-mode' for read-only buffers precede ours.
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh))
               next-error-function #'duet-diff--next-error)
@@ -115,9 +115,9 @@
 ;;;; The buffer
 
 (defun duet-diff (session &optional run whole)
-  "Show what a turn of SESSION has changed.
-That is RUN, an id; or the turn at point in a transcript, else the last.
-If WHOLE is non-nil show what all turns up to that have changed."
+  "Show the changes of a turn of SESSION.
+It is RUN, an id; or else the turn at point in a transcript, or the last one.
+If WHOLE is non-nil, show the changes of all turns up to it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here))
@@ -146,16 +146,16 @@ If WHOLE is non-nil show what all turns up to that have changed."
     (pop-to-buffer buffer)))
 
 (defun duet-diff-all (session)
-  "Show what all turns of SESSION together have changed.
-Where that is shown, show the last turn's changes again."
+  "Show the changes of all turns of SESSION together.
+If the buffer shows them, show the changes of the last turn again."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 
 (defun duet-diff--changed (_model kind session &optional object _extra)
-  "Note a change of the model of KIND, of SESSION, with OBJECT.
-When the turn has ended, or events may be missing, look at the changes again."
+  "Handle a change of KIND of the model, of SESSION, with OBJECT.
+If the turn has ended, or events may be missing, load the changes again."
   (pcase kind
     ((and 'session (guard (eq session duet-session)))
      (let* ((run (duet-session-run session duet-diff--run))
@@ -172,12 +172,12 @@ When the turn has ended, or events may be missing, look at the changes again."
      (duet-diff-refresh))))
 
 (defun duet-diff-refresh ()
-  "Ask the server again for what the turn has changed."
+  "Load the changes of the turn again."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (let ((asked (list duet-diff--run duet-diff--whole)))
     (if (equal asked duet-diff--loading) (setq duet-diff--again t)
       (let* ((known (duet-session-run duet-session duet-diff--run))
-             ;; Another turn may have been chosen meanwhile.
+             ;; The user may choose another turn meanwhile.
              (here (duet-latest
                     (lambda (function)
                       (when (eq asked duet-diff--loading)
@@ -198,7 +198,7 @@ When the turn has ended, or events may be missing, look at the changes again."
            (message "Duet: %s" (duet-connection-error-text err))))))))
 
 (defun duet-diff-earlier-turn (&optional later)
-  "Show what the turn before has changed; if LATER is non-nil the next."
+  "Show the changes of the previous turn; if LATER is non-nil, of the next."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (let* ((runs (duet-session-runs duet-session))
          (place (cl-position duet-diff--run runs :key #'duet-run-id :test #'equal))
@@ -211,15 +211,15 @@ When the turn has ended, or events may be missing, look at the changes again."
     (duet-diff-refresh)))
 
 (defun duet-diff-later-turn ()
-  "Show what the next turn has changed."
+  "Show the changes of the next turn."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (duet-diff-earlier-turn t))
 
 
-;;;; Deciding
+;;;; Decisions
 
 (defun duet-diff--take (run path hunk decision)
-  "Show the DECISION of a client, a string, on the change of RUN in PATH.
+  "Show the DECISION of a client, a string, about the change of RUN in PATH.
 HUNK is the id of a hunk, or nil for the whole file."
   (when duet-diff--loading (setq duet-diff--again t))
   (when-let* ((name (duet-remote-name path))
@@ -230,7 +230,7 @@ HUNK is the id of a hunk, or nil for the whole file."
            (items (duet-diff--changes file))
            (before (mapcar #'duet-diff--state items)))
       (if (and hunk (not (assoc hunk parts)))
-          ;; The server sends no hunks of a change that is too long.
+          ;; The server sends no hunks for a change that is too long.
           (duet-diff-refresh)
         (dolist (part (if hunk (list (assoc hunk parts)) parts))
           (setcdr part (pcase decision
@@ -242,30 +242,30 @@ HUNK is the id of a hunk, or nil for the whole file."
                  unless (eq state (duet-diff--state item)) do (duet-diff--update item))))))
 
 (defun duet-diff--changes (file)
-  "Return the items of FILE to decide about: its hunks, or FILE itself."
+  "Return the items of FILE that can be decided: its hunks, or FILE itself."
   (or (duet-diff-file-hunks file) (list file)))
 
 (defun duet-diff--decision (file item)
   "Return the decision on ITEM of FILE that undo withdraws, or nil.
-If ITEM cannot be decided singly it is `reverted' where any part of FILE is
-reverted, and `accepted' where one is accepted."
+If ITEM cannot be decided alone, return `reverted' if any part of FILE
+is reverted, or else `accepted' if any part is accepted."
   (if (duet-diff--single-p file item) (duet-diff--state item)
     (let ((states (mapcan (lambda (turn) (mapcar #'cdr (duet-diff-turn-states turn)))
                           (duet-diff-file-turns file))))
       (or (car (memq 'reverted states)) (car (delq nil states))))))
 
 (defun duet-diff--whole-p (file)
-  "Return non-nil if FILE comes and goes as a whole."
+  "Return non-nil if FILE can only be decided as a whole."
   (or (null (duet-diff-file-hunks file))
       (memq (duet-diff--kind file) '(new deleted))))
 
 (defun duet-diff--single-p (file item)
-  "Return non-nil if ITEM is a hunk of FILE that can be decided singly."
+  "Return non-nil if ITEM is a hunk of FILE that can be decided alone."
   (and (duet-hunk-p item) (duet-hunk-id item) (not (duet-diff--whole-p file))))
 
 (defun duet-diff--part (file item)
-  "Return the part to decide: ITEM, or FILE if it comes and goes as a whole.
-Signal a `user-error' if ITEM cannot be decided singly."
+  "Return the part to decide: ITEM, or FILE if it is decided as a whole.
+Signal a `user-error' if ITEM cannot be decided alone."
   (cond
    ((duet-diff--single-p file item) item)
    ((duet-diff--whole-p file) file)
@@ -280,16 +280,16 @@ Signal a `user-error' if ITEM cannot be decided singly."
 
 (defun duet-diff--check (file disk)
   "Signal a `user-error' if a decision on FILE cannot be sent now.
-If DISK is non-nil the decision changes FILE on the disk."
+DISK is non-nil if the decision changes FILE on the disk."
   (when duet-diff--deciding
     (user-error "The previous decision is not stored yet; try again in a moment"))
   (when disk (duet-hunk-check-file (duet-diff-file-path file))))
 
 (defun duet-diff--send (file part decision done)
   "Send DECISION, a string, on PART, which is FILE or one of its hunks.
-Each turn that has changed FILE gets it; a revert begins with the last turn.
-The first error stops the rest.  After the last turn DONE is called in the
-buffer, if that still shows the same turn."
+Send it for each turn that has changed FILE; a revert begins with the last
+turn.  Stop at the first error.  After the last turn, call DONE in the
+buffer, if it still shows the same turn."
   (let* ((shown (list duet-diff--run duet-diff--whole))
          (runs (mapcar #'duet-diff-turn-run (duet-diff-file-turns file)))
          (runs (if (equal decision "revert") (reverse runs) runs)))
@@ -300,7 +300,8 @@ buffer, if that still shows the same turn."
                               (funcall done))))))
 
 (defun duet-diff--send-next (buffer connection file part decision runs all done)
-  "Send DECISION on PART of FILE for each of RUNS, the rest of ALL, to CONNECTION.
+  "Send DECISION on PART of FILE to CONNECTION for RUNS, the last ones of ALL.
+RUNS is a list of ids, and ALL the number of all turns.
 BUFFER and DONE are as in `duet-diff--send'."
   (let ((path (duet-diff-file-path file))
         (hunk (and (duet-hunk-p part) (duet-hunk-id part))))
@@ -334,8 +335,8 @@ BUFFER and DONE are as in `duet-diff--send'."
 
 (defun duet-diff--decide (file part decision &optional words)
   "Send DECISION, \"accept\" or \"revert\", on PART of FILE.
-Then point goes to the next open change, unless it has moved meanwhile, and
-the message WORDS is shown."
+Then move point to the next undecided change, unless the user has moved it,
+and show the message WORDS."
   (duet-diff--send
    file part decision
    (lambda ()
@@ -345,7 +346,7 @@ the message WORDS is shown."
                                (duet-diff--changes file))))
             (last (car (last items))))
        (dolist (item items)
-         ;; A hunk that was reverted before stays so if the file is accepted.
+         ;; Accepting the file does not change a reverted hunk.
          (unless (and (equal decision "accept") (eq (duet-diff--state item) 'reverted))
            (setq duet-diff--decided (cons item (remq item duet-diff--decided)))))
        (when last
@@ -366,7 +367,7 @@ the message WORDS is shown."
        (when words (message "%s" words))))))
 
 (defun duet-diff-accept ()
-  "Mark the change at point as seen; its file stays as it is."
+  "Accept the change at point, which marks it as seen; its file stays unchanged."
   (interactive nil duet-diff-mode)
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
@@ -376,7 +377,7 @@ the message WORDS is shown."
       (duet-diff--decide file part "accept"))))
 
 (defun duet-diff-accept-file ()
-  "Mark all changes of the file at point as seen."
+  "Accept all changes of the file at point, which marks them as seen."
   (interactive nil duet-diff-mode)
   (let ((file (duet-diff--file-here)))
     (when (eq (duet-diff-file-state file) 'reverted)
@@ -385,8 +386,8 @@ the message WORDS is shown."
     (duet-diff--decide file file "accept")))
 
 (defun duet-diff-revert ()
-  "Take the change at point back, in its file.
-\\<duet-diff-mode-map>\\[duet-diff-undo] puts it there again."
+  "Revert the change at point in its file.
+\\<duet-diff-mode-map>\\[duet-diff-undo] undoes it."
   (interactive nil duet-diff-mode)
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
@@ -401,9 +402,9 @@ the message WORDS is shown."
           (message "Nothing reverted"))))))
 
 (defun duet-diff-revert-file ()
-  "Make the file at point as it was before the turn.
-A file that the turn has made is deleted, one that it has deleted is made.
-If several turns are shown their changes of it are reverted, the last first."
+  "Revert the file at point to its state before the turn.
+Delete a file that the turn has created; restore one that it has deleted.
+If the buffer shows several turns, revert their changes, the last first."
   (interactive nil duet-diff-mode)
   (let* ((file (duet-diff--file-here))
          (name (duet-diff--name file))
@@ -419,8 +420,8 @@ If several turns are shown their changes of it are reverted, the last first."
       (message "Nothing reverted"))))
 
 (defun duet-diff-undo ()
-  "Undo the decision on the change at point, or the last one made here.
-What was reverted is put into its file again."
+  "Undo the decision on the change at point, or the last decision of this buffer.
+Put a reverted change back into its file."
   (interactive nil duet-diff-mode)
   (pcase-let* ((owner (lambda (item)
                         (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
@@ -447,10 +448,10 @@ What was reverted is put into its file again."
         (message "It stays reverted")))))
 
 
-;;;; Another look
+;;;; Visiting files
 
 (defun duet-diff--line (file hunk)
-  "Return the line where HUNK of FILE is now, after what was reverted before it."
+  "Return the current line of HUNK of FILE, after the reverts of earlier hunks."
   (let ((line (duet-hunk-line hunk)))
     (cl-loop for other in (duet-diff-file-hunks file)
              until (eq other hunk)
@@ -459,7 +460,7 @@ What was reverted is put into its file again."
     line))
 
 (defun duet-diff-visit ()
-  "Visit the file at point, at the line that point is on."
+  "Visit the file at point, at the line of point."
   (interactive nil duet-diff-mode)
   (when (mouse-event-p last-input-event)
     (mouse-set-point last-input-event))
@@ -475,8 +476,8 @@ What was reverted is put into its file again."
       (forward-line (1- line)))))
 
 (defun duet-diff--next-error (count &optional reset)
-  "Visit the change that is COUNT further, in its file; from the first if RESET.
-This is what `next-error' does."
+  "Visit the COUNTth change from here in its file; from the first if RESET.
+It is the `next-error-function' of the buffer."
   (when reset (goto-char (point-min)))
   (let ((here (point)))
     (unless (zerop count)
@@ -488,7 +489,7 @@ This is what `next-error' does."
   (duet-diff-visit))
 
 (defun duet-diff--line-at-point (file hunk)
-  "Return the line of FILE that point is on in HUNK."
+  "Return the line of FILE for the line of point in HUNK."
   (let ((line (duet-diff--line file hunk))
         (end (line-beginning-position)))
     (save-excursion
@@ -502,29 +503,29 @@ This is what `next-error' does."
 
 ;;; Changes of turns
 
-;; The server sends the files that a turn has changed, before and after.  For a whole
-;; session each file is that before the first turn that changed it and that after the
-;; last; a file that was changed back is left out.
+;; The server sends the files that a turn has changed, before and after it.  For a
+;; whole session, a file has its text before its first change and after its last
+;; one.  A file with the same text at both times is left out.
 
 (defun duet-diff-turns-load (connection session run whole done fail)
-  "Ask CONNECTION what the turn RUN of SESSION, an id, has changed.
-If WHOLE is non-nil, what all turns up to it have.  Call DONE with a list
-of files as the server sends them, or FAIL with an error."
+  "Load the changes of the turn RUN, an id, of SESSION at CONNECTION.
+If WHOLE is non-nil, load those of all turns up to it.  Call DONE with a
+list of files as the server sends them, or FAIL with an error."
   (if whole
       (duet-diff-turns--before connection session run '() done fail)
     (duet-diff-turns--ask connection run done fail)))
 
 (defun duet-diff-turns--ask (connection run done fail)
-  "Ask CONNECTION what RUN has changed; call DONE with the files, or FAIL."
+  "Request the changes of RUN from CONNECTION; call DONE with the files, or FAIL."
   (duet-connection-request
    connection 'getSessionSnapshots (list :session_id run)
    :success-fn (lambda (result) (funcall done (duet-get-objects result :snapshots)))
    :error-fn fail))
 
 (defun duet-diff-turns--before (connection session run later done fail)
-  "Ask CONNECTION what RUN of SESSION has changed, and the turns before it.
-LATER has a list of files for each later turn, the first first.  Call DONE
-with all of it as one change, or FAIL with an error."
+  "Request the changes of RUN of SESSION, and of earlier turns, from CONNECTION.
+LATER has a list of files for each later turn, the earliest first.  Call
+DONE with all turns joined to one change, or FAIL with an error."
   (duet-diff-turns--ask
    connection run
    (lambda (files)
@@ -540,7 +541,7 @@ with all of it as one change, or FAIL with an error."
 
 (defun duet-diff-turns--parent (connection session run done fail)
   "Call DONE with the id of the turn of SESSION before RUN, or nil; else FAIL.
-What is not known yet CONNECTION is asked for."
+Request it from CONNECTION if it is unknown."
   (let ((known (duet-session-run session run)))
     (if (and known (duet-run-parent known))
         (duet-diff-turns--own connection session (duet-run-parent known) done fail)
@@ -554,9 +555,9 @@ What is not known yet CONNECTION is asked for."
        :error-fn fail))))
 
 (defun duet-diff-turns--own (connection session run done fail)
-  "Call DONE with RUN if it is one of SESSION, else with nil; or FAIL.
-The turn that a fork began after is another session's.  CONNECTION is
-asked for one that is not known."
+  "Call DONE with RUN if it belongs to SESSION, else with nil; or FAIL.
+The turn before a fork belongs to another session.  Request an unknown run
+from CONNECTION."
   (if-let ((owner (gethash run (duet-model-runs (duet-session-model session)))))
       (funcall done (and (eq owner session) run))
     (duet-connection-request
@@ -569,10 +570,10 @@ asked for one that is not known."
      :error-fn fail)))
 
 
-;;;; All as one change
+;;;; Several turns as one change
 
 (defun duet-diff-turns-join (turns)
-  "Return the files that TURNS, lists of files, have changed together.
+  "Return the files with the joined changes of TURNS, lists of files.
 The first turn comes first."
   (let ((paths '())
         (changes (make-hash-table :test #'equal)))
@@ -585,8 +586,8 @@ The first turn comes first."
                       (nreverse paths)))))
 
 (defun duet-diff-turns--file (path changes)
-  "Return what CHANGES, of turns, have done together to the file PATH, or nil.
-It has CHANGES as :turns."
+  "Return the joined CHANGES of turns in the file PATH, or nil if they cancel out.
+The value has CHANGES as :turns, if there are several."
   (let* ((last (car (last changes)))
          (before (plist-get (car changes) :before))
          (after (plist-get last :after)))
@@ -599,13 +600,13 @@ It has CHANGES as :turns."
               :diff (duet-diff-turns-text before after))))))
 
 (defun duet-diff-turns-text (before after)
-  "Return how the text AFTER differs from BEFORE, as a unified diff.
-Either may be nil, of a file that is not there."
+  "Return the difference from the text BEFORE to AFTER, as a unified diff.
+Either is nil if the file does not exist."
   (mapconcat (lambda (hunk) (duet-diff-turns--hunk hunk before after))
              (duet-lines-hunks before after) ""))
 
 (defun duet-diff-turns--hunk (hunk before after)
-  "Return HUNK of the texts BEFORE and AFTER as a unified diff has it."
+  "Return HUNK of the texts BEFORE and AFTER in the format of a unified diff."
   (let* ((lines (duet-lines-hunk-lines hunk))
          (old (cl-count ?+ lines :key (lambda (line) (aref line 0)) :test-not #'eq))
          (new (cl-count ?- lines :key (lambda (line) (aref line 0)) :test-not #'eq))
@@ -618,7 +619,7 @@ Either may be nil, of a file that is not there."
          (last-new (cl-position ?- lines :key (lambda (line) (aref line 0))
                                 :test-not #'eq :from-end t)))
     (concat
-     ;; Of what has no lines the header names the line before.
+     ;; The header of an empty range has the line before it.
      (format "@@ -%d,%d +%d,%d @@\n"
              (if (zerop old) (1- (duet-lines-hunk-old hunk)) (duet-lines-hunk-old hunk)) old
              (if (zerop new) (1- (duet-lines-hunk-new hunk)) (duet-lines-hunk-new hunk)) new)
@@ -629,7 +630,7 @@ Either may be nil, of a file that is not there."
               concat "\\ No newline at end of file\n"))))
 
 (defun duet-diff-turns--open-p (text line)
-  "Return non-nil if LINE is the last of TEXT, and no newline ends it."
+  "Return non-nil if LINE is the last of TEXT and does not end with a newline."
   (and text (not (string-empty-p text))
        (not (string-suffix-p "\n" text))
        (= line (1+ (cl-count ?\n text)))))

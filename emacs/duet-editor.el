@@ -5,11 +5,12 @@
 
 ;;; Commentary:
 
-;; Agents see what the user sees: diagnostics of Flymake and Flycheck, definitions
-;; and references of Xref, symbols of Imenu, open buffers and the selection.  They can
-;; show the user a place.  The hub sends the requests, which docs/protocol.md of
-;; duet-rpc describes ("The editor's tools"), for conversations in which this Emacs
-;; sent the last prompt.  No tool changes anything or asks the user.  C-g ends one.
+;; Agents can see the data of the user's Emacs: diagnostics of Flymake and Flycheck,
+;; definitions and references of Xref, symbols of Imenu, open buffers and the
+;; selection.  They can show the user a place in a file.  The hub sends the requests,
+;; which docs/protocol.md of duet-rpc describes ("The editor's tools"), for
+;; conversations whose last prompt came from this Emacs.  No tool changes anything or
+;; asks the user.  C-g interrupts a tool.
 
 ;;; Code:
 
@@ -42,17 +43,17 @@
 
 (defcustom duet-editor-tools t
   "Whether agents may see diagnostics, symbols, open files and the selection.
-They may also have a place shown.  A change takes effect at the next start
-of the connection.  The key `editor' of [mcp] in the configuration of
+They may also show a place in a file.  A change takes effect at the next
+start of the connection.  The key `editor' of [mcp] in the configuration of
 duet-rpc turns these tools off for all editors."
   :type 'boolean
   :group 'duet)
 
-(defconst duet-editor--places 200 "How many places or diagnostics a tool returns.")
-(defconst duet-editor--symbols 500 "How many symbols a tool returns.")
-(defconst duet-editor--text 60000 "How many characters of unsaved text a tool returns.")
-(defconst duet-editor--largest 10000000 "The size of the largest file that a tool opens.")
-(defconst duet-editor--patience 8 "How many seconds a tool may take.")
+(defconst duet-editor--places 200 "Maximum number of places or diagnostics in a result.")
+(defconst duet-editor--symbols 500 "Maximum number of symbols in a result.")
+(defconst duet-editor--text 60000 "Maximum length of unsaved text in a result.")
+(defconst duet-editor--largest 10000000 "Maximum size of a file that a tool opens.")
+(defconst duet-editor--patience 8 "Maximum time of a tool, in seconds.")
 
 (defconst duet-editor--methods
   '((editor.diagnostics . duet-editor--diagnostics)
@@ -62,7 +63,7 @@ duet-rpc turns these tools off for all editors."
     (editor.buffers . duet-editor--buffers)
     (editor.selection . duet-editor--selection)
     (editor.open . duet-editor--open))
-  "The functions that answer requests, called with the project's root and PARAMS.")
+  "The handlers of requests; their arguments are the project's root and PARAMS.")
 
 (defun duet-editor-offer (connection)
   "Offer the tools of Emacs to the agents of CONNECTION."
@@ -79,8 +80,8 @@ duet-rpc turns these tools off for all editors."
                                        (plist-get err :message))))))
 
 (defun duet-editor--saved ()
-  "Tell the servers that the user has saved the file of the buffer.
-It is then not a change of a command that an agent runs."
+  "Report to the servers that the user has saved the file of the buffer.
+They then do not attribute the change to a command of an agent."
   (when buffer-file-name
     (maphash
      (lambda (root connection)
@@ -107,7 +108,7 @@ It is then not a change of a command that an agent runs."
           (non-essential t))
       (unwind-protect
           (condition-case err
-              (let ((project-find-functions ; else its directory is asked for
+              (let ((project-find-functions ; else Emacs asks for the directory
                      (append project-find-functions (list (lambda (_) (cons 'transient root))))))
                 (with-timeout (duet-editor--patience
                                (jsonrpc-error :code -32603 :message "Emacs took too long"))
@@ -122,7 +123,7 @@ It is then not a change of a command that an agent runs."
           (duet-editor--put-away before))))))
 
 (defun duet-editor--put-away (before)
-  "Kill the buffers of files that a tool has opened: those not in BEFORE."
+  "Kill the buffers of files that a tool has opened: buffers not in BEFORE."
   (dolist (buffer (buffer-list))
     (when (and (buffer-live-p buffer) (not (memq buffer before))
                (buffer-file-name buffer) (not (buffer-modified-p buffer))
@@ -134,20 +135,20 @@ It is then not a change of a command that an agent runs."
 ;;; Files and places
 
 (defun duet-editor--clean (text)
-  "Return TEXT without properties, and without bytes that are no characters."
+  "Return TEXT without properties, and with invalid bytes replaced."
   (replace-regexp-in-string "[^\0-\x10ffff]" "\xfffd" (substring-no-properties text)))
 
 (defun duet-editor--list (name items most &rest more)
-  "Return a result: the first MOST of ITEMS by NAME, how many there are, and MORE."
+  "Return a result with the first MOST of ITEMS as NAME, their number, and MORE."
   (append (list name (apply #'vector (seq-take items most)) :total (length items)) more))
 
 (defun duet-editor--file (root params)
-  "Return the file of the project ROOT that PARAMS name, or nil."
+  "Return the file in PARAMS, of the project ROOT, or nil."
   (when-let ((path (plist-get params :path)))
     (duet-remote-name path root)))
 
 (defun duet-editor--visit (file)
-  "Return a buffer of FILE; one that is opened for this is put away later."
+  "Return a buffer of FILE; `duet-editor--put-away' kills a new one later."
   (or (find-buffer-visiting file)
       (let ((size (file-attribute-size (or (file-attributes file)
                                            (error "There is no file %s" file)))))
@@ -156,7 +157,7 @@ It is then not a change of a command that an agent runs."
         (find-file-noselect file t))))
 
 (defun duet-editor--go-to (params)
-  "Move to the place in the current buffer that PARAMS name."
+  "Move to the place in PARAMS, in the current buffer."
   (widen)
   (goto-char (point-min))
   (forward-line (1- (or (plist-get params :line) (error "The line is missing"))))
@@ -210,7 +211,7 @@ It is then not a change of a command that an agent runs."
                 (list :note "The file is not open in Emacs, so its diagnostics may be unknown.")))))
 
 (defun duet-editor--severity (type)
-  "Return the name of the severity of TYPE, a type of Flymake or level of Flycheck."
+  "Return the severity of TYPE, of Flymake or Flycheck, as a string."
   (let ((severity (and (symbolp type)
                        (or (get type 'severity)
                            (let ((category (or (get type 'flymake-category)
@@ -226,7 +227,7 @@ It is then not a change of a command that an agent runs."
      (t "info"))))
 
 (defun duet-editor--buffer-diagnostics (buffer)
-  "Return what Flymake and Flycheck say of BUFFER."
+  "Return the diagnostics of Flymake and Flycheck for BUFFER."
   (with-current-buffer buffer
     (let ((path (duet-remote-local buffer-file-name)))
       (append
@@ -246,9 +247,9 @@ It is then not a change of a command that an agent runs."
                     flycheck-current-errors))))))
 
 (defun duet-editor--other-diagnostics (root file buffers)
-  "Return what Flymake says of files of the project ROOT that no buffer visits.
-It is only what is said of FILE, unless that is nil.  BUFFERS are those that
-were looked at."
+  "Return Flymake's diagnostics for files of the project ROOT without a buffer.
+If FILE is non-nil, return only the diagnostics for it.  Leave out files of
+BUFFERS."
   (cl-loop
    for (name . diagnostics) in (bound-and-true-p flymake-list-only-diagnostics)
    for other = (expand-file-name name)
@@ -267,16 +268,16 @@ were looked at."
 ;;; Definitions, references, symbols
 
 (defun duet-editor--definition (root params)
-  "Return where the symbol at the place in PARAMS is defined, in the project ROOT."
+  "Return the definitions of the symbol at the place in PARAMS, in ROOT."
   (duet-editor--xref root params #'xref-backend-definitions))
 
 (defun duet-editor--references (root params)
-  "Return where the symbol at the place in PARAMS is used, in the project ROOT."
+  "Return the references to the symbol at the place in PARAMS, in ROOT."
   (duet-editor--xref root params #'xref-backend-references))
 
 (defun duet-editor--backend ()
   "Return the Xref backend of the current buffer.
-A table of tags is none: its name would have to be asked for."
+Signal an error for etags without a table, since Emacs would ask for one."
   (let ((backend (xref-find-backend)))
     (when (or (null backend) (and (eq backend 'etags) (not (bound-and-true-p tags-file-name))))
       (error "No language server or other source of definitions is there for %s"
@@ -284,8 +285,8 @@ A table of tags is none: its name would have to be asked for."
     backend))
 
 (defun duet-editor--xref (root params find)
-  "Call FIND for the symbol at the place in PARAMS, in the project ROOT.
-Return the places that it finds."
+  "Call FIND for the symbol at the place in PARAMS, of the project ROOT.
+Return the places it finds."
   (with-current-buffer (duet-editor--visit (or (duet-editor--file root params)
                                                (error "The path is missing")))
     (save-excursion
@@ -300,7 +301,7 @@ Return the places that it finds."
                              duet-editor--places))))))
 
 (defun duet-editor--location (item)
-  "Return the place of ITEM, which Xref has found."
+  "Return the place of ITEM, an item of Xref."
   (let* ((location (xref-item-location item))
          (line (xref-location-line location))
          (marker (and (not line) (ignore-errors (xref-location-marker location))))
@@ -313,7 +314,7 @@ Return the places that it finds."
             :text (string-trim (duet-editor--clean (xref-item-summary item)))))))
 
 (defun duet-editor--symbols (root params)
-  "Return the symbols of the file in PARAMS, or those of the project ROOT."
+  "Return the symbols of the file in PARAMS, or matching symbols in ROOT."
   (let ((file (duet-editor--file root params))
         (query (plist-get params :query)))
     (cond
@@ -347,15 +348,15 @@ Return the places that it finds."
      (t (error "A path or a query is missing")))))
 
 (defun duet-editor--index ()
-  "Return the index that Imenu makes of the current buffer."
+  "Return Imenu's index of the current buffer."
   (let ((imenu-auto-rescan t)
         (imenu-auto-rescan-maxout most-positive-fixnum)
         (imenu-use-markers nil))
     (funcall imenu-create-index-function)))
 
 (defun duet-editor--flat (index path container)
-  "Return the symbols of INDEX, an index of Imenu of the file PATH, in one list.
-CONTAINER is the name of what they are in, or nil."
+  "Return the symbols of INDEX, Imenu's index of the file PATH, in one list.
+CONTAINER is the name of the enclosing symbol, or nil."
   (cl-loop
    for (name . place) in index
    for position = (cond ((overlayp place) (overlay-start place))
@@ -372,8 +373,8 @@ CONTAINER is the name of what they are in, or nil."
 ;;; Buffers, the selection, a place to show
 
 (defun duet-editor--here (root)
-  "Return the buffer of a file of the project ROOT that the user is at, or nil.
-While the user reads a session, it is the last one that was used."
+  "Return the current buffer of a file of the project ROOT, or nil.
+It is the selected buffer, or else a visible one, or else the last used."
   (let ((buffers (duet-editor--project-buffers root))
         (selected (window-buffer (if (minibufferp (window-buffer))
                                      (or (minibuffer-selected-window) (selected-window))
@@ -410,7 +411,7 @@ While the user reads a session, it is the last one that was used."
      duet-editor--places)))
 
 (defun duet-editor--selection (root _params)
-  "Return where point is in the project ROOT, and the text of the region."
+  "Return the position of point in the project ROOT, and the text of the region."
   (if-let ((buffer (duet-editor--here root)))
       (with-current-buffer buffer
         (let* ((window (get-buffer-window buffer 'visible))

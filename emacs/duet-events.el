@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; `duet-events-apply' takes one event as it came over the wire.  The functions of
-;; `duet-pages-' take replies of the server.  They signal nothing: data that cannot be
-;; understood are logged.
+;; `duet-events-apply' applies one event from the server to the model.  The functions
+;; with the prefix `duet-pages-' apply replies.  They signal no error: invalid data are
+;; logged.
 ;;
-;; The same may come twice, from a request and as an event, and after a
-;; reconnection: a message knows the number of the event that changed it last,
-;; and nothing older changes it.  When a message is whole, its text comes whole
-;; too and settles what may have been missed.
+;; The same data may arrive twice: from a request and as an event, or after a
+;; reconnection.  So a message keeps the number of the last event that changed it,
+;; and ignores older ones.  When a message is complete, the server sends its whole
+;; text, which replaces what may be incomplete here.
 
 ;;; Code:
 
@@ -23,8 +23,8 @@
 
 ;;; Messages of a session
 
-;; Events of messages, tool calls, plans and changes become `duet-message's.  An event
-;; that is older than the state of a message changes nothing.
+;; Events of messages, tool calls, plans and changes become `duet-message's.  A message
+;; ignores an event that is older than its state.
 
 (defconst duet-events--message-types
   '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
@@ -32,12 +32,12 @@
   "Types of events that change messages.")
 
 (defun duet-events--add (session message)
-  "Add MESSAGE to SESSION and say so."
+  "Add MESSAGE to SESSION, and announce it."
   (duet-model-add-message message)
   (duet-model-announce (duet-session-model session) 'message-added session message))
 
 (defun duet-events--changed (message)
-  "Say that MESSAGE has changed."
+  "Announce that MESSAGE has changed."
   (let ((session (duet-message-session message)))
     (duet-model-announce (duet-session-model session) 'message-changed session message)))
 
@@ -61,7 +61,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
      (when-let ((path (duet-get-string data :path)))
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
-    ;; An event of its own reports what the conversation has as well.
+    ;; These errors also arrive as messages of the conversation.
     ((and "task_error" (guard (not (member (duet-get-string data :code)
                                            '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
                                              "SETTING_IGNORED" "RULES_NOT_ASKED")))))
@@ -85,7 +85,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
   (concat "answer:" id))
 
 (defun duet-events--delta (session run kind data seq time)
-  "Add to a message of RUN in SESSION, of KIND, the text in DATA.
+  "Add the text in DATA to a message of RUN in SESSION, of KIND.
 SEQ and TIME are the event's."
   (let ((key (duet-get-string data :message_id))
         (delta (duet-get-string data :delta)))
@@ -109,7 +109,7 @@ SEQ and TIME are the event's."
                                'message-text session message delta)))))))
 
 (defun duet-events--kind (type role)
-  "Return the kind of a message that the protocol calls TYPE, in ROLE."
+  "Return the kind of a message of the protocol's TYPE, in ROLE."
   (pcase type
     ("thinking" 'thinking)
     ("system" 'system)
@@ -119,13 +119,13 @@ SEQ and TIME are the event's."
     (_ (if (equal role "user") 'prompt 'text))))
 
 (defun duet-events--attachments (data)
-  "Return the attachments in DATA, an event's or a conversation's."
+  "Return the attachments in DATA of an event or a conversation."
   (or (duet-get-objects data :attachments)
       (duet-get-objects (duet-get data :data) :attachments)))
 
 (defun duet-events--said-kind (type data)
-  "Return the kind of a message that the protocol calls TYPE, with DATA.
-What an agent says that is no text is `content', what it thinks `sketch'."
+  "Return the kind of a message of the protocol's TYPE, with DATA.
+An agent's message with attachments is `content', its thought `sketch'."
   (let ((kind (duet-events--kind type (duet-get-string data :role))))
     (cond
      ((null (duet-events--attachments data)) kind)
@@ -134,7 +134,7 @@ What an agent says that is no text is `content', what it thinks `sketch'."
      (t kind))))
 
 (defun duet-events--whole (session run type data seq time)
-  "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
+  "Complete a message of RUN in SESSION, of TYPE, from its whole text in DATA.
 SEQ and TIME are the event's."
   (when-let ((key (duet-get-string data :message_id)))
     (let ((message (duet-session-message session key))
@@ -161,7 +161,7 @@ SEQ and TIME are the event's."
 
 (defun duet-events--queue (session run data seq)
   "Apply to SESSION a change of its queue: DATA of the event SEQ of RUN.
-A new text is that of the prompt of RUN."
+A text in DATA is the new prompt of RUN."
   (let ((text (duet-get-string data :content))
         (prompt (cl-find-if (lambda (message)
                               (and (eq (duet-message-kind message) 'prompt)
@@ -175,7 +175,7 @@ A new text is that of the prompt of RUN."
   (duet-model-arrange-messages session (duet-get-strings data :order)))
 
 (defun duet-events--put (session run key kind data seq time)
-  "Make DATA the data of the message KEY of RUN in SESSION, of KIND.
+  "Set the data of the message KEY of RUN in SESSION, of KIND, to DATA.
 SEQ and TIME are the event's."
   (let ((message (duet-session-message session key)))
     (cond
@@ -189,7 +189,7 @@ SEQ and TIME are the event's."
       (duet-events--changed message)))))
 
 (defun duet-events--tool (session run data seq time)
-  "Apply to SESSION the tool call of RUN that DATA describe.
+  "Apply to SESSION the tool call of RUN in DATA.
 SEQ and TIME are the event's."
   (when-let ((id (or (duet-get-string data :tool_result_for_id)
                      (duet-get-string data :tool_id))))
@@ -206,7 +206,7 @@ SEQ and TIME are the event's."
           (duet-events--add session tool))))))
 
 (defun duet-events--tool-members (tool data)
-  "Take into TOOL the members of DATA, an event's or a conversation's."
+  "Store the members of DATA, of an event or a conversation, in TOOL."
   (cl-macrolet ((take (accessor &rest keys)
                   `(when-let ((value (or ,@(mapcar (lambda (key)
                                                      `(duet-get-string data ,key))
@@ -234,14 +234,14 @@ SEQ and TIME are the event's."
           (duet-tool-terminal tool) (duet-get-string more :terminal)
           (duet-message-attachments tool) (duet-get-objects more :attachments)))
   (cond ((duet-get data :truncated) (setf (duet-message-cut tool) t))
-        ;; A page has all of both.
+        ;; A page has the whole input and result.
         ((or (duet-get-string data :tool_input_json) (plist-member data :is_completed))
          (setf (duet-message-cut tool) nil)))
   (setf (duet-message-open tool)
         (not (memq (duet-tool-status tool) '(completed failed)))))
 
 (defun duet-events--json (text)
-  "Return the JSON in TEXT, or TEXT if it is none; nil is nil."
+  "Return the JSON in TEXT, or TEXT if it is invalid; return nil for nil."
   (and text
        (condition-case nil
            (json-parse-string text :object-type 'plist
@@ -251,11 +251,11 @@ SEQ and TIME are the event's."
 ;;; Events
 
 (defconst duet-events--orphans 200
-  "How many events of unknown runs are kept.")
+  "Maximum number of events to keep for an unknown run.")
 
 (defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
-Nothing is signalled, whatever PARAMS are."
+Signal no error, whatever PARAMS are."
   (duet-log-guard (concat "An event that was not understood: " (duet-log-brief params))
     (let ((type (duet-get-string params :event :type))
           (seq (duet-get-number params :seq)))
@@ -274,7 +274,7 @@ Nothing is signalled, whatever PARAMS are."
      (duet-model-announce model 'terminal nil data type))
     ("change_decided" (duet-model-announce model 'decided nil data))
     ("secret_requested" (duet-model-announce model 'secret nil data))
-    ;; These may be no session's.
+    ;; These may belong to no session.
     ("build_progress" (duet-model-announce model 'build nil data))
     ("trigger_executed" (duet-events--trigger model data))
     ("lagged" (duet-model-announce model 'lagged nil data))
@@ -317,13 +317,13 @@ Nothing is signalled, whatever PARAMS are."
   (duet-model-announce model 'trigger nil data))
 
 (defun duet-events--touch (session time)
-  "Note that something happened in SESSION at TIME."
+  "Record that SESSION changed at TIME."
   (when (and time (duet-get-time-before-p (duet-session-changed session) time))
     (setf (duet-session-changed session) time)))
 
 (defun duet-events--prompt (session data)
-  "Name SESSION by its prompt, which DATA hold, until the server sends its name.
-A question that comes at once can then name its session."
+  "Name SESSION by its prompt in DATA until the server sends its name.
+An early question can then show the name of its session."
   (unless (or (duet-session-summary session)
               (duet-get-string data :parent_tool_use_id))
     (when-let ((content (duet-get-string data :content)))
@@ -332,14 +332,14 @@ A question that comes at once can then name its session."
       (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
-  "Note that the run ID of SESSION has nearly used up a budget, as DATA say.
+  "Record that the run ID of SESSION has nearly used up a budget, from DATA.
 The conversation shows that, too."
   (when-let ((run (duet-session-run session id)))
     (setf (duet-run-near run) (duet-get-string data :content))
     (duet-model-announce (duet-session-model session) 'session session)))
 
 (defun duet-events--orphan (model run event)
-  "Keep EVENT of RUN until MODEL learns what session that is."
+  "Keep EVENT of RUN until MODEL knows the session of RUN."
   (let ((known (assoc run (duet-model-orphans model))))
     (if known
         (when (< (length (cdr known)) duet-events--orphans)
@@ -350,7 +350,7 @@ The conversation shows that, too."
       (duet-model-announce model 'unknown-run nil run))))
 
 (defun duet-events--adopt (model session run)
-  "Note that RUN, an id, belongs to SESSION of MODEL; apply the events kept for it."
+  "Record that RUN, an id, belongs to SESSION of MODEL; apply its kept events."
   (puthash run session (duet-model-runs model))
   (when-let ((events (assoc run (duet-model-orphans model))))
     (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
@@ -361,13 +361,13 @@ The conversation shows that, too."
 ;;;; Sessions
 
 (defun duet-events--session (model id)
-  "Return the session ID of MODEL; make it if there is none."
+  "Return the session ID of MODEL; create it if needed."
   (or (gethash id (duet-model-sessions model))
       (puthash id (make-duet-session :id id :model model)
                (duet-model-sessions model))))
 
 (defun duet-events--run (session id created)
-  "Return the run ID of SESSION; make it if there is none, as CREATED then."
+  "Return the run ID of SESSION; create it if needed, with the time CREATED."
   (or (duet-session-run session id)
       (let ((run (make-duet-run :id id :created (or created ""))))
         (setf (duet-session-runs session)
@@ -378,7 +378,7 @@ The conversation shows that, too."
         run)))
 
 (defun duet-events--status (model data time)
-  "Apply to MODEL a change of a run's state: DATA at TIME."
+  "Apply to MODEL a change of a run's state, from DATA at TIME."
   (let ((id (duet-get-string data :session_id))
         (thread (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
@@ -404,8 +404,8 @@ The conversation shows that, too."
         (duet-model-announce model 'session session)))))
 
 (defun duet-events--deleted (model data)
-  "Take out of MODEL the runs that are no more, as DATA say.
-What others were forked from is left, in the archive."
+  "Remove from MODEL the deleted runs of a session in DATA.
+If runs remain, because others were forked from them, archive the session."
   (when-let* ((id (duet-get-string data :thread_id))
               (session (gethash id (duet-model-sessions model))))
     (setf (duet-session-heard session) (duet-model-tick model))
@@ -427,8 +427,8 @@ What others were forked from is left, in the archive."
     (duet-model-announce model 'sessions)))
 
 (defun duet-events-sent (model id thread agent)
-  "Note in MODEL that the run ID of THREAD was asked for, from AGENT.
-Its events may come after the reply."
+  "Record in MODEL the run ID of THREAD, which a request to AGENT has queued.
+Its events may arrive after the reply."
   (unless (gethash id (duet-model-runs model))
     (let* ((session (duet-events--session model thread))
            (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
@@ -439,7 +439,7 @@ Its events may come after the reply."
       (duet-model-announce model 'session session))))
 
 (defun duet-events--ended (session run)
-  "Say in SESSION that RUN did not end well, and why, if that is so."
+  "Add a message to SESSION with the reason if RUN did not end well."
   (let ((state (duet-run-state run))
         (key (concat "end:" (duet-run-id run))))
     (unless (or (not (memq state '(failed timed_out interrupted cancelled)))
@@ -453,9 +453,9 @@ Its events may come after the reply."
         (duet-events--add session message)))))
 
 (defun duet-events--settings (session type data)
-  "Apply to SESSION an event of TYPE that is no message, with DATA."
+  "Apply to SESSION an event of TYPE with DATA that changes no message."
   (let ((now (duet-model-tick (duet-session-model session))))
-    ;; Some agents send their usage all the time, and nothing else with it.
+    ;; Some agents send their usage very often, and nothing else with it.
     (if (equal type "usage") (setf (duet-session-counted session) now)
       (setf (duet-session-heard session) now)))
   (pcase type
@@ -493,9 +493,9 @@ Its events may come after the reply."
   (duet-model-announce (duet-session-model session) 'session session))
 
 (defun duet-events-add-usage (session data)
-  "Add DATA to the usage of SESSION.
+  "Update the usage of SESSION from DATA.
 The members are :input_tokens, :output_tokens, :context_used,
-:context_size and :cost_usd; those that DATA lacks stay."
+:context_size and :cost_usd.  Members that DATA lacks stay."
   (dolist (key '(:input_tokens :output_tokens :context_used :context_size :cost_usd))
     (when-let ((value (duet-get-number data key)))
       (when (> value 0)
@@ -506,7 +506,7 @@ The members are :input_tokens, :output_tokens, :context_used,
 ;;;; Questions
 
 (defun duet-events--asks (model data time)
-  "Apply to MODEL the question of an agent in DATA, at TIME."
+  "Apply to MODEL an agent's new question in DATA, at TIME."
   (let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id)))
         (now (duet-model-tick model)))
     (remhash id (duet-model-gone model))
@@ -514,7 +514,7 @@ The members are :input_tokens, :output_tokens, :context_used,
 
 (defun duet-events--approval (model data time &optional now)
   "Add to MODEL the question in DATA, of an event at TIME.
-NOW is when it came, by the clock of MODEL; nil if it is from a reply."
+NOW is its time by the clock of MODEL, or nil if it is from a reply."
   (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
       (let* ((run (duet-get-string data :session_id))
              (old (gethash id (duet-model-approvals model)))
@@ -539,9 +539,9 @@ NOW is when it came, by the clock of MODEL; nil if it is from a reply."
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
 (defun duet-events--answered (session data seq time)
-  "Keep in SESSION the answer in DATA, of an event with SEQ and TIME.
-That is the answer of a human, or the denial by a rule or a mode.
-The server sends the same answers in a conversation that is loaded."
+  "Add to SESSION the answer in DATA, of an event with SEQ and TIME.
+It is the answer of the user, or the denial by a rule or a mode.
+The server sends the same answers in the pages of a conversation."
   (when (and session (eq (duet-session-loaded session) t)
              (or (equal (duet-get-string data :decision) "denied")
                  (and (equal (duet-get-string data :decided_by) "user")
@@ -552,7 +552,7 @@ The server sends the same answers in a conversation that is loaded."
                       'answer data (or seq 0) time)))
 
 (defun duet-events--resolved (model data &optional seq time)
-  "Take out of MODEL the question that DATA, SEQ and TIME answer."
+  "Remove the question in DATA, an event of SEQ and TIME, from MODEL."
   (when-let* ((id (duet-get-string data :approval_id))
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
@@ -566,13 +566,13 @@ The server sends the same answers in a conversation that is loaded."
 
 ;;; Replies
 
-;; These functions take results of requests: sessions, a part of a conversation,
-;; questions that wait.  A reply that is older than an event changes nothing.
+;; These functions apply the results of requests: sessions, parts of a conversation,
+;; open questions.  A reply that is older than an event changes nothing.
 
 (defun duet-pages-load-session (model object &optional asked)
-  "Apply to MODEL a session as the server lists it: OBJECT; return it.
-Return nil if that is none, or none any more.  ASKED is when it was asked
-for, by the clock of MODEL; an event since then is newer."
+  "Apply to MODEL a session from the server's OBJECT, and return it.
+Return nil if OBJECT is invalid, or if the session is gone.  ASKED is the
+time of the request by the clock of MODEL.  Later events are newer."
   (let ((id (duet-get-string object :id))
         (thread (duet-get-string object :thread_id))
         (state (or (duet-get-string object :state) (duet-get-string object :status))))
@@ -601,7 +601,7 @@ for, by the clock of MODEL; an event since then is newer."
           (setf (duet-session-title session) (duet-get-string object :title)
                 (duet-session-archived session) (duet-get object :archived)
                 (duet-session-background session) (duet-get-objects object :background)))
-        ;; A conversation may have had another agent before.
+        ;; The conversation may have had another agent earlier.
         (when (or (null (duet-session-agent session))
                   (and (eq run (duet-session-leaf session)) (not old)))
           (duet-session-set-agent session (duet-pages-agent object)))
@@ -624,18 +624,18 @@ for, by the clock of MODEL; an event since then is newer."
         session)))))
 
 (defun duet-pages-agent (object)
-  "Return the agent that the conversation of OBJECT, its last run, goes on with."
+  "Return the agent for the next prompt of OBJECT, a conversation's last run."
   (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
 
 (defun duet-pages-old-p (session asked)
-  "Return non-nil if an event has changed SESSION after it was ASKED for.
-ASKED is a time by the clock of its model, or nil for now."
+  "Return non-nil if an event has changed SESSION since the request at ASKED.
+ASKED is a time of the clock of its model, or nil for now."
   (and asked (> (duet-session-heard session) asked)))
 
 (defun duet-pages-settings (session object &optional asked)
-  "Take into SESSION the agent's settings in OBJECT, its last run.
-A list has less than the state of one session, and changes less.  ASKED
-is that of `duet-pages-load-session'."
+  "Store the agent's settings in OBJECT, the last run, in SESSION.
+An object of a list has fewer members than the state of one session, and
+changes less.  ASKED is as for `duet-pages-load-session'."
   (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))
              (not (duet-pages-old-p session asked)))
     (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
@@ -648,9 +648,9 @@ is that of `duet-pages-load-session'."
       (duet-session-merge-agent-info session info))))
 
 (defun duet-pages-load-sessions (model objects &optional asked)
-  "Apply to MODEL sessions as the server lists them: the vector OBJECTS.
-ASKED is that of `duet-pages-load-session'.  Return those that an event
-has changed since, for which the list is outdated."
+  "Apply to MODEL the server's list of sessions, the vector OBJECTS.
+ASKED is as for `duet-pages-load-session'.  Return the sessions with later
+events, for which the list is outdated."
   (duet-log-guard "A list of sessions that was not understood"
     (let ((old '()))
       (seq-do (lambda (object)
@@ -664,9 +664,9 @@ has changed since, for which the list is outdated."
 ;;;; Pages of a conversation
 
 (defun duet-pages-load (session objects where)
-  "Take into SESSION a part of its conversation: the vector OBJECTS.
-WHERE is `older' if it precedes what is there, else `newer'.  Return the
-messages that are new."
+  "Add to SESSION a part of its conversation: the vector OBJECTS.
+WHERE is `older' if it precedes the loaded part, else `newer'.  Return the
+new messages."
   (duet-log-guard "A conversation that was not understood"
     (let ((new '()))
       (seq-do (lambda (object)
@@ -686,7 +686,7 @@ messages that are new."
       (reverse new))))
 
 (defun duet-pages-key (object)
-  "Return the key of the message that OBJECT, a part of a conversation, is of."
+  "Return the key of the message of OBJECT, a part of a conversation."
   (let ((type (duet-get-string object :event_type))
         (run (or (duet-get-string object :session_id) ""))
         (data (duet-get object :data)))
@@ -701,8 +701,8 @@ messages that are new."
      (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
 
 (defun duet-pages--events (session object)
-  "Return the new message that OBJECT, a part of SESSION's conversation, is.
-Return nil if it is there already; it is brought up to date then."
+  "Return the new message of OBJECT, a part of SESSION's conversation.
+If the message exists already, update it and return nil."
   (let* ((type (duet-get-string object :event_type))
          (tool (member type '("tool_call" "tool_result")))
          (run (or (duet-get-string object :session_id) ""))
@@ -729,20 +729,20 @@ Return nil if it is there already; it is brought up to date then."
       (pcase (duet-message-kind message)
         ('tool (duet-events--tool-members message object))
         ('plan (setf (duet-message-data message) (duet-get-objects data :entries)))
-        ;; A message from an event has the diff itself.
+        ;; A message from an event already has the diff.
         ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
         (_ (unless (and old (string= text (duet-message-text old)))
              (duet-message-set-text message text))
            (setf (duet-message-cut message) nil)
            (setf (duet-message-loaded message) open)))
       (when old
-        ;; One that this very page has brought is not shown yet.
+        ;; A message of this page is not shown yet.
         (when (memq old (duet-session-order session))
           (duet-events--changed old))))
     (and (not old) message)))
 
 (defun duet-pages-loaded (session)
-  "End the loading of SESSION: apply the events that have waited for it."
+  "End the loading of SESSION: apply the events that were held for it."
   (let ((held (reverse (duet-session-held session)))
         (duet-model-late t))
     (setf (duet-session-loaded session) t
@@ -755,8 +755,8 @@ Return nil if it is there already; it is brought up to date then."
       (duet-pages--ended session run))))
 
 (defun duet-pages--ended (session run)
-  "Say in SESSION how RUN ended, if that was not well and RUN is shown.
-No part of the conversation shows it."
+  "Add a message to SESSION if RUN, which has messages, did not end well.
+No part of the conversation has that message."
   (when (and (eq (duet-session-loaded session) t)
              (cl-find (duet-run-id run) (duet-session-order session)
                       :key #'duet-message-run :test #'equal))
@@ -766,9 +766,9 @@ No part of the conversation shows it."
 ;;;; Questions
 
 (defun duet-pages-load-approvals (model objects &optional asked)
-  "Make the questions in the vector OBJECTS those that wait in MODEL.
-They lack what was asked or answered after they were ASKED for, by the
-clock of MODEL; nil is now."
+  "Replace the open questions of MODEL by the questions in the vector OBJECTS.
+Keep later changes: ASKED is the time of the request by the clock of MODEL,
+or nil for now."
   (duet-log-guard "A list of questions that was not understood"
     (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
       (dolist (approval (duet-model-approval-list model))

@@ -1,14 +1,14 @@
-;;; duet-evil.el --- Keys beside those of Evil  -*- lexical-binding: t; -*-
+;;; duet-evil.el --- Keys for Evil  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Where Evil is there, the buffers of Duet that are read are in its motion state,
-;; with Duet's keys, and those in which one writes begin in its insert state.  What
-;; moves in Evil moves here too: h, j, k, l, gg, G and / are Evil's, and what Duet
-;; has on these keys is on others.
+;; With Evil, Duet's buffers for reading are in its motion state, with Duet's keys,
+;; and its buffers for writing begin in insert state.  The motion keys h, j, k, l, gg,
+;; G and / keep their meaning in Evil.  Duet's commands on these keys move to other
+;; keys.
 
 ;;; Code:
 
@@ -24,28 +24,28 @@
     duet-agents-mode duet-rules-mode duet-trust-mode duet-transcript-whole-mode
     duet-build-mode duet-triggers-mode duet-triggers-log-mode duet-preview-mode duet-attempts-mode
     duet-attempts-patch-mode)
-  "Modes of buffers that are read.")
+  "Modes of buffers for reading.")
 
 (defconst duet-evil--written '(duet-compose-mode duet-approval-edit-mode)
-  "Modes of buffers in which one writes.")
+  "Modes of buffers for writing.")
 
 (defconst duet-evil--moved '(("j" . "gj") ("k" . "x") ("K" . "X") ("l" . "gl") ("g" . "gr") ("G" . "gG")
                              ("/" . "g/"))
-  "Keys of Duet that are Evil's, and where Duet has them instead.")
+  "Keys of Duet that Evil uses, and the keys that replace them.")
 
 (defconst duet-evil--own '(("h" . evil-backward-char) ("j" . evil-next-line)
                            ("k" . evil-previous-line) ("l" . evil-forward-char)
                            ("gg" . evil-goto-first-line) ("G" . evil-goto-line)
                            ("/" . evil-search-forward))
-  "Keys that are Evil's, and what they do.")
+  "Keys of Evil, and their commands.")
 
 (defun duet-evil--map (mode)
-  "Return the keymap of MODE, or nil if that is not loaded."
+  "Return the keymap of MODE, or nil if it is not loaded."
   (let ((name (intern (format "%s-map" mode))))
     (and (boundp name) (symbol-value name))))
 
 (defun duet-evil--set-up-map (map)
-  "Have the keys of MAP, and beside them those that move, in the motion state."
+  "Use the keys of MAP in the motion state, with Evil's motion keys."
   (evil-make-overriding-map map 'motion)
   (pcase-dolist (`(,key . ,other) duet-evil--moved)
     (let ((command (lookup-key map (kbd key))))
@@ -58,18 +58,18 @@
     (evil-define-key* 'motion map (string-to-vector key) command)))
 
 (defvar duet-evil--done nil
-  "Keymaps that fit in with Evil.")
+  "Keymaps that are set up for Evil.")
 
 (defun duet-evil--enter ()
-  "Have the keymap of the current mode fit in with Evil, once.
-Some files of Duet are loaded when they are needed."
+  "Set up the keymap of the current mode for Evil, once.
+Some files of Duet are loaded only when they are needed."
   (when-let ((map (duet-evil--map major-mode)))
     (unless (memq map duet-evil--done)
       (push map duet-evil--done)
       (duet-evil--set-up-map map))))
 
 (defun duet-evil-set-up ()
-  "Have the buffers of Duet fit in with Evil, which is loaded."
+  "Set up the buffers of Duet for Evil, which is loaded."
   (dolist (mode duet-evil--read)
     (evil-set-initial-state mode 'motion)
     (add-hook (intern (format "%s-hook" mode)) #'duet-evil--enter))

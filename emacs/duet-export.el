@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; `W' writes a session to a file, as Markdown or as JSON, by the name of the file;
-;; with a prefix argument it is shown in a buffer.  The program duet-rpc makes the
-;; text, the same as `duet-rpc session show ID --export' prints.
+;; `W' writes a session to a file, as Markdown or as JSON, according to the name of
+;; the file.  With a prefix argument it shows the text in a buffer.  The program
+;; duet-rpc makes the text, as for `duet-rpc session show ID --export'.
 
 ;;; Code:
 
@@ -23,11 +23,11 @@
 (declare-function markdown-mode "markdown-mode" ())
 
 (defconst duet-export-formats '(("md" . "Markdown") ("json" . "JSON"))
-  "What a session can be written as: extensions of files, and what they are of.")
+  "The formats for a session: extensions of files, and their names.")
 
 (defun duet-export-session (session format &optional file)
   "Write SESSION to FILE; FORMAT is \"md\" or \"json\".
-With a prefix argument, and where FILE is nil, show it in a buffer."
+With a prefix argument, or if FILE is nil, show the text in a buffer."
   (interactive (let ((session (duet-actions-session)))
                  (if current-prefix-arg
                      (list session (duet-export--read-format))
@@ -46,18 +46,18 @@ With a prefix argument, and where FILE is nil, show it in a buffer."
          (duet-export--show text format name))))))
 
 (defun duet-export--format-of (file)
-  "Return the format that FILE has by its name."
+  "Return the format for the extension of FILE; signal a `user-error' if none."
   (or (car (assoc (downcase (or (file-name-extension file) "md")) duet-export-formats))
       (user-error "Use a file name that ends in .md or .json")))
 
 (defun duet-export--read-format ()
-  "Read a format in the minibuffer."
+  "Read a format in the minibuffer, and return it."
   (completing-read (format-prompt "Show it as" "md") (mapcar #'car duet-export-formats)
                    nil t nil nil "md"))
 
 (defun duet-export--read-file (session)
-  "Read the name of a file for SESSION in the minibuffer.
-Whether to write over one that is there is asked."
+  "Read the name of a file for SESSION in the minibuffer, and return it.
+Ask whether to overwrite an existing file."
   (let* ((name (concat (duet-export--file-name (duet-session-name session)) ".md"))
          (file (expand-file-name
                 (read-file-name "Write the session to (.md or .json): " nil nil nil name))))
@@ -71,7 +71,7 @@ Whether to write over one that is there is asked."
     file))
 
 (defun duet-export--file-name (title)
-  "Return TITLE as a name for a file, without an extension."
+  "Return TITLE as the name of a file, without an extension."
   (let ((name (string-trim (replace-regexp-in-string "[^[:alnum:]_]+" "-" (downcase title)) "-" "-")))
     (if (string-empty-p name) "session" (truncate-string-to-width name 60))))
 
@@ -82,11 +82,11 @@ Whether to write over one that is there is asked."
   (message "Wrote %s" (duet-remote-abbreviate file)))
 
 (defun duet-export--show (text format name)
-  "Show TEXT, which is of FORMAT, in a buffer called by NAME."
+  "Show TEXT, in FORMAT, in a buffer with the title NAME."
   (with-current-buffer (generate-new-buffer (format "*duet %s: %s*" format name))
     (insert text)
     (goto-char (point-min))
-    ;; Undo ends where the text is whole.
+    ;; Undo must not remove the text.
     (setq buffer-undo-list nil)
     (cond ((equal format "json") (if (fboundp 'js-json-mode) (js-json-mode) (js-mode)))
           ((fboundp 'markdown-mode) (markdown-mode))

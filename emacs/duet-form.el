@@ -5,11 +5,10 @@
 
 ;;; Commentary:
 
-;; An agent may ask for a form to be filled in: each of its fields is read in the
-;; minibuffer, and all of it can be looked over before it is sent.  It may also ask
-;; for an address to be opened, which happens only if the user says so here.  What
-;; fits is known to the server, which says so of each value; what was filled in is
-;; kept until the question is answered.
+;; An agent may ask the user to fill in a form.  The minibuffer reads each field, and
+;; shows the whole form before it is sent.  An agent may also ask the user to open an
+;; address, which needs the user's consent here.  Fields are checked here, and by the
+;; server.  Values are kept until the question is answered.
 
 ;;; Code:
 
@@ -21,10 +20,10 @@
 (require 'duet-visible)
 
 (defvar duet-form-history nil
-  "Values that were filled in.")
+  "History of values of fields.")
 
 (defvar duet-form--values (make-hash-table :test #'equal)
-  "What was filled in so far: tables of values by name, by the question's id.")
+  "Values so far: a table by the names of fields for each question's id.")
 
 (defun duet-form-p (data)
   "Return non-nil if the question in DATA is a form."
@@ -38,7 +37,7 @@
 ;;; Fields, each an alist
 
 (defun duet-form--choices (schema)
-  "Return the values that SCHEMA lists: a list of (TITLE . VALUE)."
+  "Return the choices of SCHEMA: a list of (TITLE . VALUE)."
   (or (mapcar (lambda (option)
                 (let ((value (or (duet-get-string option :const) "")))
                   (cons (or (duet-get-string option :title) value) value)))
@@ -57,7 +56,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
              collect (list name schema (and (member name required) t)))))
 
 (defun duet-form--kind (schema)
-  "Return what SCHEMA takes, a symbol."
+  "Return the kind of the values of SCHEMA, a symbol."
   (pcase (duet-get-string schema :type)
     ("string" (if (duet-form--choices schema) 'choice 'text))
     ("array" (if (duet-form--choices (duet-get schema :items)) 'choices 'other))
@@ -65,7 +64,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
     (_ 'other)))
 
 (defun duet-form--limits (schema least most unit)
-  "Return in words what SCHEMA says under LEAST and MOST, in UNIT, or nothing."
+  "Return the limits LEAST and MOST of SCHEMA in words with UNIT, or \"\"."
   (let ((least (duet-get-number schema least))
         (most (duet-get-number schema most)))
     (cond ((and least most)
@@ -75,10 +74,10 @@ Each is a list (NAME SCHEMA REQUIRED)."
           (t ""))))
 
 (defconst duet-form--most-choices 60
-  "How many characters the choices in a prompt take at most; TAB lists all.")
+  "Maximum length of the choices in a prompt; TAB lists all.")
 
 (defun duet-form--among (words schema)
-  "Return WORDS and the choices of SCHEMA, or how many there are."
+  "Return WORDS and the choices of SCHEMA, or their number if they are too long."
   (let* ((names (mapcar (lambda (choice) (duet-visible-line (car choice)))
                         (duet-form--choices schema)))
          (all (string-join names ", ")))
@@ -86,7 +85,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
                         (format "%d choices" (length names))))))
 
 (defun duet-form--expects (schema)
-  "Return in words what SCHEMA takes."
+  "Return a description of the valid values of SCHEMA."
   (pcase (duet-form--kind schema)
     ('text (concat (if-let ((format (duet-get-string schema :format)))
                        (duet-visible-line format)
@@ -102,7 +101,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
     (_ "JSON")))
 
 (defun duet-form--label (field)
-  "Return what FIELD is called, on one line."
+  "Return the title or name of FIELD, on one line."
   (duet-visible-line (or (duet-get-string (nth 1 field) :title) (car field))))
 
 (defun duet-form--words (field value)
@@ -118,7 +117,7 @@ Each is a list (NAME SCHEMA REQUIRED)."
              (t (title value)))))))
 
 (defun duet-form-lines (data)
-  "Return in lines what DATA of a question want to be filled in or opened."
+  "Return lines that describe the form or the address in DATA of a question."
   (cond
    ((duet-form-p data)
     (mapcar (lambda (field)
@@ -142,24 +141,24 @@ Each is a list (NAME SCHEMA REQUIRED)."
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-b") #'duet-form--back)
     map)
-  "Keymap that goes before that of the minibuffer while a form is filled in.")
+  "Keymap that precedes the minibuffer's while the user fills in a form.")
 
 (defun duet-form--back ()
-  "Go back to the field before."
+  "Go back to the previous field."
   (interactive)
   (condition-case nil
       (throw 'duet-form--back 'duet-form--back)
     (no-catch (user-error "No form here"))))
 
 (defun duet-form--within-p (number schema least most)
-  "Return non-nil if NUMBER is in the limits of SCHEMA under LEAST and MOST."
+  "Return non-nil if NUMBER is within the limits LEAST and MOST of SCHEMA."
   (let ((least (duet-get-number schema least))
         (most (duet-get-number schema most)))
     (and (or (null least) (>= number least)) (or (null most) (<= number most)))))
 
 (defun duet-form--parse (field text)
-  "Return the value of FIELD that TEXT spells.
-If there is none, it is a `user-error' that says in a sentence why."
+  "Return the value of TEXT for FIELD.
+If TEXT is invalid, signal a `user-error' with the reason as a sentence."
   (let ((schema (nth 1 field)))
     (pcase (duet-form--kind schema)
       ('text (if (duet-form--within-p (length text) schema :minLength :maxLength) text
@@ -185,8 +184,8 @@ If there is none, it is a `user-error' that says in a sentence why."
            (json-error (user-error "%s is not JSON" text)))))))
 
 (defun duet-form--prompt (field default problem)
-  "Return what is asked about FIELD, whose value is DEFAULT if nothing is typed.
-PROBLEM, a sentence or nil, says why it is asked again, on a line above."
+  "Return the prompt for FIELD; empty input means DEFAULT, if non-nil.
+PROBLEM is the reason for asking again, a sentence for the line above, or nil."
   (concat (if problem (concat (propertize problem 'face 'duet-failed) "\n") "")
           (duet-form--label field) " ("
           (duet-form--expects (nth 1 field))
@@ -198,8 +197,8 @@ PROBLEM, a sentence or nil, says why it is asked again, on a line above."
 
 (defun duet-form--read (field value wrong)
   "Read FIELD, whose value is VALUE or nil, in the minibuffer.
-Return the text, or the symbol `duet-form--back'.  WRONG is what was typed
-before and why it is not taken, (TEXT . SENTENCE), or nil."
+Return the text, or the symbol `duet-form--back'.  WRONG is the invalid
+input before and the reason, (TEXT . SENTENCE), or nil."
   (let* ((schema (nth 1 field))
          (known (and value (duet-form--words field value)))
          (chosen (memq (duet-form--kind schema) '(boolean choice)))
@@ -222,16 +221,16 @@ before and why it is not taken, (TEXT . SENTENCE), or nil."
           (_ (read-string prompt initial 'duet-form-history)))))))
 
 (defun duet-form--defaults (fields)
-  "Return a table of the values that FIELDS propose."
+  "Return a table of the default values of FIELDS."
   (let ((values (make-hash-table :test #'equal)))
     (dolist (field fields values)
       (when-let ((default (plist-get (nth 1 field) :default)))
         (puthash (car field) default values)))))
 
 (defun duet-form-fill (id data)
-  "Have the form in DATA of the question ID filled in.
+  "Let the user fill in the form in DATA of the question ID.
 Return a table of its values, or one of the symbols `decline' and `cancel'.
-With \\`C-g' the question stays open, and what was filled in is kept."
+After \\`C-g' the question stays open, and the values are kept."
   (let* ((fields (or (duet-form-fields data)
                      (user-error "This form is too long to fill in here")))
          (values (or (gethash id duet-form--values)
@@ -262,7 +261,7 @@ With \\`C-g' the question stays open, and what was filled in is kept."
     answer))
 
 (defun duet-form--look-over (fields values)
-  "Show VALUES of FIELDS, and return the key that says what to do with them."
+  "Show VALUES of FIELDS, and return the user's key for the next step."
   (read-char-choice
    (format "%s\nSend this?  y send, b back, d decline, c leave without an answer "
            (mapconcat (lambda (field)
@@ -274,11 +273,11 @@ With \\`C-g' the question stays open, and what was filled in is kept."
    '(?y ?b ?d ?c)))
 
 (defun duet-form-forget (id)
-  "Forget what was filled in for the question ID."
+  "Forget the values for the question ID."
   (remhash id duet-form--values))
 
 (defun duet-form-open (data)
-  "Ask whether to open the address in DATA, and open it if so.
+  "Ask whether to open the address in DATA; open it if the user agrees.
 Return non-nil, or one of the symbols `decline' and `cancel'."
   (let* ((url (or (duet-get-string data :url) ""))
          (web (duet-link-web-p url))

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; The header line of a transcript shows the state of its session: questions that wait,
-;; the agent, and its usage.  In a narrow window the least important parts are left
-;; out, here and in the header lines of other views.
+;; The header line of a transcript shows the state of its session: open questions,
+;; the agent, and its usage.  A narrow window shows only the most important parts, here
+;; and in the header lines of other views.
 
 ;;; Code:
 
@@ -22,35 +22,35 @@
 (declare-function duet-worktree-dired "duet-worktree" (session))
 
 (defvar duet-header-functions nil
-  "Functions that add something to the header line of a transcript.
+  "Functions that return further parts of the header line of a transcript.
 Each is called with the `duet-session' and returns a string or nil.")
 
 (defun duet-header-number (number)
-  "Return NUMBER, which may be large, in a few characters."
+  "Return NUMBER as a short string, with k for thousands and M for millions."
   (cond ((< number 1000) (number-to-string number))
         ((< number 1000000) (format "%.1fk" (/ number 1000.0)))
         (t (format "%.1fM" (/ number 1000000.0)))))
 
 (defun duet-header-key (command words map)
-  "Return WORDS behind the key of COMMAND, as `duet-look-key' finds it in MAP.
-A click on them calls COMMAND in the window whose header line it is."
+  "Return the key of COMMAND, as `duet-look-key' finds it in MAP, and WORDS.
+A click on them calls COMMAND in the window of the header line."
   (propertize (concat (duet-look-key command map) " " words)
               'local-map (duet-header-click command)
               'mouse-face 'highlight
               'help-echo (format "mouse-1: %s" words)))
 
 (defun duet-header-room ()
-  "Return how many columns the header line of the current buffer has.
-Where no window shows the buffer there is room for all."
+  "Return the width of the header line of the current buffer in columns.
+If no window shows the buffer, the width is unlimited."
   (let ((window (if (eq (window-buffer) (current-buffer)) (selected-window)
                   (get-buffer-window nil t))))
     (if window (window-width window) most-positive-fixnum)))
 
 (defun duet-header-fit (parts &optional taken)
-  "Return PARTS of a header line, one after the other, as many as fit.
-Each is a string, or (RANK . STRING), or nil.  Where not all fit those of the
-highest rank are left out first, the last of them at first; a mere string
-stays.  TAKEN columns are taken by something else."
+  "Return those of PARTS of a header line that fit, joined.
+Each part is a string, or (RANK . STRING), or nil.  If not all fit, leave
+out parts of the highest rank first, the last of them first.  A plain
+string always stays.  TAKEN columns are not available."
   (let* ((parts (mapcar (lambda (part) (if (stringp part) (cons 0 part) part))
                         (delq nil parts)))
          (room (- (duet-header-room) (or taken 0)))
@@ -66,7 +66,8 @@ stays.  TAKEN columns are taken by something else."
     (duet-look-on-line (mapconcat #'cdr parts ""))))
 
 (defun duet-header-keys (map &rest keys)
-  "Return what KEYS in MAP, a symbol, do, as parts for `duet-header-fit'.
+  "Return the keys and words for KEYS in MAP, as parts for `duet-header-fit'.
+MAP is a symbol.
 Each of KEYS is (RANK COMMAND WORDS), or nil."
   (mapcar (lambda (key)
             (pcase-let ((`(,rank ,command ,words) key))
@@ -75,7 +76,7 @@ Each of KEYS is (RANK COMMAND WORDS), or nil."
 
 (defun duet-header-name ()
   "Return the name of the current buffer for its mode line, shortened to fit.
-The text behind it, such as the number of waiting questions, stays visible."
+The text after it, such as the number of open questions, stays visible."
   (let ((room (max 18 (- (min 200 (duet-header-room)) 44)))
         (name (buffer-name)))
     (propertize (replace-regexp-in-string
@@ -85,7 +86,7 @@ The text behind it, such as the number of waiting questions, stays visible."
                 'face 'mode-line-buffer-id 'help-echo name)))
 
 (defun duet-header-click (command)
-  "Return a keymap by which a click calls COMMAND in the window that it is in."
+  "Return a keymap in which a click calls COMMAND in the window of the click."
   (or (get command 'duet-header-click)
       (let ((map (make-sparse-keymap)))
         (define-key map [header-line mouse-1]
@@ -97,8 +98,8 @@ The text behind it, such as the number of waiting questions, stays visible."
         map)))
 
 (defun duet-header-worktree (session)
-  "Return the branch of SESSION's worktree, or that it is gone; nil without one.
-A click on the branch visits the directory."
+  "Return words for the worktree of SESSION, or nil if it has none.
+They are its branch, or that it is gone.  A click visits the directory."
   (when-let ((words (duet-actions-worktree-words session 40)))
     (if (duet-session-lost-worktree-p session) words
       (propertize words
@@ -141,7 +142,7 @@ It shows the state of the session; it is empty if SESSION is nil."
                                     (funcall function session))))
                         duet-header-functions)))
            (parts (cl-delete nil parts :key #'cdr)))
-      ;; A % in a name is no construct of a mode line.
+      ;; A % in a name does not begin a construct of the mode line.
       (replace-regexp-in-string
        "%" "%%"
        (duet-header-fit (cons (concat " " (cdar parts))

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; A conversation may be long, and Emacs can do nothing else while it reads a
-;; reply.  So a session is loaded from its end, in small pages; older
-;; messages are loaded on demand.
+;; A conversation may be long, and Emacs blocks while it parses a reply.  So a
+;; session is loaded from its end, in small pages.  Older messages are loaded on
+;; demand.
 
 ;;; Code:
 
@@ -15,26 +15,26 @@
 (require 'duet-connection)
 
 (defcustom duet-history-messages 60
-  "How many of a conversation's last parts are shown at first.
-As many come with each request for earlier ones."
+  "The number of a conversation's last parts that are loaded at first.
+Each request for earlier parts loads the same number."
   :type 'natnum
   :group 'duet)
 
 (defconst duet-history--page 10
-  "How many parts are requested at once.
-Emacs 28 takes 0.3 s to read a megabyte.")
+  "The number of parts in one request.
+Emacs 28 takes 0.3 s to parse a megabyte.")
 
 (defun duet-history-load (connection session &optional done)
-  "Load the end of SESSION through CONNECTION; then call DONE with nil or an error.
-From then on the model keeps the session's messages up to date.  One that
-is loaded is loaded anew, after events were lost."
+  "Load the end of SESSION through CONNECTION.
+Then call DONE with nil or an error.  From then on the model keeps the
+session's messages up to date.  After a loss of events, call this again."
   (setf (duet-session-loaded session) 'loading)
   (let ((fail (lambda (err)
                 (setf (duet-session-loaded session) nil)
                 (when done (funcall done err)))))
     (duet-connection-request
      connection 'getConversation
-     ;; Beyond the end there is nothing but the number.
+    ;; At an offset beyond the end, the reply has only the total number.
      (list :session_id (duet-session-leaf-id session) :offset 1000000000 :limit 1)
      :error-fn fail
      :success-fn
@@ -50,7 +50,7 @@ is loaded is loaded anew, after events were lost."
              (- duet-history-messages duet-history--page)))))))))
 
 (defun duet-history--newer (connection session offset fail done)
-  "Load through CONNECTION what SESSION has from OFFSET on.
+  "Load the parts of SESSION from OFFSET on through CONNECTION.
 Then call DONE, or FAIL with the error."
   (duet-connection-request
    connection 'getConversation
@@ -68,9 +68,9 @@ Then call DONE, or FAIL with the error."
        (funcall done)))))
 
 (defun duet-history-load-older (connection session &optional done count)
-  "Load through CONNECTION what precedes the messages of SESSION: COUNT parts.
-COUNT is `duet-history-messages' if nil.  Then call DONE with nil or
-an error."
+  "Load COUNT parts before the loaded messages of SESSION through CONNECTION.
+COUNT is `duet-history-messages' if nil.  Then call DONE with nil or an
+error."
   (let* ((count (or count duet-history-messages))
          (end (duet-session-offset session))
          (offset (max 0 (- end (min count duet-history--page)))))
@@ -85,7 +85,7 @@ an error."
        (lambda (result)
          (let ((events (duet-get result :events)))
            (if (or (not (vectorp events)) (< (length events) (- end offset)))
-               ;; They did not fit into one reply: take them from the end.
+               ;; They did not fit into one reply: request the rest.
                (duet-history--fill connection session offset events end done count)
              (setf (duet-session-offset session) offset)
              (duet-pages-load session events 'older)
@@ -94,8 +94,8 @@ an error."
                                       (- count (- end offset))))))))))
 
 (defun duet-history--fill (connection session offset events end done count)
-  "Complete EVENTS of SESSION, from OFFSET on, up to END; then go on.
-CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
+  "Complete EVENTS of SESSION, from OFFSET on, up to END; then load older parts.
+CONNECTION, DONE and COUNT are as for `duet-history-load-older'."
   (let ((have (+ offset (length events))))
     (duet-connection-request
      connection 'getConversation
@@ -115,13 +115,13 @@ CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
                                     (- count (- end offset)))))))))
 
 (defun duet-history-complete (connection message &optional done)
-  "Load through CONNECTION what events have left out of MESSAGE.
-Then call DONE with nil or an error.  No request names one part of a
-conversation, so its pages are read from the end until MESSAGE is there."
+  "Load through CONNECTION the parts of MESSAGE that events lacked.
+Then call DONE with nil or an error.  No request can name one part of a
+conversation, so load pages from the end until they contain MESSAGE."
   (setf (duet-message-cut message) 'loading)
   (let* ((session (duet-message-session message))
          (key (duet-message-key message))
-         (begun nil) ; whether its first part is there: a result is behind its call
+         (begun nil) ; whether its first part was found: a result follows its call
          (end-with (lambda (err)
                      (when (eq (duet-message-cut message) 'loading)
                        (setf (duet-message-cut message) t))
@@ -132,7 +132,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
             connection 'getConversation
             (list :session_id (duet-session-leaf-id session) :offset offset :limit limit)
             :error-fn end-with :success-fn then))
-         ;; BEG is where to go on when this page is done.
+         ;; BEG is the beginning of the current page.
          (page (beg offset end)
            (ask offset (- end offset)
                 (lambda (result)
@@ -148,7 +148,7 @@ conversation, so its pages are read from the end until MESSAGE is there."
                                       mine)
                       (setq begun t))
                     (cond
-                     ;; A large page comes in several replies.
+             ;; A large page arrives in several replies.
                      ((and events (< have end)) (page beg have end))
                      ((or (= beg 0) begun)
                       (funcall end-with nil))
@@ -161,9 +161,9 @@ conversation, so its pages are read from the end until MESSAGE is there."
                (if (= end 0) (funcall end-with nil) (page beg beg end))))))))
 
 (defun duet-history--ask (connection session objects)
-  "Ask CONNECTION for the runs in OBJECTS that SESSION does not know.
-OBJECTS are a part of its conversation, which does not say how they
-ended."
+  "Request from CONNECTION the runs in OBJECTS that SESSION lacks.
+OBJECTS are a part of its conversation, which does not contain the states
+of runs."
   (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
                                     objects)))
     (when (and run (not (duet-session-run session run)))

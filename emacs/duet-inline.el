@@ -5,14 +5,14 @@
 
 ;;; Commentary:
 
-;; Code spans, emphasis, links and escapes of CommonMark, found in a stretch of a
-;; buffer.  `duet-inline-parse' changes nothing: it returns what there is, and
-;; which characters are nothing but marks.
+;; This file finds code spans, emphasis, links and escapes of CommonMark in a part of
+;; a buffer.  `duet-inline-parse' changes nothing: it returns the markup, and the
+;; characters that only mark it.
 ;;
-;; Where it is in doubt, a mark stays what it is, a character that is seen: file
-;; names such as *.el, src/**/x and a_b_c keep theirs, and a link keeps its target
-;; in sight if its text claims another one.  A letter next to Chinese, Japanese or
-;; Korean text counts as one next to a space, since there are none.
+;; A mark of unclear meaning stays visible: file names such as *.el, src/**/x and
+;; a_b_c keep theirs.  A link keeps its target visible if its text shows another one.
+;; A letter next to Chinese, Japanese or Korean text counts as a letter next to a space,
+;; since these scripts have no spaces.
 
 ;;; Code:
 
@@ -23,22 +23,23 @@
 ;;; Markup
 
 (defconst duet-inline--most 200
-  "How many runs of one mark are kept in a paragraph, to be closed later.")
+  "Maximum number of open runs of marks in a paragraph.")
 
 (defconst duet-inline--marks "*_~"
-  "Characters that emphasize.")
+  "Characters for emphasis.")
 
 (defun duet-inline-parse (beg end)
   "Return the markup between BEG and END, a list of (BEG END KIND VALUE).
-KIND is `hide' for a mark, `face' for text that has the face VALUE, `code'
-for what is inside a code span, or `link' for text that leads to VALUE."
+KIND is `hide' for a mark, or `face' for text with the face VALUE.  It is
+`code' for the text of a code span, or `link' for the text of a link to
+VALUE."
   (save-excursion
     (let ((case-fold-search nil)
           (stops (concat "^`\\\\[<" duet-inline--marks))
-          (missing '())                 ; lengths of backquotes that nothing closes
+          (missing '())                 ; lengths of backquotes without a closing run
           (found '())
           (openers '()))
-      ;; Few texts have an address, and many have an h.
+      ;; Few texts have an address, but many have an h.
       (goto-char beg)
       (when (search-forward "://" end t)
         (setq stops (concat stops "h")))
@@ -59,7 +60,7 @@ for what is inside a code span, or `link' for text that leads to VALUE."
             (?\\
              (forward-char)
              (when (< (point) end)
-               ;; A path of Windows keeps its own.
+               ;; A path of Windows keeps its backslashes.
                (when (memq (char-after) '(?* ?_ ?` ?\[ ?\] ?# ?| ?~ ?< ?>))
                  (push (list start (point) 'hide nil) found))
                (forward-char)))
@@ -92,8 +93,8 @@ for what is inside a code span, or `link' for text that leads to VALUE."
 ;;;; Code, links, tags
 
 (defun duet-inline--backquotes (length end)
-  "Return where the next run of LENGTH backquotes before END begins, or nil.
-Point is left behind it."
+  "Return the beginning of the next run of LENGTH backquotes before END, or nil.
+Leave point after the run."
   (let ((place nil))
     (while (and (not place) (search-forward "`" end t))
       (let ((start (1- (point))))
@@ -103,11 +104,11 @@ Point is left behind it."
     place))
 
 (defun duet-inline--code (start length close)
-  "Return what there is of a code span from START on, whose marks have LENGTH.
-It is closed at CLOSE."
+  "Return the markup of a code span from START on, with marks of LENGTH.
+Its closing marks begin at CLOSE."
   (let ((beg (+ start length))
         (end close))
-    ;; One space on each side makes room for a backquote.
+    ;; One space on each side separates a backquote from the marks.
     (when (and (> (- end beg) 2)
                (eq (char-after beg) ?\s) (eq (char-before end) ?\s)
                (progn (goto-char beg)
@@ -121,8 +122,8 @@ It is closed at CLOSE."
           (list end (+ close length) 'hide nil))))
 
 (defun duet-inline--link (start end)
-  "Return what there is of a link that begins with the bracket at START.
-Point is left behind it; it is before END.  Return nil if there is none."
+  "Return the markup of the link whose bracket is at START, before END.
+Leave point after it.  Return nil if there is none."
   (let* ((image (eq (char-before start) ?!))
          (close (duet-inline--bracket start end))
          (target (and close
@@ -142,12 +143,12 @@ Point is left behind it; it is before END.  Return nil if there is none."
             (nconc (list (list start (1+ start) 'hide nil)
                          (list (1+ start) close 'link target)
                          (list close last 'hide nil))
-                   ;; No link is inside another.
+                   ;; A link contains no other link.
                    (cl-remove 'link (duet-inline-parse (1+ start) close) :key #'caddr)))
         (goto-char last)))))
 
 (defun duet-inline--bracket (start end)
-  "Return where the bracket closes that opens at START, on its line before END."
+  "Return the position that closes the bracket at START, on its line before END."
   (save-excursion
     (goto-char (1+ start))
     (let ((depth 1)
@@ -164,8 +165,8 @@ Point is left behind it; it is before END.  Return nil if there is none."
       place)))
 
 (defun duet-inline--angle (start end)
-  "Return what there is of an address or a tag in angle brackets at START.
-Point is left behind it, or behind the bracket; it is before END."
+  "Return the markup of an address or a tag in angle brackets at START.
+It ends before END.  Leave point after it, or after the bracket."
   (cond
    ((and (looking-at "<\\(https?://[^<> \t\n]+\\)>") (<= (match-end 0) end))
     (goto-char (match-end 0))
@@ -173,7 +174,7 @@ Point is left behind it, or behind the bracket; it is before END."
           (list (match-beginning 1) (match-end 1) 'link (match-string-no-properties 1))
           (list (match-end 1) (match-end 0) 'hide nil)))
    ((and (looking-at "<\\(?:/?[A-Za-z][^<>\n]*\\|!--[^<>\n]*--\\)>") (<= (match-end 0) end)
-         ;; No tag is in Vec<u8>.
+         ;; Vec<u8> has no tag.
          (or (eq (char-after (1+ start)) ?/)
              (not (memq (char-syntax (or (char-before start) ?\s)) '(?w ?_)))))
     (goto-char (match-end 0))
@@ -185,25 +186,25 @@ Point is left behind it, or behind the bracket; it is before END."
 ;;;; Emphasis
 
 (cl-defstruct (duet-inline--run (:copier nil) (:constructor duet-inline--make-run))
-  "A run of one mark that emphasizes."
+  "A run of one mark of emphasis."
   char beg end length opens closes)
 
 (defun duet-inline--space-p (char)
-  "Return non-nil if CHAR, which may be nil, separates words."
+  "Return non-nil if CHAR, which may be nil, is a space."
   (or (null char)
       (memq char '(?\s ?\t ?\n #xa0 #x3000))))
 
 (defun duet-inline--punctuation-p (char)
   "Return non-nil if CHAR is neither a space nor part of a word."
   (cond ((null char) nil)
-        ;; It is asked of most characters here, and to look it up takes long.
+        ;; Most characters are ASCII, and a look-up takes long.
         ((< char 128) (not (or (<= char ?\s) (<= ?0 char ?9) (= char 127)
                                (<= ?A char ?Z) (<= ?a char ?z))))
         (t (memq (get-char-code-property char 'general-category)
                  '(Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So)))))
 
 (defun duet-inline--dense-p (char)
-  "Return non-nil if CHAR is of a script that has no spaces."
+  "Return non-nil if CHAR belongs to a script without spaces."
   (and char (or (<= #x2e80 char #xd7ff) (<= #xf900 char #xfaff)
                 (<= #xff00 char #xffef) (<= #x20000 char #x3fffd))))
 
@@ -231,7 +232,7 @@ Point is left behind it, or behind the bracket; it is before END."
           (pcase char
             (?_ (or (not right) mark-before))
             (?~ (= length 2))
-            ;; The beginning of a path, or a pattern in it.
+            ;; Not the beginning of a path, or a pattern in it.
             (_ (not (or (memq after '(?. ?/ ?\\ ?\)))
                         (memq before '(?/ ?\\ ?.))
                         (and (= length 1) word-before word-after)))))
@@ -251,7 +252,7 @@ Point is left behind it, or behind the bracket; it is before END."
 
 (defun duet-inline--close (run openers)
   "Match RUN with OPENERS, the last first.
-Return (OPENERS . FOUND), those that are left, and what was found."
+Return (OPENERS . FOUND): the remaining openers, and the new markup."
   (let ((found '())
         (char (duet-inline--run-char run))
         (searching (duet-inline--run-closes run)))
@@ -276,7 +277,7 @@ Return (OPENERS . FOUND), those that are left, and what was found."
             (cl-decf (duet-inline--run-length opener) size)
             (cl-incf (duet-inline--run-beg run) size)
             (cl-decf (duet-inline--run-length run) size)
-            ;; Marks that were opened in between stay open for ever.
+            ;; Openers between the two can no longer be closed.
             (setq openers (if (zerop (duet-inline--run-length opener)) (cdr rest) rest))))))
     (when (and (duet-inline--run-opens run) (> (duet-inline--run-length run) 0)
                (length< openers duet-inline--most))
@@ -284,7 +285,7 @@ Return (OPENERS . FOUND), those that are left, and what was found."
     (cons openers found)))
 
 (defun duet-inline--name-p (opener closer)
-  "Return non-nil if what is from OPENER to CLOSER may be called so: __init__."
+  "Return non-nil if the text from OPENER to CLOSER may be a name: __init__."
   (and (eq (duet-inline--run-char opener) ?_)
        (> (duet-inline--run-length opener) 1)
        (save-excursion
@@ -293,10 +294,10 @@ Return (OPENERS . FOUND), those that are left, and what was found."
          (= (point) (duet-inline--run-beg closer)))))
 
 (defun duet-inline--fits-p (opener closer)
-  "Return non-nil if CLOSER closes OPENER, a run before it."
+  "Return non-nil if CLOSER closes OPENER, an earlier run."
   (and (not (duet-inline--name-p opener closer))
        (eq (duet-inline--run-char opener) (duet-inline--run-char closer))
-       ;; CommonMark's rule of three: "**a*b**" is no emphasis of "a*b*".
+       ;; CommonMark's rule of three: "**a*b**" does not emphasize "a*b*".
        (or (not (or (duet-inline--run-closes opener) (duet-inline--run-opens closer)))
            (/= 0 (% (+ (duet-inline--run-length opener) (duet-inline--run-length closer)) 3))
            (and (zerop (% (duet-inline--run-length opener) 3))
@@ -304,13 +305,13 @@ Return (OPENERS . FOUND), those that are left, and what was found."
 
 ;;; Links
 
-;; A link leads to a page of the web or to a file of the project.  Its text is an
-;; agent's, or that of a page that the agent has read, so a person sees where it
-;; leads before anything is opened: in the echo area, and where the text does not
-;; say it, in a question.  Nothing is opened but by RET or a click.
+;; A link leads to a page of the web or to a file of the project.  Its text comes
+;; from an agent, or from a page that the agent has read.  So the user sees its target
+;; before it is opened: in the echo area, and in a question if the text of the link is
+;; not its address.  Only RET or a click opens a link.
 
 (defconst duet-link--longest 2000
-  "How many characters the name of a file or the text of a link has at most.")
+  "Maximum length of the name of a file or of the text of a link.")
 
 (defconst duet-link--file
   (concat "\\(?:\\.\\{0,2\\}/\\)?[[:alnum:]_@][-+@~._[:alnum:]]*\\(?:/[-+@~._[:alnum:]]+\\)*")
@@ -318,10 +319,10 @@ Return (OPENERS . FOUND), those that are left, and what was found."
 
 (defconst duet-link--line
   "\\(?::\\([0-9]+\\)\\(?:[:-][0-9]+\\)*\\|#L\\([0-9]+\\)\\(?:-L?[0-9]+\\)?\\)?"
-  "Regexp for what says in which line of a file something is.")
+  "Regexp for a line number after the name of a file.")
 
 (defun duet-link-target-p (target)
-  "Return non-nil if TARGET, of a link, is one that can be followed."
+  "Return non-nil if TARGET of a link can be followed."
   (or (string-match-p "\\`https?://[^/]" target)
       (not (string-match-p "\\`[[:alpha:]][-+.[:alnum:]]*:[^0-9]\\|\\`[#?]\\|\\`/\\'\\|\\`//" target))))
 
@@ -334,17 +335,17 @@ Return (OPENERS . FOUND), those that are left, and what was found."
   (downcase (or (ignore-errors (url-host (url-generic-parse-url address))) "")))
 
 (defun duet-link-honest-p (text target)
-  "Return non-nil if TEXT, of a link to TARGET, claims no other target."
+  "Return non-nil if TEXT of a link to TARGET shows no other target."
   (let ((case-fold-search t)
         (text (replace-regexp-in-string "[*_`~\\]" "" text)))
     (cond
-     ;; No address is so long, and the regexps below take quadratic time.
+     ;; No address is that long, and the regexps below take quadratic time.
      ((length> text duet-link--longest) nil)
      ((string-match "[a-z]+://[^ ]*" text)
       (string-prefix-p (downcase (match-string 0 text)) (downcase target)))
      ((and (duet-link-web-p target)
            (string-match "\\(?:[-[:alnum:]]+\\.\\)+[[:alpha:]]\\{2,\\}" text))
-      ;; It looks like a host, or like a file.
+      ;; It looks like a host or a file.
       (let ((named (downcase (match-string 0 text)))
             (host (duet-link--host target)))
         (or (equal named host)
@@ -353,7 +354,7 @@ Return (OPENERS . FOUND), those that are left, and what was found."
      (t t))))
 
 (defun duet-link-url-end (start end)
-  "Return where the address ends that begins at START, before END."
+  "Return the end of the address that begins at START, before END."
   (save-excursion
     (goto-char start)
     (skip-chars-forward "^ \t\n<>\"`|，。；：！？、）」』”’" end)
@@ -374,8 +375,8 @@ Return (OPENERS . FOUND), those that are left, and what was found."
 ;;;; Files of the project
 
 (defun duet-link--path (name)
-  "Return NAME, of a file, as it is called in full; nil outside of the project.
-The project is that of the current buffer.  Nothing is looked at on the disk."
+  "Return the absolute name of the file NAME; nil if it is outside of the project.
+The project is that of the current buffer.  Do not access the disk."
   (unless (or (file-remote-p default-directory) (string-prefix-p "~" name))
     (let* ((file-name-handler-alist nil)
            (root (expand-file-name (file-name-as-directory default-directory)))
@@ -385,8 +386,8 @@ The project is that of the current buffer.  Nothing is looked at on the disk."
            file))))
 
 (defun duet-link-file (target)
-  "Return the file of the project that TARGET names, and the line: (FILE . LINE).
-Return nil if there is none; LINE is nil where only the file is named."
+  "Return the file of the project and the line in TARGET: (FILE . LINE).
+Return nil if there is no such file.  LINE may be nil."
   (when (and (length< target duet-link--longest)
              (string-match (concat "\\`\\(.*?\\)" duet-link--line "\\'") target))
     (let ((line (or (match-string 2 target) (match-string 3 target)))
@@ -396,14 +397,14 @@ Return nil if there is none; LINE is nil where only the file is named."
         (cons file (and line (string-to-number line)))))))
 
 (defun duet-link-references (beg end)
-  "Return the files of the project that the text between BEG and END names.
-They are (BEG END TARGET), as an agent writes them: src/main.go:12."
+  "Return the references to files of the project between BEG and END.
+Each is (BEG END TARGET); a target looks like src/main.go:12."
   (save-excursion
     (goto-char beg)
     (let ((case-fold-search nil)
           (found '())
           (name (concat "\\(" duet-link--file "\\)" duet-link--line)))
-      ;; Each has a dot or a slash.
+      ;; Each reference has a dot or a slash.
       (while (and (< (point) end)
                   (progn (skip-chars-forward "^./" end) (< (point) end)))
         (let ((next (1+ (point))))
@@ -423,21 +424,21 @@ They are (BEG END TARGET), as an agent writes them: src/main.go:12."
       found)))
 
 
-;;;; Following
+;;;; Following links
 
 (defun duet-link-words (target)
-  "Return TARGET for people: the address, or the name of the file."
+  "Return TARGET for display: the address, or the name of the file."
   (duet-visible-line target))
 
 (defun duet-link-help (window object place)
-  "Return where the link at PLACE of OBJECT leads; WINDOW is ignored."
+  "Return the help for the link at PLACE of OBJECT; WINDOW is ignored."
   (ignore window)
   (let ((target (get-text-property place 'duet-link
                                    (if (bufferp object) object (current-buffer)))))
     (and target (concat (duet-link-words target) "\nmouse-1, RET: follow this link"))))
 
 (defun duet-link-at-point ()
-  "Return where the link at point leads, or nil."
+  "Return the target of the link at point, or nil."
   (get-text-property (point) 'duet-link))
 
 (defun duet-link--says-p (target)
@@ -447,16 +448,16 @@ They are (BEG END TARGET), as an agent writes them: src/main.go:12."
     (string= (buffer-substring-no-properties beg end) target)))
 
 (defun duet-link-browse (url)
-  "Open URL, which an agent or a project wrote, in a browser.
-Only addresses of the web are opened: `browse-url' runs programs for others,
-such as ssh for file:///ssh:host:/x, and man for man:x."
+  "Open URL, from an agent or a project, in a browser.
+Open only addresses of the web: `browse-url' runs programs for others, such
+as ssh for file:///ssh:host:/x, and man for man:x."
   (unless (duet-link-web-p url)
     (user-error "Only http and https addresses are opened, not %s" (duet-link-words url)))
   (browse-url url))
 
 (defun duet-link-follow (target)
-  "Open TARGET, to which the link at point leads.
-A page whose address is not what the link says is asked about."
+  "Open TARGET of the link at point.
+Ask first if it is a page and the text of the link is not its address."
   (if (duet-link-web-p target)
       (if (or (duet-link--says-p target)
               (y-or-n-p (format "Open %s? " (duet-link-words target))))

@@ -5,15 +5,14 @@
 
 ;;; Commentary:
 
-;; Problems that are no reason to stop go to the buffer *duet-log*: an event that is
-;; not understood, an error in a function that watches a model.
-;; `duet-log-guard' keeps such an error from reaching the process filter or the
-;; timer that it happened in, where it would take others down with it.
+;; The buffer *duet-log* records problems that stop nothing: an invalid event, or an
+;; error in an observer of a model.  `duet-log-guard' keeps such an error from the
+;; process filter or the timer, where it would prevent other work.
 
 ;;; Code:
 
 (defcustom duet-log-size 200000
-  "How many characters of the log are kept."
+  "Maximum size of the log, in characters."
   :type 'natnum
   :group 'duet)
 
@@ -25,8 +24,8 @@
   (setq buffer-undo-list t))
 
 (defun duet-log (format &rest arguments)
-  "Add a line to the log, made of FORMAT and ARGUMENTS.
-It begins with the time.  Nothing is shown."
+  "Add a line to the log, made of the time, FORMAT and ARGUMENTS.
+Show nothing."
   (let ((line (apply #'format format arguments)))
     (with-current-buffer (get-buffer-create duet-log-buffer)
       (unless (derived-mode-p 'duet-log-mode) (duet-log-mode))
@@ -41,7 +40,7 @@ It begins with the time.  Nothing is shown."
     nil))
 
 (defun duet-log-brief (object)
-  "Return the beginning of OBJECT, whatever it is, in print."
+  "Return the beginning of the printed OBJECT, which may have any type."
   (let ((print-length 12)
         (print-level 4)
         (print-circle t))
@@ -54,7 +53,7 @@ It begins with the time.  Nothing is shown."
      300)))
 
 (defmacro duet-log-guard (what &rest body)
-  "Evaluate BODY; log an error in it as one in WHAT, a string, and return nil."
+  "Evaluate BODY; log an error with the prefix WHAT, a string, and return nil."
   (declare (indent 1) (debug t))
   (let ((err (make-symbol "err")))
     `(condition-case ,err
@@ -62,8 +61,8 @@ It begins with the time.  Nothing is shown."
        (error (duet-log "%s: %s" ,what (error-message-string ,err))))))
 
 (defmacro duet-log-quit (&rest body)
-  "Evaluate BODY; a quit in it shows \"Quit\" and returns nil.
-For questions in a timer, where Emacs does not say so itself."
+  "Evaluate BODY; on a quit show \"Quit\" and return nil.
+It is for questions in a timer, where Emacs does not show that itself."
   (declare (indent 0) (debug t))
   `(condition-case nil
        (progn ,@body)

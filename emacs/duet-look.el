@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; What all views have in common: the faces, and how a state is shown, by a sign
-;; and in words.  A terminal that cannot show a sign gets another one.
+;; The common look of all views: the faces, and the sign and words for each state.  On
+;; a terminal that cannot show a sign, another sign replaces it.
 
 ;;; Code:
 
@@ -22,12 +22,12 @@
   "Prompts of the user.")
 (defface duet-heading '((t :inherit bold))
   "The first line of a section.")
-;; The faces of Emacs for these are too pale on white to be read with ease: the colours
-;; here have a contrast of 4.5 there, and on the grey of a header line.
+;; The faces of Emacs for these are too pale on white.  The colours here have a
+;; contrast of 4.5 there, and on the grey of a header line.
 (defface duet-dim
   '((((class color) (min-colors 88) (background light)) :foreground "gray35")
     (t :inherit shadow))
-  "Text that matters less.")
+  "Text of less importance.")
 (defface duet-thinking '((t :inherit (duet-dim italic)))
   "Thoughts of the agent.")
 (defface duet-code
@@ -35,7 +35,7 @@
     (t :inherit fixed-pitch :foreground "#1f6b42"))
   "Code.")
 (defface duet-code-block
-  ;; A terminal may have any background, whatever Emacs takes it for.
+  ;; A terminal may have another background than Emacs assumes.
   '((((type graphic) (background light)) :inherit fixed-pitch :background "#f5f5f5" :extend t)
     (((type graphic) (background dark)) :inherit fixed-pitch :background "#1f2328" :extend t)
     (t :inherit fixed-pitch))
@@ -62,17 +62,17 @@
 (defface duet-running
   '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#8f4e00")
     (t :inherit warning))
-  "A turn or a tool that runs.")
+  "A running turn or tool.")
 (defface duet-waiting '((t :inherit (duet-running bold)))
   "A turn or a tool that waits for the user.")
 (defface duet-attention
-  ;; With a background of its own: that of a mode line or a header line may be any.
+  ;; It sets a background, since a mode line or a header line may have any.
   '((((class color) (min-colors 88))
      :foreground "black" :background "orange" :inverse-video nil :weight bold)
     ;; Bold black is grey on terminals with so few colours.
     (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
     (t :inverse-video nil :underline t :weight bold))
-  "Questions that wait, in the mode line and the header line.")
+  "Open questions, in the mode line and the header line.")
 (defface duet-done
   '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#1a6b1a")
     (t :inherit success))
@@ -107,7 +107,7 @@
     ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
     ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+")
     ("☑" . "x") ("☐" . "o"))
-  "Replacements of signs that a terminal may not be able to show.")
+  "Replacements for signs that a terminal may be unable to show.")
 
 (defun duet-look-sign (sign)
   "Return SIGN, one character, or its replacement on this terminal."
@@ -138,14 +138,14 @@
   (let ((text (concat (duet-look-state state) " " (duet-look-state-name state))))
     (pcase (nth 1 (alist-get state duet-look--states))
       ('duet-waiting (propertize text 'face 'duet-attention))
-      ;; Its colour is for the background of text.
+      ;; The colour of this face is for the background of text.
       ('duet-running (propertize text 'face 'bold))
       (_ text))))
 
 (defun duet-look-on-line (text)
-  "Return TEXT with the faces that it can have in a header line.
-In a terminal that is light also where text has a dark background, so
-colours for text could not be read on it."
+  "Return TEXT with only the faces that are readable in a header line.
+A terminal may show a light header line on a dark background, where colours
+for text would be unreadable."
   (if (display-graphic-p) text
     (let ((text (copy-sequence text))
           (place 0))
@@ -158,7 +158,7 @@ colours for text could not be read on it."
       text)))
 
 (defun duet-look-key (command map)
-  "Return the key that calls COMMAND where point is, or how to call it without.
+  "Return the key that calls COMMAND at point, or else the way by its name.
 A key of COMMAND in MAP, a symbol, comes first.  Text at point, such as a
 reply box, and a minor mode, such as Evil, may give it another key there."
   (cl-flet ((works (keymap)

@@ -6,13 +6,13 @@
 ;;; Commentary:
 
 ;; Text of an agent is shown as Markdown: marks are hidden, and text has faces.  The
-;; text itself stays as it was written, so that copies are Markdown too.
+;; text itself is unchanged, so that copies are Markdown too.
 ;;
-;; All of it is given to lines that get into sight, by jit-lock: a conversation of
-;; megabytes costs no more than the page that is read.  What is being written gets
-;; it before it is drawn: a quit that happens while Emacs draws is dropped if a
-;; Lisp function is called there, so that of many a \\`C-g' none would come of one
-;; in ten.  Blocks of code and tables are found before that (duet-block.el).
+;; jit-lock calls these functions for lines that become visible: a conversation of
+;; megabytes costs no more than the visible page.  New text gets its markup before
+;; redisplay.  Emacs drops a quit during redisplay if redisplay calls a Lisp function,
+;; so one \\`C-g' of ten would have no effect.  Before all that, a scan finds the blocks
+;; of code and tables (duet-block.el).
 
 ;;; Code:
 
@@ -29,20 +29,20 @@
 ;;; Markdown
 
 (defvar duet-prose-marks-hidden nil
-  "Whether the marks of what is being shown are hidden.")
+  "Non-nil if marks are hidden in the text that is being fontified.")
 
 (defcustom duet-markup t
-  "Whether transcripts show Markdown as what it stands for.
-Else they show it as it was written.  \\<duet-transcript-mode-map>\\[duet-markup-toggle] \
+  "Whether transcripts render Markdown.
+If nil, they show its source.  \\<duet-transcript-mode-map>\\[duet-markup-toggle] \
 changes that in one transcript."
   :type 'boolean
   :group 'duet)
 
 (defvar-local duet-markup--raw nil
-  "Whether the buffer shows Markdown as it was written.")
+  "Non-nil if the buffer shows the source of Markdown.")
 
 (defun duet-markup-setup ()
-  "Show the Markdown in the current buffer as it gets into sight."
+  "Render the Markdown in the current buffer as it becomes visible."
   (setq duet-markup--raw (not duet-markup))
   (add-to-invisibility-spec 'duet-markup)
   (setq-local filter-buffer-substring-function #'duet-markup--copied
@@ -51,12 +51,12 @@ changes that in one transcript."
   (jit-lock-register #'duet-markup--fontify))
 
 (defun duet-markup--resized (window)
-  "Have tables fit into the windows of the buffer, one of which is WINDOW."
+  "Fit tables into the windows of the buffer, one of which is WINDOW."
   (with-current-buffer (window-buffer window)
     (when (duet-table-resized) (jit-lock-refontify))))
 
 (defun duet-markup-toggle ()
-  "Show what agents say as it was written, or as what its Markdown stands for."
+  "Switch the transcript between rendered Markdown and its source."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (setq duet-markup--raw (not duet-markup--raw))
   (if duet-markup--raw (remove-from-invisibility-spec 'duet-blank)
@@ -70,8 +70,8 @@ changes that in one transcript."
 ;;;; Copying
 
 (defun duet-markup--copied (beg end &optional delete)
-  "Return the text between BEG and END as it was written; DELETE it if non-nil.
-What was added to show it is left out."
+  "Return the source of the text between BEG and END; DELETE it if non-nil.
+Leave out text that was only added for display."
   (let ((text (buffer-substring--filter beg end delete)))
     (if (not (text-property-not-all 0 (length text) 'duet-show nil text))
         (substring-no-properties text)
@@ -120,7 +120,7 @@ What was added to show it is left out."
 ;;;; Headings
 
 (defun duet-markup-headings ()
-  "Return the headings of agents in the buffer: (WORDS . PLACE), in order."
+  "Return the headings in agents' messages: (WORDS . PLACE), in order."
   (let ((found '()))
     (save-excursion
       (goto-char (point-min))
@@ -148,24 +148,24 @@ What was added to show it is left out."
     (duet-visible-trim text)))
 
 
-;;;; Text in sight
+;;;; Visible text
 
 (defconst duet-markup--page 20000
-  "How many characters a window shows at most.")
+  "Maximum number of characters that a window shows.")
 
 (defun duet-markup--page (window)
-  "Return how many characters WINDOW shows at most, with some that are hidden."
+  "Return the maximum number of characters in WINDOW, with some hidden ones."
   (min duet-markup--page
        (* 2 (window-body-height window) (1+ (window-body-width window)))))
 
 (defun duet-markup--sight (window)
   "Return the part of the buffer in WINDOW, or soon in it: (BEG . END).
-No line takes less than one of a screen, but for those that are folded away."
+Each line takes at least one line of the screen, except for folded ones."
   (let ((page (duet-markup--page window))
         (lines (1+ (window-body-height window)))
         (start (window-start window)))
     (save-excursion
-      ;; A window that follows the end will show that, not the text that is here now.
+      ;; A window that follows the end will show the end, not the current text.
       (if (> (window-point window) (- (point-max) page))
           (let ((last (max (point-min) (- (point-max) page))))
             (goto-char (point-max))
@@ -177,7 +177,7 @@ No line takes less than one of a screen, but for those that are folded away."
 
 (defun duet-markup-in-sight ()
   "Show the markup of the parts in windows, or soon in them at the end.
-To be called where nothing quits, such as in a timer."
+Call it where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
     (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
       (jit-lock-fontify-now beg end)
@@ -185,8 +185,8 @@ To be called where nothing quits, such as in a timer."
       (jit-lock-fontify-now beg end))))
 
 (defun duet-markup--in-sight-p (beg end)
-  "Return non-nil if a window shows something between BEG and END, or may soon.
-Or if none shows the buffer."
+  "Return non-nil if a window shows text between BEG and END, or may soon.
+Return non-nil, too, if no window shows the buffer."
   (let ((windows (get-buffer-window-list nil nil 'visible)))
     (or (null windows)
         (cl-some (lambda (window)
@@ -198,7 +198,7 @@ Or if none shows the buffer."
                  windows))))
 
 (defun duet-markup--fontify (beg end)
-  "Show the markup of the lines between BEG and END, as jit-lock asks for it."
+  "Show the markup of the lines between BEG and END, as a function of jit-lock."
   (let ((asked beg))
     (save-excursion
       (goto-char beg)
@@ -215,16 +215,16 @@ Or if none shows the buffer."
             (if section
                 (setq beg (min beg (duet-markup--show section asked)))
               (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
-                ;; Blank lines behind a section belong to it.
+                ;; Blank lines after a section belong to it.
                 (goto-char (max (1+ (point)) next)))))))
-      ;; jit-lock would say later, by a timer, that all from BEG on was shown as it is,
-      ;; and in between it may have been found out what it is.
+      ;; A timer of jit-lock would later mark all from BEG on as up to date.  The
+      ;; scan for blocks may have changed it in between.
       (when (< beg asked)
         (run-at-time 0 nil #'duet-markup--drawn (copy-marker beg) (copy-marker asked)))
       `(jit-lock-bounds ,asked . ,(max end (point))))))
 
 (defun duet-markup--drawn (beg end)
-  "Have the text between the markers BEG and END drawn again as it is now."
+  "Redisplay the text between the markers BEG and END."
   (when (buffer-live-p (marker-buffer beg))
     (with-current-buffer (marker-buffer beg)
       (with-silent-modifications
@@ -234,16 +234,16 @@ Or if none shows the buffer."
   (set-marker end nil))
 
 (defun duet-markup--show (section asked)
-  "Show the markup of the lines at point, of SECTION; go behind them.
-Lines from ASKED on are to be shown.  Return where the first line that was
-looked at begins."
+  "Show the markup of the lines at point, of SECTION; go to the line after them.
+ASKED is the beginning of the lines that jit-lock asked for.  Return the
+beginning of the first changed line."
   (let* ((bol (point))
          (block (duet-block-at bol)))
     (pcase (and block (duet-block-kind block))
       ('code (duet-markup--code block bol)
              bol)
       ('table (duet-markup--table block bol asked))
-      ;; The block before it is not whole.
+      ;; The block before it is incomplete.
       ((guard (and (setq block (duet-block-open section))
                    (>= bol (duet-block-known section))
                    (eq (duet-block-kind block) 'code)))
@@ -255,11 +255,11 @@ looked at begins."
 ;;;; Blocks
 
 (defun duet-markup--code (block bol)
-  "Show the line of BLOCK of code at BOL, and go behind it."
+  "Show the line of BLOCK of code at BOL, and go to the next line."
   (let ((eol (line-end-position)))
     (cond
      ((get-text-property bol 'duet-colored)
-      ;; The colours stay; those of a part may not be those of the whole.
+      ;; Keep the colours; an incomplete block may get other colours when it ends.
       (when (duet-code-wants-p block) (duet-code-queue block)))
      (t
       (duet-prose-clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
@@ -280,7 +280,7 @@ looked at begins."
                              (not (memq (char-after) '(?\s ?\t))))
                         " " "")))))
         (_
-         ;; With the end of the line, so that the background goes to that of the window.
+         ;; Include the newline, so that the background extends to the window's edge.
          (put-text-property bol (min (1+ eol) (duet-section-end (duet-block-section block)))
                             'face (if (duet-code-mode-of (duet-block-language block))
                                       'duet-code-block
@@ -292,10 +292,10 @@ looked at begins."
     (forward-line 1)))
 
 (defun duet-markup--table (block bol asked)
-  "Show the line of BLOCK, a table, at BOL, and go behind it.
-If a column has become wider show those from ASKED on anew, and have those
-before it be shown when they get into sight: they may be many.  Return where
-the first line begins that looks different."
+  "Show the line of BLOCK, a table, at BOL, and go to the next line.
+If a column has become wider, show the lines from ASKED on again.  Mark the
+lines before it, maybe many, for redisplay when they become visible.
+Return the beginning of the first changed line."
   (let* ((grown (and duet-prose-marks-hidden (duet-table-measure block)))
          (first (if grown (duet-block-place block (duet-block-beg block)) bol))
          (last (progn (goto-char bol) (forward-line 1) (point))))
@@ -318,22 +318,22 @@ the first line begins that looks different."
 
 ;;; Paragraphs
 
-;; The lines around a line decide what it is, a heading, an item, a quotation or text,
-;; and which lines are one paragraph.  So a page is shown without a look at distant
-;; text.  Text gets its faces, and marks are hidden, here too.
+;; The kind of a line (a heading, an item, a quotation or text) and the bounds of a
+;; paragraph depend only on nearby lines.  So a page is shown without a look at
+;; distant text.  This part also sets the faces of text, and hides marks.
 
 (defconst duet-prose--lines 30
-  "How many lines a paragraph has at most for markup to go on from one to the next.")
+  "Maximum number of lines of a paragraph with markup across lines.")
 
 (defconst duet-prose--characters 8000
-  "How many characters it has at most.")
+  "Maximum number of characters of such a paragraph.")
 
 (defconst duet-prose-properties
   '(face mouse-face help-echo invisible display wrap-prefix duet-link duet-action)
-  "Text properties that are taken away before lines get theirs.")
+  "Text properties to remove before lines get new ones.")
 
 (defun duet-prose-section-at (place)
-  "Return the section at PLACE if an agent says it, else nil."
+  "Return the section at PLACE if it is text of an agent, else nil."
   (let* ((section (get-text-property place 'duet-section))
          (message (and section (duet-section-object section))))
     (and (duet-message-p message) (eq (duet-message-kind message) 'text)
@@ -343,11 +343,11 @@ the first line begins that looks different."
 ;;;; Faces
 
 (defun duet-prose-clear (beg end)
-  "Take away the earlier markup of the text from BEG to END."
+  "Remove the earlier markup of the text from BEG to END."
   (remove-list-of-text-properties beg end duet-prose-properties))
 
 (defun duet-prose-unseen (beg end)
-  "Give unseen characters, as they are written out from BEG to END, their face."
+  "Give the visible forms of unseen characters from BEG to END their face."
   (let ((place (text-property-any beg end 'duet-unseen t)))
     (while place
       (let ((next (next-single-property-change place 'duet-unseen nil end)))
@@ -360,7 +360,7 @@ the first line begins that looks different."
     (put-text-property beg end 'invisible 'duet-markup)))
 
 (defun duet-prose-display (beg end text)
-  "Display what is from BEG to END as TEXT, if marks are hidden."
+  "Display the text from BEG to END as TEXT, if marks are hidden."
   (when (and duet-prose-marks-hidden (< beg end))
     (put-text-property beg end 'display text)))
 
@@ -387,7 +387,7 @@ the first line begins that looks different."
                                      'help-echo #'duet-link-help)))
 
 (defun duet-prose--references (beg end)
-  "Make links of the files that the text from BEG to END names."
+  "Make references to files in the text from BEG to END links."
   (pcase-dolist (`(,from ,to ,target) (duet-link-references beg end))
     (unless (or (text-property-not-all from to 'duet-link nil)
                 (text-property-not-all from to 'invisible nil))
@@ -400,18 +400,18 @@ the first line begins that looks different."
 
 (defun duet-prose--kind (bol section)
   "Return the kind of the line at BOL of SECTION, a symbol.
-`text' may go on with the line before."
+A `text' line may continue the line before."
   (goto-char bol)
   (let ((whole (or (not (duet-message-open (duet-section-object section)))
                    (< (line-end-position) (duet-section-end section)))))
     (cond
      ((duet-block-at bol) 'block)
-     ;; No one writes markup into a line as long as that.
+     ;; Lines that long have no markup.
      ((or (duet-block-broken-p bol)
           (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
       'long)
      (t
-      ;; Emacs 28 remembers 20 regexps, so a character decides on most lines.
+      ;; Emacs 28 caches 20 regexps, so a character decides for most lines.
       (skip-chars-forward " \t")
       (let ((sign (char-after)))
         (prog1
@@ -440,7 +440,7 @@ the first line begins that looks different."
           (goto-char bol)))))))
 
 (defun duet-prose--underline-p (bol section)
-  "Return non-nil if the line before BOL, in SECTION, is one of text, and alone."
+  "Return non-nil if the line before BOL, in SECTION, is a single line of text."
   (save-excursion
     (goto-char bol)
     (and (> bol (duet-section-beg section))
@@ -454,7 +454,7 @@ the first line begins that looks different."
 
 (defun duet-prose--indented-p (bol section)
   "Return non-nil if the line at BOL of SECTION, which is indented, is code.
-It is where it follows a blank line, and no list."
+It is code if it follows a blank line, and no list."
   (save-excursion
     (save-match-data
       (goto-char bol)
@@ -482,9 +482,9 @@ It is where it follows a blank line, and no list."
 ;;;; Paragraphs
 
 (defun duet-prose-back ()
-  "Go to the beginning of the paragraph that the line at point goes on with.
-Or went on with, when less of it was known.  Go back no further than a
-paragraph may be long."
+  "Go to the beginning of the paragraph that contains the line at point.
+Include lines that belonged to it while it was incomplete.  Go back no
+further than the maximum length of a paragraph."
   (let* ((section (duet-prose-section-at (point)))
          (from (duet-section-beg section))
          (left (1+ duet-prose--lines))
@@ -501,8 +501,8 @@ paragraph may be long."
     (goto-char bol)))
 
 (defun duet-prose-show (section bol)
-  "Show the markup of the paragraph of SECTION at BOL, and go behind it.
-Or that of another line."
+  "Show the markup of the paragraph or line of SECTION at BOL.
+Go to the line after it."
   (let* ((kind (duet-prose--kind bol section))
          (end (duet-section-end section))
          (eol (progn (goto-char bol) (min end (line-end-position))))
@@ -523,7 +523,7 @@ Or that of another line."
            (or (> count duet-prose--lines)
                (> (- eol bol) duet-prose--characters)
                (duet-prose--goes-on-p bol section)))
-      ;; Each line for itself.
+      ;; Each line on its own.
       (goto-char bol)
       (while (< (point) eol)
         (let ((line (point))
@@ -539,7 +539,7 @@ Or that of another line."
       (forward-line 1)))))
 
 (defun duet-prose--goes-on-p (bol section)
-  "Return non-nil if the line at BOL of SECTION goes on with a paragraph."
+  "Return non-nil if the line at BOL of SECTION continues a paragraph."
   (save-excursion
     (and (> bol (duet-section-beg section))
          (eq (duet-prose--kind bol section) 'text)
@@ -549,7 +549,7 @@ Or that of another line."
 
 (defun duet-prose--line (section kind bol eol)
   "Show the markup from BOL to EOL of SECTION: a line or a paragraph of KIND."
-  ;; The line's end is what is between two lines of a paragraph, or no more.
+  ;; Clear the newline, too: it may have been inside of a paragraph.
   (duet-prose-clear bol (min (1+ eol) (duet-section-end section)))
   (goto-char bol)
   (pcase kind
@@ -560,7 +560,7 @@ Or that of another line."
            (end eol))
        (duet-prose-hide bol beg)
        (goto-char eol)
-       ;; Some close it, too.
+       ;; Some headings end with marks, too.
        (when (looking-back "[ \t]#+[ \t]*" beg t)
          (setq end (max beg (match-beginning 0)))
          (duet-prose-hide end eol))
@@ -590,7 +590,7 @@ Or that of another line."
          (if-let ((box (and (looking-at "\\[\\([ xX]\\)\\]\\(?:[ \t]+\\|$\\)")
                             (<= (match-end 0) eol)
                             (if (eq (char-after (match-beginning 1)) ?\s) "☐" "☑"))))
-             ;; The mark of a done item is in the place of its sign.
+             ;; The box of a task replaces the sign of the item.
              (let ((text (match-end 0)))
                (duet-prose-display beg end (duet-look-sign box))
                (duet-prose-hide content text)
