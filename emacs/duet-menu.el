@@ -72,7 +72,7 @@
 
 (defun duet-menu--describe ()
   "Return the state of the menu's session, or else of the project, as a line.
-It is one line, so that the menu fits into 24 of 50 columns below two windows."
+It is one line, so that the menu fits into 24 lines below two windows."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (cond ((null connection)
@@ -166,7 +166,7 @@ This is the command of the same key in the buffers."
                             (t #'duet))))
 
 (defun duet-menu-archive ()
-  "Archive the session; in the list, archive all marked sessions."
+  "Archive the session; in the list, archive or unarchive the marked sessions."
   (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)

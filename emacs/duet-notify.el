@@ -65,8 +65,8 @@ The values are functions that withdraw the notification, or t.")
 
 (defun duet-notify-unseen-p ()
   "Return non-nil if no frame of Emacs has the focus, as far as Emacs knows.
-Some terminals do not report the focus.  Such a frame counts as focused if
-all frames are such ones, or if it got the last key."
+Some terminals do not report the focus.  A frame there counts as focused if
+no other frame reports its focus, or if it got the last key."
   (let* ((frames (duet-notify--frames))
          (states (mapcar #'frame-focus-state frames)))
     (cond

@@ -201,7 +201,7 @@ preview runs, open it again."
                                       'face 'duet-dim))))
 
 (defun duet-preview--ended (process)
-  "Show that PROCESS, which served the pages, has ended."
+  "Update the header line when PROCESS has ended; report a failed start."
   (force-mode-line-update)
   (unless (or duet-preview--address (memq (process-exit-status process) '(0 130)))
     (message "Duet: the preview did not start: %s"
@@ -209,7 +209,7 @@ preview runs, open it again."
                                     (format "exit status %s" (process-exit-status process)))))))
 
 (defun duet-preview--end ()
-  "Interrupt the process of the buffer; kill it after 3 seconds."
+  "Interrupt the buffer's process; kill it if it still runs after 3 seconds."
   (let ((process duet-preview--process))
     (when (process-live-p process)
       (interrupt-process process)

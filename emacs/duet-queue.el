@@ -50,7 +50,7 @@ If the prompt has begun, or cannot be edited, show a message instead."
                (t (message "The prompt has begun"))))))))
 
 (defun duet-take-back ()
-  "Remove the queued prompt at point from the queue.
+  "Remove the queued prompt at point; if its turn has begun, interrupt that.
 \\<duet-compose-mode-map>\\[duet-compose-previous] in a new prompt inserts its text."
   (interactive nil duet-transcript-mode)
   (let* ((message (duet-queue--message))

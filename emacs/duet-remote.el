@@ -82,7 +82,8 @@ both calls would read one reply, and Emacs might wait forever for the other."
   "Directories of the user's programs on another machine, besides its path.")
 
 (defun duet-remote-program (program)
-  "Return the name that starts PROGRAM on `default-directory's machine, or nil."
+  "Return the name that starts PROGRAM on the current machine, or nil.
+That is the machine of `default-directory'."
   (let ((host (file-remote-p default-directory)))
     (cond ((null host) (and (executable-find program) program))
           ((file-name-absolute-p program)

@@ -187,7 +187,7 @@ Text in a language without spaces is not a lone word."
     (duet-message-data message) "")))
 
 (defun duet-render-decider (by &optional where)
-  "Return who answered a question, in words, from BY, the server's name for it.
+  "Return the decider of a question in words; BY is the server's name for it.
 WHERE is the client in which the user answered."
   (pcase by
     ((or 'nil "user") (concat "by you" (and where (concat " in " (duet-visible-line where)))))
@@ -327,7 +327,7 @@ lone word, it is a file, or else the first text in the input."
        (not (eq (duet-tool-status tool) 'completed))))
 
 (defun duet-render--refusal (tool)
-  "Return who denied TOOL, and the reason, in words."
+  "Return a remark that TOOL was denied, with the decider and the reason."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
@@ -521,7 +521,7 @@ line ends have the text property `duet-show', so they are not copied.")
 (defun duet-render-wrap (text &optional column indent)
   "Return TEXT, which begins in COLUMN, with its long lines broken.
 INDENT, a string that is not copied, follows each break.
-A text has the same breaks whole and piece by piece."
+A text gets the same breaks as a whole and piece by piece."
   (let ((column (or column 0))
         (length (length text))
         (start 0)
@@ -550,7 +550,7 @@ A text has the same breaks whole and piece by piece."
   (let ((length (length text))
         (start (- column)))
     (while (and start (< (+ start duet-render-line-length) length))
-      ;; A newline in reach ends the line in time; the last one in reach would be best.
+      ;; With a newline in reach the line is short; the last one in reach is best.
       (let ((next (string-search "\n" text (max 0 start))))
         (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
     (null start)))

@@ -394,8 +394,8 @@ Cancel the request on a timeout or on \\`C-g'."
 
 (defun duet-rpc-cancel (connection id)
   "Cancel the request ID of CONNECTION.
-A request that still runs then gets the error -32800 as its reply, a finished
-one no second reply."
+A running request then gets the error -32800 as its reply.  A finished one
+gets no second reply."
   (when (and id (jsonrpc-running-p connection))
     ;; If the server ends just now, there is nothing to cancel.
     (ignore-error duet-rpc-died
@@ -450,7 +450,7 @@ Otherwise Emacs would wait some 30 ms for more output."
 Emacs would then lose the reply or the event.")
 
 (defun duet-rpc-request-read (filter process output)
-  "Call FILTER with PROCESS and OUTPUT, and mark that Emacs reads."
+  "Call FILTER with PROCESS and OUTPUT; bind `duet-rpc-request--reading' to t."
   (let ((duet-rpc-request--reading t))
     (funcall filter process
              (if duet-rpc-request--no-nul (duet-rpc-request--without-nul process output) output))))

@@ -107,9 +107,9 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
                  '((display-buffer-reuse-window display-buffer-same-window))))
 
 (defun duet-sessions-follow (print &optional model)
-  "Call PRINT in the current buffer, a list of sessions, after changes.
-The changes are those of a session of MODEL, or of any model if that is nil,
-and a new size of a window of the list."
+  "Call PRINT in the current buffer, a list of sessions, soon after a change.
+The change may be one of a session of MODEL, or of any model if that is nil.
+It may also be a new size of a window of the list."
   (let* ((buffer (current-buffer))
          (timer nil)
          (tick (lambda ()

@@ -373,11 +373,12 @@ Return the value for a `completion-at-point' function."
 
 ;;; Directives
 
-;; A prompt may begin with directives for Duet: `/model NAME' and `/mode NAME', in a new
-;; session also `/agent NAME', `/agents NAME,NAME' and `/worktree', and `/OPTION VALUE'
-;; with an option of the agent.  Duet removes them from the prompt.  It does not send a
-;; prompt that has only directives.  `/budget turns=20,cost=2' limits the turns from
-;; there on.  If the agent has a slash command of the same name, it is sent to the agent.
+;; A prompt may begin with directives for Duet: `/model NAME', `/mode NAME', and
+;; `/OPTION VALUE' with an option of the agent.  A new session also has `/agent NAME',
+;; `/agents NAME,NAME' and `/worktree'.  `/budget turns=20,cost=2' limits the turns from
+;; there on.  Duet removes the directives from the prompt, and does not send a prompt
+;; without other text.  A slash command of the agent precedes a directive of the same
+;; name: Duet sends it to the agent.
 ;;
 ;; Directives, their values and the agent's slash commands complete at point.  Before
 ;; it sends a prompt, Duet refuses a value that a known agent does not have, and lists

@@ -878,7 +878,7 @@ Number equal entries."
   "Set up Imenu for the prompts of the transcript in the current buffer."
   (setq-local imenu-create-index-function #'duet-transcript-move--index
               imenu-auto-rescan t
-              ;; The entries do not depend on the size of the buffer.
+              ;; A rescan of a large buffer is fast: it does not search the text.
               imenu-auto-rescan-maxout most-positive-fixnum))
 
 (add-hook 'duet-transcript-mode-hook #'duet-transcript-move--setup)

@@ -123,7 +123,7 @@ Call REFRESH in the buffer after each action of a trigger."
       (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
              (if problem (concat "\n " (duet-visible problem)) "")))
-    ;; More about the trigger at point is below the list.
+    ;; Below the list are a remark if all triggers are off, and the problem.
     (when rules
       (let ((inhibit-read-only t))
         (save-excursion

@@ -9,7 +9,7 @@
 ;; direction of the text around them, and invisible ones.  `duet-visible' replaces them
 ;; with their codes, as ⟨U+202E⟩, in their own face.  It changes the text itself, not
 ;; its display.  So the text is the same in the minibuffer, the echo area, a header line
-;; and a notification, and a copy has what the user saw.
+;; and a notification.  A copy has the text that the user saw.
 ;;
 ;; Letters that look alike are not replaced.
 

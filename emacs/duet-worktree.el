@@ -142,7 +142,7 @@ non-nil for it."
      (lambda (result)
        ;; The report of an earlier attempt is out of date.
        (when (get-buffer "*duet land*") (quit-windows-on "*duet land*" t))
-       ;; Buffers that visit these files are updated.
+       ;; Update the buffers that visit these files.
        (dolist (file (duet-get-strings result :files))
          (duet-model-announce (duet-connection-model connection) 'file session
                               (duet-remote-local

@@ -55,7 +55,7 @@
 ;; Prompts:
 ;;   duet-compose.el        the buffer of a prompt, its completion and history
 ;;   duet-reply.el          the box at the end of a transcript
-;;   duet-queue.el          queued prompts: edit, move, take back
+;;   duet-queue.el          queued prompts: edit, move, withdraw
 ;;   duet-ask.el            prompts about a region or a diagnostic
 ;;   duet-editor.el         the tools of Emacs for agents
 ;;   duet-attach.el         images and files in prompts and conversations
