@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The buffers of Duet have a menu "Duet" in the menu bar, with what is done there
-;; most.
+;; The buffers of Duet have a menu "Duet" in the menu bar, with their most used
+;; commands.
 
 ;;; Code:
 
@@ -87,7 +87,7 @@
     ["Another Agent…" duet-set-agent :enable (duet-menu-bar--session-p)
      :help "Have another agent go on with the session"]
     "---")
-  "What is done with a session.")
+  "Menu items of the commands on a session.")
 
 (defconst duet-menu-bar--project
   '(["Next Question" duet-approval-next
@@ -109,10 +109,10 @@
     ["Options" (customize-group 'duet)]
     ["Manual" (info "(duet)")]
     ["Stop the Server" duet-stop])
-  "What is done in a project.")
+  "Menu items of the commands on a project.")
 
 (defun duet-menu-bar-add (map items)
-  "Give MAP, the keymap of a list, a menu with ITEMS and what a project has."
+  "Add a menu with ITEMS and the items of a project to MAP, the keymap of a list."
   (easy-menu-define nil map "Menu of a list."
     `("Duet" ,@items "---" ,@duet-menu-bar--project)))
 
@@ -154,7 +154,7 @@
     ,@duet-menu-bar--project))
 
 (defun duet-menu-bar--question-p ()
-  "Return non-nil if a question is at point in the list of questions."
+  "Return non-nil if there is a question at point in the list of questions."
   (and (tabulated-list-get-id) t))
 
 (easy-menu-define nil duet-approvals-mode-map
@@ -174,7 +174,7 @@
     ,@duet-menu-bar--project))
 
 (defun duet-menu-bar--tool-p ()
-  "Return non-nil if the buffer is about a tool that waits for permission."
+  "Return non-nil if the buffer shows a tool call that waits for permission."
   (and duet-approval (not (duet-approval-question-p duet-approval))
        (duet-approval-connection duet-approval) t))
 
@@ -203,7 +203,7 @@
     ["Leave It" duet-approval-edit-cancel :help "What is changed is there the next time"]))
 
 (easy-menu-define nil duet-compose-mode-map
-  "Menu of a prompt that is written."
+  "Menu of the compose buffer."
   '("Duet"
     ["Send" duet-compose-send]
     ["Send Now" duet-compose-send-now :enable (duet-compose--busy-p)
@@ -225,7 +225,7 @@
     ["Manual" (info "(duet)Prompts")]))
 
 (easy-menu-define nil duet-diff-mode-map
-  "Menu of what a turn has changed."
+  "Menu of the changes of a turn."
   `("Duet"
     ["Accept" duet-diff-accept :help "Note that the change at point was reviewed"]
     ["Revert" duet-diff-revert :help "Take the change at point back"]
@@ -242,10 +242,10 @@
     ,@duet-menu-bar--project))
 
 
-;;; The menu of the mouse
+;;; The context menu
 
 (defun duet-menu-bar--at-click (click)
-  "Return what can be done where CLICK was, as (NAME . FUNCTION)."
+  "Return the commands for the thing at CLICK, as (NAME . FUNCTION)."
   (save-window-excursion
     (save-excursion
       (mouse-set-point click)
@@ -280,7 +280,7 @@
                   (ask "Changes" #'duet-diff session)))))))))
 
 (defun duet-menu-bar--context (menu click)
-  "Add to MENU, which the mouse asks for, what can be done where CLICK was.
+  "Add the commands for the thing at CLICK to MENU, and return MENU.
 One of `context-menu-functions'."
   (when-let ((items (duet-menu-bar--at-click click)))
     (define-key-after menu [duet-separator] menu-bar-separator)
@@ -290,7 +290,7 @@ One of `context-menu-functions'."
   menu)
 
 (defun duet-menu-bar--setup ()
-  "Have the menu of the mouse in the current buffer show the commands there."
+  "Add the commands of the current buffer to its context menu."
   (add-hook 'context-menu-functions #'duet-menu-bar--context nil t))
 
 (dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-approvals-mode-hook))

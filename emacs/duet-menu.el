@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; `duet-dispatch' is the menu; `?' shows it in all buffers of Duet.  Above it
-;; is the state of the project.  The keys are those of the buffer where one is,
-;; if that has one for the same thing.
+;; is the state of the project.  A command that has a key in the current buffer
+;; has the same key in the menu.
 
 ;;; Code:
 
@@ -32,14 +32,14 @@
 (declare-function duet-projects-narrow "duet-projects" ())
 
 (defun duet-menu--connection ()
-  "Return the connection of the current buffer if there is one; start none."
+  "Return the connection of the current buffer, or nil; start none."
   (or duet-connection
-      ;; A look at the menu connects to no other machine.
+      ;; Opening the menu connects to no other machine.
       (let ((non-essential t))
         (ignore-errors (gethash (duet-project-root (duet-connection-directory-here)) duet-connections)))))
 
 (defun duet-menu--session ()
-  "Return the session that the menu is about, or nil."
+  "Return the session of the menu, or nil."
   (ignore-errors (duet-actions-session t)))
 
 (defun duet-menu--worktree ()
@@ -58,7 +58,7 @@
     (duet-actions-interruptible-p session)))
 
 (defun duet-menu--sessions ()
-  "Return the sessions that are marked, or in a list with that at point."
+  "Return the marked sessions of a list, or else the session of the menu."
   (if (derived-mode-p 'duet-sessions-mode)
       (or (duet-marks) (duet-menu--session))
     (duet-menu--session)))
@@ -71,8 +71,8 @@
   (or duet-menu--heading ""))
 
 (defun duet-menu--describe ()
-  "Return how the session is doing that the menu is about, or else the project.
-One line: the menu is to fit into 24 of 50 columns, with two windows above it."
+  "Return the state of the menu's session, or else of the project, as a line.
+It is one line, so that the menu fits into 24 lines below two windows."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (cond ((null connection)
@@ -82,8 +82,8 @@ One line: the menu is to fit into 24 of 50 columns, with two windows above it."
           (t (duet-menu--describe-project connection)))))
 
 (defun duet-menu--line (directory words)
-  "Return WORDS about DIRECTORY as a line that is not wider than the frame.
-The beginning of DIRECTORY is left out first."
+  "Return DIRECTORY and WORDS as a line that is not wider than the frame.
+A long DIRECTORY loses its beginning."
   (let* ((room (max 12 (- (frame-width) (string-width words) 9)))
          (long (- (string-width directory) room)))
     (truncate-string-to-width
@@ -95,7 +95,7 @@ The beginning of DIRECTORY is left out first."
      (1- (frame-width)) nil nil "…")))
 
 (defun duet-menu--describe-project (connection)
-  "Return how the project of CONNECTION is doing, in a line."
+  "Return the state of the project of CONNECTION as a line."
   (let* ((model (duet-connection-model connection))
          (waiting (hash-table-count (duet-model-approvals model)))
          (running (cl-count-if #'duet-session-active-run
@@ -116,7 +116,7 @@ The beginning of DIRECTORY is left out first."
       " · "))))
 
 (defun duet-menu--describe-session (connection session)
-  "Return how SESSION of CONNECTION is doing, in a line."
+  "Return the state of SESSION of CONNECTION as a line."
   (let ((how (string-join
               (delq nil (list (duet-look-state-name (duet-session-state session))
                               (duet-session-agent session)
@@ -139,45 +139,46 @@ The beginning of DIRECTORY is left out first."
 ;;; Commands that depend on where they are called
 
 (defun duet-menu--compose-words ()
-  "Return what `duet-menu-compose' does, in words."
+  "Return the label of `duet-menu-compose' in the current buffer."
   (if (derived-mode-p 'duet-transcript-mode) "Continue" "New session"))
 
 (defun duet-menu-compose ()
-  "Continue the session in its transcript; elsewhere ask for something new.
-So its key does what it does in the buffers."
+  "Continue the session in its transcript; elsewhere begin a new session.
+This is the command of the same key in the buffers."
   (interactive)
   (if (derived-mode-p 'duet-transcript-mode)
       (duet-continue (duet-actions-session))
     (duet-new)))
 
 (defun duet-menu--sessions-words ()
-  "Return what `duet-menu-sessions' does, in words."
+  "Return the label of `duet-menu-sessions' in the current buffer."
   (cond ((derived-mode-p 'duet-sessions-mode) "Projects")
         ((derived-mode-p 'duet-projects-mode) "Project")
         (t "Sessions")))
 
 (defun duet-menu-sessions ()
-  "List the sessions of the project, or where that is done, of all projects.
-So its key does what it does in the buffers."
+  "Show the list of sessions; in the list, show the sessions of all projects.
+In the list of all projects, show the sessions of the project at point.
+This is the command of the same key in the buffers."
   (interactive)
   (call-interactively (cond ((derived-mode-p 'duet-sessions-mode) #'duet-projects)
                             ((derived-mode-p 'duet-projects-mode) #'duet-projects-narrow)
                             (t #'duet))))
 
 (defun duet-menu-archive ()
-  "Archive the session, or all marked ones in a list."
+  "Archive the session; in the list, archive or unarchive the marked sessions."
   (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
     (duet-archive (duet-actions-session))))
 
 (defun duet-menu--send-now-p ()
-  "Return non-nil if the menu has a line for `duet-reply-send-now'.
-The header line names its key; a narrow menu has no room for it."
+  "Return non-nil if the menu has an entry for `duet-reply-send-now'.
+A narrow menu has no room for it; the header line shows its key."
   (and (duet-reply-busy-p) (>= (frame-width) 60)))
 
 (defun duet-menu-restart ()
-  "Start the server of the project, or look again what it has."
+  "Start the server of the project; if it runs, ask it for its data again."
   (interactive)
   (let ((connection (duet-connection-here)))
     (if (duet-connection-rpc connection)
@@ -186,13 +187,13 @@ The header line names its key; a narrow menu has no room for it."
       (duet-connection-restart connection))))
 
 (defun duet-menu-customize ()
-  "Change the options of Duet."
+  "Customize the options of Duet."
   (interactive)
   (customize-group 'duet))
 
 ;;;###autoload (autoload 'duet-dispatch "duet-menu" nil t)
 (transient-define-prefix duet-dispatch ()
-  "Show all that can be done with agents in the current buffer's project."
+  "Show all commands for agents in the current buffer's project."
   [:description
    duet-menu--heading
    ["Session"
@@ -208,7 +209,7 @@ The header line names its key; a narrow menu has no room for it."
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
     ("S" "Option" duet-set-option :inapt-if-not duet-menu--session)
-    ;; One line for both: the menu is to fit into 24 lines.
+    ;; The two share a line, so that the menu fits into 24 lines.
     ("B" "Hand over" duet-set-agent :if duet-menu--session)
     ("N" "Agent" duet-choose-agent :if-not duet-menu--session)]
    ["Review"
@@ -251,7 +252,7 @@ The header line names its key; a narrow menu has no room for it."
 
 ;;;###autoload (autoload 'duet-worktree "duet-menu" nil t)
 (transient-define-prefix duet-worktree ()
-  "Show what can be done with the worktree of the session."
+  "Show the commands for the worktree of the session."
   [:description
    duet-menu--heading
    ["Worktree"

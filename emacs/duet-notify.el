@@ -1,16 +1,16 @@
-;;; duet-notify.el --- Notifications of the desktop  -*- lexical-binding: t; -*-
+;;; duet-notify.el --- Desktop notifications  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; A notification of the desktop says that an agent waits, or that a long turn has
-;; ended, while the user is in another window.  That needs D-Bus, and an Emacs that
-;; knows that it has no focus: where it has it, or cannot know, as in most terminals,
-;; nothing is shown.
+;; A desktop notification shows that an agent waits, or that a long turn has ended,
+;; while the user is in another window.  That needs D-Bus, and an Emacs that knows
+;; that it has no focus.  Nothing is shown if Emacs has the focus, or cannot know, as
+;; in most terminals.
 ;;
-;; The desktop is asked without waiting for its answer.
+;; The calls to the desktop are asynchronous.
 
 ;;; Code:
 
@@ -28,45 +28,45 @@
 (defvar dbus-debug)
 
 (defcustom duet-notify t
-  "Whether the desktop shows questions and ends while Emacs has no focus."
+  "Whether to notify of questions and ended turns while Emacs has no focus."
   :type '(choice (const :tag "Questions, and the ends of long turns" t)
                  (const :tag "Questions" approvals)
                  (const :tag "Nothing" nil))
   :group 'duet)
 
 (defcustom duet-notify-long-run 30
-  "How many seconds a turn must have taken for its end to be shown."
+  "Minimum duration of a turn, in seconds, for a notification of its end."
   :type 'number
   :group 'duet)
 
 (defcustom duet-notify-function #'duet-notify-desktop
   "Function that shows a notification.
 It is called with a title, a text, and a function to call when the user
-clicks on it; it must return at once.  It may return a function that takes
-the notification back, which is called when a question has been answered."
+clicks on it; it must return at once.  It may return a function that
+withdraws the notification.  Duet calls that once the question is answered."
   :type 'function
   :group 'duet)
 
 (defvar duet-notify--asked (make-hash-table :test #'equal)
-  "The ids of questions that were shown.
-The values are functions that take the notification back, or t.")
+  "The ids of notified questions.
+The values are functions that withdraw the notification, or t.")
 (defvar duet-notify--running (make-hash-table :test #'equal)
-  "When runs were first seen at work, in seconds since the epoch, by their ids.")
+  "The times when runs were first seen active, in seconds since the epoch, by id.")
 (defvar duet-notify--actions nil
-  "What to do for a click: (ID . FUNCTION), the latest first.")
+  "The actions for clicks: (ID . FUNCTION), the latest first.")
 (defvar duet-notify--listening nil
-  "Whether clicks are listened to.")
+  "Non-nil if the handler of clicks is registered.")
 
 (defun duet-notify--frames ()
-  "Return the frames that a user may see: a daemon has another one."
+  "Return the frames that the user may see, without the initial one of a daemon."
   (cl-remove "initial_terminal" (frame-list)
              :key (lambda (frame) (terminal-name frame))
              :test #'equal))
 
 (defun duet-notify-unseen-p ()
-  "Return non-nil if no frame of Emacs has the focus, as far as it knows.
-A terminal that does not report it counts as looked at if there is nothing but
-such terminals, or if the last key was typed there."
+  "Return non-nil if no frame of Emacs has the focus, as far as Emacs knows.
+Some terminals do not report the focus.  A frame there counts as focused if
+no other frame reports its focus, or if it got the last key."
   (let* ((frames (duet-notify--frames))
          (states (mapcar #'frame-focus-state frames)))
     (cond
@@ -77,14 +77,14 @@ such terminals, or if the last key was typed there."
                        (eq (frame-focus-state last-event-frame) 'unknown))))))))
 
 (defun duet-notify--show (title text action)
-  "Show TITLE and TEXT if Emacs has no focus; ACTION is for a click.
-Return what `duet-notify-function' does."
+  "Show TITLE and TEXT if Emacs has no focus; a click calls ACTION.
+Return the value of `duet-notify-function'."
   (when (duet-notify-unseen-p)
     (duet-log-guard "Notification"
       (funcall duet-notify-function title text action))))
 
 (defun duet-notify--observe (model kind session object _extra)
-  "Tell of a change of MODEL, if it is worth it: its KIND, SESSION and OBJECT."
+  "Notify of a change of MODEL if it needs that: its KIND, SESSION and OBJECT."
   (when duet-notify
     (pcase kind
       ('approval
@@ -92,7 +92,7 @@ Return what `duet-notify-function' does."
          (unless (or (gethash id duet-notify--asked)
                      (duet-approval-sending-p object))
            (puthash id t duet-notify--asked)
-           ;; What has been waiting since before is shown again at each start.
+          ;; The server sends open questions again at each start.
            (unless (duet-get (duet-approval-data object) :replayed)
              (when-let ((back (duet-notify--show
                                (if (duet-approval-question-p object)
@@ -122,7 +122,7 @@ Return what `duet-notify-function' does."
            (duet-notify--run model session run)))))))
 
 (defun duet-notify--run (model session run)
-  "Tell of the end of RUN of SESSION of MODEL, if it took long."
+  "Notify of the end of RUN of SESSION of MODEL, if it took long."
   (let* ((id (duet-run-id run))
          (state (duet-run-state run))
          (since (gethash id duet-notify--running)))
@@ -132,7 +132,7 @@ Return what `duet-notify-function' does."
      ((and since (memq state duet-run-ended-states))
       (remhash id duet-notify--running)
       (when (and (>= (- (float-time) since) duet-notify-long-run)
-                 ;; A user did that, and knows.
+                 ;; The user caused that, and knows.
                  (not (memq state '(interrupted cancelled))))
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")
@@ -144,7 +144,7 @@ Return what `duet-notify-function' does."
              (duet-transcript-show connection session)))))))))
 
 (defun duet-notify--raise ()
-  "Bring Emacs to the front: a frame on the desktop, the selected one if it is."
+  "Raise Emacs: a graphical frame, the selected one if it is graphical."
   (let ((frame (cl-find-if #'display-graphic-p (cons (selected-frame) (frame-list)))))
     (cond
      (frame (select-frame-set-input-focus frame))
@@ -152,7 +152,7 @@ Return what `duet-notify-function' does."
       (select-frame-set-input-focus (make-frame-on-display (getenv "DISPLAY")))))))
 
 (defun duet-notify--visit (approval)
-  "Bring Emacs to the front, and go to APPROVAL."
+  "Raise Emacs, and go to APPROVAL."
   (duet-notify--raise)
   (let* ((connection (duet-approval-connection approval))
          (session (and connection (duet-approval-session approval connection))))
@@ -166,13 +166,13 @@ Return what `duet-notify-function' does."
 ;;; The desktop
 
 (defconst duet-notify--service "org.freedesktop.Notifications"
-  "The name of the service, which is that of its interface, too.")
+  "The name of the service, and of its interface.")
 (defconst duet-notify--path "/org/freedesktop/Notifications"
-  "Where the service has its object.")
+  "The path of the service's object.")
 
 (defun duet-notify-desktop (title text action)
-  "Have the desktop show TITLE and TEXT; call ACTION for a click on it.
-Return a function that takes it back.  Without D-Bus nothing happens."
+  "Show TITLE and TEXT as a desktop notification; a click on it calls ACTION.
+Return a function that withdraws it.  Without D-Bus, do nothing and return nil."
   (when (and (featurep 'dbusbind) (getenv "DBUS_SESSION_BUS_ADDRESS")
              (require 'dbus nil t))
     (condition-case err
@@ -199,7 +199,7 @@ Return a function that takes it back.  Without D-Bus nothing happens."
                   nil))))
 
 (defun duet-notify--close (id)
-  "Have the desktop show the notification ID no longer."
+  "Close the desktop notification ID."
   (setq duet-notify--actions (assq-delete-all id duet-notify--actions))
   (condition-case err
       (dbus-call-method-asynchronously
@@ -208,21 +208,21 @@ Return a function that takes it back.  Without D-Bus nothing happens."
     (dbus-error (duet-log "No notification: %s" (error-message-string err)))))
 
 (defun duet-notify--escape (text)
-  "Return TEXT without what the desktop would take for markup."
+  "Return TEXT with its markup characters escaped."
   (replace-regexp-in-string
    "[<>&]" (lambda (sign) (pcase sign ("<" "&lt;") (">" "&gt;") (_ "&amp;"))) text))
 
 (defun duet-notify--listen ()
-  "Listen to clicks on notifications."
+  "Register the handler of clicks on notifications."
   (unless duet-notify--listening
     (dbus-register-signal :session duet-notify--service duet-notify--path
                           duet-notify--service "ActionInvoked" #'duet-notify--clicked)
     (setq duet-notify--listening t)))
 
 (defun duet-notify--clicked (id &rest _)
-  "Do what is to be done for a click on the notification ID."
+  "Run the action of the notification ID, on which the user clicked."
   (when-let ((action (alist-get id duet-notify--actions)))
-    ;; Some desktops leave it there.
+    ;; Some desktops do not close it.
     (duet-notify--close id)
     (funcall action)))
 

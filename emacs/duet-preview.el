@@ -5,13 +5,12 @@
 
 ;;; Commentary:
 
-;; `duet-preview' has the program serve the pages that the project makes, opens them
-;; in a browser, and lists what they write to their consoles and what goes wrong in
-;; them, as it comes.  The same is kept for the agent that works on them; `c' begins
-;; a prompt that quotes what they complain about.
+;; `duet-preview' serves the pages of the project, opens them in a browser, and lists
+;; their console messages and errors as they arrive.  The server also keeps these for
+;; the agent that works on the pages.  `c' begins a prompt that quotes the errors.
 ;;
-;; The program that serves them, `duet-rpc preview --capture', belongs to the buffer
-;; and ends with it.
+;; The process that serves the pages, `duet-rpc preview --capture', belongs to the
+;; buffer and ends with it.
 
 ;;; Code:
 
@@ -40,12 +39,11 @@
 
 (defcustom duet-preview-browse-function nil
   "Function that opens a preview; it is called with the address.
-Nil is `browse-url', so what you have set for that counts.  A browser in Emacs
-that runs the scripts of pages is `xwidget-webkit-browse-url', where Emacs was
-built with it.
+Nil means `browse-url', which follows your settings.  If Emacs was built with
+xwidgets, `xwidget-webkit-browse-url' is a browser in Emacs that runs scripts.
 
-The host of the address ends with .localhost.  A browser that does not find such
-a host also gets the preview from 127.0.0.1, on the same port."
+The host of the address ends with .localhost.  A browser that cannot resolve
+such a host can open 127.0.0.1 on the same port."
   :type '(choice (const :tag "As other addresses" nil)
                  (function-item xwidget-webkit-browse-url)
                  function)
@@ -54,9 +52,9 @@ a host also gets the preview from 127.0.0.1, on the same port."
 (defvar-local duet-preview--process nil
   "The process that serves the pages.")
 (defvar-local duet-preview--address nil
-  "The address of the pages for a browser, or nil as long as it is not known.")
+  "The address of the pages for a browser, or nil until the process reports it.")
 (defvar-local duet-preview--unread ""
-  "The beginning of a line of the process that is not complete.")
+  "The last output of the process, an incomplete line.")
 (defvar-local duet-preview--said nil
   "The last output of the process to standard error.")
 
@@ -79,7 +77,7 @@ a host also gets the preview from 127.0.0.1, on the same port."
   "Keymap of `duet-preview-mode'.")
 
 (define-derived-mode duet-preview-mode special-mode "Duet-Preview"
-  "Major mode of the list of what pages of a preview say.
+  "Major mode of the list of messages and errors of the pages of a preview.
 
 \\{duet-preview-mode-map}"
   (setq buffer-undo-list t
@@ -111,17 +109,17 @@ a host also gets the preview from 127.0.0.1, on the same port."
                            '(4 duet-preview-stop "ends it")))))
 
 (defun duet-preview--port ()
-  "Return the port of the address: the host and the token are for the browser."
+  "Return the port of the address; the header line omits its host and token."
   (if (string-match "\\`https?://[^/?:]*:\\([0-9]+\\)/" duet-preview--address)
       (match-string 1 duet-preview--address)
     "?"))
 
 ;;;###autoload
 (defun duet-preview ()
-  "Show the pages that the project makes in a browser, and list what they say.
-Which directory they are in the configuration says, [preview], or it is the
+  "Open the pages of the project in a browser, and list their messages.
+The configuration names their directory in [preview].  The default is the
 first of dist, build, out, _site and public that has an index.html.  If the
-preview is there already it is opened again."
+preview runs, open it again."
   (interactive)
   (let ((connection (duet-connection-here))
         buffer)
@@ -162,7 +160,7 @@ preview is there already it is opened again."
                :sentinel
                (lambda (process _)
                  (unless (process-live-p process)
-                   ;; Its last words come through the other pipe.
+                   ;; Its last errors arrive through the other pipe.
                    (run-at-time 0.1 nil
                                 (lambda ()
                                   (delete-process errors)
@@ -175,7 +173,7 @@ preview is there already it is opened again."
        (user-error "The preview did not start: %s" (error-message-string err))))))
 
 (defun duet-preview--printed (text)
-  "Take TEXT, which the process has printed: an object of JSON in each line."
+  "Handle TEXT, output of the process, with a JSON object in each line."
   (let* ((lines (split-string (concat duet-preview--unread text) "\n"))
          (rest (last lines)))
     (setq duet-preview--unread (car rest))
@@ -187,11 +185,11 @@ preview is there already it is opened again."
           (when-let ((address (duet-get-string object :url)))
             (setq duet-preview--address address)
             (force-mode-line-update)
-            ;; Outside of the process filter: a browser may ask something.
+            ;; Outside of the process filter: the browser function may ask something.
             (run-at-time 0 nil #'duet-preview--browse address)))))))
 
 (defun duet-preview--browse (address)
-  "Open ADDRESS as `duet-preview-browse-function' says."
+  "Open ADDRESS with `duet-preview-browse-function'."
   (duet-log-guard "duet-preview-browse-function"
     (funcall (or duet-preview-browse-function #'browse-url) address)))
 
@@ -203,7 +201,7 @@ preview is there already it is opened again."
                                       'face 'duet-dim))))
 
 (defun duet-preview--ended (process)
-  "Note that PROCESS, which served the pages, has ended."
+  "Update the header line when PROCESS has ended; report a failed start."
   (force-mode-line-update)
   (unless (or duet-preview--address (memq (process-exit-status process) '(0 130)))
     (message "Duet: the preview did not start: %s"
@@ -211,11 +209,11 @@ preview is there already it is opened again."
                                     (format "exit status %s" (process-exit-status process)))))))
 
 (defun duet-preview--end ()
-  "End the process of the buffer, which is killed or to be without one."
+  "Interrupt the buffer's process; kill it if it still runs after 3 seconds."
   (let ((process duet-preview--process))
     (when (process-live-p process)
       (interrupt-process process)
-      ;; It may be busy, or stopped.
+      ;; The process may be busy or stopped.
       (run-at-time 3 nil (lambda () (when (process-live-p process) (delete-process process)))))))
 
 
@@ -230,7 +228,7 @@ preview is there already it is opened again."
   (duet-preview--browse duet-preview--address))
 
 (defun duet-preview-reload ()
-  "Have all pages of the preview load again, in whatever browser they are."
+  "Reload all pages of the preview, in every browser."
   (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
   (duet-connection-request
    duet-connection 'refresh nil
@@ -254,7 +252,7 @@ preview is there already it is opened again."
     (and lines (string-join (last (nreverse lines) 50) "\n"))))
 
 (defun duet-preview-ask ()
-  "Begin a prompt that quotes what the pages complain about."
+  "Begin a prompt that quotes the errors of the pages."
   (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
   (let ((complaints (or (duet-preview--complaints)
                         (user-error "The pages report no errors"))))
@@ -262,7 +260,7 @@ preview is there already it is opened again."
     (goto-char (point-max))
     (save-excursion
       (insert (if (bolp) "" "\n") "\nPages of the preview say:\n```\n"
-              ;; Third parties may have put it on the page.
+              ;; A page may contain third-party text.
               (string-replace "```" "'''" complaints) "\n```\n"))))
 
 (defun duet-preview-stop ()
@@ -274,14 +272,15 @@ preview is there already it is opened again."
 
 ;;; Messages of pages
 
-;; The output of pages to their consoles, and their errors, are listed in the order of
-;; their first occurrence.  RET goes to the place in a file.
+;; The console messages of pages, and their errors, are listed in the order of their
+;; first occurrence.  RET visits the place in a file.
 
 (defconst duet-preview--most 1000
-  "How many messages of pages are listed; then the oldest go.")
+  "Maximum number of listed messages; beyond it, the oldest are removed.")
 
 (defun duet-preview--insert (text)
-  "Insert TEXT at the end of the buffer; windows whose point is there stay there."
+  "Insert TEXT at the end of the buffer, and keep a point there at the end.
+This includes the points of windows."
   (let* ((inhibit-read-only t)
          (end (point-max))
          (follow (= (point) end))
@@ -295,7 +294,7 @@ preview is there already it is opened again."
     (set-buffer-modified-p nil)))
 
 (defun duet-preview--show (object)
-  "Show OBJECT, a message of a page, in the place of its earlier copy."
+  "Show OBJECT, a message of a page, in place of its earlier copy, if any."
   (let* ((id (duet-get object :id))
          (marker (gethash id duet-preview--messages))
          (inhibit-read-only t))
@@ -313,7 +312,7 @@ preview is there already it is opened again."
         (duet-preview--forget-first)))))
 
 (defun duet-preview--forget-first ()
-  "Forget the message that is listed first."
+  "Remove the first message of the list."
   (save-excursion
     (goto-char (point-min))
     (unless (get-text-property (point) 'duet-preview-message)
@@ -349,7 +348,7 @@ preview is there already it is opened again."
                              'face (cond ((not (duet-preview--wrong-p object)) 'duet-dim)
                                          ((equal level "warn") 'duet-waiting)
                                          (t 'duet-failed)))
-                 ;; A title is one line: it passes for no other message.
+                 ;; A title is shown in one line, so it cannot imitate another message.
                  (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
                           (duet-visible-trim (or (duet-get-string object :message) "")))
                  (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
@@ -366,7 +365,7 @@ preview is there already it is opened again."
     (propertize text 'duet-preview-message object 'wrap-prefix "  ")))
 
 (defun duet-preview-next (&optional count)
-  "Go to the next message of a page, or to the COUNTth; back if it is negative."
+  "Go to the next message of a page, or the COUNTth; backward if it is negative."
   (interactive "p" duet-preview-mode)
   (let ((start (point))
         (count (or count 1)))
@@ -380,13 +379,13 @@ preview is there already it is opened again."
       (user-error "No more messages"))))
 
 (defun duet-preview-previous (&optional count)
-  "Go to the message before, or to the COUNTth before."
+  "Go to the previous message of a page, or to the COUNTth before."
   (interactive "p" duet-preview-mode)
   (duet-preview-next (- (or count 1))))
 
 (defun duet-preview--file (url)
-  "Return the file of the project that URL, of a page, may be, or nil.
-It is looked for where tools put what they make."
+  "Return the file of the project for URL, the URL of a page, or nil.
+The function looks in the usual output directories of build tools."
   (let ((path (string-remove-prefix
                "/" (url-unhex-string
                     (replace-regexp-in-string "\\`https?://[^/]*\\|[?#].*\\'" "" url)))))
@@ -399,7 +398,7 @@ It is looked for where tools put what they make."
                when (file-regular-p file) return file))))
 
 (defun duet-preview-visit ()
-  "Go to the place in a file that the message at point comes from."
+  "Visit the place in a file of the message at point."
   (interactive nil duet-preview-mode)
   (let* ((object (or (get-text-property (point) 'duet-preview-message)
                      (user-error "There is no message of a page here")))
@@ -417,7 +416,7 @@ It is looked for where tools put what they make."
         (goto-char (min (line-end-position) (+ (point) (max 0 (1- column)))))))))
 
 (defun duet-preview-visit-mouse (event)
-  "Go to the place that the message where EVENT, a click, was comes from."
+  "Visit the place in a file of the message at EVENT, a click."
   (interactive "e" duet-preview-mode)
   (mouse-set-point event)
   (duet-preview-visit))

@@ -5,15 +5,14 @@
 
 ;;; Commentary:
 
-;; While a turn runs, the header line of its transcript shows its duration,
-;; and a sign that turns whenever the agent has said or done something: it is still
-;; while the agent is.
+;; While a turn runs, the header line of its transcript shows its duration, and a
+;; sign that turns with each message of the agent.  A still sign means a silent agent.
 ;;
-;; Where a model's API is down an agent tries again for minutes, and says
-;; nothing.  The header line, and the transcript's end, show since when, and
-;; the complaint of the agent.
+;; An agent whose model API is down retries for minutes without a message.  The
+;; header line and the end of the transcript show how long the agent has been
+;; silent, and its complaint.
 ;;
-;; A timer counts the seconds while a window shows them, and no longer.
+;; A timer updates the seconds only while a window shows them.
 
 ;;; Code:
 
@@ -24,15 +23,16 @@
 (require 'duet-transcript)
 
 (defvar duet-progress--timer nil
-  "The timer that counts the seconds while they are shown.")
+  "The timer that updates the seconds while a window shows them.")
 
 (defun duet-progress--count ()
-  "Count the seconds while a window shows a turn that runs, or is silent."
+  "Start the timer for the seconds, if it does not run."
   (unless duet-progress--timer
     (setq duet-progress--timer (run-at-time 1 1 #'duet-progress--tick))))
 
 (defun duet-progress--tick ()
-  "Show how long turns take, and agents are silent, in visible windows."
+  "Update the durations of turns and silences in visible windows.
+Stop the timer if there are none."
   (let ((seen nil))
     (dolist (buffer (buffer-list))
       (when (and (eq (buffer-local-value 'major-mode buffer) 'duet-transcript-mode)
@@ -48,23 +48,23 @@
       (setq duet-progress--timer nil))))
 
 
-;;; How long a turn has taken
+;;; Duration of a turn
 
 (defvar duet-progress--elapsed-counts (make-hash-table :test #'eq :weakness 'key)
-  "How often the agents of sessions have said or done something.")
+  "The numbers of messages and changes of messages, by session.")
 
 (defconst duet-progress--elapsed-signs ["-" "\\" "|" "/"]
-  "What the sign shows, one after the other.")
+  "The sign's characters, in their order.")
 
 (defun duet-progress-words (seconds)
-  "Return SECONDS in words."
+  "Return SECONDS as a duration such as \"2m 05s\"."
   (let ((seconds (max 0 (floor seconds))))
     (cond ((< seconds 60) (format "%ds" seconds))
           ((< seconds 3600) (format "%dm %02ds" (/ seconds 60) (% seconds 60)))
           (t (format "%dh %02dm" (/ seconds 3600) (% (/ seconds 60) 60))))))
 
 (defun duet-progress--elapsed-header (session)
-  "Return for the header line how long the turn of SESSION has taken, or nil."
+  "Return the duration of SESSION's turn for the header line, or nil."
   (when-let* ((run (duet-session-active-run session))
               ((memq (duet-run-state run) '(starting running)))
               (since (ignore-errors (date-to-time (duet-run-changed run)))))
@@ -79,7 +79,7 @@
 (add-hook 'duet-header-functions #'duet-progress--elapsed-header)
 
 (defun duet-progress--elapsed-observe (_model kind session _object _extra)
-  "Count what the agent of SESSION says and does, KIND by kind."
+  "Count a change of a message of SESSION; KIND is the kind of the change."
   (when (and session (memq kind '(message-added message-text message-changed)))
     (puthash session (1+ (gethash session duet-progress--elapsed-counts 0)) duet-progress--elapsed-counts)))
 
@@ -89,7 +89,7 @@
 ;;; Budgets
 
 (defun duet-progress--budget-header (session)
-  "Return for the header line that the turn of SESSION nears a budget, or nil."
+  "Return a warning for the header line if SESSION's turn nears a budget, or nil."
   (when-let* ((run (duet-session-active-run session))
               (near (duet-run-near run)))
     (propertize "budget nearly used" 'face 'duet-attention
@@ -104,14 +104,14 @@
   "The overlay at the end of a transcript that shows a silence.")
 
 (defun duet-progress-silence-length (since)
-  "Return in words how long ago SINCE was, a time as the protocol writes it."
+  "Return the time since SINCE, a time as the protocol writes it, in words."
   (let ((seconds (max 0 (floor (float-time (time-since (date-to-time since)))))))
     (if (< seconds 120)
         (format "%d s" seconds)
       (format "%d min" (/ seconds 60)))))
 
 (defun duet-progress--silence-header (session)
-  "Return for the header line since when SESSION's agent has said nothing."
+  "Return the silence of SESSION's agent for the header line, or nil."
   (when-let ((silence (duet-session-silence session)))
     (duet-progress--count)
     (propertize (format "silent for %s" (duet-progress-silence-length (plist-get silence :since)))
@@ -132,7 +132,8 @@
             "")))
 
 (defun duet-progress--silence-show ()
-  "Bring the end of the current buffer, a transcript, up to date."
+  "Show or remove the silence at the end of the current buffer, a transcript.
+Return the silence, or nil."
   (let ((silence (and duet-session (duet-session-silence duet-session))))
     (cond
      ((null silence)
@@ -151,8 +152,8 @@
     silence))
 
 (defun duet-progress--silence-observe (_model kind session _object _extra)
-  "Show at the end of its transcripts that SESSION's agent is silent, or no more.
-KIND is that of the change."
+  "Update the silence at the end of SESSION's transcripts.
+KIND is the kind of the change."
   (when (and (eq kind 'session) session)
     (dolist (buffer (buffer-list))
       (with-current-buffer buffer

@@ -6,11 +6,11 @@
 ;;; Commentary:
 
 ;; `duet-projects' lists the sessions of all projects.  The program duet-rpc knows
-;; which there are on a machine, and asks the daemon of each.  Of projects whose
-;; server this Emacs has started, its own models are shown, and the list follows
-;; them; of others it shows the state at the time of the request.
+;; the projects of a machine, and asks the daemon of each.  If this Emacs is connected
+;; to a project's server, the list shows its own model and follows it.  Of other
+;; projects it shows the state at the time of the request.
 ;;
-;; The machine is this one, and each on which a project is open by TRAMP.
+;; The list asks this machine, and each machine with a project that is open by TRAMP.
 
 ;;; Code:
 
@@ -32,16 +32,16 @@
 (declare-function duet-worktree "duet-menu" ())
 
 (defconst duet-projects--limit 300
-  "How many sessions the program is asked for at most.")
+  "Maximum number of sessions that the program returns.")
 
 (defvar-local duet-projects--models nil
-  "The reply of the program: models, one for each project.")
+  "The program's reply: a list of models, one for each project.")
 (defvar-local duet-projects--problems nil
-  "What could not be asked: lines of text.")
+  "The errors of machines and projects: lines of text.")
 (defvar-local duet-projects--asking 0
-  "How many answers are awaited.")
+  "The number of awaited replies.")
 (defvar-local duet-projects--question 0
-  "The number of the last time that was asked; older answers do not count.")
+  "The number of the latest request; replies to older ones are ignored.")
 (defvar duet-projects-mode-map
   (let ((map (duet-sessions-keymap #'duet-projects-open #'duet-projects-open-mouse
                                    #'duet-projects-compose #'duet-projects-refresh)))
@@ -79,7 +79,7 @@
 
 ;;;###autoload
 (defun duet-projects ()
-  "Show the sessions of all projects, those first in which something happened last."
+  "Show the sessions of all projects, the last active first."
   (interactive)
   (let ((buffer (get-buffer-create "*duet: all projects*")))
     (with-current-buffer buffer
@@ -128,7 +128,7 @@
            (answered)))))))
 
 (defun duet-projects--hosts ()
-  "Return the machines to ask: as remote names begin, and nil for this one."
+  "Return the machines to ask: remote prefixes, and nil for this machine."
   (let ((hosts (list nil)))
     (maphash (lambda (root _)
                (when-let ((host (file-remote-p root))) (cl-pushnew host hosts :test #'equal)))
@@ -137,7 +137,7 @@
 
 (defun duet-projects--model (root objects)
   "Return a model of the project ROOT with the sessions in the vector OBJECTS.
-Of each conversation the newest is taken, which comes first."
+OBJECTS has the newest run of a conversation first; the others are ignored."
   (let ((model (duet-model-create :root root))
         (seen (make-hash-table :test #'equal)))
     (seq-doseq (object objects)
@@ -148,7 +148,7 @@ Of each conversation the newest is taken, which comes first."
     model))
 
 (defun duet-projects--all ()
-  "Return a model for each project: our own where its server is ours."
+  "Return a model for each project: this Emacs's own if it is connected to it."
   (let ((roots (make-hash-table :test #'equal)))
     (dolist (model duet-projects--models)
       (puthash (duet-model-root model) model roots))
@@ -160,7 +160,7 @@ Of each conversation the newest is taken, which comes first."
 
 (defun duet-projects--names (models)
   "Return a function from the root of each of MODELS to a short name for it.
-Projects of the same name have that of the directory above, too."
+Projects of the same name also get the name of the parent directory."
   (let ((roots (mapcar #'duet-model-root models)))
     (lambda (root)
       (let ((name (duet-projects--last root 1)))
@@ -174,13 +174,13 @@ Projects of the same name have that of the directory above, too."
                 (if-let ((host (file-remote-p root 'host))) (concat "@" host) ""))))))
 
 (defun duet-projects--last (root count)
-  "Return the last COUNT parts of the name ROOT."
+  "Return the last COUNT parts of the file name ROOT."
   (let ((name (or (file-remote-p root 'localname) root)))
     (if (equal name "/") name
       (string-join (last (split-string name "/" t) count) "/"))))
 
 (defun duet-projects--print ()
-  "Show the sessions as they are; keep point on its session."
+  "Print the list anew; keep point on its session."
   (let* ((models (duet-projects--all))
          (name (duet-projects--names models))
          (sessions (cl-remove-if #'duet-session-archived
@@ -201,7 +201,7 @@ Projects of the same name have that of the directory above, too."
     (force-mode-line-update)))
 
 (defun duet-projects--fit ()
-  "Give the columns of the list the room that the window has."
+  "Fit the columns of the list to the width of its window."
   (let ((narrow (when-let ((window (get-buffer-window nil t)))
                   (< (window-width window) 76))))
     (setf (nth 1 (aref tabulated-list-format 2)) (if narrow 11 16)
@@ -209,7 +209,7 @@ Projects of the same name have that of the directory above, too."
     (duet-sessions-fit 3 15)))
 
 (defun duet-projects--remarks (sessions)
-  "Return the text below SESSIONS, those that are listed."
+  "Return the text below the list of SESSIONS: a hint if empty, and the errors."
   (concat
    (cond (sessions "")
          ((> duet-projects--asking 0) "\n Asking for the sessions of all projects…\n")
@@ -220,7 +220,7 @@ Projects of the same name have that of the directory above, too."
               duet-projects--problems "")))
 
 (defun duet-projects--entry (session name)
-  "Return the line of SESSION; NAME makes a short name of a project's root."
+  "Return the line of SESSION; NAME is a function from a root to a short name."
   (pcase-let ((`(,_ [,sign ,state ,title ,agent ,age]) (duet-sessions-entry session))
               (root (duet-model-root (duet-session-model session))))
     (list (cons root (duet-session-id session))
@@ -242,7 +242,8 @@ Projects of the same name have that of the directory above, too."
   (car (tabulated-list-get-id)))
 
 (defun duet-projects--session ()
-  "Return the session at point, or nil; that of our own server if that runs."
+  "Return the session at point, or nil.
+If this Emacs is connected to its project, return the session of that model."
   (when-let ((id (tabulated-list-get-id)))
     (let ((connection (gethash (car id) duet-connections)))
       (or (and connection (duet-connection-session connection (cdr id)))
@@ -251,11 +252,11 @@ Projects of the same name have that of the directory above, too."
             (gethash (cdr id) (duet-model-sessions model)))))))
 
 (defconst duet-projects--patience 10
-  "How many seconds a command waits for the server of the project at point.")
+  "Maximum time that a command waits for the server of a project, in seconds.")
 
 (defun duet-projects--ready (session)
-  "Return SESSION as the server of its project has it, which is started if need be.
-This is the one place that waits for a server; \\`C-g' ends it."
+  "Return SESSION from the server of its project; start that if necessary.
+This is the only function that waits for a server; \\`C-g' ends the wait."
   (let* ((id (duet-session-id session))
          (root (duet-model-root (duet-session-model session)))
          (connection (duet-connection-ensure root))
@@ -278,18 +279,18 @@ This is the one place that waits for a server; \\`C-g' ends it."
     (duet-bookmark-visit root id)))
 
 (defun duet-projects-open-mouse (event)
-  "Show the session where EVENT, a click, was."
+  "Show the session at the place of EVENT, a click."
   (interactive "e" duet-projects-mode)
   (mouse-set-point event)
   (duet-projects-open))
 
 (defun duet-projects-compose ()
-  "Write the first prompt of a new session in the project of the one at point."
+  "Write the first prompt of a new session in the project of the session at point."
   (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
   (duet-compose (duet-connection-ensure (car (duet-projects--here)))))
 
 (defun duet-projects-narrow ()
-  "Show the sessions of the project of the one at point alone."
+  "Show only the sessions of the project at point."
   (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
   (pcase-let* ((`(,root . ,id) (duet-projects--here))
                (connection (duet-connection-ensure root)))
@@ -298,7 +299,7 @@ This is the one place that waits for a server; \\`C-g' ends it."
       (duet-sessions-go-to (current-buffer) session))))
 
 (defun duet-projects-refresh ()
-  "Ask for the sessions of all projects again."
+  "Reload the sessions of all projects."
   (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
   (duet-projects--ask)
   (duet-projects--print))

@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; These commands edit, move or take back the queued prompt at point in a transcript.
-;; Each asks the server for the queue first, since a prompt may begin at any time.
-;; The transcript follows the server's event, as it does for changes by other clients.
+;; These commands edit, move or withdraw the queued prompt at point in a transcript.
+;; Each requests the queue first, since a prompt may begin at any time.  The
+;; transcript follows the server's event, as it does for changes by other clients.
 
 ;;; Code:
 
@@ -32,9 +32,9 @@
     message))
 
 (defun duet-queue--ask (run then)
-  "Request the queue that the prompt of RUN waits in.
-Call THEN with the queued prompts that can be edited, and with the position
-of that prompt.  If the prompt has begun, or cannot be edited, say so."
+  "Request the queue with the prompt of RUN.
+Call THEN with the editable queued prompts and the position of that prompt.
+If the prompt has begun, or cannot be edited, show a message instead."
   (duet-connection-request
    (duet-connection-here) 'session.queue (list :session_id run)
    :success-fn
@@ -50,8 +50,8 @@ of that prompt.  If the prompt has begun, or cannot be edited, say so."
                (t (message "The prompt has begun"))))))))
 
 (defun duet-take-back ()
-  "Take back the queued prompt at point.
-\\<duet-compose-mode-map>\\[duet-compose-previous] in a new prompt has its text."
+  "Remove the queued prompt at point; if its turn has begun, interrupt that.
+\\<duet-compose-mode-map>\\[duet-compose-previous] in a new prompt inserts its text."
   (interactive nil duet-transcript-mode)
   (let* ((message (duet-queue--message))
          (text (duet-message-text message)))
@@ -69,12 +69,12 @@ of that prompt.  If the prompt has begun, or cannot be edited, say so."
 ;;; Moving
 
 (defun duet-move-queued-up ()
-  "Let the queued prompt at point run before the one above it."
+  "Move the queued prompt at point before the one above it."
   (interactive nil duet-transcript-mode)
   (duet-queue--move -1))
 
 (defun duet-move-queued-down ()
-  "Let the queued prompt at point run after the one below it."
+  "Move the queued prompt at point after the one below it."
   (interactive nil duet-transcript-mode)
   (duet-queue--move 1))
 
@@ -99,7 +99,7 @@ of that prompt.  If the prompt has begun, or cannot be edited, say so."
 ;;; Editing
 
 (defun duet-edit-queued ()
-  "Edit the queued prompt at point in a buffer of its own."
+  "Edit the queued prompt at point in its own buffer."
   (interactive nil duet-transcript-mode)
   (let ((connection (duet-connection-here))
         (session duet-session)
@@ -118,7 +118,7 @@ of that prompt.  If the prompt has begun, or cannot be edited, say so."
            (funcall edit)))))))
 
 (defun duet-queue-save ()
-  "Save the text in the current buffer as that of its queued prompt.
+  "Save the text of the current buffer as its queued prompt.
 If the prompt has begun, the text stays here as a new prompt."
   (let ((buffer (current-buffer))
         (key (duet-look-key #'duet-compose-send 'duet-compose-mode-map))

@@ -6,13 +6,14 @@
 ;;; Commentary:
 
 ;; The server of a project on another machine, or of another user, runs there: TRAMP
-;; starts it.  It calls files as they are called there, and so does the model.  What
-;; Emacs visits, and the directories of buffers, have TRAMP's names.  The one becomes
-;; the other here, and nowhere else.
+;; starts it.  The server and the model use the local names of that machine.  Visited
+;; files and the directories of buffers have TRAMP's names.  Only this file converts
+;; between the two.
 ;;
-;; A program there has its three streams in one, a terminal mostly.  A shell around it
-;; says when that passes on each byte as it is; what the program wrote to standard error
-;; comes last, behind a NUL, which neither a frame nor a text has.
+;; A program on another machine has one stream for input, output and errors, usually
+;; a terminal.  A shell around the program prints a line once the stream passes each
+;; byte unchanged.  At the end the shell prints a NUL and the program's standard
+;; error.  Neither a frame nor a text contains a NUL.
 
 ;;; Code:
 
@@ -21,13 +22,13 @@
 (require 'subr-x)
 
 
-;;; Names of files
+;;; File names
 
 (defun duet-remote-name (name &optional directory)
-  "Return NAME, of a file as a server calls it, as Emacs can visit it.
-It is on the machine of DIRECTORY, `default-directory' if that is nil, and
-relative to it.  A NAME that TRAMP would take for one of another machine is
-none."
+  "Return NAME, a file name of a server, as Emacs visits the file.
+The file is on the machine of DIRECTORY, or of `default-directory' if that
+is nil, and NAME may be relative to it.  If NAME looks like a TRAMP name, quote
+it."
   (let* ((directory (or directory default-directory))
          (host (file-remote-p directory))
          (name (if (file-remote-p name) (concat "/:" name) name)))
@@ -36,7 +37,7 @@ none."
       (expand-file-name name directory))))
 
 (defun duet-remote-local (name)
-  "Return NAME, of a file that Emacs can visit, as it is called on its machine."
+  "Return NAME, the name of a file for Emacs, as the local name on its machine."
   (file-name-unquote (or (file-remote-p name 'localname) name)))
 
 (defun duet-remote-same-p (name directory)
@@ -44,22 +45,22 @@ none."
   (equal (file-remote-p name) (file-remote-p directory)))
 
 (defun duet-remote-inside (name root)
-  "Return NAME, of a file as a server calls it, relative to ROOT.
-Return nil if it is outside.  ROOT is a directory on any machine; another
-machine is not asked."
+  "Return NAME, a file name of a server, relative to ROOT, or nil if outside.
+ROOT is a directory on any machine; the function does not access another
+machine."
   (if (file-remote-p root)
-      ;; By its name alone.
+      ;; Compare names only.
       (let ((path (duet-remote-local name))
             (top (file-name-as-directory (duet-remote-local root))))
         (cond ((not (file-name-absolute-p path)) path)
               ((string-match-p "/\\.\\.?\\(/\\|\\'\\)" path) nil)
               ((string-prefix-p top path) (substring path (length top)))))
-    ;; No file has so long a name, and to look at its parts takes quadratic time.
+    ;; No file has so long a name, and the check of its parts takes quadratic time.
     (and (length< name 5000) (not (file-remote-p name)) (file-in-directory-p name root)
          (file-relative-name name root))))
 
 (defun duet-remote-abbreviate (name)
-  "Return NAME as `abbreviate-file-name' does; another machine is not asked."
+  "Return NAME as `abbreviate-file-name' does, without access to other machines."
   (if (or (length> name 5000) (file-remote-p name)) name (abbreviate-file-name name)))
 
 (declare-function tramp-dissect-file-name "tramp")
@@ -67,9 +68,9 @@ machine is not asked."
 (declare-function tramp-get-connection-property "tramp-cache")
 
 (defun duet-remote-busy-p (name)
-  "Return non-nil if Emacs waits for what the machine of NAME answers.
-A timer runs meanwhile.  It must not ask that machine: before TRAMP 2.6 both
-would read one answer, and Emacs might wait for the other without end."
+  "Return non-nil if Emacs waits for a reply from the machine of NAME.
+A timer that runs meanwhile must not access that machine.  Before TRAMP 2.6
+both calls would read one reply, and Emacs might wait forever for the other."
   (and (file-remote-p name)
        (when-let ((process (tramp-get-connection-process (tramp-dissect-file-name name))))
          (tramp-get-connection-property process "locked" nil))))
@@ -78,10 +79,11 @@ would read one answer, and Emacs might wait for the other without end."
 ;;; Programs
 
 (defconst duet-remote--places '("~/.local/bin/" "~/go/bin/")
-  "Where programs of the user's own are on another machine, beside its path.")
+  "Directories of the user's programs on another machine, besides its path.")
 
 (defun duet-remote-program (program)
-  "Return what starts PROGRAM on the machine of `default-directory', or nil."
+  "Return the name that starts PROGRAM on the current machine, or nil.
+That is the machine of `default-directory'."
   (let ((host (file-remote-p default-directory)))
     (cond ((null host) (and (executable-find program) program))
           ((file-name-absolute-p program)
@@ -93,7 +95,7 @@ would read one answer, and Emacs might wait for the other without end."
                      duet-remote--places)))))
 
 (defconst duet-remote--ready "duet: ready"
-  "The line that says that what follows is from the program.")
+  "The line before the output of the program.")
 
 (defconst duet-remote--script
   (concat "stty raw -echo 2>/dev/null; "
@@ -104,13 +106,12 @@ would read one answer, and Emacs might wait for the other without end."
           "\"$@\" 2>\"${words:-/dev/null}\"; status=$?; "
           "printf '\\000'; [ -z \"$words\" ] || tail -c 4000 \"$words\"; "
           "exit $status")
-  "What a shell does around a program.")
+  "The shell script around a program on another machine.")
 
 (defun duet-remote-make-process (&rest arguments)
   "Start a program on the machine of `default-directory'.
-ARGUMENTS are those of `make-process'.  What the program says is between
-the line `duet-remote--ready' and a NUL, and what it wrote to standard error
-behind that."
+ARGUMENTS are those of `make-process'.  The program's output is between the
+line `duet-remote--ready' and a NUL.  Its standard error follows the NUL."
   (let ((process
          (apply #'make-process :file-handler t
                 (plist-put (copy-sequence arguments) :command
@@ -125,9 +126,9 @@ behind that."
   (process-get process 'duet-remote))
 
 (defun duet-remote-await-ready (process seconds)
-  "Wait until PROCESS reads what is sent to it, for SECONDS at most.
-What its machine has said before is left out.  If that does not come it is an
-error with what was said."
+  "Wait until PROCESS is ready for input, for SECONDS at most.
+Discard the output of its machine before that.  On a timeout, delete PROCESS
+and signal an error with that output."
   (let ((said "")
         (deadline (+ (float-time) seconds))
         (filter (process-filter process)))
@@ -149,7 +150,8 @@ error with what was said."
 (defun duet-remote-call (function &rest arguments)
   "Call FUNCTION with ARGUMENTS.
 Programs that it starts run on the machine of `default-directory', on a
-terminal.  That is for what only knows this machine, such as term."
+terminal.  This is for libraries without support for other machines, such as
+term."
   (let ((tramp-process-connection-type t)
         (here (symbol-function 'start-process)))
     (cl-letf (((symbol-function 'start-process)
@@ -159,7 +161,7 @@ terminal.  That is for what only knows this machine, such as term."
       (apply function arguments))))
 
 (defun duet-remote-output (text)
-  "Return (OUTPUT . ERRORS), which are in TEXT, all that came from a program."
+  "Return (OUTPUT . ERRORS) of a program from TEXT, the whole of its stream."
   (let* ((beg (if (string-match (concat (regexp-quote duet-remote--ready) "\r?\n") text)
                   (match-end 0)
                 0))

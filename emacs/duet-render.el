@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; `duet-render' makes the text of a message, with faces, all at once; what is
-;; still being written gets its later text as it comes.  What an agent says gets
-;; the faces of its markup when it is looked at, by duet-markup.el.
+;; `duet-render' returns the whole text of a message, with faces.  Streamed text is
+;; inserted as it arrives.  duet-markup.el adds the faces of the markup of an agent's
+;; text when a window shows it.
 
 ;;; Code:
 
@@ -25,10 +25,10 @@
 ;;; Messages
 
 (defvar duet-render-functions nil
-  "Functions that add something to a message.
-Each is called with a `duet-message' and returns nil or text, which ends
-in no newline, to be shown below the message.  What streams, an agent's
-text and thoughts, is left alone.")
+  "Functions that add text to a message.
+Each is called with a `duet-message' and returns nil or a text without a
+newline at its end, to show below the message.  They are not called for the
+messages that stream: an agent's text and thoughts.")
 
 (defun duet-render (message)
   "Return the text of MESSAGE with faces, without a newline at its end."
@@ -61,7 +61,7 @@ text and thoughts, is left alone.")
     (duet-render-below message text)))
 
 (defun duet-render-below (message text)
-  "Return TEXT of MESSAGE below the call of the sub-agent that says it.
+  "Return TEXT of MESSAGE, indented below the call of its sub-agent.
 The first line of a tool call is indented already."
   (let ((nesting (duet-render--nesting message))
         (rest (if (duet-tool-p message) (string-search "\n" text) 0)))
@@ -73,23 +73,23 @@ The first line of a tool call is indented already."
 
 
 (defun duet-render-streams-p (message)
-  "Return non-nil if the text of MESSAGE grows at its end as it is written."
+  "Return non-nil if MESSAGE streams: its text grows at the end."
   (memq (duet-message-kind message) '(text thinking)))
 
 (defun duet-render-folded-p (message)
-  "Return non-nil if MESSAGE is to be folded at first."
+  "Return non-nil if MESSAGE is folded at first."
   (pcase (duet-message-kind message)
     ((or 'thinking 'diff) t)
     ('tool (null (duet-tool-diffs message)))))
 
 (defun duet-render-summary (message)
-  "Return the result of MESSAGE, a call of a tool, in a few words, or nil."
+  "Return a short summary of the result of MESSAGE, a tool call, or nil."
   (when (duet-tool-p message)
     (let ((result (duet-tool-result message)))
       (cond
        ((duet-render--refused-p message) (duet-render--refusal message))
        ((or (null result) (string-blank-p result)) nil)
-       ;; The text may be only the beginning.
+      ;; Only the beginning of the text may be loaded.
        ((duet-message-cut message) (format "more than %d characters" (length result)))
        (t (duet-render--in-brief (duet-render--unfenced result)
                                  (eq (duet-tool-status message) 'failed)
@@ -97,10 +97,10 @@ The first line of a tool call is indented already."
                                          '("read" "search" "fetch"))))))))
 
 (defun duet-render--in-brief (text failed long)
-  "Return TEXT, the result of a tool, in a few words, or nil if it has none.
-That is its last line, or how many lines it has if the last one is a lone word.
-If the tool has FAILED, an earlier line says more than their number.  If LONG is
-non-nil, several lines are counted: the last line of a file says nothing."
+  "Return a short summary of TEXT, the result of a tool, or nil if it is empty.
+The summary is the last line, or the number of lines if that is a lone word.
+If the tool has FAILED, an earlier line is better than the number.  If LONG is
+non-nil, return the number of several lines, as for the text of a file."
   (let ((count (duet-render--count-lines text))
         (lines (nreverse (duet-render--last-lines text))))
     (cond
@@ -111,15 +111,15 @@ non-nil, several lines are counted: the last line of a file says nothing."
      (t (format "%d line%s" count (if (= count 1) "" "s"))))))
 
 (defconst duet-render--fence "\\(?:```+\\|~~~+\\)"
-  "Regexp for the mark before and behind a block of code.")
+  "Regexp for the fence of a block of code.")
 
 (defconst duet-render--reach 2000
-  "How far from the ends of a tool's result its lines are looked for.")
+  "Maximum distance of examined lines from the ends of a tool's result.")
 
 (defun duet-render--unfenced (text)
-  "Return TEXT without a fence around all of it, and without blank lines behind it."
+  "Return TEXT without a fence around it, and without blank lines at its end."
   (let ((text (duet-render--trim-end text)))
-    ;; Only its beginning and its end are looked at: it may be long.
+    ;; Examine only the ends of the text: it may be long.
     (if (string-match (format "\\`[ \t\n]*%s[^`\n]*\n" duet-render--fence)
                       (substring text 0 (min (length text) duet-render--reach)))
         (let ((beg (match-end 0)))
@@ -130,13 +130,13 @@ non-nil, several lines are counted: the last line of a file says nothing."
       text)))
 
 (defun duet-render--lone-p (line)
-  "Return non-nil if LINE is a lone word, such as a bracket, which says nothing.
-Text in a language without spaces is none."
+  "Return non-nil if LINE is a lone word without information, such as a bracket.
+Text in a language without spaces is not a lone word."
   (and (not (string-match-p "[[:space:]]" line))
        (= (length line) (string-width line))))
 
 (defun duet-render--last-lines (text)
-  "Return the last lines of TEXT that are not blank, and are no fences."
+  "Return the last lines of TEXT without blank lines and fences, as a list."
   (cl-remove-if (lambda (line)
                   (string-match-p (format "\\`%s" duet-render--fence) line))
                 (mapcar (lambda (line) (duet-visible-line (ansi-color-filter-apply line)))
@@ -144,7 +144,7 @@ Text in a language without spaces is none."
                                       "[\r\n]+[ \t]*" t "[ \t\r\n]+"))))
 
 (defun duet-render--count-lines (text)
-  "Return how many lines TEXT has."
+  "Return the number of lines of TEXT."
   (let ((count 0)
         (place 0))
     (while (and place (< place (length text)))
@@ -187,8 +187,8 @@ Text in a language without spaces is none."
     (duet-message-data message) "")))
 
 (defun duet-render-decider (by &optional where)
-  "Return in words who decided a question: BY, as the server calls it.
-WHERE is the client in which the user did."
+  "Return the decider of a question in words; BY is the server's name for it.
+WHERE is the client in which the user answered."
   (pcase by
     ((or 'nil "user") (concat "by you" (and where (concat " in " (duet-visible-line where)))))
     ("rule=session" "by a rule of the session")
@@ -208,7 +208,7 @@ WHERE is the client in which the user did."
   (let* ((data (duet-message-data message))
          (denied (equal (duet-get-string data :decision) "denied"))
          (text (duet-get-string data :response_text))
-         ;; These words are no reason.
+         ;; These words of the server are not a reason.
          (declined (and denied (equal text "declined")))
          (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
@@ -235,15 +235,15 @@ WHERE is the client in which the user did."
 
 
 (defconst duet-render--heading 1000
-  "How many columns of a tool call's title are shown.")
+  "Maximum width of a tool call's title, in columns.")
 
 (defun duet-render--root (message)
-  "Return the directory in which the agent of MESSAGE works."
+  "Return the working directory of the agent of MESSAGE."
   (let ((session (duet-message-session message)))
     (let ((model (duet-session-model session))
           (cwd (duet-session-cwd session)))
       (cond ((null cwd) (duet-model-root model))
-            ;; The agent's directory is where the project is.
+            ;; The agent's directory is on the machine of the project.
             (model (duet-remote-name cwd (duet-model-root model)))
             (t cwd)))))
 
@@ -272,7 +272,7 @@ WHERE is the client in which the user did."
      (if diffs (concat " " (duet-render--counts diffs)) "")
      (mapconcat (lambda (path)
                   (concat "\n  " (duet-render-file path root)))
-                ;; Each of its hunks names a file that is changed.
+                ;; The hunks name the changed files.
                 (cl-set-difference (duet-tool-paths tool)
                                    (mapcar (lambda (diff) (duet-get-string diff :path)) diffs)
                                    :test #'equal)
@@ -290,18 +290,17 @@ WHERE is the client in which the user did."
      (or (duet-render--rest tool "  ") ""))))
 
 (defun duet-render--title (title name)
-  "Return the line of TITLE that says what a tool does; else NAME.
-The fence of a block of code says nothing."
+  "Return the first line of TITLE that is not a fence of a block of code, or NAME."
   (or (cl-find-if-not (lambda (line)
-                        (and (length< line duet-render--reach) ; Emacs 28 matches no longer ones
+                        (and (length< line duet-render--reach) ; Emacs 28 cannot match longer ones
                              (string-match-p (format "\\`%s[^`]*\\'" duet-render--fence) line)))
                       (split-string title "[\r\n]+" t "[ \t]+"))
       name))
 
 (defun duet-render--subject (tool title)
-  "Return what to show behind TITLE, the heading of TOOL, or nil.
-That is the first line of a command that TITLE lacks.  Behind a lone word it is
-a file, or the first text in the input."
+  "Return the text behind TITLE, the heading of TOOL, or nil.
+It is the first line of a command that TITLE does not contain.  If TITLE is a
+lone word, it is a file, or else the first text in the input."
   (let* ((input (duet-tool-input tool))
          (command (duet-get input :command))
          (text (cond ((stringp command) (unless (string-search command title) command))
@@ -328,16 +327,16 @@ a file, or the first text in the input."
        (not (eq (duet-tool-status tool) 'completed))))
 
 (defun duet-render--refusal (tool)
-  "Return in words by whom TOOL was denied, and why."
+  "Return a remark that TOOL was denied, with the decider and the reason."
   (let ((by (duet-tool-refused-by tool))
         (why (duet-tool-refusal tool)))
     (duet-visible-line
      (concat "not run: denied " (duet-render-decider by)
-             ;; That word is no reason.
+             ;; This word of the server is not a reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
 (defun duet-render--nesting (message)
-  "Return the indentation of MESSAGE: the more, the more calls it is part of."
+  "Return the indentation of MESSAGE, two spaces for each call that contains it."
   (let ((depth 0)
         (session (duet-message-session message)))
     (while (and message (duet-message-parent message) (< depth 8))
@@ -352,7 +351,7 @@ a file, or the first text in the input."
       text
     (let* ((ansi-color-context nil)
            (colored (ansi-color-apply text)))
-      ;; Where nothing fontifies, `font-lock-face' shows nothing.
+      ;; Without font-lock, `font-lock-face' has no effect.
       (let ((place 0))
         (while (< place (length colored))
           (let ((next (next-single-property-change place 'font-lock-face colored
@@ -363,8 +362,8 @@ a file, or the first text in the input."
       colored)))
 
 (defun duet-render-beside (input diffs)
-  "Return the members of INPUT of a tool that DIFFS do not show.
-That is INPUT itself if there are none."
+  "Return the members of a tool's INPUT that DIFFS do not show.
+Without DIFFS, return INPUT."
   (if (or (null diffs) (not (and (consp input) (keywordp (car input)))))
       input
     (cl-flet ((shown-p (value &rest keys)
@@ -383,7 +382,7 @@ That is INPUT itself if there are none."
                append (list key value)))))
 
 (defun duet-render--input (input)
-  "Return the lines that show INPUT of a tool."
+  "Return the lines of INPUT, the input of a tool."
   (cond
    ((stringp input) (concat "\n" (duet-render--cut input 'duet-dim "  ")))
    ((and (consp input) (keywordp (car input)))
@@ -409,30 +408,30 @@ That is INPUT itself if there are none."
 ;;;; Diffs
 
 (defvar duet-render--known-hunks (make-hash-table :test #'eq :weakness 'key)
-  "The changes of tools' diffs, which stay the same however often one is drawn.")
+  "A cache of the hunks of tools' diffs, which never change.")
 
 (defun duet-render--hunks (diff)
-  "Return the hunks of DIFF, a file's old and new text."
+  "Return the hunks of DIFF, the old and the new text of a file."
   (or (gethash diff duet-render--known-hunks)
       (puthash diff (duet-lines-hunks (duet-get-string diff :old_text)
                                       (duet-get-string diff :new_text))
                duet-render--known-hunks)))
 
 (defun duet-render-counts (added removed)
-  "Return numbers of lines ADDED and REMOVED as text."
+  "Return the numbers of lines ADDED and REMOVED as text."
   (concat (propertize (format "+%d" added) 'face 'duet-added) " "
           (propertize (format "%s%d" (duet-look-sign "−") removed)
                       'face 'duet-removed)))
 
 (defun duet-render--counts (diffs)
-  "Return how many lines DIFFS, of a tool call, add and remove."
+  "Return the numbers of added and removed lines of DIFFS of a tool call, as text."
   (let ((counts (mapcar (lambda (diff) (duet-lines-count (duet-render--hunks diff)))
                         diffs)))
     (duet-render-counts (apply #'+ (mapcar #'car counts))
                         (apply #'+ (mapcar #'cdr counts)))))
 
 (defun duet-render--tool-diff (diff root)
-  "Return DIFF, of a tool call that works in ROOT, as text."
+  "Return DIFF of a tool call in the directory ROOT as text."
   (let ((path (or (duet-get-string diff :path) ""))
         (hunks (duet-render--hunks diff)))
     (if (null hunks)
@@ -441,7 +440,7 @@ That is INPUT itself if there are none."
       (mapconcat
        (lambda (hunk)
          (let* ((lines (duet-lines-hunk-lines hunk))
-                ;; Where something changes, not where what is around it begins.
+                ;; The line of the first change, not of the context before it.
                 (line (+ (duet-lines-hunk-new hunk)
                          (or (cl-position ?\s lines :test-not #'eq
                                           :key (lambda (line) (aref line 0)))
@@ -461,7 +460,7 @@ That is INPUT itself if there are none."
     (lambda (line)
       (concat
        (duet-render--shown "  ")
-       ;; With the end of the line, so that its background goes to that of the window.
+       ;; Include the newline, so that the background extends to the window's edge.
        (propertize (concat line "\n") 'face
                    (pcase (and (> (length line) 0) (aref line 0))
                      ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))
@@ -474,7 +473,7 @@ That is INPUT itself if there are none."
     "")))
 
 (defun duet-render--diff (message)
-  "Return the text of MESSAGE, the change of a run in a file."
+  "Return the text of MESSAGE, the change of a file by a run."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
          (diff (duet-get-string data :diff))
@@ -499,32 +498,30 @@ That is INPUT itself if there are none."
 
 ;;; Parts of text
 
-;; Views of messages are made of these: lines that are not too long, text that is
-;; shown and not copied, text that a click folds, the beginning of long text, names of
-;; files.
+;; The views of messages use these functions: wrapped lines, text that is not copied,
+;; text that a click folds, the beginning of long text, file names.
 
 (defcustom duet-render-lines 200
-  "How many lines of a tool's result or of a diff are shown."
+  "Maximum number of lines to show of a tool's result or of a diff."
   :type 'natnum
   :group 'duet)
 
 (defconst duet-render--characters 20000
-  "How many characters of a tool's result or of a diff are shown.")
+  "Maximum number of characters to show of a tool's result or of a diff.")
 
 (defun duet-render-prose (text &optional column)
-  "Return TEXT, prose that begins in COLUMN, to be inserted."
+  "Return TEXT, prose that begins in COLUMN, ready for insertion."
   (duet-render-wrap (duet-visible-prose text) column))
 
 (defconst duet-render-line-length 5000
-  "How many characters a line has at most.
-Emacs before version 29 can hardly show a line that is much longer.  The
-ends of lines that are added have the text property `duet-show': they are
-not copied.")
+  "Maximum length of a line, in characters.
+Emacs before version 29 displays much longer lines very slowly.  Inserted
+line ends have the text property `duet-show', so they are not copied.")
 
 (defun duet-render-wrap (text &optional column indent)
-  "Return TEXT, which begins in COLUMN, with lines that are too long broken.
-What follows a break is indented by INDENT, a string that is shown only.
-It makes no difference whether a text is broken whole or piece by piece."
+  "Return TEXT, which begins in COLUMN, with its long lines broken.
+INDENT, a string that is not copied, follows each break.
+A text gets the same breaks as a whole and piece by piece."
   (let ((column (or column 0))
         (length (length text))
         (start 0)
@@ -549,36 +546,36 @@ It makes no difference whether a text is broken whole or piece by piece."
       (apply #'concat (nreverse parts)))))
 
 (defun duet-render--long-p (text column)
-  "Return non-nil if TEXT, which begins in COLUMN, has a line that is too long."
+  "Return non-nil if TEXT, which begins in COLUMN, has a line to break."
   (let ((length (length text))
         (start (- column)))
     (while (and start (< (+ start duet-render-line-length) length))
-      ;; A newline in reach makes it none; the last in reach would be best.
+      ;; With a newline in reach the line is short; the last one in reach is best.
       (let ((next (string-search "\n" text (max 0 start))))
         (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
     (null start)))
 
 (defun duet-render-wrap-diff (text)
-  "Return TEXT, a diff, with lines that are too long broken.
-No part of a line may look like a line of the diff."
+  "Return TEXT, a diff, with its long lines broken.
+The rest of a broken line is indented, so it never looks like a line of a diff."
   (duet-render-wrap text nil "  "))
 
 (defun duet-render--foldable (text)
-  "Return TEXT, the beginning of a section, as something that a click folds."
+  "Return TEXT, the beginning of a section, so that a click folds the section."
   (propertize text 'mouse-face 'highlight 'duet-fold t
               'help-echo "mouse-1, TAB: fold or unfold"))
 
 (defun duet-render--shown (text)
-  "Return TEXT as something that is there to be seen, and is not copied."
+  "Return TEXT as text that is shown, but not copied."
   (propertize text 'duet-show t))
 
 (defconst duet-render--path 4096
-  "How many characters the name of a file has at most.
-To make a longer one relative to a directory takes quadratic time.")
+  "Maximum length of a file name, in characters.
+The conversion of a longer one to a relative name takes quadratic time.")
 
 (defun duet-render-file (path &optional root line)
   "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
-It is shown relative to ROOT where it is inside."
+The text is relative to ROOT if PATH is inside."
   (let ((shown (cond ((length> path duet-render--path)
                       (concat (substring path 0 duet-render--path) "…"))
                      ((and root (duet-remote-inside path root)))
@@ -587,7 +584,7 @@ It is shown relative to ROOT where it is inside."
                 'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
 (defun duet-render--rest (message indent)
-  "Return the line, with INDENT, that says that MESSAGE is not all here, or nil."
+  "Return a line with INDENT that loads the rest of MESSAGE, or nil if complete."
   (when (duet-message-cut message)
     (concat "\n" indent
             (propertize (if (eq (duet-message-cut message) 'loading) "… the rest is being loaded"
@@ -597,8 +594,8 @@ It is shown relative to ROOT where it is inside."
                         'help-echo "RET, mouse-1: load all of it"))))
 
 (defun duet-render--cut (text face indent &optional message)
-  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out.
-If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
+  "Return the beginning of TEXT in FACE, with INDENT, and a link to the rest.
+If TEXT is the result of MESSAGE, its rest may not be loaded yet."
   (let* ((cut (> (length text) duet-render--characters))
          (part (if cut (substring text 0 duet-render--characters) text))
          (lines (split-string part "\n"))
@@ -623,33 +620,32 @@ If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
 
 ;;; Differences between two texts
 
-;; An agent sends an edit as the text before and the text after.  This makes hunks
-;; of them, by the greedy algorithm of E. Myers, "An O(ND) Difference
-;; Algorithm and Its Variations" (1986).  It takes as long as the texts differ;
-;; where they differ too much, all between the same beginning and the same end
-;; is one change.
+;; An agent sends an edit as the old and the new text.  These functions return the
+;; hunks, by the greedy algorithm of E. Myers, "An O(ND) Difference Algorithm and Its
+;; Variations" (1986).  The time grows with the number of differences.  Beyond a limit,
+;; everything between the common beginning and the common end is one change.
 
 (defconst duet-lines--most 150
-  "How many lines may differ for the shortest way to be looked for.
-That takes some 5 ms.")
+  "Maximum number of differing lines for the search for the shortest path.
+That search takes some 5 ms.")
 
 (defconst duet-lines--context 3
-  "How many lines that are the same are shown around a change.")
+  "Number of unchanged lines around a change.")
 
 (cl-defstruct (duet-lines-hunk (:copier nil))
-  "A stretch of lines in which two texts differ."
+  "A hunk: a range of lines in which two texts differ."
   (old 1 :documentation "The number of its first line in the old text.")
   (new 1 :documentation "The number of its first line in the new text.")
-  (lines nil :documentation "Its lines, each behind a space, a minus or a plus."))
+  (lines nil :documentation "Its lines, each with a space, minus or plus before it."))
 
 (defun duet-lines--of (text)
-  "Return the lines of TEXT as a vector; nil has none."
+  "Return the lines of TEXT as a vector, which is empty for nil."
   (if (or (null text) (string-empty-p text)) []
     (vconcat (split-string (string-remove-suffix "\n" text) "\n"))))
 
 (defun duet-lines-hunks (old new)
-  "Return how the text NEW differs from OLD, a list of `duet-lines-hunk'.
-Either may be nil, which has no lines."
+  "Return the differences from the text OLD to NEW, a list of `duet-lines-hunk'.
+Nil is a text without lines."
   (let* ((a (duet-lines--of old))
          (b (duet-lines--of new))
          (end-a (length a))
@@ -665,7 +661,7 @@ Either may be nil, which has no lines."
     (duet-lines--group a b (duet-lines--matches a b begin end-a end-b))))
 
 (defun duet-lines-count (hunks)
-  "Return how many lines HUNKS add and remove, as a cons."
+  "Return the numbers of lines that HUNKS add and remove, as a cons."
   (let ((added 0) (removed 0))
     (dolist (hunk hunks)
       (dolist (line (duet-lines-hunk-lines hunk))
@@ -675,17 +671,17 @@ Either may be nil, which has no lines."
     (cons added removed)))
 
 (defun duet-lines--matches (a b begin end-a end-b)
-  "Return which lines of the vectors A and B are the same, as (I . J), in order.
-They are so before BEGIN, and from END-A and END-B on."
+  "Return the equal lines of the vectors A and B as a list of (I . J), in order.
+The lines before BEGIN, and from END-A and END-B on, are equal."
   (nconc (cl-loop for i below begin collect (cons i i))
          (duet-lines--shortest a b begin end-a end-b)
          (cl-loop for i from end-a below (length a)
                   for j from end-b collect (cons i j))))
 
 (defun duet-lines--shortest (a b begin end-a end-b)
-  "Return the same lines of A and B on the shortest way from one to the other.
-They are those from BEGIN to END-A and END-B.  Return nil if the way is
-longer than `duet-lines--most'."
+  "Return the equal lines of A and B on the shortest path from A to B.
+The path leads from BEGIN to END-A and END-B.  Return nil if it is longer
+than `duet-lines--most'."
   (let* ((n (- end-a begin))
          (m (- end-b begin))
          (most (min (+ n m) duet-lines--most))
@@ -712,15 +708,15 @@ longer than `duet-lines--most'."
       (when found (duet-lines--back trace begin n m middle)))))
 
 (defun duet-lines--down-p (far middle k d)
-  "Return non-nil if the way to the diagonal K with D steps comes from above.
-FAR, with K at MIDDLE, says how far the others go."
+  "Return non-nil if the path to the diagonal K with D steps comes from above.
+FAR has the ends of the other paths, with the diagonal 0 at MIDDLE."
   (or (= k (- d))
       (and (/= k d)
            (< (aref far (+ middle k -1)) (aref far (+ middle k 1))))))
 
 (defun duet-lines--back (trace begin n m middle)
-  "Return the same lines on the way back from N and M, by TRACE.
-BEGIN is added to each; MIDDLE is where the diagonals begin."
+  "Return the equal lines on the path back from N and M, by TRACE.
+Add BEGIN to each number.  MIDDLE is the index of the diagonal 0."
   (let ((x n) (y m)
         (d (1- (length trace)))
         (same '()))
@@ -736,7 +732,7 @@ BEGIN is added to each; MIDDLE is where the diagonals begin."
     same))
 
 (defun duet-lines--group (a b same)
-  "Return the hunks that lead from A to B, whose lines SAME are the same."
+  "Return the hunks from A to B; SAME is the list of their equal lines."
   (let ((hunks '())
         (i 0) (j 0)
         hunk quiet)

@@ -5,9 +5,8 @@
 
 ;;; Commentary:
 
-;; Changes of agents appear in the buffers that visit the files.  A buffer is read anew
-;; without a question, who looks at it stays in place, and the change can be
-;; undone.
+;; The changes of agents appear in the buffers that visit the files.  Emacs rereads a
+;; file without a question, keeps point, and records the change for undo.
 
 ;;; Code:
 
@@ -19,26 +18,26 @@
 (require 'duet-remote)
 
 (defcustom duet-revert-buffers t
-  "Whether buffers follow when an agent writes the files that they visit.
-A buffer with changes that are not saved is left as it is."
+  "Whether buffers follow changes of their files by agents.
+A buffer with unsaved changes stays as it is."
   :type 'boolean
   :group 'duet)
 
 (defvar duet-revert--paths '()
-  "Files that agents have written and that were not looked at since.")
+  "Files that agents have written, and whose buffers have not followed yet.")
 (defvar duet-revert--timer nil
-  "The timer that looks at them.")
+  "The timer that updates their buffers.")
 
 (defconst duet-revert--delay 0.05
-  "How many seconds a file waits for others that are written with it.")
+  "Delay before buffers are updated, in seconds, to collect several files.")
 
 (defconst duet-revert--seconds 0.05
-  "How many seconds a file is compared with its buffer at most.
-What is not done by then is replaced as a whole.")
+  "Maximum time of the comparison of a file with its buffer, in seconds.
+After that, the remaining text is replaced as a whole.")
 
 (defun duet-revert-read (buffer)
-  "Read anew the file that BUFFER visits, with nothing asked and nothing said.
-Point stays on the text that it is on, in all windows."
+  "Reread the file of BUFFER, without a question or a message.
+Point stays on its text, in all windows."
   (with-current-buffer buffer
     (let ((inhibit-message t)
           (message-log-max nil)
@@ -46,7 +45,7 @@ Point stays on the text that it is on, in all windows."
       (revert-buffer t t t))))
 
 (defun duet-revert--insert (file _auto-save)
-  "Make the text of FILE that of the current buffer, which visits it.
+  "Replace the text of the current buffer, which visits FILE, with FILE's text.
 A value of `revert-buffer-insert-file-contents-function'."
   (let ((buffer (current-buffer)) coding)
     (with-temp-buffer
@@ -57,7 +56,7 @@ A value of `revert-buffer-insert-file-contents-function'."
           (save-excursion
             (save-restriction
               (widen)
-              ;; The file may be locked by now, or behind; neither matters.
+              ;; The file may be locked by now, or newer; neither matters.
               (let ((buffer-file-name nil) (inhibit-read-only t))
                 (replace-buffer-contents text duet-revert--seconds)))))))
     (when coding (setq buffer-file-coding-system coding))
@@ -68,8 +67,8 @@ A value of `revert-buffer-insert-file-contents-function'."
 ;;; Changes of agents
 
 (defun duet-revert--observe (model kind _session path _extra)
-  "Note a change of MODEL: of KIND `file', that PATH was written.
-Of KIND `worktree', files of the project may have changed."
+  "Handle a change of MODEL: KIND `file' reports that PATH was written.
+After KIND `worktree', any file of the project may have changed."
   (cond
    ((not duet-revert-buffers))
    ((and (eq kind 'file) (stringp path)
@@ -79,12 +78,12 @@ Of KIND `worktree', files of the project may have changed."
     (duet-revert--project (duet-model-root model)))))
 
 (defun duet-revert-file (path)
-  "Have the buffer that visits PATH follow, soon."
+  "Schedule an update of the buffer that visits PATH."
   (cl-pushnew path duet-revert--paths :test #'equal)
   (duet-revert--soon))
 
 (defun duet-revert--project (root)
-  "Have the buffers that visit files below ROOT follow, soon."
+  "Schedule an update of the buffers that visit files below ROOT."
   (dolist (buffer (buffer-list))
     (let ((file (buffer-file-name buffer)))
       (when (and file (string-prefix-p root file))
@@ -92,13 +91,13 @@ Of KIND `worktree', files of the project may have changed."
   (duet-revert--soon))
 
 (defun duet-revert--soon ()
-  "Have the buffers follow, soon."
+  "Schedule the update of the buffers."
   (remove-hook 'minibuffer-exit-hook #'duet-revert--soon)
   (unless duet-revert--timer
     (setq duet-revert--timer (run-at-time duet-revert--delay nil #'duet-revert--work))))
 
 (defun duet-revert--work ()
-  "Have the buffers follow, or once the minibuffer is left."
+  "Update the buffers; in the minibuffer, postpone that until its exit."
   (setq duet-revert--timer nil)
   (if (active-minibuffer-window)
       (add-hook 'minibuffer-exit-hook #'duet-revert--soon)
@@ -110,22 +109,22 @@ Of KIND `worktree', files of the project may have changed."
       (when duet-revert--paths (duet-revert--soon)))))
 
 (defun duet-revert--busy-p (path)
-  "Return non-nil if the buffer that visits PATH has to wait for its machine."
+  "Return non-nil if PATH's buffer must wait because TRAMP is busy."
   (and (file-remote-p path) (get-file-buffer path) (duet-remote-busy-p path)))
 
 (defun duet-revert--visiting (path)
   "Return the buffer that visits PATH, or nil.
-Another machine is asked only about a file that a buffer visits by this name."
+Access another machine only if a buffer visits PATH by this name."
   (if (file-remote-p path) (get-file-buffer path) (find-buffer-visiting path)))
 
 (defun duet-revert--follow (path)
-  "Read PATH anew where a buffer visits it, if that loses nothing."
+  "Reread PATH in the buffer that visits it, unless that would lose changes."
   (when-let ((buffer (duet-revert--visiting path))
-             ;; What TRAMP remembers of it is what it was before.
+             ;; TRAMP's cache has the state before the change.
              (remote-file-name-inhibit-cache t))
     (unless (or (buffer-modified-p buffer)
                 (not (duet-remote-same-p (buffer-file-name buffer) path))
-                ;; By TRAMP times are too coarse to tell.
+                ;; TRAMP's times are too coarse for this check.
                 (and (not (file-remote-p path)) (verify-visited-file-modtime buffer))
                 (not (file-readable-p path)))
       (duet-revert-read buffer))))

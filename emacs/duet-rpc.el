@@ -5,20 +5,19 @@
 
 ;;; Commentary:
 
-;; duet-rpc is the one process that an editor starts to work with coding
-;; agents.  It speaks JSON-RPC 2.0 on its standard input and output, and
-;; connects to the project's daemon, which runs the agents.  This library
-;; starts it and talks with it:
+;; An editor starts one process, duet-rpc, to work with coding agents.  It speaks
+;; JSON-RPC 2.0 on its standard input and output, and connects to the project's
+;; daemon, which runs the agents.  This library starts it and communicates with it:
 ;;
 ;;   (let ((connection (duet-rpc-connect)))
 ;;     (duet-rpc-request connection 'ping nil)    ; => (:pong t :timestamp ...)
 ;;     (duet-rpc-shutdown connection))
 ;;
-;; A connection is one of jsonrpc.el, with requests of our own (see below).
+;; A connection is one of jsonrpc.el, with its own functions for requests (see below).
 ;;
-;; Nothing has to be done when Emacs exits: the server sees the end of its
-;; input and ends by itself.  `duet-rpc-shutdown' does not belong in
-;; `kill-emacs-hook', since waiting for a process is not safe there.
+;; No action is necessary when Emacs exits: the server sees the end of its input and
+;; ends.  Do not call `duet-rpc-shutdown' in `kill-emacs-hook': it waits for a
+;; process, which is not safe there.
 
 ;;; Code:
 
@@ -31,8 +30,8 @@
 
 ;;; The program and its process
 
-;; The command of the program, its start here or on another machine, and the reason
-;; of its end.
+;; These functions return the command, start it here or on another machine, and
+;; report the reason of its end.
 
 (defgroup duet nil
   "Work with coding agents."
@@ -40,8 +39,8 @@
   :prefix "duet-")
 
 (defcustom duet-rpc-command '("duet-rpc")
-  "The program that serves Emacs, and its arguments.
-A list of strings, or one string that is split as a shell does it."
+  "The server program and its arguments.
+A list of strings, or one string that is split like a shell command."
   :type '(choice (repeat string) string)
   :risky t)
 
@@ -50,9 +49,9 @@ A list of strings, or one string that is split as a shell does it."
 
 (defun duet-rpc-process-words (&optional command)
   "Return COMMAND as a list of strings, the program first.
-It is `duet-rpc-command' if it is nil, on another machine as it is there if
-that is connection-local.  What is neither such a list nor a string is a
-`user-error'."
+The default is `duet-rpc-command'; on another machine, its connection-local
+value if there is one.  Signal a `user-error' if COMMAND is neither such a list
+nor a string."
   (let* ((command (or command
                       (if (file-remote-p default-directory)
                           (with-connection-local-variables duet-rpc-command)
@@ -83,10 +82,10 @@ that is connection-local.  What is neither such a list nor a string is a
 ;;;; Its start
 
 (defun duet-rpc-process-unused-name (name)
-  "Return NAME, or NAME with a number if a connection is called that already.
-jsonrpc.el finds the buffers of a connection by its name, so one that has
-ended has it too as long as they are there: with them the next server
-would be killed."
+  "Return NAME, or NAME with a number if another connection uses NAME.
+jsonrpc.el finds the buffers of a connection by its name.  A connection that
+has ended uses its name while its buffers exist: if they were shared, killing
+them would kill the next server."
   (let ((candidate name)
         (number 1))
     (while (or (get-process candidate)
@@ -103,7 +102,7 @@ would be killed."
     process))
 
 (defvar duet-rpc-process--starts-within 30
-  "How many seconds a server on another machine may take to start.")
+  "Maximum time for the start of a server on another machine, in seconds.")
 
 (defun duet-rpc-process--start-remote (name command directory)
   "Start COMMAND in DIRECTORY, on another machine, as a process called NAME."
@@ -120,7 +119,7 @@ would be killed."
 (defun duet-rpc-process--start-here (name command directory)
   "Start COMMAND in DIRECTORY, on this machine, as a process called NAME."
   (let* ((default-directory directory)
-         ;; jsonrpc.el finds the buffer by this very name, and renames it.
+         ;; jsonrpc.el finds the buffer by exactly this name, and renames it.
          (stderr (get-buffer-create (format "*%s stderr*" name)))
          (process (make-process :name name
                                 :command command
@@ -128,7 +127,7 @@ would be killed."
                                 :coding 'utf-8-emacs-unix
                                 :noquery t
                                 :stderr stderr)))
-    ;; The buffer is for what the server says, not for what Emacs says of the
+    ;; The buffer is for the server's output, not for Emacs' messages about the
     ;; pipe; the next server's log may go to the same buffer.
     (set-process-sentinel (get-buffer-process stderr) #'ignore)
     process))
@@ -137,25 +136,25 @@ would be killed."
 ;;;; Its end
 
 (defun duet-rpc-process-keep-words (process)
-  "Put what PROCESS of another machine wrote to standard error where others do.
-It came last, behind what the server has said."
+  "Copy the standard error of PROCESS, on another machine, to its error buffer.
+It is at the end of the output, behind a NUL."
   (let ((errors (process-get process 'jsonrpc-stderr)))
     (when (and (duet-remote-p process) (buffer-live-p errors)
                (buffer-live-p (process-buffer process)))
       (let ((said (with-current-buffer (process-buffer process) (buffer-string))))
-        ;; Its output is behind that.
+        ;; The NUL shows that the program has ended.
         (process-put process 'duet-rpc-ended (and (string-search "\0" said) t))
         (with-current-buffer errors
           (let ((inhibit-read-only t)) (insert (cdr (duet-remote-output said)))))))))
 
 (defun duet-rpc-process-unreachable-p (process)
-  "Return non-nil if PROCESS ended, and not because its program did.
-That is so where it is on another machine that is not there any more."
+  "Return non-nil if PROCESS ended, but its program did not end by itself.
+This happens if the connection to another machine is lost."
   (and (duet-remote-p process)
        (not (process-get process 'duet-rpc-ended))))
 
 (defun duet-rpc-process-obituary (process)
-  "Return, in one line, that PROCESS has ended, how and why."
+  "Return a line that reports the end of PROCESS, with its status and reason."
   (let ((program (process-get process 'duet-rpc-program))
         (status (process-exit-status process)))
     (pcase (process-status process)
@@ -171,7 +170,7 @@ That is so where it is on another machine that is not there any more."
 Return nil if there is none."
   (let ((buffer (process-get process 'jsonrpc-stderr)))
     (when (buffer-live-p buffer)
-      ;; It comes through a pipe of its own, so some may not have been read.
+      ;; It arrives through its own pipe, so a part may still be unread.
       (when-let ((pipe (get-buffer-process buffer)))
         (cl-loop repeat 10 while (accept-process-output pipe 0.05)))
       ;; Code that ran meanwhile may have killed the buffer.
@@ -185,22 +184,22 @@ Return nil if there is none."
 
 ;;; Requests
 
-;; It is built on jsonrpc.el, and a connection can be used with its functions
-;; too.  It differs from jsonrpc.el in these points:
+;; These functions use jsonrpc.el, whose functions also work with a connection.  The
+;; differences from jsonrpc.el are:
 ;;
-;; - `jsonrpc-request' of Emacs 28 leaves its waiting by a throw out of the
-;;   process filter, and what arrived behind the reply lies unread until the
-;;   server says something else.  `duet-rpc-request' waits in another way.
-;; - A request that is given up, be it by \\`C-g' or because its time is over,
-;;   goes on in the server until it is cancelled.  Here it is cancelled.
-;; - The error for a server that has died has the reason, from its standard
+;; - `jsonrpc-request' of Emacs 28 ends its wait by a throw out of the process
+;;   filter.  Output behind the reply then stays unread until the server sends
+;;   more.  `duet-rpc-request' avoids that.
+;; - jsonrpc.el leaves an abandoned request, after \\`C-g' or a timeout, running in
+;;   the server.  `duet-rpc-request' cancels it.
+;; - If the server has died, the error contains the reason from its standard
 ;;   error.
 ;;
-;; JSON is read and written as jsonrpc.el does it: objects are property lists,
-;; arrays are vectors, null is nil, false is `:json-false'.
+;; JSON is read and written as by jsonrpc.el: objects are property lists, arrays are
+;; vectors, null is nil, false is `:json-false'.
 
 (defcustom duet-rpc-request-timeout 10
-  "How many seconds `duet-rpc-request' waits for an answer."
+  "Default timeout of `duet-rpc-request', in seconds."
   :type 'number
   :group 'duet)
 
@@ -212,12 +211,12 @@ Return nil if there is none."
    (ended
     :initform nil
     :accessor duet-rpc--ended
-    :documentation "Whether the server has ended and all it said is read."))
+    :documentation "Whether the server has ended and all its output is read."))
   :documentation "A connection to a duet-rpc process.
 Make one with `duet-rpc-connect'.")
 
 (defun duet-rpc-obituary (connection)
-  "Return, in one line, that the server of CONNECTION has ended, how and why."
+  "Return a line that reports the end of CONNECTION's server, with its reason."
   (duet-rpc-process-obituary (jsonrpc--process connection)))
 
 
@@ -237,7 +236,7 @@ Make one with `duet-rpc-connect'.")
 
 (defun duet-rpc-request--signal (symbol message &optional code data)
   "Signal an error SYMBOL with MESSAGE, CODE and DATA.
-It is laid out as jsonrpc.el lays out its own."
+It has the layout of jsonrpc.el's errors."
   (signal symbol (list message
                        (cons 'jsonrpc-error-code code)
                        (cons 'jsonrpc-error-message message)
@@ -250,12 +249,12 @@ It is laid out as jsonrpc.el lays out its own."
   "The id of the request that is being sent; t until it is known.")
 
 (defconst duet-rpc-request--max-size (- (* 10 1024 1024) 1000)
-  "The longest message that the server reads, in bytes, with room for its header.
-The server answers a longer one without its id.")
+  "Maximum size of a message to the server, in bytes, with room for its header.
+The server's reply to a longer message has no id.")
 
 (defun duet-rpc-request--size (value)
-  "Return how many bytes the strings of VALUE have at least as JSON.
-VALUE is what jsonrpc.el encodes."
+  "Return a lower bound of the size of VALUE's strings as JSON, in bytes.
+VALUE is data for jsonrpc.el to encode."
   (cond ((stringp value)
          (if (< (length value) 4096)
              (length value)
@@ -277,7 +276,7 @@ VALUE is what jsonrpc.el encodes."
 
 (cl-defmethod jsonrpc-connection-send :around ((connection duet-rpc-connection)
                                                &rest arguments)
-  "Send ARGUMENTS to CONNECTION, or say why the server is not there."
+  "Send ARGUMENTS to CONNECTION; if the server is gone, signal the reason."
   (unless (jsonrpc-running-p connection)
     (duet-rpc-request--signal 'duet-rpc-died (duet-rpc-obituary connection) -1))
   (let ((size (duet-rpc-request--size arguments)))
@@ -287,8 +286,8 @@ VALUE is what jsonrpc.el encodes."
        (format "Cannot send %s: it has %.1f MiB, and the limit is 10 MiB; shorten the text or attach less"
                (plist-get arguments :method) (/ size 1048576.0))
        -32600)))
-  ;; jsonrpc.el does not return the id of a request to its callers, and it takes
-  ;; one to cancel it.
+  ;; jsonrpc.el does not return the id of a request to its callers, and a
+  ;; cancellation needs the id.
   (when (eq duet-rpc-request--sent-id t)
     (setq duet-rpc-request--sent-id (plist-get arguments :id)))
   (condition-case err
@@ -299,11 +298,11 @@ VALUE is what jsonrpc.el encodes."
      (duet-rpc-request--signal 'duet-rpc-died (duet-rpc-obituary connection) -1))))
 
 (defun duet-rpc-request--method (method)
-  "Return METHOD, a symbol or a string, as jsonrpc.el wants it."
+  "Return METHOD, a symbol or a string, as a symbol for jsonrpc.el."
   (if (stringp method) (intern method) method))
 
 (defun duet-rpc-request--params (params)
-  "Return PARAMS as they are to be sent: no params are an empty object."
+  "Return PARAMS for sending: nil becomes an empty object."
   (or params (make-hash-table)))
 
 (cl-defun duet-rpc-request-async (connection method params
@@ -311,15 +310,15 @@ VALUE is what jsonrpc.el encodes."
                                              timeout timeout-fn)
   "Request METHOD with PARAMS of CONNECTION; return the id of the request.
 
-METHOD is a symbol or a string.  PARAMS nil means none.  Then one of
-these is called, once:
+METHOD is a symbol or a string.  PARAMS nil means none.  Later one of these
+functions is called, once:
 
 SUCCESS-FN with the result;
-ERROR-FN with a property list of `:code', `:message' and `:data', also if
-the server ends before it has answered (the code is -1 then); without an
-ERROR-FN the error is shown as a message;
-TIMEOUT-FN without arguments after TIMEOUT seconds.  The request is
-cancelled then.  Without a TIMEOUT there is all the time in the world.
+ERROR-FN with a property list of `:code', `:message' and `:data'.  If the
+server ends before it replies, the code is -1.  Without an ERROR-FN, the error
+is shown as a message;
+TIMEOUT-FN without arguments after TIMEOUT seconds, when the request is
+cancelled.  Without a TIMEOUT, the request never times out.
 
 See also `duet-rpc-cancel'."
   (let* ((duet-rpc-request--sent-id t)
@@ -342,9 +341,9 @@ See also `duet-rpc-cancel'."
        (if (or (jsonrpc-running-p connection)
                (not (eql (plist-get err :code) -1)))
            (funcall settle error-fn err)
-         ;; Newer versions of jsonrpc.el handle replies in timers, so the
-         ;; reply may have been read and yet not be handled when the end of
-         ;; the server is reported.  A timer of our own comes after it.
+         ;; Newer versions of jsonrpc.el handle replies in timers.  So the reply
+         ;; may be read, but not handled, when the end of the server is
+         ;; reported.  This timer runs after that one.
          (run-at-time
           0 nil
           (lambda ()
@@ -361,13 +360,13 @@ See also `duet-rpc-cancel'."
 
 METHOD is a symbol or a string.  PARAMS nil means none.
 
-An error that the server answers is signalled as `duet-rpc-error', see
-`duet-rpc-error-code' and `duet-rpc-error-data'.  A server that has ended,
-or ends now, is a `duet-rpc-died'.  No answer within TIMEOUT seconds
-\(`duet-rpc-request-timeout' if it is nil) is a `duet-rpc-timeout'.  All
-of them are also a `jsonrpc-error'.
+Signal `duet-rpc-error' for an error reply of the server; see
+`duet-rpc-error-code' and `duet-rpc-error-data'.  Signal `duet-rpc-died' if
+the server has ended or ends now.  Signal `duet-rpc-timeout' if there is no
+reply within TIMEOUT seconds, or `duet-rpc-request-timeout' if nil.  All of
+them are also a `jsonrpc-error'.
 
-A request that is given up, for lack of time or by \\`C-g', is cancelled."
+Cancel the request on a timeout or on \\`C-g'."
   (let* ((timeout (or timeout duet-rpc-request-timeout))
          (deadline (+ (float-time) timeout))
          (outcome nil)
@@ -395,37 +394,37 @@ A request that is given up, for lack of time or by \\`C-g', is cancelled."
 
 (defun duet-rpc-cancel (connection id)
   "Cancel the request ID of CONNECTION.
-A long-running request then answers with error -32800, a finished one not
-at all."
+A running request then gets the error -32800 as its reply.  A finished one
+gets no second reply."
   (when (and id (jsonrpc-running-p connection))
-    ;; The server may end just now; then there is nothing left to cancel.
+    ;; If the server ends just now, there is nothing to cancel.
     (ignore-error duet-rpc-died
       (jsonrpc-notify connection '$/cancelRequest (list :id id)))))
 
 (defun duet-rpc-notify (connection method params)
-  "Notify CONNECTION of METHOD with PARAMS; nothing is answered.
+  "Send the notification METHOD with PARAMS to CONNECTION.
 METHOD is a symbol or a string.  PARAMS nil means none."
   (jsonrpc-notify connection (duet-rpc-request--method method) (duet-rpc-request--params params)))
 
 (defun duet-rpc-request-refuse (_connection method _params)
-  "Refuse a request for METHOD that the server sent."
+  "Refuse a request of the server for METHOD."
   (jsonrpc-error :code -32601 :message (format "Method not found: %s" method)))
 
 
 ;;;; Waiting
 
 (defvar duet-rpc-request--reading nil
-  "Non-nil inside a process filter, out of which nothing must be thrown.
-What the filter has read and not yet handled would be left lying.")
+  "Non-nil inside a process filter, which a throw must not leave.
+Otherwise output that the filter has read would stay unhandled.")
 
 (defvar duet-rpc-request--waiting nil
-  "The tag of the innermost request that is being waited for.")
+  "The tag of the innermost request that Emacs waits for.")
 
 (defun duet-rpc-request--wait (tag condition deadline)
-  "Wait until CONDITION is met or DEADLINE has come.
+  "Wait until CONDITION is met or DEADLINE has passed.
 CONDITION is a function without arguments.  `duet-rpc-request--wake' with TAG
-makes this look at once.  It looks from time to time too, since it is not
-woken while another wait goes on inside this one."
+makes this check it at once.  The function also polls, since an inner wait
+blocks the wake-up of an outer one."
   (let ((duet-rpc-request--waiting tag)
         left)
     (while (and (not (funcall condition))
@@ -434,8 +433,8 @@ woken while another wait goes on inside this one."
         (accept-process-output nil (min left 0.1))))))
 
 (defun duet-rpc-request--wake (tag)
-  "Make the `duet-rpc-request--wait' with TAG look whether its wait is over.
-Left alone, Emacs would wait some 30 ms for more output."
+  "Make the `duet-rpc-request--wait' with TAG check its condition now.
+Otherwise Emacs would wait some 30 ms for more output."
   (cl-flet ((wake () (when (eq duet-rpc-request--waiting tag)
                        (throw tag nil))))
     (if duet-rpc-request--reading
@@ -447,21 +446,21 @@ Left alone, Emacs would wait some 30 ms for more output."
 
 (defconst duet-rpc-request--no-nul
   (not (ignore-errors (json-parse-string "\"\\u0000\"")))
-  "Whether Emacs takes JSON with a NUL in it for none, as Emacs 28 does.
-A reply would never be answered then, and an event be lost.")
+  "Non-nil if Emacs rejects JSON with a NUL in it, as Emacs 28 does.
+Emacs would then lose the reply or the event.")
 
 (defun duet-rpc-request-read (filter process output)
-  "Call FILTER with PROCESS and OUTPUT, and let others know."
+  "Call FILTER with PROCESS and OUTPUT; bind `duet-rpc-request--reading' to t."
   (let ((duet-rpc-request--reading t))
     (funcall filter process
              (if duet-rpc-request--no-nul (duet-rpc-request--without-nul process output) output))))
 
 (defun duet-rpc-request--without-nul (process output)
-  "Return OUTPUT of PROCESS with each NUL replaced by U+FFFD, which is as long.
-What may be the beginning of one is kept back for the next output."
+  "Return OUTPUT of PROCESS with each NUL replaced by U+FFFD, of the same length.
+Keep a possible beginning of an escaped NUL for the next output."
   (let ((text (concat (process-get process 'duet-rpc-request--kept) output))
         (kept nil))
-    ;; A whole run of backslashes, since their number decides what they mean.
+    ;; Keep a whole run of backslashes, since their number decides their meaning.
     (when (string-match-p "\\\\u?0*\\'" text (max 0 (- (length text) 5)))
       (setq kept (string-match "\\\\+\\(?:u0\\{0,3\\}\\)?\\'" text)))
     (process-put process 'duet-rpc-request--kept (and kept (substring text kept)))
@@ -479,8 +478,8 @@ What may be the beginning of one is kept back for the next output."
 ;;; Connections
 
 (defcustom duet-rpc-events-buffer-size 200000
-  "How many characters of its messages a connection keeps.
-They are in a buffer named after the connection; 0 means none."
+  "Maximum size of the buffer of a connection's messages, in characters.
+The buffer is named after the connection; 0 means none."
   :type 'natnum
   :group 'duet)
 
@@ -489,17 +488,17 @@ They are in a buffer named after the connection; 0 means none."
                                  on-shutdown)
   "Start a server and return a connection to it.
 
-COMMAND is the program and its arguments, `duet-rpc-command' if it is
-nil, and written as that is.  It runs in DIRECTORY, or in the current one;
-where that is on another machine, as TRAMP names it, it runs there.
-NAME is what the process and its buffers are called; a number is added if
-that is taken.
+COMMAND is the program and its arguments in the format of
+`duet-rpc-command', which is the default.  It runs in DIRECTORY, or in the
+current one.  If that is a TRAMP name, it runs on that machine.  NAME is the
+name of the process and its buffers, with a number if another connection uses
+NAME.
 
 NOTIFICATION-DISPATCHER and REQUEST-DISPATCHER are called with the
-connection, a method (a symbol) and params whenever the server sends a
-notification or a request.  A request's result is what the function
-returns; without a function it is refused.  ON-SHUTDOWN is called with
-the connection when the server has ended, for whatever reason."
+connection, a method (a symbol) and params for each notification or request
+of the server.  The value of REQUEST-DISPATCHER is the result of a request;
+without it, all requests are refused.  ON-SHUTDOWN is called with the
+connection when the server has ended, for any reason."
   (let* ((directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
          (command (let ((default-directory directory)) (duet-rpc-process-command command)))
@@ -527,18 +526,18 @@ the connection when the server has ended, for whatever reason."
       connection)))
 
 (defun duet-rpc--changed (sentinel process change)
-  "Have SENTINEL handle CHANGE of PROCESS, without its own message.
-jsonrpc.el shows a line for each server that ends, in place of the message
-that the user reads.  The line is in *Messages* all the same."
+  "Call SENTINEL for CHANGE of PROCESS, without its message in the echo area.
+jsonrpc.el shows a line for each server that ends, which would replace a
+message that the user reads.  The line still goes to *Messages*."
   (let ((inhibit-message t))
     (unless (process-live-p process)
       (duet-rpc-process-keep-words process))
     (funcall sentinel process change)))
 
 (defun duet-rpc--events-buffer-arguments ()
-  "Return the arguments that cap the buffer of events.
+  "Return the arguments that limit the size of the buffer of events.
 Their name depends on the version of jsonrpc.el, which may be newer than
-the one that came with Emacs."
+the version in Emacs."
   (if (cl-find '-events-buffer-config (eieio-class-slots 'jsonrpc-connection)
                :key #'eieio-slot-descriptor-name)
       (list :events-buffer-config
@@ -549,19 +548,19 @@ the one that came with Emacs."
 ;;;; The end
 
 (defun duet-rpc-shutdown (connection &optional cleanup)
-  "Ask the server behind CONNECTION to end, and wait until it has.
-Kill it if it does not end within 2 seconds.  The project's daemon, and the
-agents there, go on.  Kill the buffers of the connection too if CLEANUP is
-non-nil.
+  "End the server of CONNECTION, and wait until it has ended.
+Kill it if it does not end within 2 seconds.  The project's daemon and its
+agents continue.  If CLEANUP is non-nil, also kill the buffers of the
+connection.
 
-Do not call this from `kill-emacs-hook'; without it the server ends too."
+Do not call this from `kill-emacs-hook'; the server ends with Emacs anyway."
   (let ((process (jsonrpc--process connection)))
     (when (jsonrpc-running-p connection)
       (ignore-error duet-rpc-died
         (duet-rpc-request-async
          connection 'shutdown '(:reason "the editor is done with it") :error-fn #'ignore))
-      ;; What matters is that the end has been noticed, not that it has come:
-      ;; the last replies may still have to be read.
+      ;; Wait until Emacs has handled the end, not only until the process has
+      ;; ended: the last replies may still be unread.
       (let ((deadline (+ (float-time) 2)))
         (while (not (or (duet-rpc--ended connection)
                         (> (float-time) deadline)))
@@ -574,8 +573,8 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
                           (jsonrpc-events-buffer connection))))))
 
 (defun duet-rpc-unreachable-p (connection)
-  "Return non-nil if CONNECTION ended, and not because its server did.
-That is so where the server is on another machine that is not there any more."
+  "Return non-nil if CONNECTION ended, but its server did not end by itself.
+This happens if the connection to another machine is lost."
   (duet-rpc-process-unreachable-p (jsonrpc--process connection)))
 
 (provide 'duet-rpc)

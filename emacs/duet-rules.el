@@ -1,12 +1,12 @@
-;;; duet-rules.el --- The list of lasting permissions  -*- lexical-binding: t; -*-
+;;; duet-rules.el --- The list of rules  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; A question that is answered for all of a session or of a project is not
-;; asked any more.  `duet-rules' lists such answers, and takes them back.
+;; An answer for the whole session or project is a rule: agents do not ask the same
+;; question again.  `duet-rules' lists the rules, and removes them.
 
 ;;; Code:
 
@@ -32,7 +32,7 @@
   "Keymap of `duet-rules-mode'.")
 
 (define-derived-mode duet-rules-mode tabulated-list-mode "Duet-Rules"
-  "Major mode of the list of what was decided for good.
+  "Major mode of the list of rules.
 
 \\{duet-rules-mode-map}"
   (setq tabulated-list-format [("Rule" 6 t) ("Tool" 10 t) ("For" 26 t) ("Where" 24 t)
@@ -46,14 +46,14 @@
 
 ;;;###autoload
 (defun duet-rules ()
-  "List what was decided for good in the current project."
+  "List the rules of the current project and its sessions."
   (interactive)
   (let ((buffer (duet-connection-buffer (duet-connection-here) "rules" #'duet-rules-mode)))
     (with-current-buffer buffer (duet-rules-refresh))
     (pop-to-buffer buffer)))
 
 (defun duet-rules-refresh ()
-  "Ask the server for the rules again."
+  "Reload the rules from the server."
   (interactive (duet-only-in 'duet-rules-mode) duet-rules-mode)
   (duet-connection-request
    duet-connection 'getRules nil
@@ -62,7 +62,7 @@
                   (duet-rules--print (duet-get-objects result :rules))))))
 
 (defun duet-rules--print (rules)
-  "Show RULES, as the server lists them, in the buffer."
+  "Show RULES, from the server's reply, in the buffer."
   (let ((model (duet-connection-model duet-connection)))
     (setq tabulated-list-entries
           (mapcar (lambda (rule) (list (duet-get-number rule :rule_id)
@@ -78,14 +78,14 @@
   (restore-buffer-modified-p nil))
 
 (defun duet-rules--files (pattern)
-  "Return PATTERN, of files, relative to the project if it is for files there."
+  "Return PATTERN, of files, relative to the project if it begins there."
   (let ((root (file-name-as-directory (duet-connection-root duet-connection))))
     (if (string-prefix-p root pattern)
         (concat "./" (substring pattern (length root)))
       pattern)))
 
 (defun duet-rules--columns (rule model)
-  "Return the columns of RULE, of a session of MODEL or of the project."
+  "Return the columns of RULE of the project, or of a session of MODEL."
   (let ((allow (equal (duet-get-string rule :effect) "allow"))
         (session (duet-model-session model (duet-get-string rule :thread_id))))
     (vector (propertize (if allow "allow" "deny")
@@ -106,7 +106,7 @@
             "")))
 
 (defun duet-rules-take-back ()
-  "Take back the rule at point: what it settled is asked again."
+  "Remove the rule at point, so that agents ask again."
   (interactive nil duet-rules-mode)
   (let ((id (or (tabulated-list-get-id) (user-error "There is no rule here")))
         (buffer (current-buffer)))

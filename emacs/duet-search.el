@@ -5,9 +5,9 @@
 
 ;;; Commentary:
 
-;; `duet-search' asks the server for the conversations in which some words were
-;; said, and lists the places.  RET on one opens its transcript there, however
-;; long ago it was: a part of the conversation that is not shown yet is loaded.
+;; `duet-search' searches the project's conversations for words, and lists the
+;; matches.  RET on a match opens its transcript there.  If that part of the
+;; conversation is not loaded yet, it is loaded first.
 
 ;;; Code:
 
@@ -30,23 +30,23 @@
 ;;; The search
 
 (defcustom duet-search-limit 50
-  "How many places are listed at once; the server gives 200 at most."
+  "Number of matches to list at once; the server's maximum is 200."
   :type 'natnum
   :group 'duet)
 
 (defface duet-search-match '((t :inherit match))
-  "Face of the words that were found."
+  "Face of the matched words."
   :group 'duet)
 
 (defvar duet-search-history nil
-  "Earlier searches.")
+  "History of searches.")
 
 (defvar-local duet-search--query nil
-  "The words that the buffer shows matches of.")
+  "The query of the buffer.")
 (defvar-local duet-search--next nil
-  "The offset of the places that are not shown, or nil.")
+  "The offset of the next matches to load, or nil.")
 (defvar-local duet-search--request 0
-  "The number of the last request; answers to earlier ones are not wanted.")
+  "The number of the latest request; replies to earlier ones are ignored.")
 
 (defvar duet-search-mode-map
   (let ((map (make-sparse-keymap)))
@@ -67,7 +67,7 @@
   "Keymap of `duet-search-mode'.")
 
 (define-derived-mode duet-search-mode special-mode "Duet-Search"
-  "Major mode of the list of places where something was said.
+  "Major mode of the list of matches in conversations.
 
 \\{duet-search-mode-map}"
   (setq truncate-lines t
@@ -95,8 +95,8 @@
 
 ;;;###autoload
 (defun duet-search (query)
-  "List where in the project's conversations the words in QUERY were said.
-The last word may be the beginning of one."
+  "List the messages of the project's conversations with the words in QUERY.
+The last word may be incomplete."
   (interactive
    (list (read-string (format-prompt "Search conversations" nil)
                       nil 'duet-search-history)))
@@ -109,7 +109,7 @@ The last word may be the beginning of one."
     (pop-to-buffer buffer)))
 
 (defun duet-search-refresh ()
-  "Search again."
+  "Repeat the search."
   (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (let ((inhibit-read-only t))
     (erase-buffer)
@@ -118,14 +118,14 @@ The last word may be the beginning of one."
   (duet-search--fetch 0))
 
 (defun duet-search-more ()
-  "List more places."
+  "List more matches."
   (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (unless duet-search--next
     (user-error "No more matches"))
   (duet-search--fetch duet-search--next))
 
 (defun duet-search--fetch (offset)
-  "Ask for the places from OFFSET on."
+  "Request the matches from OFFSET on."
   (let ((buffer (current-buffer))
         (request (cl-incf duet-search--request)))
     (cl-flet ((show (function)
@@ -143,14 +143,14 @@ The last word may be the beginning of one."
                            (duet-search--say (duet-connection-error-text err)))))))))
 
 (defun duet-search--say (text)
-  "Show TEXT in the place of results."
+  "Show TEXT instead of matches."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (insert "\n " text "\n")
     (goto-char (point-min))))
 
 (defun duet-search--show (result offset)
-  "Show the places in RESULT, which are those from OFFSET on."
+  "Show the matches in RESULT, the server's reply, from OFFSET on."
   (let ((inhibit-read-only t)
         (hits (duet-get-objects result :hits)))
     (setq duet-search--next (duet-get-number result :next_offset))
@@ -165,14 +165,14 @@ The last word may be the beginning of one."
     (force-mode-line-update)))
 
 (defun duet-search--insert (hit)
-  "Insert HIT, a place as the server lists it."
+  "Insert HIT, a match from the server's reply."
   (let* ((beg (point))
          (who (concat "  " (string-join (delq nil (list (duet-search--speaker hit)
                                                         (duet-search--date hit)))
                                         " · "))))
     (insert (propertize (truncate-string-to-width
                          (duet-search--line (or (duet-get-string hit :title) "untitled"))
-                         ;; The speaker and the time are visible.
+                         ;; Leave room for the speaker and the time.
                          (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
                          nil nil "…")
                         'face 'bold)
@@ -198,13 +198,13 @@ The last word may be the beginning of one."
       (duet-get-string hit :agent))))
 
 (defun duet-search--date (hit)
-  "Return when HIT was said, in a few characters."
+  "Return the time of HIT in a few characters."
   (when-let* ((time (duet-get-string hit :created_at))
               (time (ignore-errors (date-to-time time))))
     (format-time-string "%F %R" time)))
 
 (defun duet-search--highlight (text)
-  "Return TEXT with the words highlighted that the server marked by « and »."
+  "Return TEXT with its matched words highlighted; « and » mark them."
   (replace-regexp-in-string "«\\([^»]*\\)»"
                             (lambda (match)
                               (propertize (substring match 1 -1)
@@ -215,17 +215,17 @@ The last word may be the beginning of one."
 ;;;; Moving
 
 (defun duet-search-next (&optional count)
-  "Go to the next place, or to the COUNTth; back if it is negative."
+  "Go to the next match, or to the COUNTth; backward if it is negative."
   (interactive "p" duet-search-mode)
   (duet-search--move (or count 1)))
 
 (defun duet-search-previous (&optional count)
-  "Go to the place before, or to the COUNTth before."
+  "Go to the previous match, or to the COUNTth before."
   (interactive "p" duet-search-mode)
   (duet-search--move (- (or count 1))))
 
 (defun duet-search--move (count)
-  "Go COUNT places on; return nil if there are not so many."
+  "Move by COUNT matches; if there are too few, stay and return nil."
   (let ((start (point)))
     (dotimes (_ (abs count))
       (if (> count 0)
@@ -242,7 +242,7 @@ The last word may be the beginning of one."
       nil)))
 
 (defun duet-search-next-error (count reset)
-  "Show the COUNTth place from here, from the first on if RESET is non-nil.
+  "Show the COUNTth match from here, or from the start if RESET is non-nil.
 The `next-error-function' of the list."
   (when reset (goto-char (point-min)))
   (unless (or (zerop count) (and reset (= count 1)) (duet-search--move count))
@@ -251,14 +251,14 @@ The `next-error-function' of the list."
 
 ;;; Visiting a match
 
-;; RET on a match opens the transcript there: earlier messages are loaded until the
-;; one with the words has come.
+;; RET on a match opens the transcript there.  Earlier messages are loaded until the
+;; matched message is among them.
 
 (defconst duet-search--page 50
-  "How many parts of a conversation are looked through at once.")
+  "Number of parts of a conversation that one request searches.")
 
 (defun duet-search--words (hit)
-  "Return a regexp for the words of HIT that were found, or nil."
+  "Return a regexp for the matched words of HIT, or nil."
   (let ((text (or (duet-get-string hit :snippet) ""))
         (start 0)
         words)
@@ -268,8 +268,8 @@ The `next-error-function' of the list."
     (and words (regexp-opt (delete-dups words)))))
 
 (defun duet-search-visit (&optional other)
-  "Open the transcript at the place that point is on.
-If OTHER is non-nil do not select its window."
+  "Open the transcript at the match at point.
+If OTHER is non-nil, do not select its window."
   (interactive nil duet-search-mode)
   (let ((hit (or (get-text-property (point) 'duet-hit)
                  (user-error "No match here")))
@@ -288,19 +288,19 @@ If OTHER is non-nil do not select its window."
               (message "Duet: the place was not found in the conversation")))))))))
 
 (defun duet-search-display ()
-  "Show the transcript at the place that point is on in another window."
+  "Show the transcript at the match at point in another window."
   (interactive nil duet-search-mode)
   (duet-search-visit t))
 
 (defun duet-search-visit-mouse (event)
-  "Open the transcript at the place where EVENT, a click, was."
+  "Open the transcript at the match at EVENT, a click."
   (interactive "e" duet-search-mode)
   (mouse-set-point event)
   (duet-search-visit))
 
 (defun duet-search--with-session (connection thread run function)
-  "Call FUNCTION with the session of CONNECTION that THREAD names.
-If it is not known yet, ask the server for RUN, one of its runs."
+  "Call FUNCTION with the session of CONNECTION whose id is THREAD.
+If the model does not have it, request the session of RUN, one of its runs."
   (if-let ((session (duet-connection-session connection thread)))
       (funcall function session)
     (let* ((model (duet-connection-model connection))
@@ -314,13 +314,13 @@ If it is not known yet, ask the server for RUN, one of its runs."
            (message "Duet: the session was not found")))))))
 
 (defun duet-search--find-key (connection hit function)
-  "Call FUNCTION with the key of the message of CONNECTION that HIT is in, or nil.
-It is near the end of what was said up to its run."
+  "Call FUNCTION with the key of HIT's message on CONNECTION, or nil.
+The search starts at the end of the conversation up to HIT's run."
   (let ((run (duet-get-string hit :session_id))
         (id (duet-get-number hit :event_id)))
     (cl-labels
         ((look (start from end)
-           ;; Of the parts from START to END those before FROM are seen.
+           ;; The parts from START to END are searched, those before FROM already.
            (duet-connection-request
             connection 'getConversation
             (list :session_id run :offset from :limit (max 1 (- end from)))
@@ -333,7 +333,7 @@ It is near the end of what was said up to its run."
                      (before (max 0 (- start duet-search--page))))
                 (cond
                  (event (funcall function (duet-search--key event)))
-                 ;; They did not fit into one reply.
+                 ;; The parts did not fit into one reply.
                  ((and events (< have end)) (look start have end))
                  ((> start 0) (look before before start))
                  (t (funcall function nil))))))))
@@ -346,8 +346,8 @@ It is near the end of what was said up to its run."
                        (look start start end)))))))
 
 (defun duet-search--key (event)
-  "Return the key of the message that EVENT, a part of a conversation, is in.
-It is as `duet-pages-load' makes it."
+  "Return the key of the message of EVENT, a part of a conversation.
+The key is the one that `duet-pages-load' makes."
   (let ((run (or (duet-get-string event :session_id) "")))
     (if-let ((tool (and (member (duet-get-string event :event_type)
                                 '("tool_call" "tool_result"))
@@ -358,8 +358,8 @@ It is as `duet-pages-load' makes it."
 
 (defun duet-search--reveal (buffer key words &optional patience)
   "Go to the message KEY in BUFFER, a transcript, and to WORDS in it, a regexp.
-What precedes the messages there is loaded until it has come.  PATIENCE
-is how often to look whether the conversation is loaded."
+Load earlier messages until KEY is among them.  PATIENCE is the maximum
+number of checks whether the conversation is loaded."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let ((patience (or patience 200)))
@@ -377,7 +377,7 @@ is how often to look whether the conversation is loaded."
            (lambda (err)
              (if err
                  (message "Duet: %s" (duet-connection-error-text err))
-               ;; In a timer, so that a long way is not one long wait.
+               ;; A timer lets Emacs handle input between the pages.
                (run-at-time 0 nil #'duet-search--reveal buffer key words patience)))))
          (t (message "Duet: the place was not found in the conversation")))))))
 

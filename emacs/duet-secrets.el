@@ -5,18 +5,18 @@
 
 ;;; Commentary:
 
-;; An agent may need the key of a service, and if the server has none it asks
-;; its editors.  Emacs answers with what `auth-source' has, which is usually
-;; the encrypted file ~/.authinfo.gpg.  A line there for the service anthropic:
+;; An agent may need the key of a service.  If the server has no such key, it asks its
+;; editors.  Emacs sends the key from `auth-source', which is usually the encrypted
+;; file ~/.authinfo.gpg.  A line there for the service anthropic:
 ;;
 ;;   machine anthropic login apikey password sk-...
 ;;
-;; The machine is the name of the service, or what `duet-secrets-hosts' gives
-;; for it.  The login does not matter.
+;; The machine is the name of the service, or the value of `duet-secrets-hosts' for it.
+;; The login does not matter.
 ;;
-;; To look there may ask for a passphrase.  That is done in a timer, one request
-;; after another; C-g there declines.  The key is in no log: it is not kept, and
-;; the message that carries it is left out of the buffer of events.
+;; `auth-source' may ask for a passphrase.  So a timer calls it, for one request after
+;; another; C-g there declines the request.  Duet neither stores nor logs the key, and
+;; it excludes the message with the key from the buffer of events.
 
 ;;; Code:
 
@@ -31,7 +31,7 @@
 (defvar jsonrpc-event-hook)             ; since Emacs 30
 
 (defcustom duet-secrets-use-auth-source t
-  "Whether servers that ask for a key are answered from `auth-source'."
+  "Whether Emacs answers the server's requests for keys from `auth-source'."
   :type 'boolean
   :group 'duet)
 
@@ -39,23 +39,23 @@
   '(("anthropic" "anthropic" "api.anthropic.com")
     ("openai" "openai" "api.openai.com")
     ("gemini" "gemini" "generativelanguage.googleapis.com"))
-  "Which machines in `auth-sources' have the keys of services.
-An element is the name of a service and the machines to look for, one
-after another.  For a service that is not here that is its name."
+  "Machine names in `auth-sources' of the keys of services.
+An element is the name of a service and the machine names to try, in this
+order.  The default for other services is the name of the service."
   :type '(alist :key-type (string :tag "Service")
                 :value-type (repeat (string :tag "Machine")))
   :group 'duet)
 
 (defconst duet-secrets--leave 2
-  "How many seconds other editors are left to answer if Emacs has no key.")
+  "Time for other editors to answer if Emacs has no key, in seconds.")
 
 (defvar duet-secrets--waiting nil
-  "What is asked for, the first first: lists of connection, request and service.")
+  "Pending requests, the oldest first: lists of connection, request and service.")
 (defvar duet-secrets--timer nil
-  "The timer that looks for the next, or nil.")
+  "The timer that handles the next request, or nil.")
 
 (defun duet-secrets--observe (model kind _session object _extra)
-  "Note what the server of MODEL asks for, if KIND is `secret': OBJECT."
+  "If KIND is `secret', queue OBJECT, a request for a key by MODEL's server."
   (when (and (eq kind 'secret) duet-secrets-use-auth-source)
     (let ((connection (duet-connection-of model))
           (request (duet-get-string object :request_id))
@@ -67,24 +67,24 @@ after another.  For a service that is not here that is its name."
         (duet-secrets--soon)))))
 
 (defun duet-secrets--soon ()
-  "Look for the next key outside of the process filter that this is called in."
+  "Handle the next request outside of the current process filter."
   (unless duet-secrets--timer
     (setq duet-secrets--timer (run-at-time 0 nil #'duet-secrets--next))))
 
 (defun duet-secrets--next ()
-  "Look for the key that was asked for first, and answer."
+  "Look up the key of the oldest request, and answer the request."
   (pcase (pop duet-secrets--waiting)
     (`(,connection ,request ,service)
      (unwind-protect
          (duet-log-guard "A request for a key"
            (duet-secrets--answer connection request service))
-       ;; Only now: a prompt for a passphrase lets timers run.
+       ;; Only now: timers run during a prompt for a passphrase.
        (setq duet-secrets--timer nil)
        (when duet-secrets--waiting (duet-secrets--soon))))
     (_ (setq duet-secrets--timer nil))))
 
 (defun duet-secrets--answer (connection request service)
-  "Answer REQUEST of the server of CONNECTION with the key of SERVICE."
+  "Answer REQUEST of CONNECTION's server with the key of SERVICE."
   (pcase (let ((found (duet-secrets--look-up service)))
            (if (or (not (stringp found)) (duet-secrets--may-go-p connection service))
                found
@@ -97,7 +97,7 @@ after another.  For a service that is not here that is its name."
      (duet-secrets--provide connection request service "")
      (message "Duet: the key for %s is declined" service))
     (`(failed ,reason)
-     ;; A key that cannot be read, such as for a wrong passphrase.
+     ;; The key cannot be read, for example because of a wrong passphrase.
      (duet-secrets--provide connection request service "")
      (message "Duet: no key for %s: %s" service reason))
     (_
@@ -107,12 +107,12 @@ after another.  For a service that is not here that is its name."
               service (duet-secrets--file) service))))
 
 (defvar duet-secrets--sent-to nil
-  "Where the user lets keys go.
-A list of conses: a machine, as TRAMP names it, and a service.")
+  "The destinations that the user has allowed for keys.
+A list of conses: a machine, as a TRAMP prefix, and a service.")
 
 (defun duet-secrets--may-go-p (connection service)
   "Return non-nil if the server of CONNECTION may have the key of SERVICE.
-The keys of this machine go to another if the user says so, once for each."
+Ask the user once for each other machine and service."
   (let* ((host (file-remote-p (duet-connection-root connection)))
          (allowed (cons host service))
          (enable-recursive-minibuffers t)
@@ -127,21 +127,21 @@ The keys of this machine go to another if the user says so, once for each."
              t))))
 
 (defun duet-secrets--file ()
-  "Return the file of `auth-sources' that a key may be written to."
+  "Return the file of `auth-sources' for a new key."
   (let ((first (cl-find-if #'stringp auth-sources)))
     (if (and first (null (cl-find "~/.authinfo.gpg" auth-sources :test #'equal)))
         first
       "~/.authinfo.gpg")))
 
 (defun duet-secrets--look-up (service)
-  "Return the key of SERVICE, a string of its own.
-Return `declined' if the user quits, (failed REASON) if it cannot be
+  "Return the key of SERVICE, a new string.
+Return `declined' if the user quits, (failed REASON) if the key cannot be
 read, nil if there is none."
   (require 'auth-source)
   ;; The user may be in the minibuffer already.
   (let ((enable-recursive-minibuffers t)
         (inhibit-quit nil)
-        ;; A key that was just written down counts.
+        ;; Find a key that the user has just added to the file.
         (auth-source-do-cache nil))
     (condition-case err
         (cl-some (lambda (host)
@@ -158,7 +158,7 @@ read, nil if there is none."
        (list 'failed (error-message-string err))))))
 
 (defun duet-secrets--provide (connection request service secret)
-  "Give the server of CONNECTION the SECRET of SERVICE, which REQUEST asks for."
+  "Send the SECRET of SERVICE to CONNECTION's server as the answer to REQUEST."
   (when (duet-connection-rpc connection)
     (duet-secrets-off-the-record
      (duet-connection-rpc connection)
@@ -167,16 +167,16 @@ read, nil if there is none."
         connection 'secret.provide
         (list :request_id request :service service :secret secret)
         :error-fn
-        ;; Another editor was faster, or it took too long.
+        ;; Another editor was faster, or Emacs was too slow.
         (lambda (_) (duet-log "The key for %s was not wanted any more" service)))))))
 
 (defun duet-secrets-off-the-record (rpc function)
-  "Call FUNCTION; what it sends to RPC is not kept in the buffer of events."
+  "Call FUNCTION, without its messages to RPC in the buffer of events."
   (let* ((slot (if (slot-exists-p rpc '-events-buffer-config)
                    '-events-buffer-config
                  '-events-buffer-scrollback-size))
          (old (slot-value rpc slot))
-         ;; Others may watch what is said, too.
+         ;; The hook could record the message, too.
          (jsonrpc-event-hook nil))
     (unwind-protect
         (progn

@@ -5,17 +5,15 @@
 
 ;;; Commentary:
 
-;; A section is a stretch of a buffer with a key.  Text can be added at its end
-;; at the cost of that text, wherever the section is; it can be redrawn; and
-;; all but its first line can be folded away.  Behind each section is a
-;; blank line, which belongs to none, so that what is added at one's end is
-;; never at the beginning of the next.
+;; A section is a range of a buffer with a key.  Text can be added at its end, at the
+;; cost of that text alone; the section can be redrawn; and all but its first line
+;; can be folded.  A blank line follows each section and belongs to none.  So text at
+;; the end of a section is never at the beginning of the next.
 ;;
-;; That blank line is not shown between two sections that are folded: what is
-;; folded is dense.
+;; Between two folded sections the blank line is hidden, which makes them dense.
 ;;
-;; Blank lines at the end of a section itself can be hidden.  They stay in the
-;; buffer: what is added goes behind them, and what is copied has them.
+;; Blank lines at the end of a section itself can be hidden, too.  They stay in the
+;; buffer: new text follows them, and copied text includes them.
 
 ;;; Code:
 
@@ -23,16 +21,16 @@
 (require 'duet-look)
 
 (cl-defstruct (duet-section (:copier nil))
-  "A stretch of a buffer."
-  (key nil :documentation "What finds it, compared with `equal'.")
-  (object nil :documentation "What it shows.")
+  "A range of a buffer that shows one object."
+  (key nil :documentation "The key that identifies it, compared with `equal'.")
+  (object nil :documentation "The object that it shows.")
   (beg nil :documentation "A marker at its beginning.")
   (end nil :documentation "A marker behind its last character.")
   (fold nil :documentation "The overlay that hides its body, or nil.")
-  (shown 0 :documentation "How many characters of its object's text are shown.")
-  (summary nil :documentation "What its first line ends in while the rest is folded away, or nil.")
+  (shown 0 :documentation "The number of characters of its object's text that it shows.")
+  (summary nil :documentation "The text behind its first line while it is folded, or nil.")
   (blank nil :documentation "The overlay that hides blank lines at its end, or nil.")
-  (blocks nil :documentation "Where its blocks of code and tables are; see duet-block.el."))
+  (blocks nil :documentation "Its blocks of code and tables; see duet-block.el."))
 
 (defvar-local duet-sections nil
   "The sections of the buffer by their keys, a hash table.")
@@ -41,7 +39,7 @@
   "Prepare the current buffer for sections."
   (setq duet-sections (make-hash-table :test #'equal)
         buffer-undo-list t
-        ;; What is folded ends in dots that are no part of the line.
+        ;; A folded section ends in dots that are not part of its line.
         buffer-display-table (make-display-table))
   (set-display-table-slot buffer-display-table 'selective-display
                           (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'duet-dim))
@@ -62,24 +60,24 @@
              (get-text-property (1- position) 'duet-section)))))
 
 (defun duet-section--own (section beg end)
-  "Have the text from BEG to END belong to SECTION.
-It is read-only even where the buffer is not, see duet-reply.el."
+  "Make the text from BEG to END part of SECTION, and read-only.
+The buffer itself may be writable, see duet-reply.el."
   (add-text-properties beg end (list 'duet-section section
                                      'read-only t 'front-sticky '(read-only))))
 
 (defun duet-section-insert (key object text &optional before)
-  "Insert a section for OBJECT, called KEY, with TEXT; return it.
-It comes in front of the section BEFORE, or at the end of the buffer.
-Windows whose point is at the end stay there, and others where they are."
+  "Insert a section for OBJECT with the key KEY and with TEXT; return it.
+Insert it in front of the section BEFORE, or at the end of the buffer.
+Windows at the end stay there, and others keep their place."
   (let ((inhibit-read-only t)
         (section (make-duet-section :key key :object object))
         (place (if before (marker-position (duet-section-beg before)) (point-max)))
         (windows '()))
-    ;; The beginning of a window would move with its end.
+    ;; Otherwise the start of such a window would move with its end.
     (dolist (window (get-buffer-window-list nil nil t))
       (when (and (= (window-start window) place)
                  (or (= (window-point window) (point-max))
-                     ;; What waits for the user is the end, too.
+                     ;; Questions and the reply box belong to the end, too.
                      (and before (memq (duet-section-key before) '(footer reply))
                           (>= (window-point window) place))))
         (push window windows)))
@@ -109,16 +107,16 @@ Windows whose point is at the end stay there, and others where they are."
     (restore-buffer-modified-p nil)))
 
 (defun duet-section-hide-blank (section)
-  "Hide the blank lines at the end of SECTION, and show those that were its end."
-  ;; With an overlay, since markup sets and clears the text property `invisible'.
-  ;; An alias of that property in `char-property-alias-alist' had Emacs 28 lose
-  ;; one quit in ten while the buffer was written to.
+  "Hide the blank lines at the end of SECTION, and show earlier ones again."
+  ;; This uses an overlay, since markup sets and clears the text property `invisible'.
+  ;; An alias of that property in `char-property-alias-alist' made Emacs 28 lose one
+  ;; quit in ten while the buffer was changing.
   (let* ((end (marker-position (duet-section-end section)))
          (overlay (duet-section-blank section))
          (from (save-excursion
                  (goto-char end)
                  (skip-chars-backward " \t\r\n" (duet-section-beg section))
-                 ;; The end of a line that is being written is none.
+                 ;; Spaces at the end of an incomplete line are not a blank line.
                  (skip-chars-forward " \t\r" end)
                  (point))))
     (cond
@@ -133,8 +131,8 @@ Windows whose point is at the end stay there, and others where they are."
       (setf (duet-section-blank section) overlay)))))
 
 (defun duet-section-redraw (section text)
-  "Replace all of SECTION by TEXT.
-What has its point in the section keeps the line and the column."
+  "Replace the text of SECTION by TEXT.
+A point in the section, in any window, keeps its line and column."
   (let* ((inhibit-read-only t)
          (beg (marker-position (duet-section-beg section)))
          (end (marker-position (duet-section-end section)))
@@ -185,33 +183,33 @@ What has its point in the section keeps the line and the column."
 ;;; Folding
 
 (defconst duet-section--least 12
-  "How many columns a summary takes at least; where there are fewer it is left out.")
+  "Minimum width of a summary, in columns; with less room it is left out.")
 
 (defun duet-section--before (section)
-  "Return the section in front of SECTION, or nil."
+  "Return the section before SECTION, or nil."
   (let ((beg (marker-position (duet-section-beg section))))
     (and (> beg (point-min)) (get-text-property (1- beg) 'duet-section))))
 
 (defun duet-section--space (section)
-  "Show the blank line behind SECTION, unless it and the next one are folded."
+  "Show the blank line behind SECTION, or hide it between two folded sections."
   (when-let ((fold (duet-section-fold section)))
     (let* ((end (marker-position (duet-section-end section)))
            (next (and (< (+ 2 end) (point-max))
                       (get-text-property (+ 2 end) 'duet-section)))
-           ;; Of its two newlines the second ends the line that is seen.
+           ;; The second of its two newlines ends the visible line.
            (hidden (if (and next (duet-section-fold next)) (1+ end) end)))
       (unless (= hidden (overlay-end fold))
         (move-overlay fold (overlay-start fold) hidden)))))
 
 (defun duet-section--space-around (section)
-  "Show the blank lines around SECTION where they are to be seen."
+  "Show or hide the blank lines around SECTION."
   (when-let ((before (duet-section--before section)))
     (duet-section--space before))
   (duet-section--space section))
 
 (defun duet-section--ending (section columns)
-  "Return the text behind the first line of SECTION, which is folded, or nil.
-The line takes COLUMNS."
+  "Return the text behind the first line of SECTION when it is folded, or nil.
+COLUMNS is the width of the line."
   (let ((room (- (if-let ((window (get-buffer-window nil t))) (window-width window)
                    (frame-width))
                  columns 6))
@@ -225,8 +223,8 @@ The line takes COLUMNS."
   (and (duet-section-fold section) t))
 
 (defun duet-section-fold-up (section)
-  "Hide all of SECTION but its first line.
-What is being written is not hidden."
+  "Hide all of SECTION except its first line.
+The reply box is never folded."
   (unless (or (duet-section-fold section) (eq (duet-section-key section) 'reply))
     (let* ((end (marker-position (duet-section-end section)))
            (body (save-excursion
@@ -235,7 +233,7 @@ What is being written is not hidden."
            (ending (duet-section--ending
                     section (string-width (buffer-substring-no-properties
                                            (duet-section-beg section) body))))
-           ;; What is added at the end is hidden too.
+           ;; The overlay also hides text that is added at the end.
            (overlay (make-overlay body end nil nil t)))
       (overlay-put overlay 'invisible (if (or ending (= body end)) 'duet-dense 'duet-fold))
       (overlay-put overlay 'after-string ending)
@@ -283,7 +281,7 @@ What is being written is not hidden."
 ;;; Moving
 
 (defun duet-section-next (&optional count)
-  "Go to the next section, or to the COUNTth; back if it is negative."
+  "Go to the next section, or to the COUNTth; backward if it is negative."
   (interactive "p" duet-transcript-mode)
   (let ((count (or count 1)))
     (dotimes (_ (abs count))

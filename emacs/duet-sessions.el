@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; `duet-sessions-show' shows the sessions of a project, the latest ones first.  The
-;; list follows the model and keeps point where it is.
+;; `duet-sessions-show' shows the sessions of a project, the last active first.  The
+;; list follows the model and keeps point on its session.
 
 ;;; Code:
 
@@ -30,15 +30,15 @@
 ;;; The list
 
 (defvar-local duet-sessions--archived nil
-  "Whether sessions that were put away are shown.")
+  "Whether the list shows the archived sessions.")
 
 (defun duet-sessions-archive-p ()
-  "Return non-nil if the current list shows the sessions that were put away."
+  "Return non-nil if the current list shows the archived sessions."
   duet-sessions--archived)
 
 (defun duet-sessions-keymap (open open-mouse compose refresh)
   "Return a keymap for a list of sessions, with the keys of all such lists.
-OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
+OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map tabulated-list-mode-map)
     (define-key map (kbd "RET") open)
@@ -79,12 +79,12 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
-  ;; So there is room for the number of waiting prompts, at the end.
+  ;; This leaves room for the number of open questions, at the end.
   (setq-local mode-line-position nil)
   (tabulated-list-init-header))
 
 (defun duet-sessions-buffer (connection)
-  "Return the buffer that lists the sessions of CONNECTION; make it if need be."
+  "Return the list of the sessions of CONNECTION, a buffer; make it if necessary."
   (let* ((root (duet-connection-root connection))
          (name (format "*duet: %s*" (duet-remote-abbreviate root))))
     (or (cl-find-if (lambda (buffer)
@@ -107,9 +107,9 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
                  '((display-buffer-reuse-window display-buffer-same-window))))
 
 (defun duet-sessions-follow (print &optional model)
-  "Have PRINT called in the current buffer, a list of sessions, to follow them.
-It is called soon after a session of MODEL, or of any if that is nil, has
-changed, and when a window of the list has another size."
+  "Call PRINT in the current buffer, a list of sessions, soon after a change.
+The change may be one of a session of MODEL, or of any model if that is nil.
+It may also be a new size of a window of the list."
   (let* ((buffer (current-buffer))
          (timer nil)
          (tick (lambda ()
@@ -124,15 +124,15 @@ changed, and when a window of the list has another size."
     (duet-model-follow
      (lambda (_model kind &rest _)
        (when (memq kind '(sessions session approval approval-resolved connection))
-         ;; A long list is drawn less often.
+         ;; Print a long list less often.
          (funcall later (+ 0.1 (* 0.001 (length tabulated-list-entries))))))
      model)
     (add-hook 'window-size-change-functions (lambda (_window) (funcall later 0)) nil t)
     (add-hook 'kill-buffer-hook (lambda () (when timer (cancel-timer timer))) nil t)))
 
 (defun duet-sessions-fit (number least)
-  "Give the column NUMBER of a list the room that the window has left.
-It has at least LEAST characters."
+  "Give the column NUMBER of a list the remaining width of the window.
+Its minimum width is LEAST."
   (let ((column (aref tabulated-list-format number))
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
@@ -147,10 +147,10 @@ It has at least LEAST characters."
       (tabulated-list-init-header))))
 
 (defun duet-sessions--print ()
-  "Show the sessions as they are; keep point on its session.
-Where that is gone, point goes to the one that followed it."
-  (let* (;; Lines of three hundred sessions are garbage for four collections, which
-         ;; take longer than all else; one when this has ended is enough.
+  "Print the list anew; keep point on its session.
+If that session is gone, move point to the one that followed it."
+  (let* (;; The printed lines of 300 sessions cause four garbage collections, which take
+         ;; longer than the rest; one at the end is enough.
          (gc-cons-threshold (max gc-cons-threshold 16000000))
          (sessions (cl-remove-if-not
                     (lambda (session)
@@ -183,7 +183,7 @@ Where that is gone, point goes to the one that followed it."
     (force-mode-line-update)))
 
 (defun duet-sessions--shown ()
-  "Return the sessions that the buffer shows, the first first."
+  "Return the sessions in the buffer, in their order."
   (let (sessions)
     (save-excursion
       (goto-char (point-min))
@@ -193,7 +193,7 @@ Where that is gone, point goes to the one that followed it."
     (nreverse sessions)))
 
 (defun duet-sessions--place (session)
-  "Return where the line of SESSION begins, or nil."
+  "Return the start of the line of SESSION, or nil."
   (save-excursion
     (goto-char (point-min))
     (while (not (or (eobp) (eq (tabulated-list-get-id) session)))
@@ -201,8 +201,8 @@ Where that is gone, point goes to the one that followed it."
     (and (not (eobp)) (point))))
 
 (defun duet-sessions--place-after (session was)
-  "Return the place of SESSION, or of what followed it in the list WAS.
-Where that was the end, it is the last line; in another list, the first."
+  "Return the place of SESSION, or of the next listed one in the list WAS.
+If there is none, return the place of the previous one, or the first line."
   (let ((rest (memq session was)))
     (or (cl-some #'duet-sessions--place rest)
         (cl-some #'duet-sessions--place (reverse (butlast was (length rest))))
@@ -218,13 +218,13 @@ Where that was the end, it is the last line; in another list, the first."
         (set-window-point window place)))))
 
 (defun duet-sessions-fill-hint ()
-  "Break the lines of what an empty list says, in the current buffer, to be read."
+  "Fill the lines of the hint in the current buffer, an empty list."
   (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
         (fill-prefix " "))
     (fill-region (point-min) (point-max))))
 
 (defun duet-sessions--hint ()
-  "Return the text of an empty list."
+  "Return the hint for an empty list."
   (let ((status (duet-connection-status duet-connection)))
     (concat "\n "
             (cond
@@ -245,26 +245,26 @@ Where that was the end, it is the last line; in another list, the first."
 
 (defun duet-sessions--background (session)
   "Return the background work of SESSION's agent in words, or nil.
-It leaves room for a name in the column of names."
+The words leave room for a name in the column of names."
   (when-let ((words (duet-actions-background-words session)))
     (if (<= (+ (string-width words) 22) (duet-sessions--room))
         words
       (replace-regexp-in-string "\\`works in the background: \\([0-9]+\\).*" "in background: \\1" words))))
 
 (defun duet-sessions--room ()
-  "Return how wide the column of names is in the current buffer, a list."
+  "Return the width of the column of names in the current buffer, a list."
   (or (nth 1 (cl-find "Session" tabulated-list-format :key #'car :test #'equal))
       most-positive-fixnum))
 
 (defun duet-sessions--beside (words session)
-  "Return the name of SESSION, cut so that WORDS are seen beside it."
+  "Return the name of SESSION, cut so that WORDS fit beside it."
   (truncate-string-to-width (duet-session-name session)
                             (max 8 (- (duet-sessions--room) (string-width words) 2))
                             nil nil "…"))
 
 (defun duet-sessions--remarks (session)
-  "Return what is seen beside the name of SESSION, or nil.
-That is background work, that it is one of several attempts, and the worktree."
+  "Return the text beside the name of SESSION, or nil.
+It contains background work, the word attempt, and the worktree."
   (when-let ((remarks (delq nil (list (duet-sessions--background session)
                                       (and (duet-session-attempts session)
                                            (>= (duet-sessions--room) 40)
@@ -300,7 +300,7 @@ That is background work, that it is one of several attempts, and the worktree."
                   (duet-sessions--age (duet-session-changed session))))))
 
 (defun duet-sessions--seconds (time)
-  "Return TIME, as the protocol writes it, in seconds since the epoch; else 0.
+  "Return TIME, as the protocol writes it, in seconds since the epoch, or 0.
 This is many times faster than `parse-time-string'."
   (if (string-match "\\`\\(....\\)-\\(..\\)-\\(..\\)T\\(..\\):\\(..\\):\\(..\\)" time)
       (cl-flet ((part (n) (string-to-number (match-string n time))))
@@ -309,7 +309,7 @@ This is many times faster than `parse-time-string'."
     0))
 
 (defun duet-sessions--age (time)
-  "Return how long ago TIME was, in a few characters."
+  "Return the time since TIME, in a few characters."
   (if (or (null time) (string-empty-p time))
       ""
     (let ((seconds (max 0 (float-time (time-since (duet-sessions--seconds time))))))
@@ -333,7 +333,7 @@ This is many times faster than `parse-time-string'."
   (duet-transcript-show duet-connection (duet-actions-session)))
 
 (defun duet-sessions-open-mouse (event)
-  "Show the session where EVENT, a click, was."
+  "Show the session at the place of EVENT, a click."
   (interactive "e" duet-sessions-mode)
   (mouse-set-point event)
   (duet-sessions-open))
@@ -344,7 +344,7 @@ This is many times faster than `parse-time-string'."
   (duet-compose duet-connection))
 
 (defun duet-sessions-toggle-archived ()
-  "Show what was put away, or all else again."
+  "Show the archived sessions, or the other ones again."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-sessions--archived (not duet-sessions--archived))
   (let* ((column (aref tabulated-list-format 2))
@@ -359,7 +359,7 @@ This is many times faster than `parse-time-string'."
               "All but the archive"))))
 
 (defun duet-sessions-refresh ()
-  "Ask the server for the sessions again; start it if it is not there."
+  "Reload the sessions from the server; start it if it does not run."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (if (duet-connection-rpc duet-connection)
       (duet-connection-refresh duet-connection)
@@ -368,21 +368,20 @@ This is many times faster than `parse-time-string'."
 
 ;;; Marks
 
-;; In the list of sessions `m' marks one, `u' and `U' unmark, and `z' archives
-;; all that are marked, or that at point.  In the archive it takes them back.
-;; `D' deletes them for good, after a question that says what goes; a running session
-;; has to be interrupted first.  Marks stay where they are when the list is brought
-;; up to date.
+;; In the list of sessions `m' marks a session, `u' and `U' unmark, and `z' archives
+;; the marked sessions, or the one at point.  In the archive it unarchives them.  `D'
+;; deletes them after a question with the consequences.  A running session must be
+;; interrupted first.  The marks survive an update of the list.
 
 (defface duet-mark '((t :inherit warning :weight bold))
   "Face of marks in the list of sessions."
   :group 'duet)
 
 (defvar-local duet-marks--sessions nil
-  "The sessions that are marked.")
+  "The marked sessions.")
 
 (defun duet-marks--setup ()
-  "Have the list of sessions in the current buffer show marks."
+  "Show marks in the current buffer, a list of sessions."
   (setq tabulated-list-printer #'duet-marks--print))
 
 (defun duet-marks--print (id columns)
@@ -395,7 +394,7 @@ This is many times faster than `parse-time-string'."
         (tabulated-list-put-tag (propertize "*" 'face 'duet-mark))))))
 
 (defun duet-marks ()
-  "Return the sessions that are marked and listed, the first first."
+  "Return the marked sessions of the list, in its order."
   (let ((listed (mapcar #'car tabulated-list-entries)))
     (cl-remove-if-not (lambda (session) (memq session duet-marks--sessions)) listed)))
 
@@ -418,10 +417,10 @@ This is many times faster than `parse-time-string'."
   (tabulated-list-clear-all-tags))
 
 (defun duet-archive-marked ()
-  "Put the marked sessions away, or take them back; if none is, that at point."
+  "Archive or unarchive the marked sessions, or the session at point."
   (interactive nil duet-sessions-mode)
-  ;; Which of both, the list decides, as it is seen: another editor may have put
-  ;; away in this moment what the list still shows.
+  ;; The visible list decides between the two: another editor may just have archived
+  ;; a session that the list still shows.
   (let ((archived (not (duet-sessions-archive-p)))
         (sessions (duet-marks)))
     (cond ((null sessions)
@@ -433,8 +432,8 @@ This is many times faster than `parse-time-string'."
            (duet-marks--archive duet-connection sessions archived (current-buffer))))))
 
 (defun duet-marks--archive (connection sessions archived buffer)
-  "Put SESSIONS of CONNECTION away if ARCHIVED is non-nil, else take them back.
-BUFFER has the marks of those that this goes well with removed."
+  "Archive SESSIONS of CONNECTION if ARCHIVED is non-nil, else unarchive them.
+Remove the marks of the changed sessions in BUFFER."
   (let ((ids (mapcar #'duet-session-leaf-id sessions))
         (hint (if archived (duet-actions-archive-hint) "")))
     (duet-connection-request
@@ -472,8 +471,8 @@ BUFFER has the marks of those that this goes well with removed."
 ;;;; Deleting
 
 (defun duet-delete (sessions)
-  "Delete SESSIONS for good, with all that was said and done in them.
-That is the session at point, or in a list those that are marked."
+  "Delete SESSIONS with their conversations.  This cannot be undone.
+The sessions are the one at point, or in a list the marked ones."
   (interactive (list (or (and (derived-mode-p 'duet-sessions-mode) (duet-marks))
                          (list (duet-actions-session))))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
@@ -488,7 +487,7 @@ That is the session at point, or in a list those that are marked."
       (duet-marks--delete-send connection sessions))))
 
 (defun duet-marks--delete-busy-p (session)
-  "Return non-nil if a turn of SESSION runs or waits to."
+  "Return non-nil if SESSION has a running turn or a queued prompt."
   (or (duet-session-active-run session) (> (duet-session-queued session) 0)))
 
 (defun duet-marks--delete-which (sessions one many)
@@ -498,7 +497,7 @@ That is the session at point, or in a list those that are marked."
     (format "%s %s" (duet-session-name (car sessions)) one)))
 
 (defun duet-marks--delete-question (sessions)
-  "Return the question whether to delete SESSIONS."
+  "Return the question for confirmation before SESSIONS are deleted."
   (format "Delete %s for good, with all that was said and done there?  Files stay%s.  "
           (if (cdr sessions)
               (format "%d sessions (%s)" (length sessions)
@@ -510,7 +509,7 @@ That is the session at point, or in a list those that are marked."
             "")))
 
 (defun duet-marks--delete-send (connection sessions)
-  "Have the server of CONNECTION delete SESSIONS, and report the result."
+  "Delete SESSIONS on the server of CONNECTION, and report the result."
   (let ((left (length sessions))
         (key (duet-look-key #'duet-worktree 'duet-sessions-mode-map))
         (deleted 0) (kept 0) (stays '()) (refused '()))
@@ -534,16 +533,16 @@ That is the session at point, or in a list those that are marked."
                      (done)))))))
 
 (defun duet-marks--delete-refusal (session err key)
-  "Return why SESSION was not deleted, from ERR, and what to do.
-KEY is that of `duet-worktree'."
+  "Return why SESSION was not deleted, from ERR, and what to do next.
+KEY is the key of `duet-worktree'."
   (if (equal (duet-get-string (plist-get err :data) :kind) "would_lose_work")
       (format "%s has work in its worktree that is not landed; land or discard it first (%s)"
               (duet-session-name session) key)
     (duet-connection-error-text err)))
 
 (defun duet-marks--delete-outcome (deleted kept stays refused)
-  "Return the report on DELETED sessions, KEPT turns and reasons, REFUSED.
-STAYS are worktrees that were not deleted."
+  "Return the report on the numbers of DELETED sessions and KEPT turns.
+STAYS are worktrees that were not deleted, REFUSED the errors."
   (string-join
    (delq nil
          (list (cond ((> deleted 0) (format "%d deleted" deleted))
@@ -560,8 +559,8 @@ STAYS are worktrees that were not deleted."
    "; "))
 
 (defun duet-marks--delete-close (connection session)
-  "Kill the buffers that show SESSION; where the user looks at one, show the list.
-The list is that of CONNECTION."
+  "Kill the buffers that show SESSION.
+If the selected window shows one, show the list of CONNECTION instead."
   (dolist (buffer (buffer-list))
     (when (and (eq (buffer-local-value 'duet-session buffer) session)
                (with-current-buffer buffer

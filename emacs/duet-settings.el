@@ -5,12 +5,13 @@
 
 ;;; Commentary:
 
-;; An agent has modes, models, other options of its own and slash commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
-;; them, at once while it works, else for its next turn.  A prompt can say so too,
-;; see the directives below.
+;; An agent has modes, models, its own options, and slash commands.  `duet-set-mode',
+;; `duet-set-model' and `duet-set-option' choose from them.  The choice takes effect at
+;; once while the agent works, else from its next turn on.  A prompt can contain
+;; settings, too; see the directives below.
 ;;
 ;; A session shows the settings that the agent has confirmed.  The choices of an agent
-;; are requested when a session is shown; then events bring them.
+;; are requested when a session is shown; later events update them.
 
 ;;; Code:
 
@@ -27,8 +28,9 @@
 ;;; Settings
 
 (defun duet-settings-learn (connection session &optional function)
-  "Find out what the agent of SESSION of CONNECTION can be set to.
-If that is not known yet, or FUNCTION is given, which is called then."
+  "Request the settings and choices of SESSION's agent from CONNECTION.
+Do so only if they are unknown, or if FUNCTION is non-nil.  Call FUNCTION after
+the reply."
   (when (or function (null (duet-session-modes session)))
     (let ((asked (duet-model-clock (duet-session-model session))))
       (duet-connection-request
@@ -40,9 +42,9 @@ If that is not known yet, or FUNCTION is given, which is called then."
        :error-fn #'ignore))))
 
 (defun duet-settings--take (connection session object asked)
-  "Take into SESSION the settings in OBJECT, as CONNECTION's server sends it.
-It was ASKED for then, by the clock of the model.  If an event has changed
-it since, it is requested again."
+  "Store the settings in OBJECT, from CONNECTION's server, in SESSION.
+ASKED is the time of the request by the model's clock.  If an event has changed
+the session since, request it again."
   (unless (duet-pages-old-p session asked)
     (when-let ((agent (duet-pages-agent object)))
       (duet-session-set-agent session agent)))
@@ -55,16 +57,16 @@ it since, it is requested again."
 ;;;; Reading a choice
 
 (defun duet-settings-table (candidates category)
-  "Return a completion table of CANDIDATES, which are of CATEGORY.
-By that others know what they are, such as packages that act on them."
+  "Return a completion table of CANDIDATES with the category CATEGORY.
+Other packages use the category, for example to act on a candidate."
   (lambda (string predicate action)
     (if (eq action 'metadata) `(metadata (category . ,category))
       (complete-with-action action candidates string predicate))))
 
 (defun duet-settings--read (prompt choices default category)
-  "Have the user choose one of CHOICES after PROMPT; return its id.
-CHOICES are (WORDS ID ABOUT), what is read, what it is called and what there
-is to say of it; they are of CATEGORY.  DEFAULT is the id of one, or nil."
+  "Read one of CHOICES with PROMPT; return its id.
+CHOICES are (WORDS ID ABOUT): the text to read, the id, and a description;
+their category is CATEGORY.  DEFAULT is the id of one, or nil."
   (let* ((words (car (cl-find default choices :key #'cadr :test #'equal)))
          (completion-ignore-case t)
          (completion-extra-properties
@@ -78,8 +80,8 @@ is to say of it; they are of CATEGORY.  DEFAULT is the id of one, or nil."
     (cadr (assoc chosen choices))))
 
 (defun duet-settings-choices (objects)
-  "Return OBJECTS, choices as the server sends them, each as (WORDS ID ABOUT).
-Names that are there twice have their ids behind them."
+  "Return OBJECTS, choices from the server, as a list of (WORDS ID ABOUT).
+Equal names are followed by their ids."
   (let ((names (mapcar (lambda (object)
                          (duet-visible-line (or (duet-get-string object :name)
                                                 (duet-get-string object :id) "")))
@@ -96,15 +98,16 @@ Names that are there twice have their ids behind them."
                objects names)))
 
 (defun duet-settings--set (session what done)
-  "Set the agent of SESSION to WHAT, parameters of session.set; say DONE then."
+  "Set the agent of SESSION to WHAT, parameters of session.set; then show DONE."
   (duet-settings-set (duet-connection-here) session what
                      (lambda (live)
                        (message "%s%s" done (if live "" ", from its next turn on")))))
 
 (defun duet-settings-set (connection session what success-fn &optional error-fn)
-  "Have CONNECTION set the agent of SESSION to WHAT, parameters of session.set.
-Call SUCCESS-FN then, with whether the agent works and has taken it already.
-ERROR-FN is that of `duet-connection-request'."
+  "Set the agent of SESSION on CONNECTION to WHAT, parameters of session.set.
+Then call SUCCESS-FN with non-nil if the setting is in effect already, nil if
+it takes effect with the next turn.  ERROR-FN is as for
+`duet-connection-request'."
   (let ((asked (duet-model-clock (duet-session-model session))))
     (duet-connection-request
      connection 'session.set
@@ -123,11 +126,11 @@ ERROR-FN is that of `duet-connection-request'."
     ("edits without asking" . "acceptEdits")
     ("plans, and changes nothing" . "plan")
     ("asks nothing" . "bypassPermissions"))
-  "Permission modes, in words and as the protocol calls them.")
+  "Permission modes: words for the user, and the name in the protocol.")
 
 (defun duet-settings-mode-choices (modes session)
-  "Return MODES, which can be asked of the agent of SESSION, as choices in words.
-SESSION is nil for a new one."
+  "Return MODES of the agent of SESSION as choices, with Duet's words for them.
+SESSION is nil for a new session."
   (cl-mapcar
    (lambda (choice mode)
      (let* ((id (cadr choice))
@@ -141,9 +144,9 @@ SESSION is nil for a new one."
    (duet-settings-choices modes) modes))
 
 (defun duet-settings--modes-of (session)
-  "Return the modes that can be asked of the agent of SESSION.
-The server is asked, since the agent may have others than are known,
-but not waited for long."
+  "Return the modes of the agent of SESSION.
+Request them from the server, since the known ones may be old, and wait for
+3 seconds at most."
   (let* ((connection (duet-connection-of (duet-session-model session)))
          (rpc (and connection (duet-connection-rpc connection)))
          (asked (duet-model-clock (duet-session-model session))))
@@ -160,12 +163,12 @@ but not waited for long."
         (mapcar (lambda (mode) (list :id (cdr mode))) duet-settings--modes))))
 
 (defun duet-settings-confirm-bypass ()
-  "Signal a `user-error' unless the agent may do anything."
+  "Ask the user to confirm the mode without questions, or signal a `user-error'."
   (unless (yes-or-no-p "Let the agent run and change anything without asking? ")
     (user-error "Mode unchanged")))
 
 (defun duet-set-mode (session mode)
-  "Let the agent of SESSION do without asking what MODE says, or is called."
+  "Set the permission mode of the agent of SESSION to MODE, the id of one."
   (interactive
    (let* ((session (duet-actions-session))
           (mode (duet-settings--read "The agent"
@@ -188,10 +191,10 @@ but not waited for long."
 ;;;; Models
 
 (defvar duet-settings--models nil
-  "Models that were named before.")
+  "History of models that the user typed.")
 
 (defun duet-set-model (session model)
-  "Have the agent of SESSION use MODEL, one that it has."
+  "Set the model of the agent of SESSION to MODEL, the id of one."
   (interactive
    (let* ((session (duet-actions-session))
           (known (duet-get-objects (duet-session-agent-info session) :model :available)))
@@ -211,14 +214,14 @@ but not waited for long."
 ;;;; Options
 
 (defun duet-settings-options (info)
-  "Return the options in INFO, an agent's data, but for its mode and its model."
+  "Return the options in INFO, an agent's data, except its mode and its model."
   (cl-remove-if (lambda (option)
                   (or (member (duet-get-string option :category) '("mode" "model"))
                       (null (duet-get-objects option :values))))
                 (duet-get-objects info :options)))
 
 (defun duet-set-option (session option value)
-  "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
+  "Set OPTION of the agent of SESSION to VALUE; both are ids."
   (interactive
    (let* ((session (duet-actions-session))
           (options (or (duet-settings-options (duet-session-agent-info session))
@@ -239,7 +242,7 @@ but not waited for long."
   (let ((object (cl-find option (duet-settings-options (duet-session-agent-info session)) :test #'equal
                          :key (lambda (object) (duet-get-string object :id)))))
     (duet-settings--set session
-                        ;; The name of a member is what an agent has made up.
+                        ;; The agent chooses the name of this member.
                         (list :options (list (intern (concat ":" option)) value))
                         (format "%s is %s"
                                 (duet-visible-line (or (duet-get-string object :name) option))
@@ -256,17 +259,18 @@ but not waited for long."
   "The result of agent.describe for the agent of a new session.")
 
 (defvar-local duet-settings--asked nil
-  "The agent that is described, or will be, in a list; nil there is the default.")
+  "The agent of the last request for a description, in a list.
+Nil in the list is the default agent.")
 
 (defun duet-settings-commands (session)
-  "Return the slash commands of the agent of SESSION, or of a new one if nil."
+  "Return the slash commands of SESSION's agent, or of a new session's if nil."
   (duet-get-objects (if session (duet-session-agent-info session)
                       (duet-get duet-settings-described :agent_session))
                     :commands))
 
 (defun duet-settings-describe (connection agent)
-  "Request for the buffer the description of AGENT of CONNECTION.
-Nil is the default one."
+  "Request the description of AGENT from CONNECTION for the current buffer.
+AGENT is nil for the default agent."
   (let ((buffer (current-buffer)))
     (unless (equal (list agent) duet-settings--asked)
       (setq duet-settings--asked (list agent))
@@ -281,19 +285,19 @@ Nil is the default one."
 
 ;;; Budgets
 
-;; A budget is what each turn of a conversation may use: rounds of tool calls,
-;; time, tokens, money.  A turn that has reached it is interrupted.  It is written
-;; as `turns=20,time=30m,tokens=200k,cost=2.50', in the option `duet-budget' for
-;; all sessions that begin here, or behind `/budget' in a prompt.
-;; Limits that it does not name are those of [budget.run] in the configuration.
+;; A budget limits each turn of a conversation: rounds of tool calls, time, tokens,
+;; money.  A turn that reaches a limit is interrupted.  The format of a budget is
+;; `turns=20,time=30m,tokens=200k,cost=2.50'.  The option `duet-budget' has the budget
+;; of all sessions that begin here; a prompt can begin with `/budget'.  The default of
+;; other limits is [budget.run] in the configuration.
 
 (defcustom duet-budget nil
   "The budget of each turn of a session that begins in this Emacs.
-A string such as \"turns=20,time=30m,tokens=200k,cost=2.50\", where the time
-has the units s, m and h, tokens may have k or M behind them, and the cost is
-in US dollars; repeats is how often one after the other the same tool may be
-called with the same input.  Nil, or what is not named, is as [budget.run] of
-the configuration has it.  A prompt that begins with /budget has its own."
+A string such as \"turns=20,time=30m,tokens=200k,cost=2.50\".  The units of
+the time are s, m and h; tokens may end in k or M; the cost is in US
+dollars; repeats limits consecutive calls of the same tool with the same
+input.  Nil, and limits that the string omits, mean [budget.run] of the
+configuration.  A prompt that begins with /budget has its own budget."
   :type '(choice (const :tag "As configured" nil) string)
   :group 'duet)
 
@@ -303,10 +307,10 @@ the configuration has it.  A prompt that begins with /budget has its own."
     ("tokens" :tokens integer "tokens, read and written, as in tokens=200k")
     ("cost" :cost_usd number "US dollars, as in cost=2.50")
     ("repeats" :repeats integer "the same tool call in a row, as in repeats=10"))
-  "The limits of a budget: (NAME MEMBER KIND ABOUT), MEMBER being the protocol's.")
+  "The limits of a budget: (NAME MEMBER KIND ABOUT), MEMBER for the protocol.")
 
 (defun duet-budget--number (kind text)
-  "Return the number that TEXT, a part of a budget of KIND, spells; nil if none.
+  "Return the number of TEXT, a limit of KIND in a budget, or nil if invalid.
 A time is in milliseconds."
   (let ((case-fold-search nil))
     (pcase kind
@@ -328,8 +332,8 @@ A time is in milliseconds."
             (pcase (match-string 2 text) ("k" 1000) ("M" 1000000) (_ 1))))))))
 
 (defun duet-budget-parse (text)
-  "Return the budget that TEXT spells, as the protocol has it, or nil for nil.
-What is no budget is a `user-error' that says what one is."
+  "Return the budget in TEXT as an object of the protocol, or nil for nil.
+If TEXT is invalid, signal a `user-error' that describes the format."
   (let ((budget '()))
     (dolist (part (and text (split-string text ",")))
       (let* ((pair (split-string (string-trim part) "="))
@@ -345,14 +349,14 @@ What is no budget is a `user-error' that says what one is."
     budget))
 
 (defun duet-budget-default ()
-  "Return the budget that the option `duet-budget' spells, or nil."
+  "Return the budget in the option `duet-budget', or nil."
   (unless (or (null duet-budget) (stringp duet-budget))
     (user-error "`duet-budget' must be a string, such as \"turns=20,cost=2.50\", or nil"))
   (duet-budget-parse duet-budget))
 
 (defun duet-budget-complete (beg end)
-  "Complete the last part of the budget that is written from BEG to END.
-Return what a `completion-at-point' function does."
+  "Complete the last part of the budget from BEG to END.
+Return the value for a `completion-at-point' function."
   (let* ((place (save-excursion
                   (goto-char end)
                   (skip-chars-backward "^," beg)
@@ -369,23 +373,23 @@ Return what a `completion-at-point' function does."
 
 ;;; Directives
 
-;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
-;; `/mode NAME', `/agent NAME', `/agents NAME,NAME' and `/worktree' in a new session, and
-;; `/OPTION VALUE' with an option of the agent's own.  They set the agent, which does not get them; a
-;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
-;; from there on may use.  Where the agent has a slash command of
-;; that name, it is the agent's.
+;; A prompt may begin with directives for Duet: `/model NAME', `/mode NAME', and
+;; `/OPTION VALUE' with an option of the agent.  A new session also has `/agent NAME',
+;; `/agents NAME,NAME' and `/worktree'.  `/budget turns=20,cost=2' limits the turns from
+;; there on.  Duet removes the directives from the prompt, and does not send a prompt
+;; without other text.  A slash command of the agent precedes a directive of the same
+;; name: Duet sends it to the agent.
 ;;
-;; The words and what can follow them are completed at point, and so are the
-;; agent's slash commands.  A value that the agent is known not to have is refused,
-;; with those that it has, before anything is sent.
+;; Directives, their values and the agent's slash commands complete at point.  Before
+;; it sends a prompt, Duet refuses a value that a known agent does not have, and lists
+;; the valid ones.
 
 (defun duet-directive--words (session &optional agent)
-  "Return the words that set the agent of SESSION, or of a new one if nil.
-AGENT is the name of that of a new one, nil for the one that was described.
-Each is (WORD CATEGORY ABOUT CHOICES), CHOICES being what can follow
-it, as `duet-settings-choices' returns them, or nil if that is not known.
-Nothing follows a word without a CATEGORY."
+  "Return the directives for the agent of SESSION, or of a new session if nil.
+AGENT is the name of a new session's agent, nil for the described one.
+A directive is (WORD CATEGORY ABOUT CHOICES).  CHOICES are its values, as
+`duet-settings-choices' returns them, or nil if they are unknown.  A directive
+without a CATEGORY has no value."
   (let* ((described (and (or (null agent)
                              (equal agent (duet-get-string duet-settings-described :agent)))
                          duet-settings-described))
@@ -415,15 +419,15 @@ Nothing follows a word without a CATEGORY."
                    (duet-settings-options info)))))
     (cl-remove-if (lambda (word)
                     (or (member (car word) commands)
-                        ;; It cannot be typed, or it is another word.
+                        ;; The user cannot type the word, or another directive has it.
                         (not (string-match-p "\\`[^/[:space:]]+\\'" (car word)))
                         (not (eq word (assoc (car word) words)))))
                   words)))
 
 (defun duet-directive--scan (text words)
-  "Return how TEXT begins with some of WORDS.
-That is a list of (WORD . VALUE), and where the rest begins; VALUE is nil if
-there is none."
+  "Return the directives at the beginning of TEXT, each one of WORDS.
+The value is a cons of a list of (WORD . VALUE) and the start of the rest.
+VALUE is nil if there is none."
   (let ((place (string-match-p "[^ \t\n]\\|\\'" text))
         (found '())
         word)
@@ -439,7 +443,7 @@ there is none."
     (cons (nreverse found) place)))
 
 (defun duet-directive--value (word value)
-  "Return the id that VALUE means behind WORD, or signal a `user-error'."
+  "Return the id for VALUE of the directive WORD, or signal a `user-error'."
   (pcase-let ((`(,name ,_ ,_ ,choices) word))
     (cond
      ((equal name "budget") (duet-budget-parse (or value "")))
@@ -453,14 +457,14 @@ there is none."
                     (duet-visible-line value) (duet-directive--list choices))))))
 
 (defun duet-directive-agent-choices ()
-  "Return the agents that can be asked, as `duet-settings-choices' does."
+  "Return the usable agents in the format of `duet-settings-choices'."
   (and (featurep 'duet-agents)
        (mapcar (lambda (name) (list name name "")) (duet-agents-usable duet-connection))))
 
 (defun duet-directive-parse-agents (names choices)
-  "Return the agents that NAMES are, as objects.
+  "Return the agents in NAMES as objects of the protocol.
 NAMES are strings such as \"claude\" or \"codex=MODEL\".  CHOICES
-are the agents that can be asked, or nil if that is not known."
+are the usable agents, or nil if they are unknown."
   (unless (cdr names)
     (user-error "Name two agents or more, such as claude,codex or claude=MODEL,claude=OTHER"))
   (mapcar (lambda (text)
@@ -481,8 +485,8 @@ are the agents that can be asked, or nil if that is not known."
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).
 REST is the prompt for the agent.  SETTINGS is a property list of :agent,
-:agents, :mode, :model, :options, :budget and :worktree, or nil.  A value that
-cannot be is a `user-error'."
+:agents, :mode, :model, :options, :budget and :worktree, or nil.  Signal a
+`user-error' for an invalid value."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
                       session (and (null session) (duet-directive-agent text)))))
@@ -500,7 +504,7 @@ cannot be is a `user-error'."
     (cons (if settings (substring text (cdr scan)) text) settings)))
 
 (defun duet-directive-agent (text)
-  "Return the agent that TEXT, a prompt for a new session, names, or nil."
+  "Return the agent in the directives of TEXT, a new session's prompt, or nil."
   (cdr (assoc "agent" (mapcar (lambda (found) (cons (caar found) (cdr found)))
                               (car (duet-directive--scan
                                     text (duet-directive--words nil)))))))
@@ -509,9 +513,9 @@ cannot be is a `user-error'."
 ;;;; Completion
 
 (defun duet-directive-complete (session)
-  "Complete what sets the agent of SESSION, or a slash command of its.
-Return what a `completion-at-point' function does.  The prompt is all that the
-buffer shows."
+  "Complete a directive for SESSION, or a slash command of its agent.
+Return the value for a `completion-at-point' function.  The prompt is the
+accessible part of the buffer."
   (let* ((end (point))
          (beg (save-excursion (skip-chars-backward "^ \t\n") (point)))
          (before (buffer-substring-no-properties (point-min) beg))
@@ -522,12 +526,12 @@ buffer shows."
          (scan (duet-directive--scan before words))
          (last (car (last (car scan)))))
     (cond
-     ;; Something else is before it.
+     ;; The text before point has more than directives.
      ((< (cdr scan) (length before)) nil)
      ((and last (cadar last) (null (cdr last)) (not (eq (char-after beg) ?/)))
       (pcase (caar last)
         ("budget" (duet-budget-complete beg end))
-        ;; Behind a name there may be a comma and another one.
+        ;; A comma and another name may follow a name.
         ("agents" (duet-directive--complete-value
                    (save-excursion (skip-chars-backward "^,\n" beg) (point)) end (car last) #'ignore))
         (_ (duet-directive--complete-value beg end (car last)))))
@@ -536,7 +540,7 @@ buffer shows."
                                      (unless (car scan) (duet-settings-commands session)))))))
 
 (defun duet-directive--complete-word (beg end words commands)
-  "Complete from BEG to END one of WORDS, or of COMMANDS, the agent's."
+  "Complete one of WORDS, or of the agent's COMMANDS, from BEG to END."
   (let ((candidates
          (append
           (mapcar (lambda (command)
@@ -557,8 +561,8 @@ buffer shows."
           :exit-function #'duet-directive--completed)))
 
 (defun duet-directive--complete-value (beg end word &optional done)
-  "Complete from BEG to END the value of WORD.
-The function DONE goes on behind it, `duet-directive--completed' if nil."
+  "Complete the value of WORD from BEG to END.
+DONE is the exit function; the default is `duet-directive--completed'."
   (pcase-let* ((`(,_ ,category ,_ ,choices) word)
                (candidates (mapcar (lambda (choice)
                                      (list (cadr choice)
@@ -577,7 +581,7 @@ The function DONE goes on behind it, `duet-directive--completed' if nil."
       (if parts (concat "  " (duet-visible-line (string-join parts ": "))) ""))))
 
 (defun duet-directive--completed (_ status)
-  "Go on behind what was completed with STATUS."
+  "Insert a space at the end of the buffer if the STATUS is `finished'."
   (when (and (eq status 'finished) (eobp)) (insert " ")))
 
 (provide 'duet-settings)

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; The columns of a table are aligned by what its bars are displayed as; its text
-;; stays as it was written.  The first rows of a table decide the width of its
-;; columns: a row that comes later, far below, moves nothing that is being read.
+;; The display of its bars aligns the columns of a table; the text in the buffer does
+;; not change.  The first rows decide the width of the columns, so that a later row
+;; does not move the rows that the user is reading.
 ;;
-;; In a window of a graphical display a character of East Asia or an emoji need not
-;; be two columns wide.  There the bars of rows with such characters are put where
-;; they belong, by the space in front of them.
+;; In a graphical window an East Asian character or an emoji may not be exactly two
+;; columns wide.  In rows with such characters, the space before each bar puts the bar
+;; at the right position.
 
 ;;; Code:
 
@@ -22,18 +22,18 @@
 (require 'duet-look)
 
 (defconst duet-table--rows 100
-  "How many rows decide the width of the columns.")
+  "Number of rows that decide the width of the columns.")
 
 (defconst duet-table--widest 60
-  "How wide a column is made at most; a cell may be wider.")
+  "Maximum width of a column; a cell may be wider.")
 
 (defvar-local duet-table--seen nil
-  "Whether a table was shown in the buffer.")
+  "Non-nil if the buffer has shown a table.")
 (defvar-local duet-table--room nil
-  "How many columns the tables of the buffer were shown for, or nil.")
+  "The width for which the tables of the buffer are laid out, or nil.")
 
 (defun duet-table--trim (cell)
-  "Return the part of CELL, (BEG . END), that is not space around it."
+  "Return CELL, (BEG . END), without the white space around its text."
   (save-excursion
     (let ((end (progn (goto-char (cdr cell))
                       (skip-chars-backward " \t" (car cell))
@@ -43,7 +43,7 @@
       (cons (point) end))))
 
 (defun duet-table-width (beg end found)
-  "Return how wide the text from BEG to END is where the marks FOUND are hidden."
+  "Return the width of the text from BEG to END without the hidden marks in FOUND."
   (let* ((text (buffer-substring-no-properties beg end))
          (width (+ (string-width text) (duet-table--beyond text))))
     (pcase-dolist (`(,from ,to ,kind) found)
@@ -52,26 +52,26 @@
     width))
 
 (defun duet-table--drawn-p ()
-  "Return non-nil if characters are drawn, and are as wide as their font has them."
+  "Return non-nil if the font determines the width of characters."
   (display-graphic-p))
 
 (defun duet-table--odd-p (text)
-  "Return non-nil if TEXT may not be as wide as its columns."
+  "Return non-nil if TEXT may be wider than `string-width' reports."
   (and (string-match-p "[^[:ascii:]]" text) (duet-table--drawn-p)))
 
 (defun duet-table--beyond (text)
-  "Return how many columns TEXT takes beyond those that its characters have."
+  "Return the columns that TEXT takes beyond its `string-width'."
   (if (not (duet-table--odd-p text)) 0
     (let ((width (string-width text)))
       (max 0 (- (if (fboundp 'string-pixel-width)
                     (ceiling (string-pixel-width (propertize text 'face 'duet-table))
                              (frame-char-width))
-                  ;; No emoji was seen that is a quarter wider.
+                  ;; No known emoji is more than a quarter wider.
                   (+ width (/ (+ 3 (- width (length text))) 4)))
                 width)))))
 
 (defun duet-table-measure (block)
-  "Measure the rows of BLOCK, a table, that were not measured yet.
+  "Measure the rows of BLOCK, a table, that are not measured yet.
 Return non-nil if a column has become wider."
   (let* ((start (duet-block-beg block))
          (from (or (duet-block-measured block) start))
@@ -108,8 +108,8 @@ Return non-nil if a column has become wider."
 
 (defun duet-table-line (block part bol eol apply hide)
   "Align the line of BLOCK from BOL to EOL, its PART.
-APPLY is called with what `duet-inline-parse' finds in a cell, and HIDE with
-the beginning and the end of what is to be hidden."
+Call APPLY with the value of `duet-inline-parse' for each cell, and HIDE with
+the beginning and the end of each text to hide."
   (let* ((widths (duet-block-widths block))
          (fitted (duet-table--fitted widths bol))
          (cells (and fitted (not (eq part 'rule)) (duet-block-cells bol eol))))
@@ -119,7 +119,7 @@ the beginning and the end of what is to be hidden."
       (put-text-property bol eol 'display (duet-table--rule bol (or fitted widths))))
      ((and cells
            (or (not (equal fitted widths))
-               ;; None else is narrower than what it has.
+               ;; Only a column of this width may have wider cells.
                (cl-loop for cell in cells
                         for width across widths
                         thereis (and (= width duet-table--widest)
@@ -131,7 +131,7 @@ the beginning and the end of what is to be hidden."
 
 (defun duet-table--align-row (block part bol eol apply hide)
   "Align the row of BLOCK from BOL to EOL, its PART, in one line.
-APPLY and HIDE are those of `duet-table-line'."
+APPLY and HIDE are as for `duet-table-line'."
   (let* ((widths (duet-block-widths block))
          (bar (duet-look-sign "│"))
          (cells (duet-block-cells bol eol))
@@ -181,7 +181,7 @@ APPLY and HIDE are those of `duet-table-line'."
 
 (defun duet-table--places (bol first widths)
   "Return the columns of the bars behind the cells of the row at BOL, a list.
-FIRST is where its first cell begins; WIDTHS are those of the table."
+FIRST is the start of its first cell; WIDTHS are the widths of the columns."
   (let ((column (+ (string-width (or (get-text-property bol 'line-prefix) ""))
                    (if (and first (> first bol) (eq (char-before first) ?|)) 2 0))))
     (mapcar (lambda (width)
@@ -190,12 +190,12 @@ FIRST is where its first cell begins; WIDTHS are those of the table."
             widths)))
 
 (defun duet-table--bar (place text after)
-  "Display the bar at PLACE as TEXT and as many spaces as AFTER says, or none."
+  "Display the bar at PLACE as TEXT and AFTER spaces; nil means none."
   (put-text-property place (1+ place) 'display
                      (concat text (make-string (or after 0) ?\s))))
 
 (defun duet-table--rule (bol widths)
-  "Return what the rule of a table at BOL is displayed as; its columns have WIDTHS."
+  "Return the display of the rule of a table at BOL with columns of WIDTHS."
   (let* ((bare (save-excursion
                  (goto-char bol)
                  (not (looking-at-p "[ \t]*|"))))
@@ -212,24 +212,25 @@ FIRST is where its first cell begins; WIDTHS are those of the table."
 ;;; Tables that are wider than their window
 
 (defconst duet-table--narrowest 5
-  "How narrow a column is made at most to make a table fit.")
+  "Minimum width of a column that is narrowed to make a table fit.")
 
 (defun duet-table--window-room ()
-  "Return how many columns the narrowest window of the buffer has; nil without one."
+  "Return the width of the narrowest window of the buffer, or nil without one."
   (when-let ((windows (get-buffer-window-list nil nil t)))
     (apply #'min (mapcar #'window-max-chars-per-line windows))))
 
 (defun duet-table-resized ()
-  "Return non-nil if the tables of the buffer have other room than they had."
+  "Return non-nil if the buffer's tables need a new layout for their windows.
+Record the new width."
   (let ((room (duet-table--window-room)))
     (unless (equal room duet-table--room)
       (setq duet-table--room room)
       duet-table--seen)))
 
 (defun duet-table--fitted (widths bol)
-  "Return WIDTHS of the columns of the table at BOL made so that it fits, a vector.
-Columns that are narrow stay as they are.  Return nil if no window shows
-the table, or too narrow a one."
+  "Return WIDTHS of the columns of the table at BOL, narrowed to fit, a vector.
+Narrow columns keep their width.  Return nil if no window shows the table, or
+if the window is too narrow."
   (when-let ((room (duet-table--window-room)))
     (let* ((room (- room (string-width (or (get-text-property bol 'line-prefix) ""))
                     1 (* 3 (length widths))))
@@ -237,7 +238,7 @@ the table, or too narrow a one."
            (wide (append widths nil))
            (share room))
       (if (<= (apply #'+ wide) room) widths
-        ;; What narrow ones leave is for the others.
+        ;; The wide columns share the room that the narrow ones leave.
         (while (let ((narrow (progn (setq share (/ left (max 1 (length wide))))
                                     (cl-remove-if (lambda (width) (> width share)) wide))))
                  (setq left (- left (apply #'+ narrow))
@@ -252,12 +253,12 @@ the table, or too narrow a one."
                                 widths))))))))
 
 (defun duet-table--width (text)
-  "Return how many columns TEXT takes."
+  "Return the width of TEXT in columns."
   (+ (string-width text) (duet-table--beyond text)))
 
 (defun duet-table--fold (text width)
-  "Return TEXT in lines of at most WIDTH columns.
-They are broken between words, or else behind signs such as slashes."
+  "Return TEXT as lines of at most WIDTH columns.
+Break it between words, or else behind signs such as slashes."
   (let ((lines '())
         (line ""))
     (dolist (word (split-string text "[ \t]+" t))
@@ -276,7 +277,7 @@ They are broken between words, or else behind signs such as slashes."
     (nreverse (cons line lines))))
 
 (defun duet-table--cell-text (beg end)
-  "Return the text from BEG to END as it is shown: without what is hidden."
+  "Return the visible text from BEG to END."
   (let ((parts '()))
     (while (< beg end)
       (let ((next (next-single-property-change beg 'invisible nil end)))
@@ -290,7 +291,7 @@ They are broken between words, or else behind signs such as slashes."
 
 (defun duet-table--fold-row (block part bol eol cells widths apply hide)
   "Show the row of BLOCK from BOL to EOL, its PART and CELLS, in several lines.
-Its columns have WIDTHS.  APPLY and HIDE are those of `duet-table-line'."
+Its columns have WIDTHS.  APPLY and HIDE are as for `duet-table-line'."
   (let* ((bar (duet-look-sign "│"))
          (columns
           (cl-loop for cell in cells
@@ -326,7 +327,7 @@ Its columns have WIDTHS.  APPLY and HIDE are those of `duet-table-line'."
                   (forward-line -1)
                   (not (eq (duet-block-part block (point)) 'row))))
          (text (concat (if (or first (eq part 'head)) ""
-                         ;; Else the beginning of a row could not be seen.
+                         ;; Without the rule, the start of a row would be unclear.
                          (concat (duet-table--rule bol widths) "\n"))
                        (string-join lines "\n"))))
     (when (eq part 'head) (add-face-text-property 0 (length text) 'bold t text))

@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; Agents run programs in terminals of the server, and so can you.  Any number
-;; of editors and shells may be attached to one.  `duet-terminals' lists them,
+;; Agents run programs in terminals of the server, and so can the user.  Any number of
+;; editors and shells may be attached to a terminal.  `duet-terminals' lists them,
 ;; `duet-terminal' starts one.
 ;;
 ;; `duet-rpc attach' shows a terminal in a terminal emulator of Emacs: eat or vterm
-;; where they are installed, else term.  To kill the buffer detaches from the
-;; terminal; its program goes on.
+;; if they are installed, else term.  Killing the buffer detaches from the terminal;
+;; its program continues.
 
 ;;; Code:
 
@@ -37,21 +37,21 @@
 
 (defcustom duet-terminal-backend 'auto
   "The terminal emulator that shows terminals.
-If it is auto that is eat if it is installed, else vterm, else term, which
+The value auto means eat if it is installed, else vterm, else term, which
 comes with Emacs."
   :type '(choice (const :tag "The best there is" auto)
                  (const eat) (const vterm) (const term))
   :group 'duet)
 
 (defcustom duet-terminal-shell nil
-  "The program, with arguments, that a new terminal runs; nil is your shell."
+  "Program and arguments of a new terminal, a list; nil means your shell."
   :type '(choice (const :tag "Your shell" nil) (repeat string))
   :group 'duet)
 
 (defvar-local duet-terminal-id nil
-  "The id of the terminal that the buffer shows, or nil if it was new.")
+  "The id of the buffer's terminal, or nil if the buffer started it.")
 (defvar-local duet-terminal--name nil
-  "The part of the buffer's name that names the terminal.")
+  "The name of the terminal, a part of the buffer's name.")
 
 (defun duet-terminal-backend ()
   "Return the terminal emulator: eat, vterm or term."
@@ -72,16 +72,17 @@ comes with Emacs."
 
 (defun duet-terminal--run (connection name arguments &optional here)
   "Show `duet-rpc attach' with ARGUMENTS for CONNECTION in a buffer called NAME.
-Return the buffer.  If HERE is non-nil it is shown in the selected window."
+Return the buffer.  If HERE is non-nil, show it in the selected window."
   (duet-terminal-show connection name
                       (apply #'duet-command (duet-connection-root connection)
                              "attach" arguments)
                       here))
 
 (defun duet-terminal-show (connection name command &optional here)
-  "Run COMMAND, for CONNECTION, in a buffer called NAME that is a terminal.
-It is no terminal of the server: it ends with the buffer.  Return the
-buffer.  If HERE is non-nil it is shown in the selected window."
+  "Run COMMAND for CONNECTION in a terminal emulator, in a buffer called NAME.
+COMMAND ends when the buffer is killed: it does not run in a terminal of the
+server.  Return the buffer.  If HERE is non-nil, show it in the selected
+window."
   (let* ((root (duet-connection-root connection))
          (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
          (window nil))
@@ -91,7 +92,7 @@ buffer.  If HERE is non-nil it is shown in the selected window."
                   (car command)))
     (with-current-buffer buffer
       (setq default-directory root))
-    ;; It is shown first: the terminal gets the size of its window.
+    ;; Show the buffer first: the terminal gets the size of its window.
     (setq window (display-buffer buffer `((,@(and here '(display-buffer-same-window))
                                            display-buffer-reuse-window
                                            display-buffer-pop-up-window
@@ -109,14 +110,14 @@ buffer.  If HERE is non-nil it is shown in the selected window."
     buffer))
 
 (defun duet-terminal--discard (buffer)
-  "Kill BUFFER and what runs in it, without a question."
+  "Kill BUFFER and its process, without a question."
   (when-let ((process (get-buffer-process buffer)))
     (set-process-query-on-exit-flag process nil))
   (when (buffer-live-p buffer)
     (let ((kill-buffer-query-functions nil)) (kill-buffer buffer))))
 
 (cl-defgeneric duet-terminal--exec (backend buffer command)
-  "Run COMMAND in BUFFER, the current one, as a terminal that BACKEND shows.")
+  "Run COMMAND in BUFFER, the current one, with the terminal emulator BACKEND.")
 
 (cl-defmethod duet-terminal--exec ((_backend (eql term)) buffer command)
   "Run COMMAND in BUFFER with term."
@@ -124,7 +125,7 @@ buffer.  If HERE is non-nil it is shown in the selected window."
   (duet-remote-call #'term-exec buffer (buffer-name buffer) (car command) nil
                     (cdr command))
   (term-char-mode)
-  ;; C-x stays Emacs's, as in `ansi-term'.
+  ;; C-x keeps its meaning in Emacs, as in `ansi-term'.
   (let (term-escape-char)
     (term-set-escape-char ?\C-x))
   (duet-terminal--detach-quietly buffer))
@@ -145,8 +146,9 @@ buffer.  If HERE is non-nil it is shown in the selected window."
   (duet-terminal--detach-quietly buffer))
 
 (defun duet-terminal--vterm-ended (process event)
-  "Say that PROCESS, which a vterm shows, has ended, as EVENT says.
-Else vterm would kill the buffer, or Emacs would write that in its midst."
+  "Show in the mode line that PROCESS of a vterm buffer has ended; EVENT says how.
+Without this sentinel vterm would kill the buffer, or Emacs would insert a
+message into the terminal's text."
   (let ((buffer (process-buffer process)))
     (run-hook-with-args 'vterm-exit-functions (and (buffer-live-p buffer) buffer) event)
     (when (and (buffer-live-p buffer) (not (process-live-p process)))
@@ -155,11 +157,11 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
         (force-mode-line-update)))))
 
 (defun duet-terminal--detach-quietly (buffer)
-  "Let BUFFER be killed without a question: what runs in its terminal goes on."
+  "Make Emacs kill BUFFER without a question: the terminal's program continues."
   (when-let ((process (get-buffer-process buffer)))
     (set-process-query-on-exit-flag process nil)))
 
-;;;; Its end
+;;;; The end of a terminal
 
 (defvar duet-terminal-ended-mode-map
   (let ((map (make-sparse-keymap)))
@@ -171,7 +173,7 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
   "Keymap of `duet-terminal-ended-mode'.")
 
 (define-minor-mode duet-terminal-ended-mode
-  "Minor mode of a terminal's buffer in which nothing runs any more.
+  "Minor mode of a terminal's buffer whose process has ended.
 
 \\{duet-terminal-ended-mode-map}"
   :interactive nil
@@ -185,7 +187,7 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
                  "\\[quit-window] buries this buffer, \\[duet] lists the sessions"))))
 
 (defun duet-terminal--await-end (buffer)
-  "Have keys in BUFFER that are of use once its process has ended."
+  "Turn on `duet-terminal-ended-mode' in BUFFER once its process has ended."
   (let ((process (get-buffer-process buffer))
         (ended (lambda (process &rest _)
                  (when (and (buffer-live-p buffer) (not (process-live-p process)))
@@ -193,22 +195,22 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
                      (setq duet-terminal-id (duet-terminal--detached-from))
                      (duet-terminal-ended-mode))))))
     (add-function :after (process-sentinel process) ended)
-    ;; It may have ended already.
+    ;; The process may have ended already.
     (funcall ended process)))
 
 (defun duet-terminal--detached-from ()
-  "Return the id of the terminal that the buffer says it is detached from, or nil."
+  "Return the id of the terminal from the buffer's detach message, or nil."
   (save-excursion
     (goto-char (point-max))
     (let ((text (buffer-substring-no-properties
                  (or (search-backward "detached" nil t) (point-max)) (point-max))))
-      ;; Where the window is narrow the id is broken.
+      ;; In a narrow window the id is broken into lines.
       (setq text (replace-regexp-in-string "[ \r\n]+" "" text))
       (and (string-match "attach\\(term_[[:xdigit:]]+\\)" text)
            (match-string 1 text)))))
 
 (defun duet-terminal-attach-again ()
-  "Attach again to the terminal that the buffer was detached from."
+  "Attach again to the terminal of the current, detached buffer."
   (interactive nil duet-terminal-ended-mode)
   (unless (bound-and-true-p duet-terminal-ended-mode)
     (user-error "Not a detached terminal"))
@@ -234,8 +236,8 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
               (buffer-list)))
 
 (defun duet-terminal--parse (text)
-  "Return the program and its arguments that TEXT, a shell command, means.
-What takes a shell is left to one."
+  "Return TEXT, a shell command, as a list of a program and its arguments.
+If TEXT needs a shell, the program is the shell."
   (if (string-match-p "[][|&;<>()$`*?~#=!{}\n\\]" text)
       (if (file-remote-p default-directory) (list "/bin/sh" "-c" text)
         (list shell-file-name shell-command-switch text))
@@ -244,9 +246,9 @@ What takes a shell is left to one."
 ;;;###autoload
 (defun duet-terminal (&optional command)
   "Start a program in a new terminal of the server, in the project's directory.
-It is your shell, or what `duet-terminal-shell' says.  With a prefix
-argument you are asked for the COMMAND.  What runs there outlives the
-buffer: `duet-terminals' lists it."
+The default is your shell, or `duet-terminal-shell'.  A prefix argument reads
+COMMAND.  The program continues after the buffer is killed; `duet-terminals'
+lists it."
   (interactive (list (and current-prefix-arg
                           (duet-terminal--parse
                            (read-shell-command "Run in a terminal: ")))))
@@ -263,7 +265,7 @@ buffer: `duet-terminals' lists it."
        ,@(and command (cons "--" command))))))
 
 (defun duet-terminal-attach (connection id &optional name)
-  "Show the terminal of CONNECTION whose id is ID, in a buffer called NAME."
+  "Show the terminal ID of CONNECTION in a buffer called NAME."
   (if-let ((buffer (duet-terminal--buffer connection id)))
       (pop-to-buffer buffer)
     (with-current-buffer (duet-terminal--run connection (or name id) (list id))
@@ -271,8 +273,8 @@ buffer: `duet-terminals' lists it."
 
 ;;; The list
 
-;; `duet-terminals' lists the terminals of the server, those of agents and users.
-;; RET attaches Emacs to one.
+;; `duet-terminals' lists the server's terminals, including those of agents and other
+;; clients.  RET attaches Emacs to one.
 
 (defvar duet-terminals-mode-map
   (let ((map (make-sparse-keymap)))
@@ -302,7 +304,7 @@ buffer: `duet-terminals' lists it."
                      ["Refresh" duet-terminals-refresh]))
 
 (defvar-local duet-terminals--known nil
-  "The terminals, as the server lists them.")
+  "The terminals from the server's last reply.")
 
 ;;;###autoload
 (defun duet-terminals ()
@@ -314,14 +316,14 @@ buffer: `duet-terminals' lists it."
     (pop-to-buffer buffer)))
 
 (defun duet-terminals--changed (_model kind _session _object extra)
-  "Bring the list up to date if KIND and EXTRA may be the end of a terminal."
+  "Reload the list if a change of KIND and EXTRA may be the end of a terminal."
   (when (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
             (memq kind '(connection lagged)))
     (duet-terminals-refresh)))
 
 (defun duet-terminals-list (connection function)
   "Call FUNCTION with the terminals of the server of CONNECTION, a list.
-A server that cannot list them has none."
+If the server cannot list them, call it with nil."
   (duet-connection-request
    connection 'terminal.list nil
    :success-fn (lambda (result)
@@ -332,7 +334,7 @@ A server that cannot list them has none."
                (funcall function nil))))
 
 (defun duet-terminals-refresh ()
-  "Ask the server for its terminals again."
+  "Reload the terminals from the server."
   (interactive (duet-only-in 'duet-terminals-mode) duet-terminals-mode)
   (duet-terminals-list duet-connection (duet-latest #'duet-terminals--print)))
 
@@ -361,7 +363,7 @@ A server that cannot list them has none."
   (restore-buffer-modified-p nil))
 
 (defun duet-terminals--program (terminal)
-  "Return the program in TERMINAL, in one line."
+  "Return the program and arguments of TERMINAL in one line."
   (let ((text (string-join
                (cons (file-name-nondirectory (or (duet-get-string terminal :program) ""))
                      (duet-get-strings terminal :args))
@@ -369,7 +371,7 @@ A server that cannot list them has none."
     (duet-visible-line (truncate-string-to-width text 200 nil nil "…"))))
 
 (defun duet-terminals--remark (terminal)
-  "Return the remark on TERMINAL in the list."
+  "Return the remark on TERMINAL for the list."
   (string-join
    (delq nil
          (list (when (duet-get terminal :read_only) "an agent's")
@@ -381,7 +383,7 @@ A server that cannot list them has none."
    ", "))
 
 (defun duet-terminals--at-point ()
-  "Return the terminal at point, as the server lists it."
+  "Return the terminal at point, an object from the server's reply."
   (or (cl-find (tabulated-list-get-id) duet-terminals--known
                :key (lambda (terminal) (duet-get-string terminal :terminal_id))
                :test #'equal)
@@ -395,7 +397,7 @@ A server that cannot list them has none."
                           (duet-terminals--program terminal))))
 
 (defun duet-terminals-close ()
-  "Close the terminal at point and end what runs in it."
+  "Close the terminal at point and end its program."
   (interactive nil duet-terminals-mode)
   (let* ((terminal (duet-terminals--at-point))
          (buffer (current-buffer)))

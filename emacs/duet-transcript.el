@@ -6,10 +6,9 @@
 ;;; Commentary:
 
 ;; A transcript shows a session of a model (duet-model.el) as sections
-;; (duet-section.el) that look as duet-render.el says.  It watches the model
-;; and notes which messages have changed; a timer brings the buffer up to date
-;; some twenty times a second, and what is added costs as much as it is long,
-;; however long the transcript is.
+;; (duet-section.el).  duet-render.el makes their text.  The transcript observes the
+;; model and records changed messages.  A timer updates the buffer some twenty times
+;; a second.  The cost of new text depends on its length, not on the transcript's.
 
 ;;; Code:
 
@@ -50,20 +49,20 @@
 ;;; The mode
 
 (defvar-local duet-session nil
-  "The session that the buffer shows or is about.")
+  "The session of the buffer.")
 
 (defvar-local duet-transcript--dirty nil
-  "Messages to be brought up to date, the last first.")
+  "Messages whose sections need an update, the last one first.")
 (defvar-local duet-transcript--how nil
-  "A hash table: how each of those is to be brought up to date.
-`append' or `redraw'.")
+  "A hash table: the kind of update of each of those messages.
+The kinds are `append' and `redraw'.")
 (defvar-local duet-transcript--markup nil
-  "Sections that are to be looked at for blocks of code.")
+  "Sections to scan for blocks of code.")
 (defvar-local duet-transcript--timer nil
-  "The timer that brings the buffer up to date.")
+  "The timer for the next update of the buffer.")
 
 (defvar duet-transcript-shown-hook nil
-  "Hook that is run in a transcript before a session is shown in it.")
+  "Hook that runs in a new transcript before its session is shown.")
 
 (defvar duet-transcript-mode-map
   (let ((map (make-sparse-keymap)))
@@ -90,7 +89,7 @@
     (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
-    ;; These answer the question at point, or the only one from anywhere.
+    ;; These answer the question at point; elsewhere, the only open question.
     (define-key map "a" #'duet-approval-approve)
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
@@ -114,23 +113,23 @@
         duet-transcript--how (make-hash-table :test #'eq)
         mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-header duet-session duet-connection)))
-  ;; While a transcript streams its mode line is drawn all the time, where Emacs' own sign
-  ;; for a remote directory, %@, drops a C-g; what :eval calls does not.
+  ;; The mode line of a transcript that streams is redrawn all the time.  Emacs' own
+  ;; sign for a remote directory, %@, then drops a C-g; a function in :eval does not.
   (setq-local mode-line-remote '(:eval (if (file-remote-p default-directory) "@" "-")))
-  ;; The number of a line says nothing here, and to count them takes longer than
-  ;; all else that a key does, once there are some megabytes.
+  ;; Line numbers mean nothing here, and in some megabytes counting them takes longer
+  ;; than everything else that a key does.
   (setq-local bidi-inhibit-bpa t
               line-number-mode nil
-              ;; Half a frame shows whole lines, too.
+              ;; Lines are wrapped in half a frame, too.
               truncate-partial-width-windows nil
-              ;; The end, which is being written, stays at the bottom.
+              ;; The end, where text arrives, stays at the bottom.
               scroll-conservatively 101
-              ;; Prose goes on in the next line; that is no news.
+              ;; Wrapped prose needs no sign in the fringe.
               fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
-              ;; The brackets of buttons, on one of which point is, match.
+              ;; Do not highlight the brackets of the button at point.
               show-paren-data-function #'ignore
               next-error-function #'duet-transcript-next-error)
-  ;; Text of agents with tabs is Go, mostly, which is shown so nearly everywhere.
+  ;; Text with tabs is mostly Go code, which is usually shown with this width.
   ;; A width that the user has chosen stays.
   (when (= (default-value 'tab-width) 8)
     (setq-local tab-width 4))
@@ -139,16 +138,16 @@
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
 
-;; An error for lack of a login has a button that signs in.
+;; The error for a missing login has a button that signs in.
 
 (defun duet-transcript-needs-login (session run)
-  "Return the agent of SESSION if RUN failed for lack of a login."
+  "Return the agent of SESSION if RUN failed because of a missing login."
   (and run (duet-session-agent session)
        (equal (duet-run-error-code run) "AGENT_AUTH_REQUIRED")
        (duet-session-agent session)))
 
 (defun duet-transcript--offer-login (message)
-  "Return the line that signs in, where MESSAGE says that a login is missing."
+  "Return a line with a sign-in button if MESSAGE reports a missing login."
   (when-let ((session (and (eq (duet-message-kind message) 'error)
                            (duet-message-session message)))
              (agent (duet-transcript-needs-login
@@ -172,7 +171,7 @@
               (buffer-list)))
 
 (defun duet-transcript-open (connection session)
-  "Return a buffer that shows SESSION of CONNECTION; make one if there is none."
+  "Return the buffer that shows SESSION of CONNECTION; make it if necessary."
   (or (duet-transcript-buffer session)
       (with-current-buffer (generate-new-buffer
                             (format "*duet: %s*" (duet-session-name session)))
@@ -192,7 +191,7 @@
 
 (defun duet-transcript-show (connection session &optional end)
   "Show SESSION of CONNECTION in a window; go to its end if END is non-nil.
-The window is selected unless the minibuffer is in use."
+Select the window unless the minibuffer is active."
   (let ((buffer (duet-transcript-open connection session)))
     (if (active-minibuffer-window)
         (display-buffer buffer)
@@ -220,14 +219,14 @@ The window is selected unless the minibuffer is in use."
            (force-mode-line-update)))))))
 
 (defun duet-transcript-refresh ()
-  "Ask the server for the conversation again."
+  "Reload the conversation from the server."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (let ((inhibit-read-only t)
         (session duet-session)
         (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
       (user-error "The conversation is already loading"))
-    ;; Old text is better than none.
+    ;; Without a server, keep the old text.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
                            "The server is not running")))
@@ -242,7 +241,7 @@ The window is selected unless the minibuffer is in use."
     (duet-transcript--load)))
 
 (defun duet-transcript--forget ()
-  "Stop watching the model; the buffer is killed."
+  "Cancel the timer and drop the messages: the buffer is about to be killed."
   (when duet-transcript--timer
     (cancel-timer duet-transcript--timer))
   (when (and duet-session (eq (duet-session-loaded duet-session) t))
@@ -252,7 +251,7 @@ The window is selected unless the minibuffer is in use."
 ;;;; Changes of the model
 
 (defun duet-transcript--observe (_model kind session object extra)
-  "Note a change of the model: KIND, SESSION, OBJECT and EXTRA."
+  "Handle a change of the model: KIND, SESSION, OBJECT and EXTRA."
   (cond
    ((memq kind '(connection lagged))
     (force-mode-line-update)
@@ -277,9 +276,9 @@ The window is selected unless the minibuffer is in use."
       ('session (duet-transcript--session-changed))))))
 
 (defun duet-transcript--session-changed ()
-  "Bring up to date what depends on the session's state."
+  "Update the parts of the buffer that depend on the session's state."
   (force-mode-line-update)
-  ;; A new session's worktree is not known when its transcript is made.
+  ;; A new session's worktree is still unknown when its transcript is made.
   (setq default-directory (duet-connection-directory duet-connection duet-session))
   (let ((name (format "*duet: %s*" (duet-session-name duet-session))))
     ;; A name that was made unique by a number stays.
@@ -290,7 +289,7 @@ The window is selected unless the minibuffer is in use."
       (duet-transcript--note message 'redraw))))
 
 (defun duet-transcript--approval-changed (approval)
-  "Bring the tool call of APPROVAL up to date."
+  "Update the tool call of APPROVAL."
   (when-let* ((call (duet-approval-call approval))
               (message (duet-session-message
                         duet-session (concat (duet-approval-run approval) "/" call))))
@@ -300,11 +299,11 @@ The window is selected unless the minibuffer is in use."
 ;;;; Earlier messages
 
 (defun duet-transcript--first ()
-  "Return the first section, be it the button for earlier messages."
+  "Return the first section, which may be the button for earlier messages."
   (get-text-property (point-min) 'duet-section))
 
 (defun duet-transcript--insert-older (messages)
-  "Insert sections for MESSAGES in front of all others."
+  "Insert sections for MESSAGES before all others."
   (when-let ((button (duet-section-get 'earlier)))
     (duet-section-delete button))
   (let ((first (duet-transcript--first)))
@@ -314,7 +313,7 @@ The window is selected unless the minibuffer is in use."
   (duet-transcript--earlier-button))
 
 (defun duet-transcript--earlier-button ()
-  "Show a button for earlier messages if there are any."
+  "Show the button for earlier messages, or remove it if there are none."
   (let ((button (duet-section-get 'earlier))
         (some (> (duet-session-offset duet-session) 0)))
     (cond
@@ -341,25 +340,25 @@ The window is selected unless the minibuffer is in use."
 
 ;;; Updates
 
-;; Changes are noted and shown a little later, in short slices of work: Emacs stays
-;; responsive however much comes.  A timer of the buffer goes on with the rest.
+;; Changes are recorded and shown a little later, in short slices of work, so that
+;; Emacs stays responsive under any load.  A timer of the buffer continues the work.
 
 (defcustom duet-transcript-delay 0.05
-  "How many seconds may pass until a transcript shows a change."
+  "Maximum delay until a transcript shows a change, in seconds."
   :type 'number
   :group 'duet)
 
 (defconst duet-transcript--slice 0.008
-  "How many seconds a transcript is worked on before Emacs may do other things.")
+  "Maximum time of an update before Emacs handles other events, in seconds.")
 
 (defconst duet-transcript--pause 0.005
-  "How many seconds Emacs has for those before it goes on.")
+  "Time for other events between two slices of an update, in seconds.")
 
 (defvar-local duet-transcript--next 0
-  "From when on more text may be shown, as `float-time' has it.")
+  "The earliest time to show more text, as `float-time' returns it.")
 (defun duet-transcript--tail ()
-  "Return the section in front of which messages are inserted, or nil."
-  ;; Questions stay at the end.
+  "Return the section before which new messages are inserted, or nil."
+  ;; Open questions and the reply box stay at the end.
   (or (duet-section-get 'footer) (duet-section-get 'reply)))
 
 (defun duet-transcript--end ()
@@ -368,9 +367,9 @@ The window is selected unless the minibuffer is in use."
     (point-max)))
 
 (defun duet-transcript-fill (window)
-  "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
-Emacs leaves it where it was when the window was lower, or what is above
-a question was shorter."
+  "Put the end of the transcript at the bottom of WINDOW, if it shows the end.
+Emacs itself does not move it when the window grows, or the text above a
+question."
   (when (and (window-live-p window)
              (eq (buffer-local-value 'major-mode (window-buffer window))
                  'duet-transcript-mode))
@@ -381,17 +380,17 @@ a question was shorter."
                        (goto-char (point-max))
                        (vertical-motion (- 1 (window-body-height window)) window)
                        (point))))
-          ;; The end may be higher than the window.
+          ;; The part below point may be higher than the window.
           (unless (or (= start (window-start window)) (< (window-point window) start))
             (set-window-start window start t)))))))
 
 (defun duet-transcript-follow ()
-  "Have the end of the transcript at the bottom of all windows that show it."
+  "Put the end of the transcript at the bottom of all windows that show it."
   (dolist (window (get-buffer-window-list nil nil t))
     (duet-transcript-fill window)))
 
 (defun duet-transcript--note (message &optional how)
-  "Note that MESSAGE is to be brought up to date, HOW: `append' or `redraw'."
+  "Record that MESSAGE needs an update; HOW is `append' or `redraw'."
   (let ((before (gethash message duet-transcript--how)))
     (unless before (push message duet-transcript--dirty))
     (puthash message (if (eq before 'redraw) 'redraw (or how 'append))
@@ -399,7 +398,7 @@ a question was shorter."
     (duet-transcript--soon)))
 
 (defun duet-transcript--soon (&optional delay)
-  "Bring the buffer up to date in DELAY seconds, or `duet-transcript-delay'."
+  "Schedule an update in DELAY seconds, or in `duet-transcript-delay'."
   (unless duet-transcript--timer
     (setq duet-transcript--timer
           (run-at-time (or delay duet-transcript-delay) nil
@@ -412,20 +411,20 @@ a question was shorter."
                                  (duet-transcript--work))))))))))
 
 (defun duet-transcript-flush ()
-  "Bring the buffer up to date now, whatever time it takes."
+  "Update the buffer completely now, without a time limit."
   (while (progn (setq duet-transcript--next 0)
                 (duet-transcript--work))))
 
 (defun duet-transcript--work ()
-  "Bring the buffer up to date, for a short time at most.
-Return non-nil if something is left to do; a timer goes on with it.
-A key that waits ends it, too, when there was some progress."
+  "Update the buffer for one slice of time.
+Return non-nil if work remains; a timer continues it.  Pending input also ends
+the slice, after some progress."
   (let* ((start (float-time))
          (end (+ start duet-transcript--slice))
          (more t))
     (cl-flet ((more-p () (setq more (and (< (float-time) end) (not (input-pending-p))))))
-      ;; To draw what changes costs Emacs more than to change it.  So while there is
-      ;; more to do than time for it, what comes in is shown no more often than else.
+      ;; The redisplay of a change costs more than the change.  So under a high load,
+      ;; new text is not shown more often than usual.
       (when (and duet-transcript--dirty (>= start duet-transcript--next))
         (let ((work (nreverse duet-transcript--dirty)))
           (setq duet-transcript--dirty nil)
@@ -454,7 +453,7 @@ A key that waits ends it, too, when there was some progress."
       t))))
 
 (defun duet-transcript--update (message how)
-  "Bring the section of MESSAGE up to date, HOW: `append' or `redraw'."
+  "Update the section of MESSAGE; HOW is `append' or `redraw'."
   (let ((section (duet-section-get (duet-message-key message))))
     (cond
      ((not (eq message (duet-session-message duet-session (duet-message-key message)))))
@@ -466,7 +465,7 @@ A key that waits ends it, too, when there was some progress."
       (duet-section-redraw section (duet-render message))))))
 
 (defun duet-transcript--stream (section message how)
-  "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
+  "Append the new text of MESSAGE to SECTION; if HOW is `redraw', compare all."
   (let* ((shown (duet-section-shown section))
          (tail (duet-message-tail message shown))
          (thinking (eq (duet-message-kind message) 'thinking)))
@@ -490,8 +489,8 @@ A key that waits ends it, too, when there was some progress."
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
-  "Insert a section for MESSAGE, in front of the section BEFORE.
-Without BEFORE it goes where the model has it.  Return it."
+  "Insert a section for MESSAGE before the section BEFORE; return it.
+Without BEFORE, use its place in the model."
   (let ((section (duet-section-insert
                   (duet-message-key message) message (duet-render message)
                   (or before
@@ -508,8 +507,8 @@ Without BEFORE it goes where the model has it.  Return it."
     section))
 
 (defun duet-transcript--reorder (messages)
-  "Move the sections of MESSAGES to where the model has MESSAGES.
-Point stays in the section that it is in, in each window."
+  "Move the sections of MESSAGES to the places of MESSAGES in the model.
+Point stays in its section, in each window."
   (let* ((shown (cl-remove-if-not (lambda (message)
                                     (duet-section-get (duet-message-key message)))
                                   messages))
@@ -536,7 +535,7 @@ Point stays in the section that it is in, in each window."
         (when place (set-window-point window (funcall find place)))))))
 
 (defun duet-transcript--section-after (message)
-  "Return the section of the next message after MESSAGE that has one, or nil."
+  "Return the section of the first message after MESSAGE with a section, or nil."
   (let ((section nil))
     (cl-loop for other in (duet-session-order duet-session)
              until (eq other message)
@@ -544,20 +543,18 @@ Point stays in the section that it is in, in each window."
     section))
 
 (defun duet-transcript--mark-up (section)
-  "Have SECTION looked at for blocks of code soon."
+  "Schedule a scan of SECTION for blocks of code."
   (unless (memq section duet-transcript--markup)
     (setq duet-transcript--markup (nconc duet-transcript--markup (list section)))
     (duet-transcript--soon)))
 
 ;;; Visiting
 
-;; RET goes to what point is on: a file that a tool has named, a place or an
-;; address that an agent has written into its prose, a button; on a heading it
-;; folds.
+;; RET visits the thing at point: the file of a tool call, a place or an address in an
+;; agent's prose, a button.  On a heading it folds the section.
 ;;
-;; Of a tool's input, of its result and of a diff a transcript shows so many lines.
-;; Where something is left out, RET on the line that says so shows all of it, in a
-;; buffer of its own.
+;; A transcript shows a limited number of lines of a tool's input, its result, or a
+;; diff.  RET on the line behind the last one shows the whole text in another buffer.
 
 (defun duet-transcript-message-at-point ()
   "Return the message at point, or nil."
@@ -565,8 +562,8 @@ Point stays in the section that it is in, in each window."
     (duet-section-object section)))
 
 (defun duet-transcript-visit ()
-  "Visit the file or address at point, or do what the button there says.
-On the heading of what is folded, or can be, fold it or unfold it."
+  "Visit the file or address at point, or push the button at point.
+On the heading of a section, fold or unfold the section."
   (interactive nil duet-transcript-mode)
   (let ((action (get-text-property (point) 'duet-action))
         (file (get-text-property (point) 'duet-file))
@@ -580,7 +577,7 @@ On the heading of what is folded, or can be, fold it or unfold it."
      (url (duet-link-browse url))
      (place (duet-transcript-visit--file (car place) (cdr place)))
      (t
-      ;; The line may name one.
+      ;; The line may contain the name of a file.
       (let ((next (next-single-property-change (line-beginning-position) 'duet-file
                                                nil (line-end-position))))
         (if (and next (get-text-property next 'duet-file))
@@ -588,8 +585,8 @@ On the heading of what is folded, or can be, fold it or unfold it."
           (duet-transcript-visit--fold)))))))
 
 (defun duet-transcript-visit--fold ()
-  "Fold or unfold the section at point, from its heading; else say what there is.
-What people and agents have said is prose, and has no heading."
+  "Fold or unfold the section at point from its heading, or signal an error.
+Prompts, answers and the text of agents have no heading."
   (let* ((section (duet-section-at))
          (message (and section (duet-section-object section))))
     (if (and section
@@ -606,8 +603,8 @@ What people and agents have said is prose, and has no heading."
 
 (defun duet-transcript-visit--file (file line &optional column)
   "Visit FILE, at LINE and COLUMN if they are non-nil.
-It is shown in another window; if the transcript is not in the selected one,
-it is shown there."
+If the selected window shows the transcript, use another window; else use the
+selected window."
   (let ((file (duet-worktree-file duet-connection duet-session (duet-remote-name file))))
     (unless (file-exists-p file)
       (user-error "File %s no longer exists" (duet-remote-abbreviate file)))
@@ -621,26 +618,26 @@ it is shown there."
         (goto-char (min (line-end-position) (+ (point) (max 0 (1- column)))))))))
 
 (defconst duet-transcript-visit--characters "-+@~/._[:alnum:]"
-  "Characters of which names of files consist, as `skip-chars-backward' has them.")
+  "The characters of file names, for `skip-chars-backward'.")
 
 (defun duet-transcript-visit--file-p (file)
-  "Return non-nil if FILE, which a text names, is there."
+  "Return non-nil if FILE, a name in a text, is an existing file."
   (and (length< file 4096)
        (not (file-remote-p file))
        (file-regular-p (duet-remote-name file))))
 
 (defun duet-transcript-visit--place ()
-  "Return the file that the prose at point names, and the line: (FILE . LINE).
-Return nil if there is none.  LINE is nil where only the file is named."
+  "Return the file and line at point in prose, (FILE . LINE), or nil.
+LINE is nil if the text has no line number."
   (save-excursion
     (let ((here (point))
           (characters duet-transcript-visit--characters))
       (skip-chars-backward (concat characters ":") (line-beginning-position))
-      ;; Point may be on the colon, or on a number behind it.
+      ;; Point may be on the colon or on the number behind it.
       (when (and (looking-at (format "\\([%s]+\\)\\(?::\\([0-9]+\\)\\)?" characters))
                  (<= here (match-end 0)))
         (let* ((line (match-string-no-properties 2))
-               ;; A full stop ends a sentence more often than a name.
+               ;; A full stop usually ends a sentence, not a name.
                (file (string-trim-right (match-string-no-properties 1) "\\.+")))
           (when (and (not (string-empty-p file))
                      (duet-transcript-visit--file-p file))
@@ -648,16 +645,16 @@ Return nil if there is none.  LINE is nil where only the file is named."
 
 ;;;; Places
 
-;; `next-error' goes from one place in a file to the next, as in the output of a
-;; compiler: files of tool calls, hunks of their diffs, and what prose or the result of
-;; a tool names with its line.  A place may be in text that is folded away.
+;; `next-error' moves between places in files, as in the output of a compiler.  The
+;; places are files of tool calls, hunks of their diffs, and names with line numbers in
+;; prose or in the result of a tool.  A place may be in a folded section.
 
 (defun duet-transcript-visit--places (beg end)
-  "Return the places in files that the text from BEG to END names, in order.
+  "Return the places in files in the text from BEG to END, in order.
 Each is (POSITION FILE LINE COLUMN); LINE and COLUMN may be nil."
   (let ((places '())
         (from beg))
-    ;; What a tool call names.
+    ;; The files of tool calls have a text property.
     (while (< from end)
       (let ((file (get-text-property from 'duet-file)))
         (when file
@@ -683,7 +680,7 @@ Each is (POSITION FILE LINE COLUMN); LINE and COLUMN may be nil."
     (sort places (lambda (a b) (< (car a) (car b))))))
 
 (defun duet-transcript-visit--next (count from)
-  "Return the next place behind FROM, or with a negative COUNT that before it.
+  "Return the next place after FROM; with a negative COUNT, the one before it.
 Return nil if there is none."
   (save-excursion
     (goto-char (max from (point-min)))
@@ -700,9 +697,9 @@ Return nil if there is none."
       place)))
 
 (defun duet-transcript-next-error (count reset)
-  "Visit the COUNTth place in a file that is named from point on.
-If RESET is non-nil begin with the first of the buffer.  From the end, where
-point follows what is written, begin with the first of the last turn.  The
+  "Visit the COUNTth place in a file after point.
+If RESET is non-nil, begin with the first place of the buffer.  If point is at
+the end, begin with the first place of the last turn.  This is the
 `next-error-function' of the buffer."
   (let ((from (cond (reset (1- (point-min)))
                     ((and (> count 0) (>= (point) (duet-transcript--end)))
@@ -724,7 +721,7 @@ point follows what is written, begin with the first of the last turn.  The
     (apply #'duet-transcript-visit--file (cdr place))))
 
 (defun duet-transcript-visit-mouse (event)
-  "Do what `duet-transcript-visit' does where EVENT, a click, was."
+  "Do what `duet-transcript-visit' does at the place of EVENT, a click."
   (interactive "e" duet-transcript-mode)
   (mouse-set-point event)
   (if (get-text-property (point) 'duet-fold)
@@ -741,7 +738,7 @@ point follows what is written, begin with the first of the last turn.  The
   "Keymap of `duet-transcript-whole-mode'.")
 
 (define-derived-mode duet-transcript-whole-mode special-mode "Duet-Whole"
-  "Major mode that shows all of a text.
+  "Major mode that shows the whole of a text.
 
 \\{duet-transcript-whole-mode-map}"
   (setq buffer-undo-list t
@@ -751,7 +748,7 @@ point follows what is written, begin with the first of the last turn.  The
               filter-buffer-substring-function #'duet-markup--copied))
 
 (defun duet-whole-show ()
-  "Show all of the text of which the line at point leaves something out."
+  "Show the whole text of which the line at point hides a part."
   (interactive nil duet-transcript-mode)
   (let ((rest (get-text-property (point) 'duet-rest))
         (text (get-text-property (point) 'duet-whole)))
@@ -761,8 +758,8 @@ point follows what is written, begin with the first of the last turn.  The
      (t (user-error "Nothing is hidden here")))))
 
 (defun duet-transcript-visit-load (message &optional show)
-  "Load what events have left out of MESSAGE.
-Then show all of its result, if SHOW is non-nil."
+  "Load the parts of MESSAGE that events omitted.
+Then show its whole result if SHOW is non-nil."
   (unless (eq (duet-message-cut message) 'loading)
     (let ((buffer (current-buffer)))
       (duet-history-complete
@@ -776,7 +773,7 @@ Then show all of its result, if SHOW is non-nil."
       (duet-events--changed message))))
 
 (defun duet-transcript-visit--unfolded (section)
-  "Load what events have left out of the message that SECTION shows."
+  "Load the parts of SECTION's message that events omitted."
   (let ((message (and (bound-and-true-p duet-session)
                       (stringp (duet-section-key section))
                       (duet-session-message duet-session (duet-section-key section)))))
@@ -787,7 +784,7 @@ Then show all of its result, if SHOW is non-nil."
 (add-hook 'duet-section-unfold-functions #'duet-transcript-visit--unfolded)
 
 (defun duet-transcript-visit--show-whole (text)
-  "Show TEXT, of the section at point, in a buffer of its own."
+  "Show TEXT, of the section at point, in another buffer."
   (let ((name (save-excursion
                 (when-let ((section (duet-section-at)))
                   (goto-char (duet-section-beg section))
@@ -805,18 +802,17 @@ Then show all of its result, if SHOW is non-nil."
 
 ;;; Moving and scrolling
 
-;; In a transcript `M-n' and `M-p' go to the next and the previous prompt, and
-;; Imenu lists all that are loaded, and the headings of what agents say.
+;; In a transcript `M-n' and `M-p' go to the next and the previous prompt.  Imenu lists
+;; all loaded prompts, and the headings in agents' texts.
 ;;
-;; A window follows what is written as long as its point is at the end of the
-;; buffer.  The mouse wheel and the scroll bar take the point along when they
-;; leave the end, and leave it behind when they come back.  Here they bring it
-;; back: a window that is scrolled down to the end follows it again.
+;; A window follows new text while its point is at the end of the buffer.  In Emacs,
+;; the mouse wheel and the scroll bar move point away from the end, but do not move it
+;; back.  Here they do: a window that the user scrolls down to the end follows again.
 
 ;;;; Prompts
 
 (defun duet-transcript-move-prompts ()
-  "Return the prompts that the transcript shows: (MESSAGE . POSITION), in order."
+  "Return the prompts of the transcript: (MESSAGE . POSITION), in order."
   (cl-loop for message in (duet-session-message-list duet-session)
            for section = (and (eq (duet-message-kind message) 'prompt)
                               (duet-section-get (duet-message-key message)))
@@ -824,7 +820,7 @@ Then show all of its result, if SHOW is non-nil."
            collect (cons message (marker-position (duet-section-beg section)))))
 
 (defun duet-prompt-next (&optional count)
-  "Go to the next prompt, or to the COUNTth; back if it is negative."
+  "Go to the next prompt, or to the COUNTth; backward if it is negative."
   (interactive (or (duet-only-in 'duet-transcript-mode)
                    (list (prefix-numeric-value current-prefix-arg)))
                duet-transcript-mode)
@@ -839,7 +835,7 @@ Then show all of its result, if SHOW is non-nil."
                                                       places)))))))
     (cond
      (there (goto-char there)
-            ;; With what follows it.
+            ;; Show the line after it, too.
             (when (and (eq (window-buffer) (current-buffer))
                        (not (pos-visible-in-window-p (line-end-position 2))))
               (recenter 1)))
@@ -850,14 +846,14 @@ Then show all of its result, if SHOW is non-nil."
      (t (message "This is the first prompt")))))
 
 (defun duet-prompt-previous (&optional count)
-  "Go to the prompt before, or to the COUNTth before."
+  "Go to the previous prompt, or to the COUNTth before."
   (interactive (or (duet-only-in 'duet-transcript-mode)
                    (list (prefix-numeric-value current-prefix-arg)))
                duet-transcript-mode)
   (duet-prompt-next (- (or count 1))))
 
 (defun duet-transcript-move--index ()
-  "Return the prompts of the transcript, and the headings of agents, for Imenu."
+  "Return the prompts of the transcript and the headings of agents for Imenu."
   (append (duet-transcript-move--entries
            (mapcar (lambda (prompt)
                      (cons (car (split-string (duet-visible-trim (duet-message-text (car prompt)))
@@ -869,7 +865,7 @@ Then show all of its result, if SHOW is non-nil."
 
 (defun duet-transcript-move--entries (places)
   "Return PLACES, (WORDS . POSITION) each, as entries for Imenu.
-Those that are alike are numbered."
+Number equal entries."
   (let ((counts (make-hash-table :test #'equal)))
     (mapcar (lambda (place)
               (let* ((name (truncate-string-to-width (car place) 70 nil nil "…"))
@@ -879,10 +875,10 @@ Those that are alike are numbered."
             places)))
 
 (defun duet-transcript-move--setup ()
-  "Have Imenu list the prompts of the transcript in the current buffer."
+  "Set up Imenu for the prompts of the transcript in the current buffer."
   (setq-local imenu-create-index-function #'duet-transcript-move--index
               imenu-auto-rescan t
-              ;; Listed headings are not looked for in the text.
+              ;; A rescan of a large buffer is fast: it does not search the text.
               imenu-auto-rescan-maxout most-positive-fixnum))
 
 (add-hook 'duet-transcript-mode-hook #'duet-transcript-move--setup)
@@ -895,22 +891,22 @@ Those that are alike are numbered."
 
 (defconst duet-transcript-move--scroll-commands
   '(mwheel-scroll pixel-scroll-precision scroll-bar-toolkit-scroll scroll-bar-drag)
-  "Commands by which the mouse scrolls, on one system or another.")
+  "Commands that scroll with the mouse, on various systems.")
 
 (defun duet-transcript-move--scroll-back-p (event)
-  "Return non-nil if EVENT is that of a wheel that does not turn to the end."
+  "Return non-nil if EVENT is a turn of the wheel, but not toward the end."
   (memq (event-basic-type event)
         '(wheel-up wheel-left wheel-right mouse-4 mouse-6 mouse-7)))
 
 (defun duet-transcript-move--scroll-command (event)
-  "Return which of the commands that scroll EVENT calls elsewhere."
+  "Return the scroll command to which EVENT is bound in other buffers."
   (let ((area (posn-area (event-start event)))
         (type (event-basic-type event)))
     (car (memq (key-binding (if area (vector area type) (vector type)) nil t)
                duet-transcript-move--scroll-commands))))
 
 (defun duet-scroll-mouse (event)
-  "Scroll as EVENT asks for; follow what is written if that leads to the end."
+  "Scroll for EVENT; follow new text if the window then shows the end."
   (interactive "e")
   (let ((command (duet-transcript-move--scroll-command event))
         (window (posn-window (event-start event))))
@@ -924,7 +920,7 @@ Those that are alike are numbered."
       (duet-transcript-move--scroll-follow window))))
 
 (defun duet-transcript-move--scroll-follow (window)
-  "Have WINDOW follow the end of its transcript if it shows that."
+  "Make WINDOW follow the end of its transcript if it shows the end."
   (with-current-buffer (window-buffer window)
     (when (and (derived-mode-p 'duet-transcript-mode)
                (pos-visible-in-window-p (point-max) window))
@@ -933,7 +929,7 @@ Those that are alike are numbered."
         (when (fboundp 'duet-approvals-catch) (duet-approvals-catch)))
       (duet-transcript-fill window))))
 
-;; A search goes on while the text is scrolled.
+;; Isearch stays active while the user scrolls.
 (put 'duet-scroll-mouse 'scroll-command t)
 (put 'duet-scroll-mouse 'isearch-scroll t)
 

@@ -6,9 +6,9 @@
 ;;; Commentary:
 
 ;; A trigger of the configuration begins a session, notifies people, or calls an
-;; address when an event happens.  `duet-triggers' lists them, with when each
-;; did something last and will next, and switches them on and off.  `duet-triggers-log'
-;; shows past actions; `duet-triggers-test' shows the actions for an event.
+;; address when an event happens.  `duet-triggers' lists them with the times of their
+;; last and next actions, and switches them on and off.  `duet-triggers-log' shows past
+;; actions; `duet-triggers-test' shows the actions for an event.
 
 ;;; Code:
 
@@ -30,9 +30,9 @@
 ;;; Triggers
 
 (defvar-local duet-triggers--all-on t
-  "Whether triggers are on as a whole.")
+  "Non-nil unless all triggers are switched off.")
 (defvar-local duet-triggers--of nil
-  "The id of the trigger that the buffer has the log of; nil: of all.")
+  "The id of the trigger whose log the buffer shows; nil means all triggers.")
 
 (defun duet-triggers--keymap (open open-mouse refresh)
   "Return a keymap for a list; OPEN, OPEN-MOUSE and REFRESH are its commands."
@@ -76,13 +76,13 @@
 
 (defun duet-triggers--buffer (connection mode kind refresh)
   "Return the buffer of KIND for CONNECTION, in MODE.
-REFRESH is called there whenever a trigger has done something."
+Call REFRESH in the buffer after each action of a trigger."
   (duet-connection-buffer connection kind mode
                           (lambda (_model kind &rest _)
                             (when (eq kind 'trigger) (funcall refresh)))))
 
 (defun duet-triggers--print (entries hint)
-  "Show ENTRIES in the buffer, or HINT where there are none."
+  "Show ENTRIES in the buffer, or HINT if there are none."
   (setq tabulated-list-entries entries)
   (tabulated-list-print t)
   (unless entries
@@ -99,7 +99,7 @@ REFRESH is called there whenever a trigger has done something."
 
 ;;;###autoload
 (defun duet-triggers ()
-  "List the triggers of the current project: what is done when something happens."
+  "List the triggers of the current project."
   (interactive)
   (let ((buffer (duet-triggers--buffer (duet-connection-here) 'duet-triggers-mode
                                        "triggers" #'duet-triggers-refresh)))
@@ -107,14 +107,14 @@ REFRESH is called there whenever a trigger has done something."
     (pop-to-buffer buffer)))
 
 (defun duet-triggers-refresh ()
-  "Ask the server for the triggers again."
+  "Reload the triggers from the server."
   (interactive (duet-only-in 'duet-triggers-mode) duet-triggers-mode)
   (duet-connection-request
    duet-connection 'automation.status nil
    :success-fn (duet-latest #'duet-triggers--show)))
 
 (defun duet-triggers--show (status)
-  "Show STATUS, the server's triggers."
+  "Show the triggers in STATUS, the server's reply."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
   (let ((rules (duet-get-objects status :rules))
         (problem (duet-get-string status :problem)))
@@ -123,7 +123,7 @@ REFRESH is called there whenever a trigger has done something."
       (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
              (if problem (concat "\n " (duet-visible problem)) "")))
-    ;; More about the trigger at point is below the list.
+    ;; Below the list are a remark if all triggers are off, and the problem.
     (when rules
       (let ((inhibit-read-only t))
         (save-excursion
@@ -138,9 +138,9 @@ REFRESH is called there whenever a trigger has done something."
       (restore-buffer-modified-p nil))))
 
 (defun duet-triggers--fitted (entries)
-  "Return ENTRIES of the list, whose columns get the room that they take.
-What it does gets what is left, and so names and times take no more than a
-quarter of a wide window each."
+  "Return ENTRIES of the list, and fit its columns to them.
+Names and times get at most a quarter of a wide window each, the column of
+actions the rest."
   (let ((most (/ (duet-header-room) 4)))
     (setq tabulated-list-format (copy-tree tabulated-list-format t))
     (pcase-dolist (`(,number . ,least) '((1 . 11) (2 . 17)))
@@ -155,7 +155,7 @@ quarter of a wide window each."
     entries))
 
 (defun duet-triggers--columns (rule)
-  "Return the columns of RULE, a trigger as the server lists it."
+  "Return the columns of RULE, a trigger from the server's reply."
   (let ((on (and (eq (duet-get rule :enabled) t) duet-triggers--all-on)))
     (vector (propertize (if (eq (duet-get rule :enabled) t) "on" "off")
                         'face (if on 'duet-done 'duet-dim))
@@ -169,7 +169,7 @@ quarter of a wide window each."
             (duet-triggers--until (duet-get-string rule :nextFire)))))
 
 (defun duet-triggers--help (rule)
-  "Return the description of RULE in full."
+  "Return the full description of RULE."
   (string-join
    (delq nil (list (when-let ((text (duet-get-string rule :description)))
                      (duet-visible text))
@@ -192,7 +192,7 @@ quarter of a wide window each."
       (type (duet-visible-line (or type "?"))))))
 
 (defun duet-triggers--until (time)
-  "Return how long it is until TIME, in a few characters; empty without one."
+  "Return the time until TIME in a few characters; empty if TIME is nil."
   (if-let ((at (and time (ignore-errors (date-to-time time)))))
       (let ((seconds (max 0 (- (float-time at) (float-time)))))
         (cond ((< seconds 3600) (format "in %dm" (ceiling seconds 60)))
@@ -205,8 +205,8 @@ quarter of a wide window each."
   (duet-get-string (tabulated-list-get-id) :id))
 
 (defun duet-triggers-switch (&optional all)
-  "Switch the trigger at point on or off; with a prefix argument ALL as a whole.
-It stays so, also when the server starts again."
+  "Switch the trigger at point on or off; with a prefix argument ALL, all triggers.
+The server keeps the setting after a restart."
   (interactive "P" duet-triggers-mode)
   (duet-only-in 'duet-triggers-mode)
   (let* ((rule (and (not all)
@@ -229,7 +229,7 @@ It stays so, also when the server starts again."
          (with-current-buffer buffer (duet-triggers-refresh)))))))
 
 (defun duet-triggers-display ()
-  "Show where the trigger at point is written, and stay here."
+  "Show the place of the trigger at point in the configuration; stay here."
   (interactive nil duet-triggers-mode)
   (let* ((rule (or (tabulated-list-get-id) (user-error "There is no trigger here")))
          (file (or (duet-get-string rule :file)
@@ -252,7 +252,7 @@ It stays so, also when the server starts again."
   "Keymap of `duet-triggers-log-mode'.")
 
 (define-derived-mode duet-triggers-log-mode tabulated-list-mode "Duet-Triggers-Log"
-  "Major mode of the list of what triggers have done, the newest first.
+  "Major mode of the log of triggers, the newest action first.
 
 \\{duet-triggers-log-mode-map}"
   (setq tabulated-list-format [("Age" 4 nil) ("Trigger" 14 t) ("For" 18 t) ("Outcome" 34 nil)]
@@ -265,9 +265,9 @@ It stays so, also when the server starts again."
 
 ;;;###autoload
 (defun duet-triggers-log (&optional trigger)
-  "List what TRIGGER has done, the newest first; the server keeps 500.
-In the list of triggers that is the one at point, elsewhere, or with a prefix
-argument, all."
+  "List the actions of TRIGGER, the newest first; the server keeps 500.
+In the list of triggers, TRIGGER is the one at point.  Elsewhere, and with a
+prefix argument, list the actions of all triggers."
   (interactive (list (and (not current-prefix-arg)
                           (derived-mode-p 'duet-triggers-mode)
                           (duet-triggers--at-point))))
@@ -280,13 +280,13 @@ argument, all."
     (pop-to-buffer buffer)))
 
 (defun duet-triggers-log-mouse (event)
-  "List what the trigger where EVENT, a click, was has done."
+  "List the actions of the trigger at the place of EVENT, a click."
   (interactive "e" duet-triggers-mode)
   (mouse-set-point event)
   (duet-triggers-log (duet-triggers--at-point)))
 
 (defun duet-triggers-log-refresh ()
-  "Ask the server again what triggers have done."
+  "Reload the log from the server."
   (interactive (duet-only-in 'duet-triggers-log-mode) duet-triggers-log-mode)
   (duet-connection-request
    duet-connection 'automation.log
@@ -304,7 +304,7 @@ argument, all."
                      "No trigger has done anything yet."))))))
 
 (defun duet-triggers--execution (execution)
-  "Return the columns of EXECUTION, something that a trigger has done."
+  "Return the columns of EXECUTION, an action of a trigger."
   (let ((status (or (duet-get-string execution :status) "")))
     (vector (duet-sessions--age (duet-get-string execution :timestamp))
             (duet-visible-line (or (duet-get-string execution :ruleId) ""))
@@ -317,7 +317,7 @@ argument, all."
                         (if does (concat "  " (duet-triggers--action does)) "")))))))
 
 (defun duet-triggers--status (status)
-  "Return STATUS, of an execution, in words."
+  "Return STATUS of an execution in words."
   (pcase status
     ("submitted" "session begun")
     ("notified" "shown")
@@ -331,7 +331,7 @@ argument, all."
     (_ (replace-regexp-in-string "_" " " (duet-visible-line status)))))
 
 (defun duet-triggers--status-face (status)
-  "Return the face for STATUS, of an execution."
+  "Return the face for STATUS of an execution."
   (pcase status
     ((or "submitted" "notified" "webhook_sent") 'duet-done)
     ((or "waiting_approval" "sending") 'duet-running)
@@ -339,7 +339,7 @@ argument, all."
     (_ 'duet-failed)))
 
 (defun duet-triggers-open ()
-  "Show the session that what is at point has begun, or the question that it asks."
+  "Show the session or the open question of the action at point."
   (interactive nil duet-triggers-log-mode)
   (let* ((execution (or (tabulated-list-get-id) (user-error "There is nothing here")))
          (model (duet-connection-model duet-connection))
@@ -355,15 +355,15 @@ argument, all."
      (t (user-error "It has no session")))))
 
 (defun duet-triggers-open-mouse (event)
-  "Do what `duet-triggers-open' does where EVENT, a click, was."
+  "Do what `duet-triggers-open' does at the place of EVENT, a click."
   (interactive "e" duet-triggers-log-mode)
   (mouse-set-point event)
   (duet-triggers-open))
 
-;;; Trying events
+;;; Testing events
 
-;; `duet-triggers-test' asks the server what each trigger would do for an event that
-;; the user makes up.  Nothing is done.
+;; `duet-triggers-test' asks the server for the action of each trigger for an event
+;; that the user enters.  The server runs none of them.
 
 (defconst duet-triggers--events
   '(("run" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"
@@ -371,7 +371,7 @@ argument, all."
     ("approval" "requested" "resolved")
     ("cron" "fired")
     ("file" "create" "modify" "delete"))
-  "The types of events: what is in front of the dot, and behind it.")
+  "The types of events: the part before the dot, and the parts behind it.")
 
 (defun duet-triggers--source (type)
   "Return the source of events of TYPE."
@@ -380,8 +380,8 @@ argument, all."
 
 ;;;###autoload
 (defun duet-triggers-test (type payload)
-  "Show what each trigger would do for an event of TYPE with PAYLOAD; none does it.
-PAYLOAD is a JSON object: what the event has besides, such as
+  "Show the action of each trigger for an event of TYPE with PAYLOAD; run none.
+PAYLOAD is a JSON object with the other members of the event, such as
 {\"path\": \"main.go\"}.  It may be empty."
   (interactive
    (list (completing-read "Type of the event: "
@@ -401,7 +401,7 @@ PAYLOAD is a JSON object: what the event has besides, such as
      :success-fn (lambda (result) (duet-triggers--tried connection type result)))))
 
 (defun duet-triggers--tried (connection type result)
-  "Show RESULT: what the triggers of CONNECTION would do for an event of TYPE."
+  "Show RESULT, the actions of CONNECTION's triggers for an event of TYPE."
   (let ((rules (duet-get-objects result :rules)))
     (with-help-window (format "*duet triggers test: %s*"
                               (duet-remote-abbreviate (duet-connection-root connection)))
@@ -423,7 +423,7 @@ PAYLOAD is a JSON object: what the event has besides, such as
                     "\n")))))))
 
 (defun duet-triggers--fits-p (rule)
-  "Return non-nil if RULE, the outcome of a test, fits its event."
+  "Return non-nil if the trigger in RULE, a result of a test, fits its event."
   (eq (duet-get rule :fits) t))
 
 (provide 'duet-triggers)

@@ -5,14 +5,13 @@
 
 ;;; Commentary:
 
-;; A project's .duet.toml may define programs to run.  The server lets none of
-;; them run before the user trusts the file.  When the server of such a project
-;; is ready, a buffer shows what the file asks for, and the user says yes or no
-;; there.  Emacs does not wait for it, and until then it is no.
+;; A project's .duet.toml may define programs to run.  The server runs none of them
+;; before the user trusts the file.  When the server of such a project is ready, a
+;; buffer shows the requests of the file, and the user answers there.  Emacs does not
+;; wait for the answer; until then the file is not trusted.
 ;;
-;; Yes is remembered by the server, for the file as it is: when it changes, the
-;; question comes again.  No is remembered here, in the same way.  `duet-trust'
-;; asks again, and can take a yes back.
+;; The server remembers a yes, and Emacs a no, each for the contents of the file: a
+;; changed file is a new question.  `duet-trust' asks again, and can also revoke a yes.
 
 ;;; Code:
 
@@ -27,25 +26,25 @@
 (require 'duet-remote)
 
 (defcustom duet-trust-ask t
-  "Whether to ask when a project's .duet.toml wants to run something.
-If nil it may not, unless you say otherwise with `duet-trust'."
+  "Whether to ask for trust if a project's .duet.toml defines programs to run.
+If nil, no such file is trusted unless you trust it with `duet-trust'."
   :type 'boolean
   :group 'duet)
 
 (defcustom duet-trust-file (locate-user-emacs-file "duet-untrusted.eld")
-  "The file in which it is kept that a project is not trusted."
+  "The file that lists the projects that are not trusted."
   :type 'file
   :group 'duet)
 
 (defvar-local duet-trust--state nil
-  "What `duet-rpc trust --show' said, a property list.")
+  "The output of `duet-rpc trust --show', a property list.")
 (defvar-local duet-trust--hash nil
-  "The hash of the file when that was said.")
+  "The hash of the file at that time.")
 
 (defvar duet-trust-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map special-mode-map)
-    ;; The window comes by itself, so no key that is meant for another may answer.
+    ;; The window appears unasked, so a key meant for another buffer must not answer.
     (define-key map (kbd "C-c C-c") #'duet-trust-yes)
     (define-key map (kbd "C-c C-k") #'duet-trust-no)
     (define-key map (kbd "RET") #'duet-trust-visit)
@@ -62,7 +61,7 @@ If nil it may not, unless you say otherwise with `duet-trust'."
         header-line-format '(:eval (duet-trust--header))))
 
 (defun duet-trust--header ()
-  "Return the header line: what is asked, and the keys that answer."
+  "Return the header line: the question and its keys."
   (duet-header-fit
    (append (list (concat " Trust this file?  "
                          (duet-header-key #'duet-trust-yes "yes" 'duet-trust-mode-map)
@@ -70,7 +69,7 @@ If nil it may not, unless you say otherwise with `duet-trust'."
            (duet-header-keys 'duet-trust-mode-map '(1 duet-trust-visit "shows the file")))))
 
 (defun duet-trust--config (root)
-  "Return the configuration file of the project ROOT if there is one."
+  "Return the configuration file of the project ROOT, or nil."
   (let ((file (expand-file-name ".duet.toml" root)))
     (and (file-regular-p file) (file-readable-p file) file)))
 
@@ -86,7 +85,7 @@ If nil it may not, unless you say otherwise with `duet-trust'."
 ;;; Refused configurations
 
 (defun duet-trust--refused ()
-  "Return what was refused: an alist of directories and hashes."
+  "Return the refused configurations: an alist of directories and hashes."
   (ignore-errors
     (with-temp-buffer
       (insert-file-contents duet-trust-file)
@@ -94,8 +93,8 @@ If nil it may not, unless you say otherwise with `duet-trust'."
         (and (cl-every #'consp refused) refused)))))
 
 (defun duet-trust--refuse (root hash)
-  "Remember that the configuration of ROOT whose hash is HASH was refused.
-If HASH is nil forget it."
+  "Record that the user refused the configuration of ROOT with HASH.
+If HASH is nil, remove the record."
   (let ((refused (cl-remove root (duet-trust--refused) :key #'car :test #'equal))
         (print-length nil)
         (print-level nil))
@@ -113,7 +112,7 @@ If HASH is nil forget it."
 ;;; The question
 
 (defun duet-trust--observe (model kind _session state _extra)
-  "Look at the configuration of MODEL's project if KIND and STATE say it is ready."
+  "If KIND and STATE report a ready server, check MODEL's configuration."
   (when (and duet-trust-ask (eq kind 'connection) (eq state 'ready))
     (when-let* ((connection (duet-connection-of model))
                 (root (duet-connection-root connection))
@@ -122,9 +121,8 @@ If HASH is nil forget it."
         (duet-trust--look connection #'duet-trust--ask-if-needed)))))
 
 (defun duet-trust--look (connection function)
-  "Find out what the configuration of CONNECTION's project asks for.
-Then call FUNCTION with the connection, the hash of the file and what the
-server's program says of it."
+  "Request the state of trust in the configuration of CONNECTION's project.
+Then call FUNCTION with the connection, the hash of the file, and that state."
   (let* ((root (duet-connection-root connection))
          (hash (duet-trust--hash root)))
     (duet-command-json root '("trust" "--show")
@@ -134,26 +132,26 @@ server's program says of it."
                          (duet-log "Trust of %s: %s" root reason)))))
 
 (defun duet-trust--ask-if-needed (connection hash state)
-  "Ask whether STATE, of the file with HASH, is trusted, unless that is settled.
-The file is that of the project of CONNECTION."
+  "Ask for trust in STATE, of the file with HASH, unless that is settled.
+The file belongs to the project of CONNECTION."
   (unless (or (duet-get state :trusted)
               (null (duet-get-objects state :asks))
-              ;; It was asked when an earlier server started, and not answered.
+              ;; The question of an earlier server's start is still open.
               (when-let ((buffer (get-buffer (duet-trust--buffer-name connection))))
                 (equal hash (buffer-local-value 'duet-trust--hash buffer))))
     (duet-trust--ask connection hash state)))
 
 (defun duet-trust--buffer-name (connection)
-  "Return the name of the buffer that asks about the project of CONNECTION."
+  "Return the name of the buffer with the question for CONNECTION's project."
   (format "*duet trust: %s*" (duet-remote-abbreviate (duet-connection-root connection))))
 
 (defun duet-trust--ask (connection hash state &optional window)
-  "Ask whether STATE, of the file with HASH, is trusted.
-The file is that of the project of CONNECTION.  WINDOW is the one that was
-selected when a user asked for this, or nil."
+  "Ask for trust in STATE, of the file with HASH.
+The file belongs to the project of CONNECTION.  WINDOW is the selected window
+of the user's command, or nil."
   (let ((buffer (get-buffer-create (duet-trust--buffer-name connection)))
-        ;; A user who looks at the list, or waits for this, and is not typing, is
-        ;; asked right there; others find the window when they have time.
+        ;; Select the window if the user is in the list of sessions, or waits for the
+        ;; question, and does not type.  Otherwise only show the window.
         (here (with-current-buffer (window-buffer (selected-window))
                 (and (or (eq window (selected-window))
                          (and (eq duet-connection connection)
@@ -179,7 +177,7 @@ selected when a user asked for this, or nil."
       (message "Duet: this project's .duet.toml wants to run programs; see M-x duet-trust"))))
 
 (defun duet-trust--insert (state)
-  "Insert what STATE says the file asks for."
+  "Insert the requests of the file from STATE."
   (insert (propertize (duet-remote-abbreviate (or (duet-get-string state :file) ".duet.toml"))
                       'face 'bold)
           (if (duet-get state :trusted)
@@ -198,13 +196,13 @@ You can change your mind later: M-x duet-trust\n"
            "\n\\<duet-trust-mode-map>\\[duet-trust-yes] trusts it as it is, \\[duet-trust-no] does not.\n")))
 
 (defun duet-trust--text (value)
-  "Return VALUE, which a stranger wrote, as text that can be shown."
+  "Return VALUE, third-party text, as text that is safe to show."
   (let ((text (if (stringp value) value (duet-trust--value value))))
     (duet-visible (replace-regexp-in-string
                    "[\t\n]" (lambda (sign) (if (equal sign "\n") "\\n" "\\t")) text t t))))
 
 (defun duet-trust--value (value)
-  "Return VALUE, part of a configuration, as its author could have written it."
+  "Return VALUE, part of a configuration, in the syntax of the file."
   (cond ((and (stringp value)
               (string-match-p "\\`[[:alnum:]_./:=@%+-]+\\'" value))
          value)
@@ -223,7 +221,7 @@ You can change your mind later: M-x duet-trust\n"
         (t (format "%s" value))))
 
 (defun duet-trust-yes ()
-  "Trust the file that the buffer shows, as it is."
+  "Trust the file of the buffer in its current state."
   (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (let* ((connection duet-connection)
          (root (duet-connection-root connection))
@@ -241,8 +239,8 @@ You can change your mind later: M-x duet-trust\n"
          (message "Trusted, as it is now"))))))
 
 (defun duet-trust-no ()
-  "Do not trust the file that the buffer shows.
-While it is the same you are asked no more."
+  "Do not trust the file of the buffer.
+Emacs asks again only when the file changes."
   (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (let ((root (duet-connection-root duet-connection))
         (buffer (current-buffer))
@@ -257,21 +255,21 @@ While it is the same you are asked no more."
       (message "Not trusted; M-x duet-trust changes that"))))
 
 (defun duet-trust--close (buffer)
-  "Kill BUFFER, and its window if that was made for it."
+  "Kill BUFFER, and delete its window if that was made for it."
   (when (buffer-live-p buffer)
     (if-let ((window (get-buffer-window buffer t)))
         (quit-restore-window window 'kill)
       (kill-buffer buffer))))
 
 (defun duet-trust-visit ()
-  "Show the file that is asked about."
+  "Show the file of the question."
   (interactive (duet-only-in 'duet-trust-mode) duet-trust-mode)
   (find-file-other-window (expand-file-name ".duet.toml"
                                             (duet-connection-root duet-connection))))
 
 ;;;###autoload
 (defun duet-trust ()
-  "Show what the project's .duet.toml asks for, and ask whether it may."
+  "Show the requests of the project's .duet.toml, and ask for trust in it."
   (interactive)
   (let* ((connection (duet-connection-here))
          (root (duet-connection-root connection))

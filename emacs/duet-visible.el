@@ -5,13 +5,13 @@
 
 ;;; Commentary:
 
-;; What agents write may hold characters that steer, that change the direction in
-;; which the text around them is read, or that are not seen at all.  `duet-visible'
-;; writes them out, as ⟨U+202E⟩, in a face of their own.  The text itself is
-;; changed, not how a buffer shows it: so it is the same in the minibuffer, the echo
-;; area, a header line and a notification, and what is copied is what was seen.
+;; Third-party text may contain control characters, characters that change the
+;; direction of the text around them, and invisible ones.  `duet-visible' replaces them
+;; with their codes, as ⟨U+202E⟩, in their own face.  It changes the text itself, not
+;; its display.  So the text is the same in the minibuffer, the echo area, a header line
+;; and a notification.  A copy has the text that the user saw.
 ;;
-;; Letters that look alike are left as they are.
+;; Letters that look alike are not replaced.
 
 ;;; Code:
 
@@ -32,46 +32,46 @@
    "\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"
    ;; Tags, selectors, private use; the rest of these planes has no characters.
    "\U00040000-\U0010ffff")
-  "Characters that could not be seen, as in the brackets of a regexp.")
+  "Invisible characters, as in the brackets of a regexp.")
 
 (defconst duet-visible--exact
   (concat "[" duet-visible--hidden
-          ;; They look like a space, and are none.
+          ;; They look like a space, but are different characters.
           "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
-          ;; A mark with nothing to stand on.
+          ;; A combining mark without a base character.
           "\\|\\(?:^\\|[ \t]\\)\\c^")
-  "Regexp for what is written out where every character counts.")
+  "Regexp for the characters to replace where every character matters.")
 
 (defconst duet-visible--prose
   (concat "\r\n\\|[" duet-visible--hidden "]")
-  "Regexp for what is written out in what agents say.")
+  "Regexp for the characters to replace in prose.")
 
 (defun duet-visible--plain-p (text)
-  "Return non-nil if all of TEXT is ASCII that is seen, or newlines and tabs.
-Most of it is.  The other regexps are so large that to compile one takes
-milliseconds, and Emacs remembers 20 of all that it has compiled."
+  "Return non-nil if TEXT has only visible ASCII, newlines and tabs.
+Most texts do.  The other regexps are so large that their compilation takes
+milliseconds, and Emacs caches only 20 regexps."
   (not (string-match-p "[^ -~\n\t]" text)))
 
 (defconst duet-visible--most-faces 1000
-  "How many of the characters that are written out in one text have a face.
-Each makes an interval of text properties, and each garbage collection looks at
-all intervals, so that a text of such characters would take quadratic time.")
+  "Maximum number of replacements in one text that have a face.
+Each makes an interval of text properties, and each garbage collection visits
+all intervals.  Without a limit the time would be quadratic.")
 
 (defvar duet-visible--format nil
-  "How `duet-visible--written' writes a character, while a text is looked through.")
+  "The format of a replaced character, during `duet-visible--replace'.")
 
 (defun duet-visible--replace (regexp function text)
-  "Return TEXT with what FUNCTION returns for each match of REGEXP.
+  "Return TEXT with each match of REGEXP replaced by the value of FUNCTION.
 FUNCTION gets the match, the character before it, or 0, and the one behind it,
-or nil.  The work is done in a buffer: Emacs counts the bytes of a string from
-its start, so that a search in it takes quadratic time."
+or nil.  This works in a buffer: a search in a string takes quadratic time,
+since Emacs counts the bytes of a string from its start."
   (with-temp-buffer
     (let ((inhibit-read-only t)
-          ;; Most of what is made here is garbage at once.
+          ;; Most of the objects become garbage at once.
           (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
           (count 0)
           (duet-visible--format (if (char-displayable-p ?⟨) "⟨U+%04X⟩" "<U+%04X>"))
-          ;; The last character of the last match, and where its replacement ends.
+          ;; The last character of the last match, and the end of its replacement.
           (last nil))
       (insert text)
       (goto-char (point-min))
@@ -85,15 +85,15 @@ its start, so that a search in it takes quadratic time."
               (insert (substring-no-properties new))
             (insert new))
           (setq last (cons (aref match (1- (length match))) (point)))))
-      ;; JSON is bytes in Emacs 30.
+      ;; JSON is a unibyte string in Emacs 30.
       (if (multibyte-string-p text) (buffer-string)
         (condition-case nil (string-to-unibyte (buffer-string))
           (error (buffer-string)))))))
 
 (defun duet-visible (text)
-  "Return TEXT with characters that could not be seen written out.
-That is for what is decided on: commands, files, changes, questions."
-  ;; Where case is ignored they take three times as long to compile.
+  "Return TEXT with its invisible characters replaced by their codes.
+Use this for text of decisions: commands, files, changes, questions."
+  ;; With `case-fold-search' the regexps take three times as long to compile.
   (let ((case-fold-search nil))
     (if (and (not (duet-visible--plain-p text))
              (string-match-p duet-visible--exact text))
@@ -103,8 +103,8 @@ That is for what is decided on: commands, files, changes, questions."
       text)))
 
 (defun duet-visible-prose (text)
-  "Return TEXT, prose, as `duet-visible' does.
-Joiners and selectors stay where emoji and languages need them."
+  "Return TEXT, prose, with most of its invisible characters replaced.
+Joiners and selectors stay if emoji and languages need them."
   (let ((case-fold-search nil))
     (if (or (duet-visible--plain-p text)
             (not (string-match-p duet-visible--prose text)))
@@ -118,11 +118,11 @@ Joiners and selectors stay where emoji and languages need them."
        text))))
 
 (defun duet-visible--belongs-p (char before after)
-  "Return non-nil if languages need CHAR between the characters BEFORE and AFTER.
-AFTER is nil at the end: what comes in pieces may go on with anything."
+  "Return non-nil if CHAR is needed between the characters BEFORE and AFTER.
+AFTER is nil at the end, where any character may follow in the next piece."
   (cl-flet ((pictured-p (char) (memq (get-char-code-property char 'general-category)
                                      '(So Sk Sm)))
-            ;; From Arabic to Khmer, Persian and the languages of India among them.
+            ;; From Arabic to Khmer, including Persian and the languages of India.
             (joining-p (char) (<= #x600 char #x1cff)))
     (pcase char
       ((or #xfe0e #xfe0f)
@@ -134,7 +134,7 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
       (#x200c (and (joining-p before) (or (null after) (joining-p after)))))))
 
 (defun duet-visible--written (text)
-  "Return TEXT, one character or a mark behind a space, written out."
+  "Return the code of TEXT, a character or a mark behind a space, in its face."
   (let* ((last (1- (length text)))
          (written (apply #'propertize (format duet-visible--format (aref text last))
                          (text-properties-at last text))))
@@ -144,7 +144,7 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
 
 (defun duet-visible-trim (text)
   "Return TEXT without the white space at its ends.
-`string-trim' takes quadratic time where white space precedes a word."
+`string-trim' takes quadratic time if long white space precedes a word."
   (let ((beg (or (string-match-p "[^ \t\n\r]" text) (length text)))
         (end (length text)))
     (while (and (> end beg) (memq (aref text (1- end)) '(?\s ?\t ?\n ?\r)))
@@ -152,12 +152,12 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
     (substring text beg end)))
 
 (defun duet-visible-line (text)
-  "Return TEXT on one line, as `duet-visible' does."
+  "Return TEXT on one line, with its invisible characters replaced."
   (duet-visible (duet-visible-trim (replace-regexp-in-string "[ \t\r\n]+" " " text))))
 
 (defun duet-visible-json (text)
-  "Return TEXT, JSON, with what could not be seen escaped in its strings.
-It means the same, and can be edited."
+  "Return TEXT, JSON, with the invisible characters in its strings escaped.
+The value stays the same, and the user can edit the text."
   (let ((case-fold-search nil))
     (duet-visible--replace
      duet-visible--exact

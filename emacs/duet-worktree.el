@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; The agent of a session may work in a git worktree: a directory outside of the
-;; project, on a branch of its own.  `duet-land' brings the changes to the user's
-;; branch, `duet-discard-worktree' deletes directory and branch.  The menu
+;; project, with its own branch.  `duet-land' lands the changes on the user's branch,
+;; `duet-discard-worktree' deletes the directory and the branch.  The menu
 ;; `duet-worktree' (duet-menu.el) has these commands.
 
 ;;; Code:
@@ -23,7 +23,7 @@
 (declare-function duet-compose "duet-compose" (connection &optional session run queued))
 
 (defun duet-worktree-session ()
-  "Return the session of the buffer or at point, which has a worktree."
+  "Return the session of the buffer or at point; it must have a worktree."
   (let ((session (duet-actions-session)))
     (cond ((null (duet-session-worktree session))
            (user-error "The agent of this session works in the project's directory"))
@@ -32,14 +32,15 @@
           (t session))))
 
 (defun duet-worktree--directory (connection session)
-  "Return the top of the worktree of SESSION of CONNECTION, as Emacs can visit it."
+  "Return the top of SESSION's worktree on CONNECTION, for Emacs to visit."
   (file-name-as-directory
    (duet-remote-name (duet-get-string (duet-session-worktree session) :dir)
                      (duet-connection-root connection))))
 
 (defun duet-worktree--top (connection session)
   "Return the top of the repository with CONNECTION's project, for Emacs to visit.
-Where the project is below the top, so is the agent of SESSION in its worktree."
+If the project is below the top, the agent of SESSION works at the same place
+below the top of its worktree."
   (let* ((root (duet-connection-root connection))
          (top (file-name-as-directory (duet-get-string (duet-session-worktree session) :dir)))
          (cwd (file-name-as-directory (or (duet-session-cwd session) top)))
@@ -49,8 +50,8 @@ Where the project is below the top, so is the agent of SESSION in its worktree."
       root)))
 
 (defun duet-worktree-file (connection session file)
-  "Return FILE, or the project's if FILE was in the lost worktree of SESSION.
-CONNECTION is the session's; names are as Emacs can visit them."
+  "Return FILE, or the project's file if FILE was in SESSION's lost worktree.
+CONNECTION is the session's; file names are those for Emacs."
   (let ((top (and (duet-session-lost-worktree-p session)
                   (duet-worktree--directory connection session))))
     (if (and top (string-prefix-p top file))
@@ -58,7 +59,7 @@ CONNECTION is the session's; names are as Emacs can visit them."
       file)))
 
 (defun duet-worktree-dired (session)
-  "Visit the directory of the worktree of SESSION."
+  "Visit the directory of SESSION's worktree."
   (interactive (list (duet-worktree-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
@@ -68,11 +69,11 @@ CONNECTION is the session's; names are as Emacs can visit them."
 ;;; Showing paths
 
 (defun duet-worktree--count (count what)
-  "Return COUNT and WHAT, in the plural where that is right."
+  "Return COUNT and the noun WHAT, in the plural if necessary."
   (format "%d %s%s" count what (if (= count 1) "" "s")))
 
 (defun duet-worktree--show (name insert)
-  "Show the buffer NAME in another window, with what the function INSERT inserts."
+  "Show the buffer NAME in another window; the function INSERT inserts its text."
   (with-current-buffer (get-buffer-create name)
     (special-mode)
     (let ((inhibit-read-only t))
@@ -94,10 +95,10 @@ CONNECTION is the session's; names are as Emacs can visit them."
     (?s "squash" "Make one commit of all changes.")
     (?r "rebase" "Repeat each commit on your branch, without a merge commit.")
     (?p "patch" "Change your files, without a commit."))
-  "How changes are landed: choices of `read-multiple-choice'.")
+  "Methods of landing: choices of `read-multiple-choice'.")
 
 (defun duet-worktree--read-method ()
-  "Have the user choose how to land; return the arguments METHOD and MESSAGE.
+  "Read a method of landing; return the arguments METHOD and MESSAGE.
 See `duet-land'."
   (let ((method (nth 1 (read-multiple-choice "Land how?" duet-worktree--methods))))
     (list method
@@ -105,13 +106,14 @@ See `duet-land'."
                (read-string "Message of the commit (empty for a plain one): ")))))
 
 (defun duet-land (session &optional method message)
-  "Bring the changes in the worktree of SESSION to your branch.
-That is the one that was checked out when the session began.  Files that are not
-committed become a commit.  If files conflict, or uncommitted files of yours are
-in the way, nothing is changed.
+  "Land the changes in the worktree of SESSION on your branch.
+That is the branch that was checked out when the session began.  Uncommitted
+files become a commit.  If files conflict, or if the landing would overwrite
+your uncommitted files, nothing changes.
 
-METHOD is merge, squash, rebase or patch, nil for merge; a prefix argument asks
-for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
+METHOD is merge, squash, rebase or patch; nil means merge.  A prefix argument
+reads it.  MESSAGE is the message of a new commit; nil or empty means a plain
+one."
   (interactive (cons (duet-worktree-session)
                      (and current-prefix-arg (duet-worktree--read-method)))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
@@ -122,25 +124,25 @@ for it.  MESSAGE is that of a new commit, nil or empty for a plain one."
    (lambda (result) (message "%s" (duet-worktree--landed-words result)))))
 
 (defun duet-worktree--land-parameters (session method message)
-  "Return the parameters that land SESSION with METHOD and MESSAGE.
+  "Return the parameters to land SESSION with METHOD and MESSAGE.
 See `duet-land'."
   (append (list :session_id (duet-session-leaf-id session))
           (and method (list :method method))
           (and message (not (string-empty-p message)) (list :message message))))
 
 (defun duet-worktree--land (connection session method parameters done &optional refused)
-  "Land the worktree of SESSION of CONNECTION: request METHOD with PARAMETERS.
-DONE is called with the result.  An error is shown, unless the function REFUSED
-returns non-nil for it."
+  "Land SESSION's worktree on CONNECTION: request METHOD with PARAMETERS.
+Call DONE with the result.  Show an error unless the function REFUSED returns
+non-nil for it."
   (let ((top (duet-worktree--directory connection session)))
     (save-some-buffers nil (lambda () (string-prefix-p top (or buffer-file-name ""))))
     (duet-connection-request
      connection method parameters
      :success-fn
      (lambda (result)
-       ;; What an earlier attempt has shown is not so any more.
+       ;; The report of an earlier attempt is out of date.
        (when (get-buffer "*duet land*") (quit-windows-on "*duet land*" t))
-       ;; Buffers that visit these files follow.
+       ;; Update the buffers that visit these files.
        (dolist (file (duet-get-strings result :files))
          (duet-model-announce (duet-connection-model connection) 'file session
                               (duet-remote-local
@@ -151,7 +153,7 @@ returns non-nil for it."
                    (duet-worktree--not-landed connection session err))))))
 
 (defun duet-worktree--landed-words (result)
-  "Return what was landed, from RESULT of session.land."
+  "Return a report on RESULT of session.land."
   (let ((branch (duet-get-string result :branch))
         (commits (length (duet-get-strings result :commits)))
         (files (+ (length (duet-get-strings result :files))
@@ -169,7 +171,7 @@ returns non-nil for it."
                (mapconcat #'duet-visible-line nested ", "))))))
 
 (defun duet-worktree--not-landed (connection session err)
-  "Say why the worktree of SESSION of CONNECTION was not landed: ERR."
+  "Report that SESSION's worktree on CONNECTION was not landed, because of ERR."
   (let* ((data (plist-get err :data))
          (paths (duet-get-strings data :paths))
          (more (or (duet-get-number data :more) 0))
@@ -206,7 +208,7 @@ returns non-nil for it."
                      (t "conflict with your branch"))))))
 
 (defun duet-worktree--ask-to-merge (connection session)
-  "Begin a prompt that has the agent of SESSION of CONNECTION merge."
+  "Begin a prompt that asks the agent of SESSION on CONNECTION to merge."
   (duet-compose connection session)
   (when (= (buffer-size) 0)
     (insert "Merge my branch into yours and resolve the conflicts")))
@@ -216,7 +218,7 @@ returns non-nil for it."
 
 (defun duet-discard-worktree (session)
   "Delete the worktree of SESSION, and its branch.
-If work is not landed you are shown it and asked.  It is kept in a git ref then.
+If that would lose work, show the work and ask.  Git keeps the work in a ref.
 The session stays; a fork continues it in the project's directory."
   (interactive (list (duet-worktree-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
@@ -224,7 +226,7 @@ The session stays; a fork continues it in the project's directory."
   (duet-worktree--discard (duet-connection-here) session nil))
 
 (defun duet-worktree--discard (connection session force)
-  "Delete the worktree of SESSION of CONNECTION, with FORCE also work in it."
+  "Delete SESSION's worktree on CONNECTION; with FORCE, even if it has work."
   (duet-connection-request
    connection 'session.discard
    (append (list :session_id (duet-session-leaf-id session)) (and force (list :force t)))
@@ -239,7 +241,7 @@ The session stays; a fork continues it in the project's directory."
    :error-fn
    (lambda (err)
      (if-let ((losses (and (not force) (duet-get (plist-get err :data) :losses))))
-         ;; The minibuffer must not be entered in a process filter.
+        ;; A process filter must not enter the minibuffer.
          (run-at-time 0 nil #'duet-worktree--ask-discard connection session losses)
        (message "Duet: %s" (duet-connection-error-text err))))))
 
@@ -249,10 +251,10 @@ The session stays; a fork continues it in the project's directory."
     (:untracked . "new file that is not committed")
     (:nested . "repository of its own, which is not kept")
     (:ignored . "ignored file or directory, which is not kept"))
-  "What a worktree may have that is not landed, in words.")
+  "Kinds of work in a worktree that are not landed, in words.")
 
 (defun duet-worktree--ask-discard (connection session losses)
-  "Show LOSSES, work in the worktree of SESSION of CONNECTION, and ask."
+  "Show LOSSES of SESSION's worktree on CONNECTION, and ask for confirmation."
   (if (save-window-excursion
         (duet-worktree--show "*duet discard*"
                              (lambda () (duet-worktree--insert-losses losses)))
@@ -262,7 +264,7 @@ The session stays; a fork continues it in the project's directory."
     (message "Nothing was discarded")))
 
 (defun duet-worktree--insert-losses (losses)
-  "Insert LOSSES, as session.discard lists them."
+  "Insert LOSSES, from the error of session.discard."
   (pcase-dolist (`(,member . ,what) duet-worktree--losses)
     (when-let ((list (duet-get losses member)))
       (let* ((first (duet-get-strings list :first))

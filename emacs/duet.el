@@ -15,11 +15,11 @@
 ;; There, `c' begins a session, RET shows a conversation, and `?' shows the menu.
 ;;
 ;; Sessions belong to the project's daemon, a process of the program duet-rpc.
-;; They go on when Emacs ends, and other editors show them too.
+;; They continue when Emacs ends, and other editors show them too.
 ;;
-;; The files, by what they are about.
+;; The files, by subject:
 ;;
-;; The data, from the server on:
+;; The data, from the server to the model:
 ;;   duet-rpc.el            one server process, and requests to it
 ;;   duet-connection.el     the connection of a project, which outlives its server
 ;;   duet-remote.el         projects on other machines, by TRAMP
@@ -55,12 +55,12 @@
 ;; Prompts:
 ;;   duet-compose.el        the buffer of a prompt, its completion and history
 ;;   duet-reply.el          the box at the end of a transcript
-;;   duet-queue.el          queued prompts: edit, move, take back
+;;   duet-queue.el          queued prompts: edit, move, withdraw
 ;;   duet-ask.el            prompts about a region or a diagnostic
 ;;   duet-editor.el         the tools of Emacs for agents
 ;;   duet-attach.el         images and files in prompts and conversations
-;;   duet-settings.el       mode, model and options of an agent; words of a prompt that
-;;                          set them; budgets
+;;   duet-settings.el       mode, model and options of an agent; directives in prompts;
+;;                          budgets
 ;;   duet-agents.el         the list of agents, choosing one, signing in
 ;;   duet-secrets.el        keys for agents, from auth-source
 ;;
@@ -69,17 +69,17 @@
 ;;   duet-approval.el       one question: its words, its answers, rules
 ;;   duet-approval-view.el  one question in full, its excerpt, its input to edit
 ;;   duet-form.el           questions that ask for values
-;;   duet-rules.el          the list of lasting permissions
+;;   duet-rules.el          the list of rules
 ;;   duet-trust.el          trust in a project's .duet.toml
-;;   duet-notify.el         notifications of the desktop
+;;   duet-notify.el         desktop notifications
 ;;
 ;; The work:
 ;;   duet-diff.el           changes of a turn, to accept or revert
 ;;   duet-diff-view.el      the buffer of a diff, with its hunks
 ;;   duet-attempts.el       attempts of several agents at one prompt
 ;;   duet-revert.el         buffers that follow their files
-;;   duet-build.el          builds, their output and their mistakes
-;;   duet-build-flymake.el  mistakes of builds in Flymake
+;;   duet-build.el          builds, their output and their errors
+;;   duet-build-flymake.el  errors of builds in Flymake
 ;;   duet-preview.el        preview of pages, and their messages
 ;;   duet-terminal.el       terminals of the server, and their list
 ;;   duet-triggers.el       triggers of the configuration, and their log
@@ -116,11 +116,11 @@
 (require 'duet-trust)
 (require 'duet-worktree)
 
-;; These take other packages of Emacs with them, so they come when they are
-;; needed, also where no package was installed and `load-path' has their folder.
+;; These libraries load other packages of Emacs, so they are autoloaded.  This also
+;; works without an installed package, if the directory is in `load-path'.
 (eval-and-compile
   (defun duet--autoloads (library)
-    "Return the forms that autoload what LIBRARY has autoload cookies for."
+    "Return the autoload forms for the autoload cookies of LIBRARY."
     (with-temp-buffer
       (insert-file-contents (expand-file-name (concat library ".el")
                                               (file-name-directory (macroexp-file-name))))
@@ -128,7 +128,7 @@
         (while (re-search-forward "^;;;###autoload" nil t)
           (push (pcase (read (current-buffer))
                   (`(defun ,name ,_ ,words . ,_) `(autoload ',name ,library ,words t))
-                  ;; Another name, or a form on the line of the cookie.
+                  ;; An alias, or a form on the line of the cookie.
                   (form form))
                 forms))
         (nreverse forms)))))
@@ -142,30 +142,30 @@
 
 ;;;###autoload
 (defun duet (&optional directory)
-  "Show the sessions of the project that DIRECTORY is in.
-That is the current buffer's if nil, in the list of all projects that at point;
-with a prefix argument ask."
+  "Show the sessions of the project of DIRECTORY.
+The default is the project of the current buffer, or the one at point in the
+list of all projects.  A prefix argument reads DIRECTORY."
   (interactive (list (and current-prefix-arg
                           (read-directory-name "Project: " nil nil t))))
   (duet-sessions-show (duet--connection directory (called-interactively-p 'any))))
 
 ;;;###autoload
 (defun duet-new ()
-  "Ask an agent for something in the project of the current buffer."
+  "Begin a new session in the project of the current buffer."
   (interactive)
   (duet-compose (duet--connection nil (called-interactively-p 'any))))
 
 (defun duet--connection (directory ask)
-  "Return the connection of the project that DIRECTORY is in.
-It is that of the current buffer if DIRECTORY is nil.  Where there is no
-project ask, if ASK is non-nil."
+  "Return the connection of the project of DIRECTORY.
+The default is the project of the current buffer.  If there is no project and
+ASK is non-nil, ask for one."
   (duet-connection-ensure
    (or directory (duet-connection-directory-here))
    ask))
 
 (defun duet-stop ()
   "End the server of the current buffer's project.
-Agents go on in the project's daemon."
+Agents continue in the project's daemon."
   (interactive)
   (let ((connection (gethash (duet-project-root (duet-connection-directory-here))
                              duet-connections)))
