@@ -53,7 +53,7 @@ type checkpoints struct {
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
-	told   map[string]bool      // directories of which a conversation says that they are too large
+	warned map[string]bool      // directories that a conversation reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
 	taking map[chan struct{}]string
 	// restricted are directories whose last run must not start programs of the project.
@@ -221,10 +221,10 @@ func (c *checkpoints) sayWhatIsMissing(run domain.Run, t *checkpointed) {
 		return
 	}
 	c.mu.Lock()
-	told := c.told[t.dir]
-	c.told[t.dir] = true
+	warned := c.warned[t.dir]
+	c.warned[t.dir] = true
 	c.mu.Unlock()
-	if told {
+	if warned {
 		return
 	}
 	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error { return c.hub.conversation.Note(tx, run, conversation.NoteCheckpoint, text) })

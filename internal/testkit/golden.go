@@ -125,8 +125,8 @@ func NeedTool(t testing.TB, name string) (path string) {
 	return path
 }
 
-// SkipMissing skips a test for which something is missing; with CI=true it fails, so that
-// no machine that is made for tests leaves one out without anybody seeing it.
+// SkipMissing skips a test whose program or feature is missing on this machine. With CI=true it
+// fails the test instead: a machine that is made for tests must leave none out.
 func SkipMissing(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
