@@ -16,77 +16,77 @@
 (require 'duet-manual-test)
 
 (defconst duet-keys-test-meanings
-  '(("RET" "Go to what point is on, or open it"
+  '(("RET" "Visit or open the item at point"
      duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
      duet-agents-choose duet-projects-open duet-build-visit
      duet-triggers-log duet-triggers-open duet-preview-visit duet-attempts-visit)
-    ("TAB" "Fold or unfold what point is on"
+    ("TAB" "Fold or unfold the item at point"
      duet-section-toggle duet-diff-toggle duet-attempts-toggle)
     ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
     ("n" "Go to the next line, section, change or place"
      duet-section-next duet-diff-next duet-search-next duet-build-next
      duet-preview-next)
-    ("p" "Go to the one before"
+    ("p" "Go to the previous one"
      duet-section-previous duet-diff-previous duet-search-previous duet-build-previous
      duet-preview-previous)
     ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
-    ("M-p" "Go to the prompt or file before" duet-prompt-previous duet-diff-previous-file)
-    ("M-<up>" "Let a queued prompt run earlier" duet-move-queued-up)
-    ("M-<down>" "Let a queued prompt run later" duet-move-queued-down)
-    ("[" "Show the turn before" duet-diff-earlier-turn)
+    ("M-p" "Go to the previous prompt or file" duet-prompt-previous duet-diff-previous-file)
+    ("M-<up>" "Run a queued prompt earlier" duet-move-queued-up)
+    ("M-<down>" "Run a queued prompt later" duet-move-queued-down)
+    ("[" "Show the previous turn" duet-diff-earlier-turn)
     ("]" "Show the next turn" duet-diff-later-turn)
-    ("+" "Show more: earlier messages, further places"
+    ("+" "Show more: earlier messages, more places"
      duet-transcript-earlier duet-search-more)
-    ("C-o" "Show it, and stay here"
+    ("C-o" "Show it in another window, and stay here"
      duet-search-display duet-build-display duet-triggers-display duet-preview-open)
-    ("a" "Say yes: approve the question, accept the change, choose the attempt (asks)"
+    ("a" "Approve the question, accept the change, choose the attempt (asks)"
      duet-approval-approve duet-diff-accept duet-attempts-choose)
     ("A" "Accept all changes of the file" duet-diff-accept-file)
-    ("d" "Say no: deny, or decline" duet-approval-deny)
-    ("t" "Say no, and tell the agent why" duet-approval-deny-and-tell)
+    ("d" "Deny, or decline" duet-approval-deny)
+    ("t" "Deny, and send the agent the reason" duet-approval-deny-and-tell)
     ("e" "Edit a queued prompt; edit the input of a tool, then approve"
      duet-approval-edit duet-edit-queued)
-    ("s" "Say yes for the session" duet-approval-always)
-    ("P" "Say yes for the project" duet-approval-always-in-project)
-    ("1" "Take the first answer that the agent offers; 2 to 9 take the others"
+    ("s" "Approve always in the session" duet-approval-always)
+    ("P" "Approve always in the project" duet-approval-always-in-project)
+    ("1" "Choose the agent's first option; 2 to 9 choose the others"
      duet-approval-choose)
     ("r" "Reply: answer the question, continue the session"
      duet-approval-respond duet-continue)
     ("v" "View the question in full" duet-approval-view)
-    ("c" "Begin the next one of what is shown: a prompt, a terminal"
+    ("c" "Begin a new one: a prompt, a terminal"
      duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose
      duet-preview-ask)
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
     ("G" "Go back to before the turn: files and conversation (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
-    ("H" "Take over a session of the agent's own" duet-adopt-session)
-    ("k" "Take it away: a prompt that waits, a rule, a terminal, a change on the disk (asks)"
+    ("H" "Take over a session of the agent's own program" duet-adopt-session)
+    ("k" "Remove a queued prompt or a rule, close a terminal, revert a change on the disk (asks)"
      duet-take-back duet-rules-take-back duet-terminals-close duet-diff-revert)
-    ("K" "Take all changes of the file away, on the disk (asks)" duet-diff-revert-file)
-    ("u" "Undo: a mark, a choice, what was decided about a change (asks for the disk)"
+    ("K" "Revert all changes of the file, on the disk (asks)" duet-diff-revert-file)
+    ("u" "Undo a mark, a choice, or a decision on a change (asks if the disk changes)"
      duet-unmark duet-agents-unchoose duet-diff-undo)
-    ("U" "Undo all marks" duet-unmark-all)
+    ("U" "Remove all marks" duet-unmark-all)
     ("m" "Mark the session" duet-mark)
-    ("z" "Put the session away, or take it back" duet-archive duet-archive-marked duet-menu-archive)
-    ("Z" "Show what was put away" duet-sessions-toggle-archived)
+    ("z" "Archive the session, or restore it" duet-archive duet-archive-marked duet-menu-archive)
+    ("Z" "Show the archive" duet-sessions-toggle-archived)
     ("T" "Give the session another title" duet-rename)
     ("W" "Write the session to a file" duet-export-session)
-    ("D" "Delete the session for good (asks)" duet-delete)
-    ("=" "Show what the turn has changed; there, what all turns have"
+    ("D" "Delete the session (asks; cannot be undone)" duet-delete)
+    ("=" "Show the changes of the turn; in them, the changes of all turns"
      duet-diff duet-diff-all duet-attempts-patch)
-    ("M-=" "Show what all turns have changed" duet-diff-all)
+    ("M-=" "Show the changes of all turns" duet-diff-all)
     ("%" "Land, discard or visit the worktree of the session" duet-worktree)
     ("E" "Compare with Ediff" duet-diff-ediff)
     ("/" "Search all conversations" duet-search duet-search-or-say)
-    ("j" "Go to the next question that waits" duet-approval-next)
-    ("w" "List the questions that wait" duet-approvals)
-    ("l" "List the sessions; there, those of all projects, and back"
+    ("j" "Go to the next open question" duet-approval-next)
+    ("w" "List the open questions" duet-approvals)
+    ("l" "List the sessions; in their list, those of all projects, and back"
      duet duet-projects duet-projects-narrow duet-menu-sessions)
     ("x" "Switch it on or off (with a prefix argument: all)" duet-triggers-switch)
-    ("F" "Show which triggers fit an event" duet-triggers-test)
-    ("g" "Get it anew"
+    ("F" "Show which triggers match an event" duet-triggers-test)
+    ("g" "Reload, attach again, or run again"
      duet-build-again duet-preview-reload duet-triggers-refresh duet-triggers-log-refresh
      duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh duet-projects-refresh
      duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
@@ -94,27 +94,27 @@
     ("I" "Sign in" duet-login)
     ("O" "Sign out" duet-logout)
     ("Y" "Copy the block of code at point" duet-markup-copy-code)
-    ("`" "Show what agents say as it was written, or as what it stands for"
+    ("`" "Switch between rendered Markdown and its source"
      duet-markup-toggle)
     ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
-    ("C-c C-c" "Yes, trust the file" duet-trust-yes)
-    ("C-c C-n" "Send now what is written in the reply box" duet-reply-send-now)
-    ("C-c C-k" "No, do not: the file is not trusted, the build or the preview ends"
+    ("C-c C-c" "Trust the file" duet-trust-yes)
+    ("C-c C-n" "Send the text of the reply box now" duet-reply-send-now)
+    ("C-c C-k" "Do not trust the file; end the build or the preview"
      duet-trust-no duet-build-cancel duet-preview-stop)
-    ("o" "Say what the agent may do unasked" duet-set-mode)
+    ("o" "Choose the agent's permission mode" duet-set-mode)
     ("M" "Choose the model" duet-set-model)
     ("S" "Set another option of the agent" duet-set-option)
-    ("B" "Have another agent go on with the session" duet-set-agent)
+    ("B" "Continue the session with another agent" duet-set-agent)
     ("N" "Choose the agent of new sessions" duet-choose-agent)
     ("L" "List the agents" duet-agents)
-    ("R" "List what was decided for good" duet-rules)
+    ("R" "List the rules" duet-rules)
     ("V" "List the terminals" duet-terminals)
     ("h" "List the triggers" duet-triggers)
     ("b" "Build the project" duet-build)
     ("&" "Start a terminal" duet-terminal)
     ("." "Begin a prompt with the region" duet-send-region)
-    ("!" "Begin a prompt about the mistake at point" duet-ask-about-error)
-    ("y" "Say whether the project is trusted" duet-trust)
+    ("!" "Begin a prompt about the error at point" duet-ask-about-error)
+    ("y" "Choose whether to trust the project" duet-trust)
     ("$" "Show the log" duet-log-show)
     (":" "Change options" duet-menu-customize)
     ("X" "Stop the server" duet-stop)
