@@ -10,7 +10,7 @@
 (require 'duet-rules)
 
 (ert-deftest duet-rules-test-take-back ()
-  "What is answered for a whole session is listed, and asked again when it is taken back."
+  "A rule for a session is listed; once it is revoked the agent asks again."
   (duet-test-with-project connection
     (save-window-excursion
       (call-interactively #'duet-rules)
