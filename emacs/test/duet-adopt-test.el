@@ -1,4 +1,4 @@
-;;; duet-adopt-test.el --- Tests of taking sessions over  -*- lexical-binding: t; -*-
+;;; duet-adopt-test.el --- Tests of taking over sessions of an agent  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

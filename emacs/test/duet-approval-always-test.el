@@ -1,4 +1,4 @@
-;;; duet-approval-always-test.el --- Tests of answers that hold from now on  -*- lexical-binding: t; -*-
+;;; duet-approval-always-test.el --- Tests of lasting approvals  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-approval-view-test.el --- Tests of a question in full, and its input to edit  -*- lexical-binding: t; -*-
+;;; duet-approval-view-test.el --- Tests of the view of a question  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-ask-test.el --- Tests of prompts that begin with what a buffer has  -*- lexical-binding: t; -*-
+;;; duet-ask-test.el --- Tests of prompts that quote a buffer  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

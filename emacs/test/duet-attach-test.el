@@ -1,4 +1,4 @@
-;;; duet-attach-test.el --- Tests of what goes with a prompt  -*- lexical-binding: t; -*-
+;;; duet-attach-test.el --- Tests of attachments of prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-attempts-test.el --- Tests of several agents at one prompt  -*- lexical-binding: t; -*-
+;;; duet-attempts-test.el --- Tests of several agents for one prompt  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

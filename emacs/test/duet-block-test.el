@@ -1,4 +1,4 @@
-;;; duet-block-test.el --- Tests of code and tables in what agents say  -*- lexical-binding: t; -*-
+;;; duet-block-test.el --- Tests of code and tables in messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

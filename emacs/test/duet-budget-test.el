@@ -1,4 +1,4 @@
-;;; duet-budget-test.el --- Tests of what a turn may use  -*- lexical-binding: t; -*-
+;;; duet-budget-test.el --- Tests of budgets of turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

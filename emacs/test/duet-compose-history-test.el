@@ -1,4 +1,4 @@
-;;; duet-compose-history-test.el --- Tests of prompts that outlive Emacs  -*- lexical-binding: t; -*-
+;;; duet-compose-history-test.el --- Tests of stored prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

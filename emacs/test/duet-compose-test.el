@@ -1,4 +1,4 @@
-;;; duet-compose-test.el --- Tests of the buffer for prompts  -*- lexical-binding: t; -*-
+;;; duet-compose-test.el --- Tests of compose buffers  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

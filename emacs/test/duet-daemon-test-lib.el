@@ -1,4 +1,4 @@
-;;; duet-daemon-test-lib.el --- The daemons that tests start  -*- lexical-binding: t; -*-
+;;; duet-daemon-test-lib.el --- The daemons of tests  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

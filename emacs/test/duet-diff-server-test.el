@@ -1,4 +1,4 @@
-;;; duet-diff-server-test.el --- Tests of diffs that the server tells of  -*- lexical-binding: t; -*-
+;;; duet-diff-server-test.el --- Tests of diffs from the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

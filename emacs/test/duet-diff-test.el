@@ -1,4 +1,4 @@
-;;; duet-diff-test.el --- Tests of diffs and what is done with them  -*- lexical-binding: t; -*-
+;;; duet-diff-test.el --- Tests of diffs and decisions on hunks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-diff-turns-test.el --- Tests of what turns have changed together  -*- lexical-binding: t; -*-
+;;; duet-diff-turns-test.el --- Tests of the changes of several turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

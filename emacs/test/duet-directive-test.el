@@ -1,4 +1,4 @@
-;;; duet-directive-test.el --- Tests of words of a prompt that set the agent  -*- lexical-binding: t; -*-
+;;; duet-directive-test.el --- Tests of directives in prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

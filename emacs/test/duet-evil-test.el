@@ -1,4 +1,4 @@
-;;; duet-evil-test.el --- Tests of the keys beside those of Evil  -*- lexical-binding: t; -*-
+;;; duet-evil-test.el --- Tests of the keys with Evil  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -49,7 +49,7 @@ ANSWERS are for the questions whether to overwrite."
     file))
 
 (ert-deftest duet-export-test-files ()
-  "The extension of the file selects the format; the text is that of the program."
+  "The extension of the file selects the format; the program writes the text."
   (duet-export-test-with-session (connection session) "quiet Grüße — 日本語 \"a/b\""
     (let ((default-directory (duet-connection-root connection)))
       (pcase-dolist (`(,name ,written ,format)

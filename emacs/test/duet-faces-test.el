@@ -1,4 +1,4 @@
-;;; duet-faces-test.el --- What is coloured can be read  -*- lexical-binding: t; -*-
+;;; duet-faces-test.el --- Tests of the contrast of faces  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-keys-test.el --- A key means one thing wherever it is  -*- lexical-binding: t; -*-
+;;; duet-keys-test.el --- Tests that each key has one meaning  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-latest-test.el --- Of several answers the one asked for last  -*- lexical-binding: t; -*-
+;;; duet-latest-test.el --- Tests of replies out of order  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

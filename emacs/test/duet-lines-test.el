@@ -1,4 +1,4 @@
-;;; duet-lines-test.el --- Tests of what differs between texts  -*- lexical-binding: t; -*-
+;;; duet-lines-test.el --- Tests of differences between texts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-link-test.el --- Tests of links in what agents say  -*- lexical-binding: t; -*-
+;;; duet-link-test.el --- Tests of links in messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-manual-test.el --- The manual tells what is so  -*- lexical-binding: t; -*-
+;;; duet-manual-test.el --- Tests of the manual against the package  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-markup-test-lib.el --- Transcripts whose Markdown is looked at  -*- lexical-binding: t; -*-
+;;; duet-markup-test-lib.el --- Transcripts with Markdown, for tests  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -407,7 +407,7 @@ A split is a list of positions."
     (should (equal (duet-markup-test-seen) "One.\n\n\n \nTwo\n and three.\n\n\n\n"))))
 
 (ert-deftest duet-markup-test-blank-ends-of-all-kinds ()
-  "A table and code that grow line by line look like those that arrive whole."
+  "Tables and code that grow line by line look the same as complete ones."
   (dolist (text '("| a | b |\n|---|---|\n| one | 2 |\n| three | 4 |\n\n"
                   "Text.\n\n```python\ndef f():\n\n    return 1\n\n\n```\n\n\n"
                   "- a\n\n- b\n  - c\n\n\n"))

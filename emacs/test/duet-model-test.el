@@ -50,7 +50,7 @@
           '(:session_id "r1" :path "p" :diff 3 :added "x")
           '(:approval_id "a" :session_id 5 :options 3)
           '(:approval_id 9 :decision [])))
-  "What a server would not send.")
+  "Malformed data, which no server sends.")
 
 (ert-deftest duet-model-test-deleted ()
   "A deleted conversation disappears with its questions."

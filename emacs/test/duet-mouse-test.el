@@ -1,4 +1,4 @@
-;;; duet-mouse-test.el --- Tests of what the mouse does  -*- lexical-binding: t; -*-
+;;; duet-mouse-test.el --- Tests of mouse commands  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-package-test.el --- What archives make of the package  -*- lexical-binding: t; -*-
+;;; duet-package-test.el --- Tests of the package's files and metadata  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

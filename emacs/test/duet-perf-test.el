@@ -1,4 +1,4 @@
-;;; duet-perf-test.el --- How long Emacs is kept from other things  -*- lexical-binding: t; -*-
+;;; duet-perf-test.el --- Tests of the time that Emacs is busy  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-progress-test.el --- Tests of how long a turn takes  -*- lexical-binding: t; -*-
+;;; duet-progress-test.el --- Tests of the elapsed time of turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-project-test.el --- Which project a directory is in  -*- lexical-binding: t; -*-
+;;; duet-project-test.el --- Tests of finding a project  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-queue-test.el --- Tests of prompts that wait for their turn  -*- lexical-binding: t; -*-
+;;; duet-queue-test.el --- Tests of queued prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-quit-test.el --- Tests of servers that are stopped  -*- lexical-binding: t; -*-
+;;; duet-quit-test.el --- Tests of stopping servers  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

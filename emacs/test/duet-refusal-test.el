@@ -1,4 +1,4 @@
-;;; duet-refusal-test.el --- Tests of what was not let run  -*- lexical-binding: t; -*-
+;;; duet-refusal-test.el --- Tests of denied tool calls  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

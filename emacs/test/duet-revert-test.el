@@ -1,4 +1,4 @@
-;;; duet-revert-test.el --- Tests of buffers that follow their files  -*- lexical-binding: t; -*-
+;;; duet-revert-test.el --- Tests of buffers whose files change  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-rewind-test.el --- Tests of going back to before a turn  -*- lexical-binding: t; -*-
+;;; duet-rewind-test.el --- Tests of rewinding to before a turn  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

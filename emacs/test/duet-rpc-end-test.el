@@ -1,4 +1,4 @@
-;;; duet-rpc-end-test.el --- Tests of long requests, of ends, and of jsonrpc.el alone  -*- lexical-binding: t; -*-
+;;; duet-rpc-end-test.el --- Tests of long requests and shutdown  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-rules-test.el --- Tests of what was decided for good  -*- lexical-binding: t; -*-
+;;; duet-rules-test.el --- Tests of stored rules  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-;;; duet-settings-test.el --- Tests of what an agent is set to  -*- lexical-binding: t; -*-
+;;; duet-settings-test.el --- Tests of an agent's settings  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -67,7 +67,7 @@
               (:id "colour" :name "Colour" :values [])]
     :commands [(:name "review" :description "Review it" :input_hint "what")
                (:name "compact")])
-  "What an agent with settings of its own tells.")
+  "The settings that an agent of this kind reports.")
 
 (defmacro duet-settings-test-with (&rest body)
   "Run BODY with `session', whose agent has settings, and `asked'.

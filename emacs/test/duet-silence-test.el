@@ -1,4 +1,4 @@
-;;; duet-silence-test.el --- Tests of agents that say nothing  -*- lexical-binding: t; -*-
+;;; duet-silence-test.el --- Tests of silent agents  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

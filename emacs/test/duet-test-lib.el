@@ -1,4 +1,4 @@
-;;; duet-test-lib.el --- What the tests of Duet share  -*- lexical-binding: t; -*-
+;;; duet-test-lib.el --- Helpers for the tests of Duet  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

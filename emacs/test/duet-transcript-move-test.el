@@ -1,4 +1,4 @@
-;;; duet-transcript-move-test.el --- Tests of moving from prompt to prompt  -*- lexical-binding: t; -*-
+;;; duet-transcript-move-test.el --- Tests of moving between prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

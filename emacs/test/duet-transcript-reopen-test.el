@@ -1,4 +1,4 @@
-;;; duet-transcript-reopen-test.el --- Tests of conversations that are shown again  -*- lexical-binding: t; -*-
+;;; duet-transcript-reopen-test.el --- Tests of reopened transcripts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

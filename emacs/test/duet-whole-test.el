@@ -1,4 +1,4 @@
-;;; duet-whole-test.el --- Tests of what is shown whole  -*- lexical-binding: t; -*-
+;;; duet-whole-test.el --- Tests of showing a text in full  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
