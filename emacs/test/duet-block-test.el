@@ -114,7 +114,7 @@
     (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
 
 (ert-deftest duet-block-test-growing-table ()
-  "A wider row also widens the rows before it."
+  "A wider row also widens the rows before it, up to a number of rows."
   (duet-markup-test-with message
     (duet-markup-test-say-all message "| a | b |\n|---|---|\n| 1 | 2 |\n" 5)
     (cl-flet ((shown ()

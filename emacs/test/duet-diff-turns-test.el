@@ -107,7 +107,7 @@ A change that a later turn has taken back is left out."
     (should (string-match-p "2 of 4 reviewed" (duet-diff--header)))))
 
 (ert-deftest duet-diff-turns-test-refused ()
-  "If a turn cannot be reverted, a message names the reverted ones; `u' undoes."
+  "If a turn cannot be reverted, a message counts the reverted turns; `u' undoes."
   (duet-diff-turns-test-with
     (duet-diff-test-write "two.txt" (funcall lines '(3 . "mine\n") '(20 . "twenty\n")))
     (duet-test-go "● two.txt")

@@ -152,7 +152,7 @@
                       2))))))
 
 (ert-deftest duet-editor-test-nothing-asks ()
-  "A tool never asks the user; its error contains the question."
+  "A tool never asks the user: a question becomes an error."
   (duet-editor-test-with-files
    (with-temp-file (expand-file-name "c.el" root)
      (insert "(defun c ())\n;; Local " "Variables:\n;; eval: (setq duet-editor-test-ran t)\n;; End:\n"))

@@ -430,7 +430,7 @@ A split is a list of positions."
 ;; A timer of jit-lock marks text next to the requested text as fontified, whatever
 ;; has been found out about it since.
 (ert-deftest duet-markup-test-found-out-later ()
-  "Text that was shown as prose becomes code once it is known to be code."
+  "The timer of jit-lock does not mark text that must be fontified again."
   (duet-markup-test-with message
     (duet-markup-test-say message "Some words\nand more\nand\n\n")
     (duet-transcript-flush)

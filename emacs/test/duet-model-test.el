@@ -447,7 +447,7 @@ Its last run has no prompt, and the model requests nothing more."
     (should (gethash "a" (duet-model-approvals model)))))
 
 (ert-deftest duet-model-test-asked-before-the-list-came ()
-  "A question that arrives after the request for the list stays, and is unique."
+  "A question that arrives after the request for the list stays."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
     (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)

@@ -296,7 +296,7 @@
         (kill-buffer)))))
 
 (ert-deftest duet-remote-test-keys ()
-  "A local key goes to another machine only after a confirmation, asked once."
+  "After a confirmation, a local key goes to another machine without asking again."
   (let ((there (make-duet-connection :root "/mock:box:/srv/p/"))
         (here (make-duet-connection :root "/srv/p/"))
         (duet-secrets--sent-to nil)
