@@ -1,4 +1,4 @@
-;;; duet-adopt-test.el --- Tests of taking sessions over  -*- lexical-binding: t; -*-
+;;; duet-adopt-test.el --- Tests of taking over sessions of an agent  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -23,7 +23,7 @@ while read -r line; do
 	esac
 done
 "
-  "An agent that keeps a session, and does nothing else.")
+  "An agent that lists and loads sessions, and does nothing else.")
 
 (defmacro duet-adopt-test-with (&rest body)
   "Run BODY in the list of sessions of a project whose agent keeps sessions."
@@ -31,7 +31,7 @@ done
   `(duet-test-with-agent duet-adopt-test-agent "theirs" folder ,@body))
 
 (ert-deftest duet-adopt-test-takes-over ()
-  "A session is chosen by its title and shown with what was said in it."
+  "A session is chosen by its title and shown with its messages."
   (duet-adopt-test-with
    (duet-test-listening
      (duet-test-typing "C-g"
@@ -50,7 +50,7 @@ done
        (duet-test-wait-for (duet-test-heard "left as it is"))))))
 
 (ert-deftest duet-adopt-test-choices ()
-  "Titles that are there twice have their ids, and nothing steers the screen."
+  "Equal titles get their ids, and control characters become visible."
   (let ((choices (duet-adopt--choices
                   '((:native_session_id "a" :title "Same" :working_dir "/tmp" :task_id "task-0001")
                     (:native_session_id "b" :title "Same")

@@ -37,7 +37,7 @@
     (should (zerop (forward-line 1)))))
 
 (ert-deftest duet-agents-test-choose ()
-  "RET chooses who is asked in new sessions; what cannot be asked says why."
+  "RET chooses the agent of new sessions; an unusable agent has a reason."
   (duet-agents-test-with
    (with-current-buffer list
      (should (string-match-p "theirs.*you do not trust" (buffer-string)))
@@ -70,9 +70,9 @@
    (with-current-buffer list (duet-test-press "u" #'duet-agents-unchoose))
    (duet-test-wait-for-text list "^ \\* +demo ")))
 
-;; The last login of an agent is shown with its version; an unknown one says so.
+;; The list shows the last known login of an agent with its version.
 (ert-deftest duet-agents-test-status ()
-  "The list has versions, and whether somebody is signed in."
+  "The list shows versions and the state of each login."
   (duet-agents-test-with
    (with-current-buffer list
      (should (string-match-p "^ \\* +demo +[0-9][^ ]* +not needed" (buffer-string)))
@@ -98,7 +98,7 @@
                               (get-text-property (1- (point)) 'help-echo))))))
 
 (ert-deftest duet-agents-test-refresh ()
-  "g looks again; a program that cannot be run says so, and leaves the list."
+  "`g' updates the list; if the program fails, an error shows and the list stays."
   (duet-agents-test-with
    (with-current-buffer list
      (with-temp-file (expand-file-name "../config/duet/config.toml" root)
@@ -112,7 +112,7 @@
      (should (string-match-p "^ +newer " (buffer-string))))))
 
 (ert-deftest duet-agents-test-read ()
-  "The agent can be chosen in the minibuffer, from those that can be asked."
+  "The minibuffer offers the usable agents."
   (duet-agents-test-with
    (with-current-buffer (duet-sessions-buffer connection)
      (let (offered)
@@ -121,22 +121,22 @@
          (duet-test-typing "min TAB RET"
            (call-interactively #'duet-choose-agent)
            (duet-test-wait-for (duet-agents-chosen connection))))
-       ;; Those that cannot be asked are not.
+       ;; It does not offer the others.
        (should (equal (sort offered #'string<) '("demo" "mine"))))
      (should (equal (duet-agents-chosen connection) "mine"))
-     ;; C-g leaves it as it was.
+     ;; C-g keeps the choice.
      (duet-test-typing "C-g"
        (call-interactively #'duet-choose-agent)
        (duet-test-wait-for (length< unread-command-events 4)))
      (should (equal (duet-agents-chosen connection) "mine"))
-     ;; The default is what is chosen.
+     ;; The default is the current choice.
      (duet-test-listening
        (duet-test-typing "RET"
          (call-interactively #'duet-choose-agent)
          (duet-test-wait-for (duet-test-heard "^New sessions use mine$")))))))
 
 (ert-deftest duet-agents-test-set ()
-  "Another agent goes on with a session, chosen from those that can be asked."
+  "A session changes to another agent, chosen from the usable ones."
   (duet-agents-test-with
    (let* ((session (duet-test-launch connection "quiet first"))
           (offered 'none)
@@ -153,13 +153,13 @@
      (duet-test-wait-for (duet-session-modes session))
      (duet-session-merge-agent-info session '(:model (:current "theirs")))
      (funcall set "mi TAB RET")
-     ;; Its own is not offered, nor what cannot be asked.
+     ;; Neither the session's own agent nor an unusable one is offered.
      (should (equal offered '("mine")))
      (duet-test-wait-for (equal (duet-session-agent session) "mine"))
-     ;; The data of the other one do not hold for it.
+     ;; The data of the previous agent are dropped.
      (should-not (duet-session-agent-info session))
      (should-not (duet-session-llm session))
-     ;; The server, asked anew, says the same.
+     ;; A refresh from the server agrees.
      (duet-connection-refresh connection)
      (let ((listed nil))
        (duet-connection-request connection 'getSessionState
@@ -172,11 +172,11 @@
      (duet-test-wait-for-text (duet-transcript-open connection session) "mine:")
      (duet-test-wait-for-state session 'completed)
      (should (equal (duet-session-agent session) "mine"))
-     ;; An event tells others.
+     ;; Other clients learn of the change by an event.
      (duet-test-request connection 'session.set
                         (list :session_id (duet-session-leaf-id session) :agent "demo"))
      (duet-test-wait-for (equal (duet-session-agent session) "demo"))
-     ;; Nobody is taken out of a turn.
+     ;; The agent cannot change during a turn.
      (let ((busy (duet-test-launch connection "quiet hang")))
        (duet-test-wait-for-state busy 'running)
        (with-current-buffer (duet-transcript-open connection busy)

@@ -1,4 +1,4 @@
-;;; duet-approval-always-test.el --- Tests of answers that hold from now on  -*- lexical-binding: t; -*-
+;;; duet-approval-always-test.el --- Tests of lasting approvals  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-approvals)
 
 (ert-deftest duet-approval-always-test-scopes ()
-  "A tool that is allowed in the session or the project asks no more."
+  "A tool that is allowed in the session or the project needs no more approval."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "permit:2"))
            (approval (duet-test-question session)))
@@ -24,7 +24,7 @@
       (duet-test-wait-for (duet-test-heard "^Allowed in this session")))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session)))
-      ;; The first session asks for another command meanwhile.
+      ;; Meanwhile the first session asks about another command.
       (duet-test-go-to-question approval)
       (should (string-match-p "of files .*/\\*\\'" (duet-approval-always-covers approval)))
       (duet-test-typing "* RET" (duet-test-press "P" #'duet-approval-always-in-project))

@@ -9,7 +9,7 @@
 (require 'duet-approvals)
 
 (ert-deftest duet-approval-test-approve ()
-  "A question is listed, counted in the mode line, and gone once it is answered."
+  "A question is listed and counted in the mode line until it is answered."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (should (string-match-p "No question waits" (duet-test-questions-text)))
@@ -32,7 +32,7 @@
       (should (equal (duet-test-log) "")))))
 
 (ert-deftest duet-approval-test-deny ()
-  "Who denies with a prefix argument may say why; with \\`C-g' nothing is decided."
+  "A prefix argument asks for a reason to deny; \\`C-g' decides nothing."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-should-quit "C-g"
@@ -47,7 +47,7 @@
       (should (equal (duet-get-string result :comment) "not today")))))
 
 (ert-deftest duet-approval-test-quit-keeps-draft ()
-  "What was typed before a \\`C-g' is there when the question is looked at again."
+  "Text typed before a \\`C-g' is back when the question is opened again."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (dolist (word '("because " "it " "is "))
@@ -61,7 +61,7 @@
                      "because it is late")))))
 
 (ert-deftest duet-approval-test-deny-without-a-reason ()
-  "One key denies, and asks nothing; only what the agent is to be told has to be said."
+  "One key denies without a reason; only a message to the agent needs text."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-typing "SPC RET"
@@ -73,7 +73,7 @@
       (should (equal (duet-get-string result :comment) "denied")))))
 
 (ert-deftest duet-approval-test-agents-own-answers ()
-  "Each answer that an agent offers can be chosen, by its number."
+  "The number of an agent's own answer chooses it."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
@@ -91,7 +91,7 @@
                        (duet-get-string option :option_id)))))))
 
 (ert-deftest duet-approval-test-what-answers-do ()
-  "What an answer does is said where its name does not say it."
+  "An answer shows its effect if its name does not say it."
   (pcase-dolist
       (`(,name ,kind ,shown)
        '(("Allow" "allow_once" "Allow")
@@ -102,7 +102,7 @@
          ("Never again" "reject_always" "Never again (the agent remembers it)")
          ("Note" "allow_once" "Note (allows)")
          ("Tests first" "reject_once" "Tests first (denies)")
-         ;; A name may say the opposite of what is done.
+         ;; A name may say the opposite of the effect.
          ("Allow" "reject_once" "Allow (denies)")
          ("No" "allow_always" "No (allows; the agent remembers it)")
          ("Whatever" "a_new_kind" "Whatever")))
@@ -112,7 +112,7 @@
                    (list shown)))))
 
 (ert-deftest duet-approval-test-respond ()
-  "A question is answered with an option, by its number or in other words."
+  "A question is answered with one of its options, by number or by name."
   (duet-test-with-questions connection
     (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") (?2 . "answered: green")))
       (let* ((session (duet-test-launch connection "quiet ask"))
@@ -135,18 +135,18 @@
           (duet-test-typing "RET"
             (duet-test-should-say "Not answered"
               (duet-test-press "r" #'duet-approval-respond)))
-          ;; Other words cannot be told to the agent.
+          ;; Other text cannot be sent to the agent.
           (duet-test-should-quit "dark SPC red RET C-g"
             (duet-test-press "r" #'duet-approval-respond))
           (should-not (duet-approval-sending-p approval))
           (duet-test-typing (concat "C-a C-k " answer " RET")
-            ;; To approve a question is to answer it.
+            ;; The key that approves also answers a question.
             (duet-test-press "a" #'duet-approval-approve)))
         (duet-test-wait-for-state session 'completed)
         (duet-test-wait-for-text buffer said)))))
 
 (ert-deftest duet-approval-test-choice ()
-  "What can be told is told before it is typed; who wants none of it declines."
+  "The prompt says which answers are possible; declining gives none."
   (duet-test-with-question (connection session approval) "quiet ask"
     (duet-approvals)
     (let (prompt)
@@ -155,12 +155,12 @@
       (should (equal prompt "Which colour do you like? (red, green, blue) ")))
     (should (string-match-p "\\[d\\] decline" (duet-approvals--inline approval "/")))
     (duet-test-press "d" #'duet-approval-deny)
-    ;; An agent that is given no answer may end its turn.
+    ;; An agent without an answer may end its turn.
     (duet-test-wait-for-state session 'completed 'interrupted)
     (duet-test-wait-for (duet-test-heard "^Declined: Which colour"))
     (should (equal (duet-get-string (duet-test-approval connection approval) :status)
                    "denied")))
-  ;; What can be told is the hub's to say, not the options'.
+  ;; The hub decides which answers are possible, not the options.
   (let ((approval (make-duet-approval
                    :id "a" :type "human_contact" :title "What?"
                    :data '(:options [(:option_id "a" :name "A" :kind "allow_once")
@@ -172,7 +172,7 @@
         (duet-approval-deny approval)))))
 
 (ert-deftest duet-approval-test-not-sent ()
-  "Who is told that an answer was not taken can give another with the next key."
+  "After a refused answer the next key can give another."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet ask"))
            (buffer (duet-transcript-open connection session))
@@ -187,17 +187,17 @@
                    (when (string-match-p "not answered" (or format ""))
                      (with-current-buffer buffer
                        (push (key-binding "r") bound))))))
-        ;; As where only the server knows what can be told.
+        ;; As if only the server knew which answers are possible.
         (cl-letf (((symbol-function 'duet-approval-options-only-p) #'ignore))
           (duet-test-typing "dark SPC red RET"
             (duet-test-press "r" #'duet-approval-respond)))
-        ;; On its way it takes no other.
+        ;; While an answer is being sent the keys give no other.
         (should-not (eq (key-binding "r") #'duet-approval-respond))
         (duet-test-wait-for bound))
       (should (equal bound '(duet-approval-respond))))))
 
 (ert-deftest duet-approval-test-somebody-else ()
-  "What somebody else has decided disappears, with a word; a second answer says so."
+  "A decision of another client closes the question; a second answer reports it."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (let* ((session (duet-test-launch connection "hello"))
@@ -211,7 +211,7 @@
       (should (string-match-p "No question waits" (duet-test-questions-text)))
       (should-not (buffer-live-p view))
       (should-error (duet-approval-approve approval) :type 'user-error)
-      ;; As if no event had told of it.
+      ;; As if no event had reported the decision.
       (puthash (duet-approval-id approval) approval
                (duet-model-approvals (duet-connection-model connection)))
       (duet-approval-approve approval)

@@ -1,4 +1,4 @@
-;;; duet-approval-view-test.el --- Tests of a question in full, and its input to edit  -*- lexical-binding: t; -*-
+;;; duet-approval-view-test.el --- Tests of the view of a question  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,11 +9,11 @@
 (require 'duet-approvals)
 
 (ert-deftest duet-approval-view-test-view ()
-  "A question is shown in full, with the diff of an edit."
+  "The view shows a question in full, with the diff of an edit."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approval-view approval)
     (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n")
-    ;; The diff says all that the tool gets.
+    ;; The diff covers the whole input of the tool.
     (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
     (should (string-match-p "^Session  hello$" (buffer-string)))
@@ -25,8 +25,8 @@
     (duet-test-wait-for-state session 'completed)))
 
 (defun duet-approval-view-test-text (title input &rest more)
-  "Return how a question is shown whose tool is called TITLE and gets INPUT.
-MORE are other members of what the server says of it."
+  "Return the view of a question of the tool TITLE with INPUT.
+MORE are other members of the question's data."
   (let ((approval (make-duet-approval :id "q" :type "function_call" :title title
                                       :data `(:tool_name "Bash" :title ,title :tool_input ,input
                                               ,@more))))
@@ -38,7 +38,8 @@ MORE are other members of what the server says of it."
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (ert-deftest duet-approval-view-test-command-once ()
-  "A command is shown once, behind a prompt; JSON has only what the command does not say."
+  "A command is shown once, after a shell prompt.
+The JSON has only the other members of the input."
   (dolist (title '("rm -rf build" "`rm -rf build`" "Bash: rm -rf build" "rm -rf…"))
     (should (equal (duet-approval-view-test-text
                     title '(:command "rm -rf build")
@@ -50,22 +51,22 @@ MORE are other members of what the server says of it."
                   "Clean" '(:command "one\ntwo" :timeout 5) :details "It is old")
                  (concat "Clean\n$ one\n  two\n\nTool     Bash\nProject  /\n\nDetails\n  It is old\n"
                          "\nInput\n  {\n    \"timeout\": 5\n  }\n")))
-  ;; Words are shown as a shell would take them.
+  ;; A list of words is quoted for the shell.
   (should (string-prefix-p "Run it\n$ sh -c 'echo '\\''a b'\\''' ''\n\nTool"
                            (duet-approval-view-test-text
                             "Run it" '(:command ["sh" "-c" "echo 'a b'" ""]))))
-  ;; What is no command is JSON.
+  ;; An input that is not a command is shown as JSON.
   (should (string-match-p "\\`Other\n\n\\(.*\n\\)*Input\n  {\n    \"command\": \\[\n *1\n"
                           (duet-approval-view-test-text "Other" '(:command [1])))))
 
 (ert-deftest duet-approval-view-test-edit ()
-  "The input of a tool is edited as JSON; what is none is refused, and stays."
+  "The user edits a tool's input as JSON; invalid JSON is refused and stays."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approvals)
     (duet-test-press "e" #'duet-approval-edit)
     (should (derived-mode-p 'duet-approval-edit-mode))
     (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
-    ;; A member without a value.
+    ;; A member has no value.
     (goto-char (point-min))
     (insert "{\"content\": ")
     (duet-test-should-say "Not valid JSON"
@@ -77,7 +78,7 @@ MORE are other members of what the server says of it."
       (duet-test-should-say "Not valid JSON\\|after the JSON\\|must be an object"
         (duet-test-press "C-c C-c" #'duet-approval-edit-send)))
     (should (duet-approval-connection approval))
-    ;; Cancelled, and gone on with.
+    ;; A cancelled edit is resumed.
     (erase-buffer)
     (insert (format "{\"content\": \"Ünother\\n\", \"file_path\": %s, \"list\": [], \"no\": false}"
                     (json-encode (expand-file-name "demo.txt"
@@ -99,7 +100,7 @@ MORE are other members of what the server says of it."
       (should (equal (duet-get result :updated_input :list) [])))))
 
 (ert-deftest duet-approval-view-test-closes ()
-  "A question that was decided here closes what shows it, also from another window."
+  "A decision closes the view of the question, also from another window."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approval-view approval)
     (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
@@ -115,7 +116,7 @@ MORE are other members of what the server says of it."
       (duet-test-wait-for (not (buffer-live-p view))))))
 
 (ert-deftest duet-approval-view-test-decided-elsewhere ()
-  "Whoever looks at a question that somebody else decides is told so there."
+  "The view of a question reports a decision of another client."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approval-view approval)
     (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
@@ -130,7 +131,7 @@ MORE are other members of what the server says of it."
       (duet-test-should-say "already answered" (revert-buffer)))))
 
 (ert-deftest duet-approval-view-test-edit-unchanged ()
-  "An input that was not changed is not sent as one that was."
+  "An unchanged input is not sent as an edited one."
   (duet-test-with-question (connection session approval) "hello"
     (duet-approval-view approval)
     (duet-test-press "e" #'duet-approval-edit)
@@ -141,7 +142,7 @@ MORE are other members of what the server says of it."
       (should-not (duet-get result :updated_input)))))
 
 (ert-deftest duet-approval-view-test-not-editable ()
-  "Editing is not offered where the agent would run its own input all the same."
+  "Editing is not offered if the agent would ignore the edited input."
   (dolist (editable '(t :json-false))
     (let* ((duet-approval (make-duet-approval
                            :id "a" :type "function_call"
@@ -160,7 +161,7 @@ MORE are other members of what the server says of it."
   (should-not (duet-approval-editable-p (make-duet-approval :id "a" :type "human_contact"))))
 
 (ert-deftest duet-approval-view-test-edit-exact ()
-  "An empty object in an input stays one, though jsonrpc.el reads it as null."
+  "An empty object in an input stays empty, although jsonrpc.el reads it as null."
   (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
         (input '(:path "x" :filter nil :list [(:deep nil)] :no :json-false)))
     (should (duet-approval--ambiguous-p input))
@@ -186,7 +187,7 @@ MORE are other members of what the server says of it."
               (should (eq (gethash "no" parsed) :json-false)))))))))
 
 (ert-deftest duet-approval-view-test-edit-from-conversation ()
-  "The JSON of an input is found in the conversation, or the question's is taken."
+  "The JSON of an input comes from the conversation, or else from the question."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
@@ -202,7 +203,7 @@ MORE are other members of what the server says of it."
       (should (string-match-p "demo.txt" found))
       (should (string-match-p "demo.txt" (buffer-string)))
       (duet-approval-edit-cancel)
-      ;; One that no tool call of the conversation has asked.
+      ;; This question belongs to no tool call of the conversation.
       (duet-test-request connection 'createApproval
                          (list :session_id (duet-session-leaf-id session)
                                :tool_name "Other"

@@ -9,7 +9,7 @@
 (require 'duet-approvals)
 
 (defun duet-approvals-footer-test-ask (connection session id)
-  "Have somebody ask for leave to run ID in SESSION of CONNECTION; return it."
+  "Create a question about the tool ID in SESSION of CONNECTION; return it."
   (duet-test-request connection 'createApproval
                      (list :session_id (duet-session-leaf-id session)
                            :tool_name id :tool_input (list :command id)))
@@ -17,7 +17,7 @@
                                :key #'duet-approval-tool :test #'equal)))
 
 (ert-deftest duet-approvals-footer-test-keys-at-the-end ()
-  "Whoever is at the end when a question comes has its keys at hand, and is back."
+  "At the end of a transcript, point goes to a new question, and back afterwards."
   (duet-test-with-questions connection
     (let ((shown (progn (duet-compose connection)
                         (duet-test-write-and-send "hello")
@@ -33,7 +33,7 @@
                                           ("P" . duet-approval-always-in-project)
                                           ("v" . duet-approval-view)))
         (should (eq (key-binding key) command)))
-      ;; Another one: whoever has gone elsewhere is left alone.
+      ;; A second question does not move point from elsewhere.
       (goto-char (point-min))
       (let ((other (duet-approvals-footer-test-ask connection duet-session "Other")))
         (duet-approvals-flush)
@@ -41,7 +41,7 @@
         (duet-test-request connection 'sendDecision
                            (list :approval_id (duet-approval-id other)
                                  :type "function_call" :decision "approve")))
-      ;; A prompt that is queued takes one to the end, too.
+      ;; Queueing a prompt moves point to the end, too.
       (duet-compose connection duet-session)
       (duet-test-write-and-send "quiet more")
       (duet-test-wait-for-transcript)
@@ -55,7 +55,7 @@
       (should (eobp)))))
 
 (ert-deftest duet-approvals-footer-test-follows ()
-  "A window with a question at its end shows all of it when what is above gets longer."
+  "A window shows a question at its end in full when the text above grows."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet hang"))
            (buffer (duet-transcript-open connection session))
@@ -79,14 +79,14 @@
           (should (<= (count-screen-lines (window-start) (point-max)) (window-body-height))))
         (should (looking-at-p "\\[a\\] approve"))
         (should (> (window-start) (point-min)))
-        ;; Whoever reads above is left alone.
+        ;; A window that shows earlier text does not move.
         (goto-char (point-min))
         (set-window-start nil (point-min))
         (duet-transcript-follow)
         (should (= (window-start) (point-min)))))))
 
 (ert-deftest duet-approvals-footer-test-unseen ()
-  "A window that is not selected, and a buffer in none, get to the question, too."
+  "A window that is not selected and a hidden buffer show the question, too."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet hang"))
            (buffer (duet-transcript-open connection session)))
@@ -108,7 +108,7 @@
                          "One")))))))
 
 (ert-deftest duet-approvals-footer-test-next-of-this-session ()
-  "In a transcript j goes to its own questions first, and then to all others."
+  "In a transcript `j' goes to its own questions first, then to all others."
   (duet-test-with-questions connection
     (let* ((old (duet-test-launch connection "quiet hang old"))
            (own (duet-test-launch connection "quiet hang own"))
@@ -128,13 +128,13 @@
       (should (equal (cl-loop repeat 6 collect (funcall next))
                      '("own 1" "own 2" "new 1" "old 1" "old 2" "own 1")))
       (should (eq duet-session own))
-      ;; From nowhere the oldest is the first.
+      ;; Outside Duet the oldest question is the first.
       (switch-to-buffer "*scratch*")
       (call-interactively #'duet-approval-next)
       (should (equal (funcall at) "old 1")))))
 
 (ert-deftest duet-approvals-footer-test-asked-again ()
-  "Who is asked again is told why, on a line at the question."
+  "A question that is asked again shows the reason on a line."
   (let ((text (duet-approvals--inline
                (make-duet-approval :id "q" :type "function_call" :title "Bash: make" :stale t
                                    :data '( :tool_name "Bash" :tool_input (:command "make")
@@ -143,7 +143,7 @@
     (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
 
 (ert-deftest duet-approvals-footer-test-command ()
-  "A command stands once, behind a prompt, with what else its tool gets."
+  "A command is shown once, after a shell prompt, with the rest of the input."
   (cl-flet ((shown (command &optional details)
               (substring-no-properties
                (duet-approvals--inline
@@ -155,7 +155,7 @@
                              (shown "rm -rf build" "`rm -rf build`")))
     (should (string-prefix-p "? Bash  $ make 'a b'\n  │ To see\n  │ timeout: 5\n  [a] approve"
                              (shown ["make" "a b"] "To see")))
-    ;; What does not fit, or is shown otherwise than it is, stands below.
+    ;; A command that is too long or has escapes is shown below.
     (dolist (command (list (concat "echo " (make-string 60 ?a)) "one\ntwo" "one\ttwo"))
       (should (string-prefix-p
                (concat "? Bash\n  │ $ " (string-replace "\n" "\n  │   " command)
@@ -163,7 +163,7 @@
                (shown command))))))
 
 (ert-deftest duet-approvals-footer-test-names ()
-  "The name of a member is told as it was written, also where it is not ASCII."
+  "The name of a member is shown as the agent wrote it, also outside ASCII."
   (let* ((input (json-parse-string "{\"größe\":{\"ü\":1},\"b\":\"ö\"}" :object-type 'plist))
          (approval (make-duet-approval :id "q" :type "function_call" :title "Size: it"
                                        :data `(:tool_name "Size" :tool_input ,input))))
@@ -175,7 +175,7 @@
                    input))))
 
 (ert-deftest duet-approvals-footer-test-transcript ()
-  "A question stands at the end of the transcript, and its keys answer it."
+  "The transcript ends with the question, and its keys answer it."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "permit:2"))
            (buffer (duet-transcript-open connection session))
@@ -186,7 +186,7 @@
         (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
         (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[2\\] Always allow .*\n\n\\'"
                                 (duet-test-text buffer)))
-        ;; The tool call may become known later, and stands before it.
+        ;; The tool call may arrive later, and is shown before the question.
         (goto-char (point-max))
         (search-backward "[d] deny")
         (should (eq (key-binding "a") #'duet-approval-approve))
@@ -198,10 +198,10 @@
       (call-interactively #'duet-approval-next)
       (should (eq (current-buffer) buffer))
       (should (eq (get-text-property (point) 'duet-approval) approval))
-      ;; Who reads on at the end need not go there.
+      ;; At the end of the buffer the keys work as well.
       (goto-char (point-max))
       (call-interactively (key-binding "a"))
-      ;; The next key is not taken for an answer any more.
+      ;; The next key is not an answer.
       (search-backward "the answer is on its way")
       (should (eq (key-binding "t") #'undefined))
       (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
@@ -220,7 +220,7 @@
         (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
 
 (ert-deftest duet-approvals-footer-test-buttons ()
-  "What stands below a question in a transcript is done by RET or by a click."
+  "RET and a click push the buttons below a question in a transcript."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
@@ -234,7 +234,7 @@
       (should (eq duet-approval approval))
       (switch-to-buffer buffer)
       (goto-char (point-max))
-      ;; Beside the buttons it is shown in full, too.
+      ;; Outside the buttons RET shows the question in full.
       (search-backward "? Write")
       (duet-test-press "RET" #'duet-approvals-act)
       (should (derived-mode-p 'duet-approval-view-mode))
@@ -258,7 +258,7 @@
         (call-interactively #'duet-approvals--take)))))
 
 (ert-deftest duet-approvals-footer-test-plan ()
-  "A plan is shown as the text that it is, and there is no rule of it."
+  "A plan is shown as text, and no rule is offered for it."
   (let* ((duet-connections (make-hash-table))
          (approval (make-duet-approval
                     :id "p" :type "function_call" :title "Ready to code?"
@@ -278,14 +278,14 @@
     (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))
 
 (ert-deftest duet-approvals-footer-test-plain-answers ()
-  "An answer of the agent's that is one of ours has no button; what says more has."
+  "An agent's answer has a button only if it differs from Duet's answers."
   (let ((duet-connections (make-hash-table)))
     (pcase-dolist
         (`(,options . ,shown)
          '(((("Allow" "allow_once") ("Always allow" "allow_always") ("Reject" "reject_once"))
             "Always allow (the agent remembers it)")
            ((("Yes" "allow_once") ("No" "reject_once")))
-           ;; What denies by a name that allows is told, as is a second way to allow.
+           ;; A denial named Allow has a button, and so has a second approval.
            ((("Allow" "reject_once")) "Allow (denies)")
            ((("Allow" "allow_once") ("Yes" "allow_once")) "Yes")
            ((("No, and stop" "reject_once")) "No, and stop")))

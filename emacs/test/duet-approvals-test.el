@@ -9,7 +9,7 @@
 (require 'duet-approvals)
 
 (ert-deftest duet-approvals-test-width ()
-  "The list of questions takes the width that its window has."
+  "The list of questions uses the width of its window."
   (save-window-excursion
     (with-temp-buffer
       (duet-approvals-mode)
@@ -19,13 +19,13 @@
           (duet-approvals--print)
           (should (equal (list width (nth 1 (aref tabulated-list-format 1)))
                          (list width input)))))
-      ;; Other lists have their own.
+      ;; Each list has its own widths.
       (with-temp-buffer
         (duet-approvals-mode)
         (should (= (nth 1 (aref tabulated-list-format 1)) 32))))))
 
 (ert-deftest duet-approvals-test-list-keys ()
-  "The list shows a question in full, goes to it, and asks the servers again."
+  "Keys of the list view a question, go to it, and refresh from the servers."
   (duet-test-with-questions connection
     (call-interactively #'duet-approvals)
     (pcase-dolist (`(,key . ,command) '(("a" . duet-approval-approve)
@@ -47,13 +47,13 @@
       (should (duet-test-heard "the only question"))
       (duet-test-press "w" #'duet-approvals)
       (should (eq (current-buffer) list))
-      ;; As if no event had told of it.
+      ;; As if no event had reported the question.
       (remhash (duet-approval-id approval)
                (duet-model-approvals (duet-connection-model connection)))
       (should (string-match-p "No question waits" (duet-test-questions-text)))
       (duet-test-press "g" #'duet-approvals-refresh)
       (duet-test-wait-for (string-match-p "Write +demo" (duet-test-questions-text)))
-      ;; Without a server the question stays, and the answer is not lost on the way.
+      ;; Without a server the question stays, and the answer is not lost.
       (let ((duet-restart-delays '(1000)))
         (signal-process (process-id (jsonrpc--process (duet-connection-rpc connection)))
                         'SIGKILL)
@@ -64,7 +64,7 @@
       (should (string-match-p "Write +demo" (duet-test-questions-text))))))
 
 (ert-deftest duet-approvals-test-order ()
-  "A question shows whether its tool call is told of before it or after."
+  "A question is shown whether its tool call arrives before or after it."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
@@ -108,7 +108,7 @@
       (should (duet-test-heard "^Duet: Run two was withdrawn")))))
 
 (ert-deftest duet-approvals-test-projects ()
-  "The list has the questions of all projects that are connected, the oldest first."
+  "The list has the questions of all connected projects, the oldest first."
   (let ((duet-connections (make-hash-table :test #'equal))
         (duet-model-observers nil)
         (global-mode-string nil)
@@ -136,7 +136,7 @@
           (should (string-match-p "alpha: server lost" (duet-approvals--mode-line)))
           (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
           (forward-line 1)
-          ;; Point is on what follows, or precedes, what is decided.
+          ;; After a decision point is on the next question, or on the previous one.
           (duet-events-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
                             '(:seq 2 :event (:type "approval_resolved"
                                                    :data (:approval_id "Second"))))
@@ -151,8 +151,8 @@
         (setq duet-approvals--timer nil)))))
 
 (defun duet-approvals-test-lose (lose code)
-  "Check that a question goes on waiting when LOSE, a function, loses its answer.
-It is called with the connection; CODE is that of the error."
+  "Check that a question stays open when the function LOSE loses its answer.
+LOSE takes the connection.  CODE is the code of the error."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (let* ((session (duet-test-launch connection "hello"))
@@ -171,7 +171,7 @@ It is called with the connection; CODE is that of the error."
       (duet-test-wait-for (duet-test-heard "still waits"))
       (should-not (duet-approval-sending-p approval))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-      ;; The one that comes after it knows the question.
+      ;; The next server knows the question.
       (let ((again (duet-test-wait-for
                     (let ((approval (gethash id (duet-model-approvals
                                                  (duet-connection-model connection)))))
@@ -184,11 +184,11 @@ It is called with the connection; CODE is that of the error."
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
 
 (ert-deftest duet-approvals-test-lost-server ()
-  "An answer that the server loses is not lost: the question goes on waiting."
+  "A question stays open if the server dies before it stores the answer."
   (duet-approvals-test-lose #'duet-test-kill-server -1))
 
 (ert-deftest duet-approvals-test-lost-daemon ()
-  "An answer that the daemon loses is not lost: the question waits, as a stale one."
+  "A question stays open, as a stale one, if the daemon dies before the answer."
   (duet-approvals-test-lose #'duet-test-kill-daemon -32042))
 
 (provide 'duet-approvals-test)

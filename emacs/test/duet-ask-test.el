@@ -1,4 +1,4 @@
-;;; duet-ask-test.el --- Tests of prompts that begin with what a buffer has  -*- lexical-binding: t; -*-
+;;; duet-ask-test.el --- Tests of prompts that quote a buffer  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -22,13 +22,13 @@
            ,@body)))))
 
 (defun duet-ask-test-prompt ()
-  "Return what is written in the compose buffer that is selected."
+  "Return the text of the selected compose buffer."
   (with-current-buffer (window-buffer (selected-window))
     (should (derived-mode-p 'duet-compose-mode))
     (buffer-string)))
 
 (ert-deftest duet-ask-test-region ()
-  "The region is quoted with its place; without one it is the line."
+  "The prompt quotes the region, or else the line, with its location."
   (duet-ask-test-with-file
    (let ((transient-mark-mode t))
      (goto-char (point-min))
@@ -36,7 +36,7 @@
      (call-interactively #'duet-send-region)
      (should (equal (duet-ask-test-prompt)
                     "a/code.el:2-2\n```emacs-lisp\n(two)\n```\n\n"))
-     ;; What is written already stays, and a fence holds what is in it.
+     ;; A draft stays, and the fence is longer than those in the quoted text.
      (with-current-buffer (find-file-noselect (expand-file-name "code.el" folder))
        (goto-char (point-min))
        (push-mark (point) t t)
@@ -48,7 +48,7 @@
               (duet-ask-test-prompt))))))
 
 (ert-deftest duet-ask-test-continue ()
-  "With a prefix argument it is for the last session."
+  "With a prefix argument the prompt continues the last session."
   (duet-ask-test-with-file
    (let ((current-prefix-arg '(4)))
      (should-error (call-interactively #'duet-send-region) :type 'user-error))
@@ -62,7 +62,7 @@
      (duet-test-wait-for (cdr (duet-session-runs session))))))
 
 (ert-deftest duet-ask-test-error ()
-  "A mistake is quoted with what stands around it; without one that is said."
+  "The prompt quotes a diagnostic with the lines around it, if there is one."
   (duet-ask-test-with-file
    (should-error (call-interactively #'duet-ask-about-error) :type 'user-error)
    (emacs-lisp-mode)

@@ -1,4 +1,4 @@
-;;; duet-attach-test.el --- Tests of what goes with a prompt  -*- lexical-binding: t; -*-
+;;; duet-attach-test.el --- Tests of attachments of prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-attach)
 
 (defmacro duet-attach-test-in-project (&rest body)
-  "Run BODY in a project's directory with some files; `outside' is one elsewhere."
+  "Run BODY in a directory of a project with files; `outside' is a file elsewhere."
   `(let* ((top (file-truename (make-temp-file "duet" t)))
           (outside (expand-file-name "outside.txt" top))
           (default-directory (file-name-as-directory (expand-file-name "p" top))))
@@ -25,7 +25,7 @@
        (delete-directory top t))))
 
 (ert-deftest duet-attach-test-mentions ()
-  "Files of the project that a prompt mentions go along, others do not."
+  "A prompt carries the files of the project that it mentions, and no others."
   (duet-attach-test-in-project
    (let ((content (duet-attach-content
                    "see @notes.txt, (@a.png) @notes.txt me@a.png @nothing @../outside.txt @link.txt")))
@@ -39,7 +39,7 @@
                     "resource_link")))))
 
 (ert-deftest duet-attach-test-attach ()
-  "What the user attaches goes along, from anywhere, unless it is too long."
+  "The user attaches files from anywhere, unless they are too large."
   (duet-attach-test-in-project
    (with-temp-buffer
      (setq default-directory (file-name-directory (expand-file-name "notes.txt")))
@@ -55,11 +55,11 @@
        (should (equal duet-attach--items (list outside)))))))
 
 (defun duet-attach-test-told ()
-  "Return what stands below the prompt."
+  "Return the text below the prompt."
   (substring-no-properties (or (overlay-get duet-attach--overlay 'after-string) "")))
 
 (ert-deftest duet-attach-test-remove ()
-  "What is attached is told below the prompt, and can be taken away."
+  "Attachments are listed below the prompt and can be removed."
   (duet-attach-test-in-project
    (with-temp-buffer
      (setq default-directory (file-name-directory (expand-file-name "notes.txt")))
@@ -86,8 +86,8 @@
 ;;; The window system
 
 (defmacro duet-attach-test-with-clipboard (contents &rest body)
-  "Run BODY in a prompt of a window; CONTENTS is what the clipboard has.
-That is an alist of types, symbols, and bytes."
+  "Run BODY in a prompt on a graphic display whose clipboard has CONTENTS.
+CONTENTS is an alist of types, which are symbols, and bytes."
   (declare (indent 1))
   `(with-temp-buffer
      (duet-compose-mode)
@@ -103,7 +103,7 @@ That is an alist of types, symbols, and bytes."
   "The beginning of an image.")
 
 (ert-deftest duet-attach-test-clipboard ()
-  "The image in the clipboard goes with the prompt, in the form that agents like best."
+  "The image in the clipboard is attached, in the format that agents prefer."
   (duet-attach-test-with-clipboard `((image/gif . "gif") (image/png . ,duet-attach-test-image))
     (duet-test-press "C-c C-y" #'duet-attach-clipboard)
     (should (duet-test-heard "^Attached: image/png from the clipboard, 6 B$"))
@@ -121,7 +121,7 @@ That is an alist of types, symbols, and bytes."
       (should-not duet-attach--items))))
 
 (ert-deftest duet-attach-test-clipboard-of-a-terminal ()
-  "A terminal has no images, and says what to do instead."
+  "On a terminal, which has no images, the command names the alternative."
   (with-temp-buffer
     (duet-compose-mode)
     (cl-letf (((symbol-function 'display-graphic-p) #'ignore))
@@ -129,16 +129,16 @@ That is an alist of types, symbols, and bytes."
         (duet-test-press "C-c C-y" #'duet-attach-clipboard)))))
 
 (ert-deftest duet-attach-test-yank-media ()
-  "What Emacs yanks beside text goes with the prompt."
+  "Media that Emacs yanks are attached to the prompt."
   (skip-unless (fboundp 'yank-media))
   (duet-attach-test-with-clipboard `((image/png . ,duet-attach-test-image))
-    ;; Emacs yanks what it can show.
+    ;; Emacs yanks only images that it can display.
     (cl-letf (((symbol-function 'image-type-available-p) #'always))
       (call-interactively 'yank-media))
     (should (equal (plist-get (car (duet-attach-content "")) :mimeType) "image/png"))))
 
 (ert-deftest duet-attach-test-drop ()
-  "A file that is dropped on a prompt goes with it; elsewhere it is visited as ever."
+  "A file that is dropped on a prompt is attached; elsewhere Emacs visits it."
   (duet-attach-test-in-project
    (with-temp-buffer
      (duet-compose-mode)

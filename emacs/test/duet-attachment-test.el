@@ -12,7 +12,7 @@
   '(:type "image" :attachment_id "abc" :mime_type "image/png" :size 12345))
 
 (defun duet-attachment-test-session (&rest events)
-  "Return a session to which EVENTS, lists of data, have happened."
+  "Return a session with EVENTS, which are lists of data."
   (let ((model (duet-model-create :root "/nowhere/"))
         (seq 1))
     (cl-flet ((apply-event (type data)
@@ -29,7 +29,7 @@
     (duet-model-session model "t1")))
 
 (defun duet-attachment-test-lines (session)
-  "Return what SESSION shows, a string for each message."
+  "Return the rendered messages of SESSION, one string each."
   (mapcar (lambda (message) (substring-no-properties (duet-render message)))
           (duet-session-message-list session)))
 
@@ -43,7 +43,7 @@
                  "[resource link a file:///a]")))
 
 (ert-deftest duet-attachment-test-messages ()
-  "Prompts, messages and tools show what they have beside text."
+  "Prompts, messages and tool calls show their attachments beside text."
   (let* ((session
           (duet-attachment-test-session
            (list :event_type "message" :message_id "m1" :role "user" :content "Look"
@@ -77,12 +77,12 @@
     (should-not (duet-render-streams-p message))))
 
 (ert-deftest duet-attachment-test-name-that-steers ()
-  "What an agent calls a file does not change what is read."
+  "A file name from an agent cannot control the display."
   (let ((line (duet-attachment--line nil '(:type "resource" :name "a\n\e[31m\u202eb"))))
     (should-not (string-match-p "[\n\e\u202e]" line))))
 
 (ert-deftest duet-attachment-test-nesting ()
-  "What a sub-agent does stands below its call."
+  "A tool call of a sub-agent is indented below the call of the sub-agent."
   (should (equal
            (mapcar (lambda (line) (car (split-string line "[^ ]" )))
                    (duet-attachment-test-lines
@@ -92,13 +92,13 @@
                                    :parent_tool_use_id "a")
                      '(:event_type "tool_call" :tool_id "c" :tool_name "Bash"
                                    :parent_tool_use_id "b")
-                     ;; Its own parent.
+                     ;; This call is its own parent.
                      '(:event_type "tool_call" :tool_id "d" :tool_name "Bash"
                                    :parent_tool_use_id "d"))))
            (list "" "  " "    " (make-string 16 ?\s)))))
 
 (ert-deftest duet-attachment-test-nested-words ()
-  "What a sub-agent says stands below its call."
+  "Text of a sub-agent is shown below the call of the sub-agent."
   (let* ((session (duet-attachment-test-session
                    '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
                    '(:event_type "message" :message_id "m" :role "assistant"
@@ -113,7 +113,7 @@
       (should-not (get-text-property 0 property (nth 2 texts))))))
 
 (ert-deftest duet-attachment-test-nested-images ()
-  "An image of a sub-agent, or of a tool of its, stands below its call."
+  "Images of a sub-agent and of its tools are shown below its call."
   (let* ((session (duet-attachment-test-session
                    '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
                    (list :event_type "message" :message_id "m" :role "assistant"
@@ -133,7 +133,7 @@
                    "  "))))
 
 (ert-deftest duet-attachment-test-colors ()
-  "What a tool printed in colours has faces, and no escapes."
+  "Coloured output of a tool has faces, and no escape sequences."
   (let* ((session (duet-attachment-test-session
                    '(:event_type "tool_result" :tool_result_for_id "x" :tool_name "Bash"
                                  :tool_status "completed"
@@ -146,7 +146,7 @@
                        (get-text-property (+ place 6) 'face text)))))
 
 (ert-deftest duet-attachment-test-fetch ()
-  "The bytes come part by part."
+  "The client fetches the bytes in parts."
   (let (asked got)
     (cl-letf (((symbol-function 'duet-connection-request)
                (lambda (_ method params &rest more)
@@ -160,7 +160,7 @@
     (should (equal got (list (unibyte-string 0 1 2) "image/png")))))
 
 (ert-deftest duet-attachment-test-image-that-comes-later ()
-  "An image is asked for once, and the message that has it is drawn again when it has come."
+  "An image is fetched once, and its message is redrawn when it arrives."
   (let* ((session (duet-attachment-test-session
                    (list :event_type "message" :message_id "m1" :role "user" :content "Look"
                          :attachments (vector duet-attachment-test-image))))

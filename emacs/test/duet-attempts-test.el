@@ -1,4 +1,4 @@
-;;; duet-attempts-test.el --- Tests of several agents at one prompt  -*- lexical-binding: t; -*-
+;;; duet-attempts-test.el --- Tests of several agents for one prompt  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -45,7 +45,7 @@
   (duet-test-wait-for-text (current-buffer) regexp))
 
 (defmacro duet-attempts-test-answering (answer &rest body)
-  "Run BODY; each question is answered with ANSWER, and kept in `asked'."
+  "Run BODY; give ANSWER to each question, and collect the questions in `asked'."
   (declare (indent 1) (debug (form body)))
   `(cl-letf (((symbol-function 'y-or-n-p)
               (lambda (prompt) (push prompt asked) ,answer)))
@@ -55,7 +55,7 @@
   "Matches a comparison in which both attempts have ended.")
 
 (ert-deftest duet-attempts-test-compose ()
-  "Several agents are chosen for a new session, and each gets the prompt."
+  "The user chooses several agents for a new session, and each gets the prompt."
   (duet-worktree-test-with-project connection
     (duet-compose connection)
     (duet-test-wait-for (duet-agents-usable connection))
@@ -82,7 +82,7 @@
       (should (duet-session-attempts (car sessions)))
       (should (equal (duet-session-attempts (car sessions)) (duet-session-attempts (cadr sessions))))
       (should (string-match-p "^  ? ?quiet one" (duet-test-text (current-buffer))))
-      ;; A list with enough room shows that they are.
+      ;; A list that is wide enough marks attempts.
       (with-temp-buffer
         (pcase-dolist (`(,room . ,shown) '((60 . t) (39 . nil)))
           (setq tabulated-list-format (vector (list "Session" room t)))
@@ -95,7 +95,7 @@
       (duet-test-should-say "Only a new session" (call-interactively #'duet-compose-agents)))))
 
 (ert-deftest duet-attempts-test-directive ()
-  "/agents names several, in new sessions alone."
+  "The directive /agents names several agents, and only in new sessions."
   (with-temp-buffer
     (setq duet-connection (make-duet-connection :root "/p/"))
     (should (equal (duet-directive-take "/agents a,b=m/1=2 /mode plan fix it" nil)
@@ -104,7 +104,7 @@
     (duet-test-should-say "two agents or more" (duet-directive-take "/agents" nil))
     (let ((session (make-duet-session :id "t" :model (duet-model-create))))
       (should (equal (duet-directive-take "/agents a,b fix" session) '("/agents a,b fix"))))
-    ;; What is of one agent is for none of several.
+    ;; Settings for one agent do not apply to several.
     (should (equal (duet-compose--attempts
                     '((:agent "a") (:agent "b" :model "m"))
                     '(:worktree t :agent "c" :model "n" :budget (:turns 1) :permission_mode "plan"))
@@ -125,7 +125,7 @@
       (remhash "/p/" duet-agents--known))))
 
 (ert-deftest duet-attempts-test-refused ()
-  "Where no worktree can be made the prompt stays."
+  "The prompt stays if no worktree can be made."
   (duet-test-with-project connection
     (save-window-excursion
       (duet-test-listening
@@ -136,11 +136,11 @@
         (should-not (duet-model-session-list (duet-connection-model connection)))))))
 
 (ert-deftest duet-attempts-test-compare ()
-  "The comparison has what each has done, its files, its changes and its session."
+  "The comparison shows each attempt with its files, changes and session."
   (duet-worktree-test-with-project connection
     (duet-attempts-test-launch connection "first")
     (let ((buffer (current-buffer)))
-      ;; It follows the sessions.
+      ;; It updates when the sessions change.
       (duet-attempts-test-wait duet-attempts-test-both)
       (should (string-match-p "completed +task-0001 +demo +1 +\\+1 -0 " (buffer-string)))
       (should-not (string-match-p "Gates" (format "%s" tabulated-list-format)))
@@ -186,7 +186,8 @@
         (should (eq (window-buffer) buffer))))))
 
 (ert-deftest duet-attempts-test-from-anywhere ()
-  "Without a session the last attempts are compared, and a session alone has none."
+  "Without a session the latest attempts are compared.
+A session that is not an attempt has no comparison."
   (duet-worktree-test-with-project connection
     (with-current-buffer (duet-sessions-buffer connection)
       (duet-test-should-say "No prompt had several agents; C-c C-s"
@@ -202,7 +203,8 @@
         (duet-test-should-say "not one of several" (call-interactively #'duet-attempts))))))
 
 (ert-deftest duet-attempts-test-choose ()
-  "One is landed after a yes, the others are discarded, and refs keep their work."
+  "After a confirmation one attempt lands and the others are discarded.
+Refs keep the work of the discarded ones."
   (duet-worktree-test-with-project connection
     (let ((root (duet-connection-root connection))
           asked)
@@ -239,7 +241,7 @@
           (call-interactively #'duet-attempts-choose))))))
 
 (ert-deftest duet-attempts-test-interrupt ()
-  "Others that still work are interrupted after a yes."
+  "After a confirmation the other running attempts are interrupted."
   (duet-worktree-test-with-project connection
     (let (asked)
       (duet-attempts-test-launch connection "quiet stream:1000000@20")
@@ -265,7 +267,7 @@
         (duet-test-wait-for (duet-session-lost-worktree-p first))))))
 
 (ert-deftest duet-attempts-test-overlap ()
-  "If landing fails, it is shown as in `duet-land', and nothing is discarded."
+  "A failed landing is shown as by `duet-land', and nothing is discarded."
   (duet-worktree-test-with-project connection
     (let ((demo (expand-file-name "demo.txt" (duet-connection-root connection)))
           asked)
@@ -282,7 +284,7 @@
       (should-not (cl-some #'duet-session-lost-worktree-p (duet-attempts--sessions))))))
 
 (ert-deftest duet-attempts-test-menu ()
-  "The menu of the worktree has the comparison where there is one."
+  "The worktree's menu has the comparison only for attempts."
   (duet-worktree-test-with-project connection
     (let ((alone (duet-worktree-test-launch connection "quiet")))
       (duet-attempts-test-launch connection "quiet two")
@@ -300,7 +302,7 @@
       (should-not (duet-menu--attempts)))))
 
 (ert-deftest duet-attempts-test-lines ()
-  "What is odd is shown: gates, unknown changes, binary files, errors."
+  "Gates, unknown changes, binary files and errors are shown."
   (with-temp-buffer
     (duet-attempts-mode)
     (setq duet-connection (make-duet-connection :root "/p/")

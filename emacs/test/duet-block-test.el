@@ -1,4 +1,4 @@
-;;; duet-block-test.el --- Tests of code and tables in what agents say  -*- lexical-binding: t; -*-
+;;; duet-block-test.el --- Tests of code and tables in messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-markup-test-lib)
 
 (ert-deftest duet-block-test-code ()
-  "Code is shown as it is, between lines that tell its language."
+  "Code is shown literally, between lines that name its language."
   (pcase-dolist
       (`(,text ,shown)
        '(("a\n```sh\n# *x* `y`\n```\n*b*" "a\n── sh\n# *x* `y`\n──\nb")
@@ -22,7 +22,7 @@
     (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
 
 (ert-deftest duet-block-test-colors ()
-  "Code has its language's colours; what has no mode in Emacs has one colour."
+  "Code has the colours of its language, or one colour if Emacs has no mode."
   (let ((faces (duet-markup-test-faces
                 (concat "```python\ndef f(x):\n    return 'a'  # b\n```\n"
                         "```go\nfunc main() { return \"a\" } // b\n```\n"
@@ -37,7 +37,7 @@
     (should (rassoc '(duet-code duet-code-block) faces))))
 
 (ert-deftest duet-block-test-nothing-runs ()
-  "Code of an agent runs no hook, heeds no variable of a file, and is bounded."
+  "Code of an agent runs no hooks and sets no file variables, and has a limit."
   (let ((ran '()))
     (cl-letf* ((note (lambda (&rest _) (push 'hook ran)))
                ((default-value 'python-mode-hook) (list note))
@@ -47,7 +47,7 @@
                (find-file-hook (list note)))
       (when-let ((buffer (get-buffer " *duet code: python-mode*"))) (kill-buffer buffer))
       (duet-markup-test-with message
-        ;; The transcript's own mode came before.
+        ;; The mode of the transcript itself has run already.
         (setq ran '())
         (duet-markup-test-say-all
          message
@@ -59,7 +59,7 @@
         (search-forward "x")
         (should (get-text-property (point) 'duet-colored))
         (should-not ran))
-      ;; Long ones have colours at the beginning, and those with long lines none.
+      ;; Long code is coloured only at the beginning; code with long lines is not.
       (duet-markup-test-with message
         (duet-markup-test-say-all
          message (concat "```python\n" (apply #'concat (make-list 10000 "x = 1\n")) "```\n")
@@ -78,7 +78,7 @@
         (should-not (get-text-property (point) 'duet-colored))))))
 
 (ert-deftest duet-block-test-foreign-mode ()
-  "A mode that did not come with Emacs is not called."
+  "A mode that is not part of Emacs is not called."
   (let ((called nil)
         (duet-code--known (make-hash-table :test #'equal)))
     (cl-letf (((symbol-function 'ruby-mode) (lambda () (setq called t)))
@@ -90,7 +90,7 @@
 ;;; Tables
 
 (ert-deftest duet-block-test-tables ()
-  "The columns of tables are aligned, whatever stands in them."
+  "The columns of tables are aligned, with any text in their cells."
   (pcase-dolist
       (`(,text ,shown)
        '(("| a | bc |\n|---|:-:|\n| **def** | g |"
@@ -98,15 +98,15 @@
          ("|n|right|\n|-|-:|\n|1|2|\n|10|20|\nafter"
           "│ n  │ right │\n├────┼───────┤\n│ 1  │     2 │\n│ 10 │    20 │\nafter")
          ("a | b\n--|--\n1 | 2" "a │ b\n──┼──\n1 │ 2")
-         ;; Escaped bars, also in code.
+         ;; Bars may be escaped, also in code.
          ("| a | b |\n|---|---|\n| x\\|y | `p\\|q` |" "│ a   │ b    │\n├─────┼──────┤\n│ x|y │ p\\|q │")
-         ;; Chinese and pictures are wide.
+         ;; Chinese characters and emoji are wide.
          ("| 名字 | x |\n|---|---|\n| a | 😀 |" "│ 名字 │ x  │\n├──────┼────┤\n│ a    │ 😀 │")
-         ;; Too few, too many.
+         ;; Rows may have too few or too many cells.
          ("| a | b |\n|---|---|\n| 1 |\n| 1 | 2 | 3 |"
           "│ a │ b │\n├───┼───┤\n│ 1 │\n│ 1 │ 2 │ 3 │")
          ("| |\n|---|\n| 1 |" "│   │\n├───┤\n│ 1 │")
-         ;; None at all.
+         ;; These are not tables.
          ("| a | b |\n|---|\n| 1 |" "| a | b |\n|---|\n| 1 |")
          ("| a |\ntext" "| a |\ntext")
          ("text\n|---|" "text\n|---|")
@@ -114,7 +114,7 @@
     (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
 
 (ert-deftest duet-block-test-growing-table ()
-  "A row that is wider moves the rows before it, as far as rows count."
+  "A wider row also widens the rows before it, up to a number of rows."
   (duet-markup-test-with message
     (duet-markup-test-say-all message "| a | b |\n|---|---|\n| 1 | 2 |\n" 5)
     (cl-flet ((shown ()
@@ -124,7 +124,7 @@
                                  (duet-section-beg section) (duet-section-end section))
                                 "\n"))))
       (should (equal (car (shown)) "│ a │ b │"))
-      ;; What is not whole stays as it comes.
+      ;; An incomplete row is shown literally.
       (duet-markup-test-say message "| wide ")
       (should (equal (last (shown)) '("| wide ")))
       (should (equal (car (shown)) "│ a │ b │"))
@@ -136,17 +136,17 @@
       (duet-markup-test-say message "| a cell that is much wider | 2 |\n")
       (should (equal (car (shown)) "│ a         │ b │")))))
 
-;;; What is not looked at
+;;; Text that is not displayed
 
 (defconst duet-block-test--page
   (concat "## A heading\n\nSome **prose** with `code` in it, and\na second *line*.\n\n"
           "- an item\n- **another**\n\n```python\ndef f(x):\n    return \"42\" + x\n```\n\n"
           "| Name | Count |\n|---|--:|\n| **a** | 1 |\n| `longer` | 1000 |\n\n> quoted\n\n")
-  "A little of all of Markdown.")
+  "Text with each kind of Markdown.")
 
 (ert-deftest duet-block-test-costs-nothing-unseen ()
-  "What nobody looks at leaves nothing for Emacs to go through, but the text.
-Text properties of each block would make the collection of garbage longer."
+  "Blocks that are not displayed leave nothing but text in the buffer.
+Text properties for each block would slow down garbage collection."
   (duet-markup-test-with message
     (dotimes (_ 20)
       (duet-markup-test-say
@@ -156,13 +156,13 @@ Text properties of each block would make the collection of garbage longer."
     (duet-transcript--note message 'redraw)
     (duet-transcript-flush)
     (let ((blocks (duet-section-blocks (duet-section-get "m"))))
-      ;; All are known: each page has some code and a table.
+      ;; All blocks are known: each page has some code and a table.
       (should (= (duet-block--list-size blocks) (* 4 2 400)))
       (should-not (duet-block--list-seen blocks)))
     (should (< (length (object-intervals (current-buffer))) 200))))
 
 (ert-deftest duet-block-test-looked-at-anywhere ()
-  "A page that is looked at looks as if all had been looked at from the beginning."
+  "A page looks the same whether or not the text before it was displayed."
   (let ((text (apply #'concat (make-list 60 duet-block-test--page)))
         looks)
     (duet-markup-test-with message
@@ -170,7 +170,7 @@ Text properties of each block would make the collection of garbage longer."
       (duet-markup-test-look message)
       (setq looks (duet-markup-test-properties)))
     (duet-markup-test-with message
-      ;; It comes while nobody looks, and then it is looked at here and there.
+      ;; The text arrives undisplayed; then parts of it are displayed.
       (duet-markup-test-say message text)
       (setf (duet-message-open message) nil)
       (duet-transcript-flush)
@@ -183,11 +183,11 @@ Text properties of each block would make the collection of garbage longer."
       (should (equal (duet-markup-test-properties) looks)))))
 
 (ert-deftest duet-block-test-looked-at-before-it-is-known ()
-  "What is looked at before its lines are known is shown anew when they are."
+  "Text that is displayed before its lines are parsed is redrawn afterwards."
   (duet-markup-test-with message
     (duet-markup-test-say message (apply #'concat (make-list 200 duet-block-test--page)))
     (setf (duet-message-open message) nil)
-    ;; A key waits all the time, so little is done at once.
+    ;; Pending input makes each step short.
     (cl-letf (((symbol-function 'input-pending-p) (lambda (&rest _) t)))
       (let ((steps 0))
         (while (progn (setq steps (1+ steps))
@@ -201,7 +201,7 @@ Text properties of each block would make the collection of garbage longer."
                                                         (duet-section-end section)))))))
 
 (ert-deftest duet-block-test-mode-loaded-in-silence ()
-  "A major mode is loaded when no key was pressed for a moment, and then it is."
+  "A major mode is loaded only after a moment without input."
   (let ((noninteractive nil)
         (idle nil))
     (when-let ((buffer (get-buffer (duet-code--name 'python-mode)))) (kill-buffer buffer))
@@ -213,7 +213,7 @@ Text properties of each block would make the collection of garbage longer."
         (should duet-code--queue)
         (should-not (duet-code-work (+ 1 (float-time))))
         (should-not (get-buffer (duet-code--name 'python-mode)))
-        ;; It goes on by itself.
+        ;; A timer continues the work.
         (should duet-code--timer)
         (setq idle (seconds-to-time 1))
         (while (duet-code-work (+ 1 (float-time))))
@@ -223,7 +223,7 @@ Text properties of each block would make the collection of garbage longer."
         (should (get-text-property (1- (point)) 'duet-colored))))))
 
 (ert-deftest duet-block-test-mode-loaded-keeps-message ()
-  "The message in the echo area is there again after a major mode was loaded."
+  "Loading a major mode restores the message in the echo area."
   (let ((shown "Sent: hello"))
     (cl-letf (((symbol-function 'current-message) (lambda () shown))
               ((symbol-function 'message)

@@ -10,7 +10,7 @@
 (require 'duet-bookmark)
 
 (ert-deftest duet-bookmark-test-jump ()
-  "A bookmark leads back to a list, a transcript and changes, also in a new Emacs."
+  "A bookmark returns to a list, a transcript and changes, also in a new Emacs."
   (duet-test-with-project connection
     (let* ((bookmark-alist nil)
            (bookmark-save-flag nil)
@@ -32,7 +32,7 @@
           (switch-to-buffer "*scratch*")
           (bookmark-jump name)
           (should (eq (buffer-local-value 'major-mode (window-buffer)) mode)))
-        ;; As in another Emacs, which knows of nothing.
+        ;; As in a new Emacs, without any state.
         (duet-test-end connection)
         (mapc (lambda (buffer)
                 (when (with-current-buffer buffer
@@ -50,7 +50,7 @@
             (duet-test-end next)))))))
 
 (ert-deftest duet-bookmark-test-gone ()
-  "A bookmark of a session that is not there any more says so."
+  "A bookmark of a deleted session reports an error."
   (duet-test-with-project connection
     (let ((bookmark-alist `(("gone" (project . ,(duet-connection-root connection))
                              (session . "nobody") (handler . duet-bookmark-jump))))

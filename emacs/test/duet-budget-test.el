@@ -1,4 +1,4 @@
-;;; duet-budget-test.el --- Tests of what a turn may use  -*- lexical-binding: t; -*-
+;;; duet-budget-test.el --- Tests of budgets of turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,7 +10,7 @@
 (require 'duet-compose)
 
 (ert-deftest duet-budget-test-parse ()
-  "A budget is read as it is written, and what is none is told."
+  "A budget is parsed, and a malformed one is an error."
   (pcase-dolist (`(,text . ,budget)
                  '((nil) ("turns=20" :turns 20)
                    ("turns=20,time=1h30m,tokens=200k,cost=2.50,repeats=9"
@@ -32,7 +32,7 @@
     (duet-test-should-say said (duet-budget-parse text))))
 
 (ert-deftest duet-budget-test-directive ()
-  "A prompt may begin with a budget, whose parts are completed."
+  "A prompt may begin with a budget, whose parts complete at point."
   (let ((session (make-duet-session :id "t" :model (duet-model-create))))
     (should (equal (duet-directive-take "/budget turns=3,cost=1 fix it" session)
                    '("fix it" :budget (:turns 3 :cost_usd 1))))
@@ -51,7 +51,7 @@
       (should (equal (offered "/budget turns=3,t") '("time=" "tokens="))))))
 
 (ert-deftest duet-budget-test-sent ()
-  "A session begins with the budget of the option, or with that of its prompt."
+  "A new session has the budget of the option, or the one of its prompt."
   (let ((duet-budget "turns=7")
         (sent '()))
     (cl-letf (((symbol-function 'duet-connection-request)
@@ -70,7 +70,7 @@
         (should (equal (send "/budget cost=2 fix it" nil) '(:cost_usd 2)))
         (setq duet-budget nil)
         (should-not (send "fix it" nil))
-        ;; A conversation keeps what it has, unless it is told.
+        ;; A conversation keeps its budget unless the prompt changes it.
         (setq duet-budget "turns=7")
         (should-not (send "go on" (session)))
         (should (equal (send "/budget turns=2 go on" (session)) '(:turns 2)))
@@ -83,7 +83,7 @@
         (duet-test-should-say "must be a string, such as" (send "fix it" nil))))))
 
 (ert-deftest duet-budget-test-whole ()
-  "A turn that has reached its budget is interrupted."
+  "A turn that reaches its budget is interrupted."
   (duet-test-with-project connection
     (duet-compose connection)
     (insert "/budget time=300ms quiet hang")

@@ -11,7 +11,7 @@
 (require 'duet-build-flymake)
 
 (defmacro duet-build-test-with (shell &rest body)
-  "Run BODY in a project that SHELL, a line for the shell, builds.
+  "Run BODY in a project whose build command is the shell command SHELL.
 `connection' and `build', the buffer of the build, are bound.  It is built once."
   (declare (indent 1) (debug (form body)))
   `(duet-test-with-project connection
@@ -29,9 +29,9 @@
            (with-current-buffer build (duet-build--drop)))))))
 
 (defun duet-build-test-configure (connection shell)
-  "Have SHELL, a line for the shell, be what builds the project of CONNECTION."
+  "Make the shell command SHELL the build command of the project of CONNECTION."
   (let ((folder (expand-file-name "../config/duet/" (duet-connection-root connection))))
-    ;; A file of the project would have to be trusted first.
+    ;; A file of the project would need trust first.
     (ignore-error file-missing
       (delete-file (expand-file-name ".duet.toml" (duet-connection-root connection))))
     (make-directory folder t)
@@ -39,18 +39,18 @@
       (insert "default_agent = \"demo\"\n\n[[builds]]\nname = \"all\"\nshell = '''" shell "'''\n"))))
 
 (defun duet-build-test-ended (build)
-  "Wait until what BUILD shows has ended."
+  "Wait until the build in the buffer BUILD has ended."
   (duet-test-wait-for (and (null (buffer-local-value 'duet-build--request build))
                            (buffer-local-value 'duet-build--outcome build))))
 
 (ert-deftest duet-build-test-mistakes ()
-  "What is found is gone through from anywhere, in the lines that tell of it."
+  "`next-error' visits the diagnostics from anywhere, at their output lines."
   (duet-build-test-with "echo begins; echo a.txt:2:5: error: wrong; echo a.txt:3: warning: odd; exit 3"
     (duet-test-wait-for-text build "^Build failed: .*\nIt took ")
     (duet-build-test-ended build)
     (with-current-buffer build
       (should (equal (substring-no-properties (duet-build--mode-line)) ":exit [3] [1 1 0]"))
-      ;; No line is there twice.
+      ;; Each line appears once.
       (should (= 1 (count-matches "^a\\.txt:2" (point-min) (point-max))))
       (goto-char (point-min))
       (duet-test-press "n" #'duet-build-next)
@@ -78,7 +78,7 @@
     (duet-test-click #'duet-build-visit-mouse)
     (duet-test-look)
     (should (looking-at "three"))
-    ;; Wherever point is, it is the one after that which was shown.
+    ;; Wherever point is, the one after the last visited one is next.
     (with-current-buffer build
       (setq duet-build--current nil)
       (goto-char (point-max)))
@@ -89,7 +89,8 @@
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-build-test-line-of-its-own ()
-  "What no printed line tells of gets one; what is not seen in the text is not guessed."
+  "A diagnostic without an output line gets its own line.
+Text that only looks like a diagnostic is ignored."
   (duet-build-test-with "echo a.txt 7 is not a mistake; exit 1"
     (duet-build-test-ended build)
     (with-current-buffer build
@@ -102,7 +103,7 @@
       (duet-test-should-say "no file" (duet-test-press "RET" #'duet-build-visit)))))
 
 (ert-deftest duet-build-test-lines ()
-  "The line of a mistake is found in the ways in which tools print places."
+  "The line of a diagnostic is found in the location formats of various tools."
   (with-temp-buffer
     (duet-build-mode)
     (setq duet-build--output (copy-marker (point-min))
@@ -132,7 +133,7 @@
       (should (looking-at "main\\.go:9:8")))))
 
 (ert-deftest duet-build-test-cancel ()
-  "C-c C-k ends a build and says so; g begins another."
+  "C-c C-k cancels a build and says so; `g' starts another."
   (duet-build-test-with "echo begins; exec sleep 1000"
     (duet-test-wait-for-text build "^begins$")
     (with-current-buffer build
@@ -147,7 +148,7 @@
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-build-test-one-after-the-other ()
-  "A build that is begun while another runs takes its place, and hears nothing of it."
+  "A new build replaces a running one, whose events are ignored."
   (duet-build-test-with "echo begins; exec sleep 1000"
     (duet-test-wait-for-text build "^begins$")
     (duet-build-test-configure connection "echo second")
@@ -160,7 +161,7 @@
       (should-not (string-match-p "begins" (buffer-string))))))
 
 (ert-deftest duet-build-test-nothing ()
-  "Where there is nothing to build, or it is not trusted, that is said."
+  "A missing or untrusted build command is reported."
   (duet-test-with-project connection
     (save-window-excursion
       (with-current-buffer (duet-sessions-buffer connection)
@@ -173,7 +174,7 @@
         (duet-test-wait-for (duet-test-heard "^Found nothing to build"))))))
 
 (ert-deftest duet-build-test-choose ()
-  "With a prefix argument one chooses what is built, from what the server can build."
+  "A prefix argument offers the builds that the server has."
   (duet-build-test-with "echo the first"
     (duet-build-test-ended build)
     (let ((asked nil))
@@ -187,13 +188,14 @@
       (duet-test-wait-for-text build "^the first\n\nBuild finished"))))
 
 (ert-deftest duet-build-test-drawn ()
-  "Colours are shown, what draws over its own line shows the last of it, the rest is written out."
+  "Output shows colours and the last state of a redrawn line.
+Other escape sequences become visible."
   (should (equal (substring-no-properties (duet-build--printed "a\e[31mb\e[0m\n10%\r20%\rdone\r\n"))
                  "ab\ndone\n"))
   (should-not (string-match-p "\e" (duet-build--printed "\e]0;title\a"))))
 
 (ert-deftest duet-build-test-flymake ()
-  "Flymake shows what whoever's build has found, until the next one has ended."
+  "Flymake shows the diagnostics of any client's build until the next one ends."
   (duet-build-test-with "echo a.txt:2:5: error: wrong; exit 1"
     (duet-build-test-ended build)
     (duet-model-add-observer #'duet-build-flymake--observe)
@@ -208,11 +210,11 @@
                                   (flymake-diagnostic-text diagnostic)))
                           (flymake-diagnostics))))
         (should-not (shown))
-        ;; Somebody else's build tells of itself by the event alone.
+        ;; Another client's build is known only from the event.
         (duet-connection-request connection 'build nil :error-fn #'ignore)
         (duet-test-wait-for (equal (mapcar #'butlast (shown)) '((2 :error))))
         (should (string-match-p "wrong" (nth 2 (car (shown)))))
-        ;; It moves with the text.
+        ;; The diagnostic moves with the text.
         (goto-char (point-min))
         (insert "zero\n")
         (flymake-start)
@@ -224,7 +226,8 @@
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-build-test-flymake-turned-on ()
-  "Flymake is turned on where something was found, if that is wanted, also in files visited later."
+  "If the option is on, Flymake is enabled in files with diagnostics.
+That includes files that are visited later."
   (let ((duet-build-flymake--found (make-hash-table :test #'equal))
         (duet-build-flymake-turn-on nil)
         (model (duet-model-create :root temporary-file-directory))

@@ -5,10 +5,10 @@
 
 ;;; Commentary:
 
-;; The tests of all files here are read, not run: their macros are expanded, and
-;; what they call is looked up in the result.  So neither a comment nor a quoted
-;; name counts, and what a test calls through functions of its file does.
-;;
+;; This file reads the tests of all files, and does not run them.  It expands their
+;; macros and looks for calls in the result.  Comments and quoted names do not count.
+;; Calls through functions of the test's file count.
+;; 
 ;; A command counts as called by `call-interactively', by `duet-test-press', by
 ;; `duet-test-click', and, unless it reads arguments, as a function.
 
@@ -20,10 +20,10 @@
 
 (defconst duet-commands-test-folder
   (file-name-directory (locate-library "duet-test-lib.el" t))
-  "Where the tests are.")
+  "The directory of the tests.")
 
 (defun duet-commands-test-load ()
-  "Load all of the package, and all macros of the tests."
+  "Load all files of the package, and all macros of the tests."
   (dolist (folder (list (file-name-directory (locate-library "duet"))
                         duet-commands-test-folder))
     (dolist (file (directory-files folder nil "\\`duet.*\\.el\\'"))
@@ -53,12 +53,12 @@
 ;;; What forms call
 
 (defvar duet-commands-test--found nil
-  "What was found: conses of `call' or `press' and a symbol.")
+  "The calls found: conses of `call' or `press' and a symbol.")
 
 (defun duet-commands-test-calls (form)
-  "Return what FORM calls: conses of `call' or `press' and a symbol."
+  "Return the calls in FORM: conses of `call' or `press' and a symbol."
   (let ((duet-commands-test--found '())
-        ;; What `should' makes of a call is no call any more.
+        ;; The expansion of `should' would hide the call in it.
         (plain (lambda (form &rest _) form)))
     (duet-commands-test--walk
      (macroexpand-all form
@@ -75,7 +75,7 @@
        (cadr form)))
 
 (defun duet-commands-test--walk (form)
-  "Note what FORM calls, in which all macros are expanded."
+  "Record the calls in FORM, whose macros are expanded."
   (pcase form
     ((pred (not consp)))
     (`(quote . ,_))
@@ -107,12 +107,12 @@
      (mapc #'duet-commands-test--walk arguments))))
 
 (defun duet-commands-test-called ()
-  "Return what all tests call: conses of `call' or `press' and a symbol.
-What the functions call that they use is among it."
+  "Return the calls in all tests: conses of `call' or `press' and a symbol.
+This includes the calls in functions that the tests use."
   (let ((functions (make-hash-table))
         (called '())
         (rest '()))
-    ;; What measures does not run with the tests.
+    ;; The performance tests do not run with the others.
     (dolist (file (remove (expand-file-name "duet-perf-test.el" duet-commands-test-folder)
                           (directory-files duet-commands-test-folder t
                                            "\\`duet.*\\.el\\'")))
@@ -131,18 +131,18 @@ What the functions call that they use is among it."
           (push call called)
           (when-let ((body (and (eq (car call) 'call) (gethash (cdr call) functions))))
             (setq rest (append (duet-commands-test-calls body) rest))))))
-    ;; An alias stands for its command.
+    ;; A call of an alias counts for its command.
     (append (cl-loop for (kind . name) in called
                      for real = (and (fboundp name) (symbol-function name))
                      when (and real (symbolp real)) collect (cons kind real))
             called)))
 
 
-;;; Where they do not belong
+;;; Commands outside their buffers
 
 (defun duet-commands-test-trouble (command)
   "Call COMMAND by a click, with \\`C-g' typed; return what goes wrong.
-An error that is for users does not."
+A user error is not a fault."
   (let* ((click (list 'mouse-2 (list (selected-window) (point) '(0 . 0) 0)))
          (last-command-event ?1)
          (last-input-event ?1))
@@ -157,7 +157,7 @@ An error that is for users does not."
         (transient--emergency-exit)))))
 
 (defun duet-commands-test-harm (command)
-  "Call COMMAND in a buffer of somebody else; return what goes wrong."
+  "Call COMMAND in a buffer that is not Duet's; return what goes wrong."
   (save-window-excursion
     (let ((buffer (generate-new-buffer "letter to a friend")))
       (unwind-protect
@@ -176,7 +176,7 @@ An error that is for users does not."
 ;;; The tests
 
 (ert-deftest duet-commands-test-every-command ()
-  "There is a test that calls each command of the package as a user does."
+  "For each command of the package a test calls it interactively."
   (duet-commands-test-load)
   (let* ((called (duet-commands-test-called))
          (untested (cl-remove-if
@@ -188,7 +188,7 @@ An error that is for users does not."
     (should (equal untested '()))))
 
 (ert-deftest duet-commands-test-what-counts ()
-  "What is said of a command is no call of it."
+  "Only calls of a command count, not other mentions."
   (pcase-dolist
       (`(,form . ,called)
        '(((duet-archive 1) (call . duet-archive))
@@ -208,8 +208,8 @@ An error that is for users does not."
                    (cons form called)))))
 
 (ert-deftest duet-commands-test-elsewhere ()
-  "A command that is called in a buffer of somebody else does no harm there.
-That is so whether the project's server runs or cannot be started."
+  "A command that is called in a foreign buffer does no harm there.
+This holds both with a running server and with one that cannot start."
   (duet-commands-test-load)
   (dolist (gone '(nil t))
     (duet-test-with-project connection
@@ -222,7 +222,7 @@ That is so whether the project's server runs or cannot be started."
                          (list command nil))))))))
 
 (defun duet-commands-test-keys (map)
-  "Return the commands of Duet in MAP, those last that close their buffer."
+  "Return the commands of Duet in MAP; those that close their buffer are last."
   (let (commands)
     (map-keymap (lambda (_ binding)
                   (cond ((keymapp binding)
@@ -236,8 +236,8 @@ That is so whether the project's server runs or cannot be started."
                           (memq other '(duet-compose-cancel duet-trust-no)))))))
 
 (defun duet-commands-test-buffers (connection)
-  "Return buffers of all modes of Duet, about a session of CONNECTION.
-An agent wants leave there, and there is something at point."
+  "Return buffers of all modes of Duet, for a session of CONNECTION.
+The session has an open question, and point is on something in each buffer."
   (let* ((session (duet-test-launch connection "hello"))
          (approval (duet-test-wait-for (car (duet-session-approvals session))))
          (here (duet-sessions-buffer connection))
@@ -267,7 +267,7 @@ An agent wants leave there, and there is something at point."
     buffers))
 
 (ert-deftest duet-commands-test-no-server ()
-  "Where the server is gone no command fails but in words, and nothing is lost."
+  "Without a server each command only reports an error, and nothing is lost."
   (duet-commands-test-load)
   (duet-test-with-project connection
     (duet-model-add-observer #'duet-approvals--observe)

@@ -1,4 +1,4 @@
-;;; duet-compose-history-test.el --- Tests of prompts that outlive Emacs  -*- lexical-binding: t; -*-
+;;; duet-compose-history-test.el --- Tests of stored prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 
 (defmacro duet-compose-history-test-with (&rest body)
-  "Run BODY with a file for prompts of its own, in the variable FILE."
+  "Run BODY with a history file of its own, in the variable FILE."
   (declare (indent 0) (debug t))
   `(let* ((folder (file-name-as-directory (make-temp-file "duet-test" t)))
           (file (concat folder "history.eld"))
@@ -28,12 +28,12 @@
      ,@body))
 
 (defun duet-compose-history-test-all ()
-  "Return all prompts that are remembered."
+  "Return all remembered prompts."
   (duet-compose-history-load)
   (ring-elements duet-compose-history))
 
 (ert-deftest duet-compose-history-test-restart ()
-  "What was sent, cancelled, killed or being written is there in the next Emacs."
+  "Sent, cancelled, killed and unfinished prompts are in the next Emacs."
   (duet-compose-history-test-with
     (duet-test-with-project connection
       (save-window-excursion
@@ -61,7 +61,7 @@
                          "cancelled: Ünïcode \"quoted\"\n\nof two paragraphs")))))))
 
 (ert-deftest duet-compose-history-test-idle ()
-  "What is new is written when Emacs is idle, for the case that it crashes."
+  "New prompts are saved when Emacs is idle, so that a crash loses nothing."
   (duet-compose-history-test-with
     (duet-compose-remember "one")
     (should (memq duet-compose-history--timer timer-idle-list))
@@ -71,7 +71,7 @@
       (should (equal (duet-compose-history-test-all) '("one"))))))
 
 (ert-deftest duet-compose-history-test-two ()
-  "Two Emacsen lose nothing of each other; the file does not grow for ever."
+  "Two Emacs processes keep each other's prompts; the file has a maximum size."
   (duet-compose-history-test-with
     (duet-compose-remember "first")
     (duet-compose-history-test-emacs
@@ -91,7 +91,7 @@
         (should (equal (car all) "299"))))))
 
 (ert-deftest duet-compose-history-test-broken ()
-  "A file that cannot be read or written is no error, and not destroyed."
+  "A file that cannot be read or written causes no error, and is kept."
   (duet-compose-history-test-with
     (write-region "(\"a\" nonsense" nil file nil 'silent)
     (should-not (duet-compose-history-test-all))
@@ -111,7 +111,7 @@
     (let ((duet-compose-history-file (directory-file-name folder)))
       (duet-compose-history-save)
       (should (file-directory-p folder)))
-    ;; It goes where it can.
+    ;; The history is saved where that is possible.
     (duet-compose-history-save)
     (duet-compose-history-test-emacs
       (should (equal (duet-compose-history-test-all) '("c" "b"))))

@@ -1,4 +1,4 @@
-;;; duet-compose-test.el --- Tests of the buffer for prompts  -*- lexical-binding: t; -*-
+;;; duet-compose-test.el --- Tests of compose buffers  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -17,7 +17,7 @@
          ,@body))))
 
 (ert-deftest duet-compose-test-nothing-is-lost ()
-  "What is cancelled, killed or sent can be had again."
+  "Cancelled, killed and sent prompts can be recalled."
   (duet-compose-test-with connection
     (should-error (call-interactively #'duet-compose-send) :type 'user-error)
     (insert "cancelled")
@@ -52,7 +52,7 @@
     (insert "draft")
     (duet-test-typing "two TAB RET" (duet-test-press "M-r" #'duet-compose-search))
     (should (equal (buffer-string) "second\nhas two lines"))
-    ;; From there it goes on as with M-p.
+    ;; M-p continues from there.
     (duet-test-press "M-p" #'duet-compose-previous)
     (should (equal (buffer-string) "first words"))
     (duet-test-press "M-n" #'duet-compose-next 3)
@@ -75,7 +75,7 @@
       (duet-test-wait-for (not (buffer-live-p buffer))))))
 
 (ert-deftest duet-compose-test-gone-on-with ()
-  "A prompt that was begun for a session is gone on with, another is another."
+  "Composing for the same session resumes the draft; another session has its own."
   (duet-compose-test-with connection
     (let ((buffer (current-buffer))
           (session (make-duet-session :id "t" :model (duet-connection-model connection))))
@@ -87,7 +87,7 @@
       (should (equal (buffer-string) "begun")))))
 
 (ert-deftest duet-compose-test-fork-of-the-last-turn ()
-  "A session is forked from its last turn too, once that is over."
+  "A session can be forked from its last turn after that has ended."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet first"))
            (buffer (duet-transcript-open connection session)))
@@ -133,12 +133,12 @@
         (insert "\n@reg")
         (completion-at-point)
         (should (string-suffix-p "some-file.txt:2-2\n```\ntwo\n```\n" (buffer-string)))
-        ;; An address is none.
+        ;; An e-mail address is not a mention.
         (insert "me@some")
         (should-not (duet-compose-complete))))))
 
 (ert-deftest duet-compose-test-header ()
-  "The header line tells who gets the prompt, whatever the session is called."
+  "The header line names the recipient of the prompt and its session."
   (duet-compose-test-with connection
     (let ((shown (lambda () (substring-no-properties (duet-compose--header)))))
       (duet-test-wait-for (string-match-p "\\` New session · demo — C-c C-c send, C-c C-k cancel"
@@ -157,13 +157,13 @@
         (should (string-match-p
                  (regexp-quote " Continue: `100%%' \\[it] · demo, big, accepts edits — C-c")
                  (funcall shown)))
-        ;; A list tells it too.
+        ;; The list of sessions has the model too.
         (setf (duet-session-llm session) nil)
         (duet-connection-refresh connection)
         (duet-test-wait-for (equal (duet-session-llm session) "big"))))))
 
 (ert-deftest duet-compose-test-parameters ()
-  "Others can add parameters to a launch."
+  "A hook function can add parameters to a launch."
   (let ((duet-compose-parameters-functions (list (lambda () '(:title "Called so")))))
     (duet-compose-test-with connection
       (duet-test-write-and-send "quiet please")
@@ -181,7 +181,7 @@
   (should (> (duet-session-queued session) 0)))
 
 (ert-deftest duet-compose-test-take-back ()
-  "A prompt that waits for its turn is taken back, and there to be written anew."
+  "A queued prompt is taken back and can be edited again."
   (duet-test-with-project connection
     (let* ((duet-compose-history (make-ring 10))
            (session (duet-test-launch connection "quiet stream:5000@20")))
@@ -200,7 +200,7 @@
         (duet-test-wait-for (= (duet-session-queued session) 1))
         (should (equal (ring-elements duet-compose-history) '("quiet one")))
         (should (eq (duet-session-state session) 'running))
-        ;; What else is queued runs next.
+        ;; The other queued prompt runs next.
         (duet-test-listening
           (duet-test-press "i" #'duet-interrupt)
           (duet-test-wait-for

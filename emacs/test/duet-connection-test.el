@@ -8,8 +8,8 @@
 (require 'duet-test-lib)
 
 (defun duet-connection-test-note-states (connection)
-  "Return a function that returns the states of CONNECTION from now on.
-The last comes first."
+  "Return a function that returns the states of CONNECTION since this call.
+The last state is the first element."
   (let ((states '()))
     (duet-model-add-observer
      (lambda (_ kind _session state _extra)
@@ -31,7 +31,7 @@ The last comes first."
         (should-error (duet-connection-ensure away) :type 'user-error)))))
 
 (ert-deftest duet-connection-test-server-is-killed ()
-  "A run goes on when its server is killed, and so do buffers where they were."
+  "A run continues when its server is killed, and buffers resume in place."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:60@40"))
            (buffer (duet-transcript-open connection session))
@@ -46,10 +46,10 @@ The last comes first."
         (dotimes (n 60)
           (should (= (length (split-string text (format "chunk %d " (1+ n)))) 2)))))))
 
-;; The daemon may notice late that a client has gone, so this waits until the only client
-;; is the one that asks.
+;; The daemon may notice late that a client has gone.  This waits until the only client
+;; is the caller.
 (ert-deftest duet-connection-test-work-goes-on ()
-  "The next server of Emacs says that work went on without one."
+  "The next server of Emacs reports that work continued without a client."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000000@100"))
            (run (duet-session-leaf session)))
@@ -68,7 +68,7 @@ The last comes first."
       (duet-test-wait-for-state session 'interrupted))))
 
 (ert-deftest duet-connection-test-daemon-is-killed ()
-  "After a kill -9 of the daemon in the middle of a run, buffers go on where they were."
+  "After a kill -9 of the daemon during a run, buffers resume in place."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
            (buffer (duet-transcript-open connection session))
@@ -86,28 +86,29 @@ The last comes first."
           (duet-test-write-and-send "quiet after all")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "❯ quiet after all\n\nHello")
-      ;; The server has found another daemon.
+      ;; The server has connected to a new daemon.
       (should-not (funcall states)))))
 
 (ert-deftest duet-connection-test-pending-when-the-daemon-is-killed ()
-  "No request is left without an answer when the daemon is killed."
+  "Every pending request gets a reply when the daemon is killed."
   (duet-test-with-project connection
     (let ((pid (duet-test-daemon default-directory))
           failure answered)
-      ;; It takes requests, and answers none.
+      ;; The daemon accepts requests and answers none.
       (signal-process pid 'SIGSTOP)
       (duet-connection-request connection 'getSessionLeaves nil
                                :success-fn (lambda (_) (setq answered t))
                                :error-fn (lambda (err) (setq failure err)))
       (signal-process pid 'SIGKILL)
-      ;; Its server may see the end of the daemon first; then the next daemon answers.
+      ;; The server may notice the end of the daemon first; then the next daemon answers.
       (duet-test-wait-for (or failure answered))
       (should (or answered (eql (plist-get failure :code) -32042)))
       (should (duet-test-request connection 'getSessionLeaves nil))
       (should (eq (duet-connection-state connection) 'ready)))))
 
 (ert-deftest duet-connection-test-questions-survive ()
-  "A question goes on waiting when the server is killed; with the daemon it becomes stale."
+  "A question stays open when the server is killed.
+If the daemon is killed the question becomes stale."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session)))
@@ -129,7 +130,7 @@ The last comes first."
         (duet-test-wait-for (null (duet-session-approvals session)))))))
 
 (ert-deftest duet-connection-test-backoff ()
-  "A server that cannot live is started again, later each time."
+  "A server that fails to start is restarted with growing delays."
   (duet-test-with-project connection
     (let ((duet-restart-delays '(0.01 0.05 0.1))
           (duet-connection--well 0.1)
@@ -139,7 +140,7 @@ The last comes first."
          (when (and (eq kind 'connection) (eq state 'lost))
            (push (- (duet-connection-next connection) (float-time)) delays)))
        (duet-connection-model connection))
-      ;; Somebody must hold the pipe: a batch Emacs does not survive SIGPIPE.
+      ;; A process must hold the pipe: a batch Emacs does not survive SIGPIPE.
       (setq duet-rpc-command
             '("sh" "-c" "exec 3<&0; (sleep 1 <&3 >/dev/null 2>&1 &); echo broken on purpose >&2; exit 3"))
       (duet-test-kill-server connection)
@@ -150,7 +151,7 @@ The last comes first."
       (should (> (nth 4 delays) (nth 0 delays)))
       (duet-test-wait-for (string-match-p "exit status 3.*broken on purpose"
                                           (duet-test-log)))
-      ;; A program that is not there is no end either.
+      ;; A missing program does not end the retries either.
       (setq duet-rpc-command '("no-such-program-anywhere"))
       (duet-test-wait-for (string-match-p "Cannot find the program" (duet-test-log)))
       (setq duet-rpc-command (duet-test-server))
@@ -158,7 +159,7 @@ The last comes first."
       (duet-test-wait-for (eql (duet-connection-attempts connection) 0)))))
 
 (ert-deftest duet-connection-test-missing-program ()
-  "A program that is not there is told at once, and is no restart."
+  "A missing program is reported at once, without a retry."
   (let ((duet-rpc-command '("no-such-program-anywhere"))
         (duet-connections (make-hash-table :test #'equal))
         (directory (make-temp-file "duet-test" t)))
@@ -172,7 +173,7 @@ The last comes first."
       (delete-directory directory t))))
 
 (ert-deftest duet-connection-test-stop ()
-  "A server that is stopped stays so until it is needed."
+  "A stopped server starts again only when it is needed."
   (duet-test-with-project connection
     (let* ((pid (process-id (jsonrpc--process (duet-connection-rpc connection))))
            (inhibit-message nil)
@@ -197,9 +198,9 @@ The last comes first."
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
 
 (ert-deftest duet-connection-test-mistake-in-the-configuration ()
-  "A mistake in the project is shown in the list, and when it is mended all is well."
+  "The list shows an error in the configuration until it is corrected."
   (duet-test-with-project connection
-    ;; A daemon that runs would go on with the configuration that it has.
+    ;; A running daemon would keep its configuration.
     (duet-test-end connection)
     (duet-test-end-daemon default-directory)
     (let* ((file (expand-file-name ".duet.toml" default-directory))
@@ -215,7 +216,7 @@ The last comes first."
       (duet-test-wait-for-text buffer "No sessions yet"))))
 
 (ert-deftest duet-connection-test-version ()
-  "A server of another version is warned of, once."
+  "A server of another version causes one warning."
   (let ((connection (make-duet-connection))
         (warnings '()))
     (cl-letf (((symbol-function 'display-warning)
@@ -228,7 +229,7 @@ The last comes first."
       (should (string-match-p "9\\.0\\.0" (car warnings))))))
 
 (ert-deftest duet-connection-test-quit ()
-  "What was asked before a \\`C-g' is answered after it."
+  "Requests that were sent before a \\`C-g' get their replies after it."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet stream:100@200"))
           (answers 0)
@@ -253,8 +254,8 @@ The last comes first."
           (should (string-match-p (format "chunk %d " (1+ n)) text)))))))
 
 (ert-deftest duet-connection-test-restart ()
-  "Who does not wait for the next try starts the server at once.
-Where its program is not there the tries go on."
+  "The command starts the server at once, without the delay of the next retry.
+If its program is missing the retries continue."
   (duet-test-with-project connection
     (let ((duet-restart-delays '(1000)))
       (duet-test-kill-server connection)
@@ -273,7 +274,7 @@ Where its program is not there the tries go on."
           (should (duet-test-heard "the server is running")))))))
 
 (ert-deftest duet-connection-test-next-server-lives ()
-  "What is put away of a server that has ended takes nothing from the next one."
+  "Cleaning up after a server that has ended does not affect the next one."
   (duet-test-with-project connection
     (let* ((bury (symbol-function 'duet-connection--bury))
            (old (duet-connection-rpc connection))
@@ -288,11 +289,11 @@ Where its program is not there the tries go on."
                          (eq (duet-connection-state connection) 'ready)
                          (duet-connection-rpc connection)))))
           (duet-test-wait-for (memq old buried))
-          ;; A server whose buffer is killed is told to end.
+          ;; Killing the buffer of a server ends it.
           (should (buffer-live-p (process-buffer (jsonrpc--process new))))
           (should (duet-test-request connection 'ping nil))
           (should (eq (duet-connection-rpc connection) new))
-          ;; Nor if somebody stops it and thinks better of it.
+          ;; A stop followed by a start does not affect it either.
           (call-interactively #'duet-stop)
           (duet-test-wait-for (not (process-live-p (jsonrpc--process new))))
           (call-interactively #'duet-connection-restart)

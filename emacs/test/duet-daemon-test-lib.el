@@ -1,12 +1,12 @@
-;;; duet-daemon-test-lib.el --- The daemons that tests start  -*- lexical-binding: t; -*-
+;;; duet-daemon-test-lib.el --- The daemons of tests  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Each test has a directory of its own, with the state of its projects below
-;; it.  The daemons of these projects end with the test.
+;; Each test has its own directory, with the state of its projects below it.
+;; The daemons of these projects end with the test.
 
 ;;; Code:
 
@@ -18,20 +18,20 @@
 
 (defun duet-daemon-test-pid (state)
   "Return the process id of the daemon of the project with the directory STATE.
-Return nil if none runs."
+Return nil if no daemon runs."
   (let* ((lock (expand-file-name "lock" state))
          (pid (and (file-exists-p lock)
                    (with-temp-buffer
                      (insert-file-contents lock)
                      (string-to-number (buffer-string)))))
          (arguments (and pid (alist-get 'args (process-attributes pid)))))
-    ;; The file outlives the daemon, and the process id may be another's then.
+    ;; The file outlives the daemon; another process may have that id then.
     (and arguments
          (string-match-p " daemon start .*--root " arguments)
          pid)))
 
 (defun duet-daemon-test-end (state)
-  "End the daemon of the project with the directory STATE, and wait until it has."
+  "End the daemon of the project with the directory STATE, and wait for its end."
   (let ((deadline (+ (float-time) 60))
         told pid)
     (while (setq pid (duet-daemon-test-pid state))

@@ -9,8 +9,9 @@
 (require 'duet-sessions)
 
 (defmacro duet-delete-test-with-list (names &rest body)
-  "Run BODY in a list of sessions, whose prompts and symbols NAMES has.
-The symbol connection is bound to its connection."
+  "Run BODY in a list of sessions.
+NAMES is a list of (SYMBOL PROMPT); each symbol is bound to its session.
+`connection' is bound to the connection."
   (declare (indent 1) (debug (sexp body)))
   `(duet-test-with-project connection
      (let* ,(mapcar (pcase-lambda (`(,name ,prompt))
@@ -22,7 +23,7 @@ The symbol connection is bound to its connection."
          (duet-test-listening ,@body)))))
 
 (defun duet-delete-test-answer (answer function)
-  "Answer ANSWER to what FUNCTION asks when it is called; return the question."
+  "Call FUNCTION, give ANSWER to its question, and return the question."
   (let (question)
     (cl-letf (((symbol-function 'yes-or-no-p)
                (lambda (prompt) (setq question prompt) answer)))
@@ -30,17 +31,17 @@ The symbol connection is bound to its connection."
     question))
 
 (defun duet-delete-test-press (answer)
-  "Press D, and answer ANSWER to what is asked; return the question."
+  "Press D, give ANSWER to the question, and return the question."
   (duet-delete-test-answer answer (lambda () (duet-test-press "D" #'duet-delete))))
 
 (defun duet-delete-test-kept (connection)
-  "Return the titles or prompts of the sessions that the server of CONNECTION has."
+  "Return the titles or prompts of the sessions on the server of CONNECTION."
   (mapcar (lambda (session) (duet-get-string session :query))
           (duet-get (duet-test-request connection 'getSessionLeaves nil)
                     :sessions)))
 
 (ert-deftest duet-delete-test-at-point ()
-  "The session at point is deleted, once the user has been told what goes."
+  "After a confirmation that names it, the session at point is deleted."
   (duet-delete-test-with-list ((one "quiet one") (two "quiet two"))
     (duet-test-wait-for-state one 'completed)
     (duet-test-wait-for-state two 'completed)
@@ -57,7 +58,7 @@ The symbol connection is bound to its connection."
       (should-not (buffer-live-p transcript)))))
 
 (ert-deftest duet-delete-test-marked ()
-  "Marked sessions are deleted together, and no other."
+  "All marked sessions are deleted, and no other."
   (duet-delete-test-with-list ((one "quiet one") (two "quiet two") (three "quiet three"))
     (dolist (session (list one two three))
       (duet-test-wait-for-state session 'completed)
@@ -67,28 +68,28 @@ The symbol connection is bound to its connection."
       (duet-sessions-go-to (current-buffer) session)
       (duet-test-press "m" #'duet-mark))
     (duet-sessions-go-to (current-buffer) two)
-    ;; Which comes first in the list is which has ended last.
+    ;; The session that ended last comes first in the list.
     (should (string-match-p "\\`Delete 2 sessions (quiet \\(?:three, quiet one\\|one, quiet three\\)) for good"
                             (duet-delete-test-press t)))
     (duet-test-wait-for (duet-test-heard "\\`2 deleted\\'"))
     (should (equal (duet-delete-test-kept connection) '("quiet two")))))
 
 (ert-deftest duet-delete-test-running ()
-  "What runs is refused, with what to do, here and by the server."
+  "Emacs and the server refuse to delete a running session, and say what to do."
   (duet-delete-test-with-list ((one "hello") (two "quiet two"))
     (duet-test-question one)
     (duet-test-wait-for-state two 'completed)
     (duet-sessions-go-to (current-buffer) one)
     (duet-test-should-say "\\`hello is not over; interrupt it first (i)\\'"
       (duet-test-press "D" #'duet-delete))
-    ;; As if it had begun just now.
+    ;; As if the turn had begun after the check in Emacs.
     (duet-marks--delete-send connection (list one two))
     (duet-test-wait-for
      (duet-test-heard "\\`1 deleted; 1 not deleted: .*interrupt it before you delete"))
     (should (equal (duet-delete-test-kept connection) '("hello")))))
 
 (ert-deftest duet-delete-test-forked ()
-  "What others were forked from stays in the archive, and that is said."
+  "The archive keeps sessions that have forks, and the user is informed."
   (duet-delete-test-with-list ((one "quiet one"))
     (duet-test-wait-for-state one 'completed)
     (duet-test-request connection 'continueSession
@@ -100,7 +101,7 @@ The symbol connection is bound to its connection."
      (duet-test-heard "\\`Nothing deleted; 1 turn is kept in the archive, since"))))
 
 (ert-deftest duet-delete-test-transcript ()
-  "Who deletes what the window shows is taken to the list."
+  "After the session of a transcript is deleted the window shows the list."
   (duet-delete-test-with-list ((one "quiet one"))
     (duet-test-wait-for-state one 'completed)
     (duet-transcript-show connection one)

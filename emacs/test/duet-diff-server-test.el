@@ -1,4 +1,4 @@
-;;; duet-diff-server-test.el --- Tests of diffs that the server tells of  -*- lexical-binding: t; -*-
+;;; duet-diff-server-test.el --- Tests of diffs from the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-diff)
 
 (ert-deftest duet-diff-test-server ()
-  "What a turn has changed comes from the server; each turn has its own."
+  "The server returns the changes of each turn."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "hello"))
           (file (expand-file-name "demo.txt" (duet-connection-root connection))))
@@ -21,7 +21,7 @@
           (duet-test-request connection 'sendDecision
                              (list :approval_id (duet-approval-id approval)
                                    :decision "approve" :scope "session")))
-        ;; The buffer looks again when the turn has ended.
+        ;; The buffer updates when the turn ends.
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")
         (duet-test-request connection 'continueSession
                            (list :session_id (duet-session-leaf-id session)
@@ -49,7 +49,7 @@
         (duet-test-press "]" #'duet-diff-later-turn)
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  modified$")
         (should (equal (duet-test-log) ""))
-        ;; A server that is not there leaves what is shown.
+        ;; Without a server the buffer keeps its text.
         (duet-test-wait-for (not duet-diff--loading))
         (call-interactively #'duet-stop)
         (duet-test-listening
@@ -59,7 +59,7 @@
         (should (string-match-p "^● demo.txt  modified$" (buffer-string)))))))
 
 (ert-deftest duet-diff-test-key ()
-  "= shows the changes of the session at point, or of the turn at point."
+  "`=' shows the changes of the session at point, or of the turn at point."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)

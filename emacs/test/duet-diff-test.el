@@ -1,4 +1,4 @@
-;;; duet-diff-test.el --- Tests of diffs and what is done with them  -*- lexical-binding: t; -*-
+;;; duet-diff-test.el --- Tests of diffs and decisions on hunks  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,14 +10,14 @@
 (require 'ediff)
 
 (defun duet-diff-test--lines (&rest changes)
-  "Return a text of 30 lines in which CHANGES, (NUMBER . TEXT), are made."
+  "Return a text of 30 lines with CHANGES, which are conses (NUMBER . TEXT)."
   (mapconcat (lambda (number)
                (let ((change (assq number changes)))
                  (if change (cdr change) (format "line %d\n" number))))
              (number-sequence 1 30) ""))
 
 (ert-deftest duet-diff-test-renamed ()
-  "A heading names the file whose text a new one has."
+  "A heading names the original of a renamed file."
   (with-temp-buffer
     (pcase-dolist (`(,old ,words) '((nil "new file, empty") ("/p/a/old" "renamed from old")
                                     ("/p/b/old\u202e" "renamed from ../b/old⟨U+202E⟩")))
@@ -46,12 +46,12 @@ while read -r line; do
 	esac
 done
 "
-  "An agent that names files, and changes them once the server has seen those.")
+  "An agent that names files, and changes them after the server has read them.")
 
 (defmacro duet-diff-test-with-files (files &rest body)
   "Run BODY in the diff of FILES, which an agent has changed.
-That is a list of (NAME BEFORE AFTER BINARY), see `duet-diff-test-turn'.  The
-directory `default-directory' has them as they are after."
+FILES is a list of (NAME BEFORE AFTER BINARY), see `duet-diff-test-turn'.
+`default-directory' has the files as they are after the change."
   (declare (indent 1) (debug (form body)))
   `(duet-diff-test--call ,files (lambda () ,@body)))
 
@@ -68,10 +68,10 @@ directory `default-directory' has them as they are after."
         (duet-test-listening (funcall function))))))
 
 (defun duet-diff-test-turn (connection session files)
-  "Have an agent change FILES in a turn of SESSION, or of a new one; return that.
-FILES is a list of (NAME BEFORE AFTER BINARY) in the project of CONNECTION.  A
-file with AFTER nil is deleted, one with BINARY is written anew.  BINARY may
-be `executable': then a command of the agent makes the file that."
+  "Let an agent change FILES in a turn of SESSION or a new one; return the session.
+FILES is a list of (NAME BEFORE AFTER BINARY) in the project of CONNECTION.
+The agent deletes a file with AFTER nil, and rewrites one with BINARY non-nil.
+If BINARY is `executable', a command of the agent makes the file executable."
   (let* ((root (duet-connection-root connection))
          (turn (expand-file-name "../config/duet/turn/" root)))
     (duet-diff-test-write
@@ -125,13 +125,13 @@ be `executable': then a command of the agent makes the file that."
          (buffer-string))))
 
 (defun duet-diff-test-press (key command)
-  "Press KEY, which calls COMMAND, and wait until what it decides is stored."
+  "Press KEY, which calls COMMAND, and wait until its decision is stored."
   (duet-test-press key command)
   (duet-test-wait-for (not duet-diff--deciding)))
 
 (defun duet-diff-test-should-fail (regexp key command)
-  "Check that the server refuses what KEY, which calls COMMAND, decides.
-REGEXP matches what is said."
+  "Check that the server refuses the decision of KEY, which calls COMMAND.
+REGEXP matches the message."
   (let ((before (duet-diff-test--visible)))
     (setq duet-test-said nil)
     (duet-diff-test-press key command)
@@ -139,7 +139,7 @@ REGEXP matches what is said."
     (should (equal (duet-diff-test--visible) before))))
 
 (defun duet-diff-test--visible ()
-  "Return what of the buffer can be seen, with the marks."
+  "Return the visible text of the buffer, with the marks."
   (let ((text "")
         (position (point-min)))
     (while (< position (point-max))
@@ -152,7 +152,7 @@ REGEXP matches what is said."
     text))
 
 (ert-deftest duet-diff-test-hunk-by-hunk ()
-  "Each change is accepted or reverted in the file, in any order, and undone."
+  "Each hunk is accepted, reverted in the file, or undone, in any order."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(2 . "") '(15 . "one\ntwo\nthree\n") '(29 . "end\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
@@ -160,7 +160,7 @@ REGEXP matches what is said."
         (should (string-match-p "0 of 3 reviewed" (duet-diff--header)))
         (should (looking-at "@@ -1,5"))
         (duet-diff-test-press "a" #'duet-diff-accept)
-        ;; Point goes on to what is left.
+        ;; Point moves to the next open hunk.
         (should (looking-at "@@ -12,7"))
         (should (equal (funcall text) after))
         (duet-diff-test-press "k" #'duet-diff-revert)
@@ -176,7 +176,7 @@ REGEXP matches what is said."
         (should-not (string-match-p "three" (duet-diff-test--visible)))
         (duet-test-should-say "reverted" (duet-diff-revert))
         (duet-test-should-say "reverted" (duet-diff-accept))
-        ;; What was decided outlives another look.
+        ;; A refresh keeps the decisions.
         (duet-test-press "g" #'duet-diff-refresh)
         (duet-test-wait-for (not duet-diff--loading))
         (should (string-match-p "all reviewed" (duet-diff--header)))
@@ -184,7 +184,7 @@ REGEXP matches what is said."
         (duet-diff-test-press "u" #'duet-diff-undo)
         (should (equal (funcall text)
                        (duet-diff-test--lines '(2 . "") '(15 . "one\ntwo\nthree\n"))))
-        ;; Where nothing is decided about what point is on, it is what was decided last.
+        ;; If the hunk at point has no decision, `u' undoes the last one.
         (duet-diff-test-press "u" #'duet-diff-undo)
         (should (equal (funcall text) after))
         (should (looking-at "@@ -2[0-9],"))
@@ -201,7 +201,7 @@ REGEXP matches what is said."
           (duet-test-go hunk)
           (duet-diff-test-press "u" #'duet-diff-undo))
         (should (equal (funcall text) after))
-        ;; A file is accepted but for what is reverted, which is not what was decided last.
+        ;; Accepting a file skips reverted hunks, and becomes the last decision.
         (duet-test-go "@@ -26")
         (duet-diff-test-press "k" #'duet-diff-revert)
         (duet-diff-test-press "A" #'duet-diff-accept-file)
@@ -214,7 +214,7 @@ REGEXP matches what is said."
                                 (duet-diff-test--visible)))))))
 
 (ert-deftest duet-diff-test-mode ()
-  "The executable bit is a change that is decided about."
+  "A change of the executable bit can be accepted and reverted."
   (skip-unless (executable-find "git"))
   (duet-test-with-agent duet-diff-test-agent "theirs" folder
     (write-region "\n[checkpoints]\nenabled = true\n" nil
@@ -237,13 +237,13 @@ REGEXP matches what is said."
         (should (equal (file-modes script) #o755))))))
 
 (ert-deftest duet-diff-test-twice ()
-  "A key that is pressed again before the server answers decides nothing more."
+  "A repeated key before the server's reply decides nothing more."
   (duet-diff-test-with-files `(("f.txt" ,(duet-diff-test--lines)
                                 ,(duet-diff-test--lines '(3 . "") '(20 . ""))))
     (duet-test-press "a" #'duet-diff-accept)
     (dolist (key '("a" "A" "k" "K"))
       (duet-test-should-say "not stored yet" (call-interactively (key-binding key))))
-    ;; Point stays where the user moves it meanwhile.
+    ;; If the user moves point meanwhile, it stays there.
     (goto-char (point-max))
     (duet-test-wait-for (not duet-diff--deciding))
     (should (eobp))
@@ -263,7 +263,7 @@ REGEXP matches what is said."
                      (duet-test-request
                       server 'session.decideChange
                       `(:session_id ,run :path ,file :decision ,decision ,@hunk))))
-           ;; A second Emacs has connections of its own.
+           ;; A second Emacs has its own connections.
            (duet-connections (make-hash-table :test #'equal))
            (other (duet-connection-ensure default-directory)))
       (unwind-protect
@@ -279,7 +279,7 @@ REGEXP matches what is said."
                                                 (funcall shown)))
             (funcall decide other "reopen")
             (duet-test-wait-for (string-match-p "0 of 2" (duet-diff--header)))
-            ;; What is decided here others have from the server.
+            ;; Other clients get this decision from the server.
             (duet-diff-test-press "a" #'duet-diff-accept)
             (should (equal (mapcar (lambda (hunk) (duet-get-string hunk :state))
                                    (duet-get-objects
@@ -290,18 +290,18 @@ REGEXP matches what is said."
                                     :hunks))
                            '("accepted" "open")))
             (should (equal (duet-test-log) ""))
-            ;; Where no event comes.
+            ;; Here no event arrives.
             (let ((duet-restart-delays '(60)))
               (duet-test-kill-server connection)
               (duet-test-wait-for (eq (duet-connection-state connection) 'lost)))
-            ;; As if none had come before, too: then the server sends none again.
+            ;; As if no event had arrived before either: then the server replays none.
             (setf (duet-model-seq (duet-connection-model connection)) nil)
             (funcall decide other "revert" :hunk id)
             (should-not (string-match-p "reverted" (funcall shown)))
             (duet-connection-restart connection)
             (duet-test-wait-for (string-match-p "^✓ accepted  @@ -1,.*\n✗ reverted  @@ -17"
                                                 (funcall shown)))
-            ;; An Emacs that has received no event has the same from the server.
+            ;; An Emacs without events gets the same from the server.
             (with-temp-buffer
               (setq duet-connection other)
               (duet-diff (duet-test-wait-for
@@ -313,7 +313,7 @@ REGEXP matches what is said."
         (duet-test-end other)))))
 
 (ert-deftest duet-diff-test-twins ()
-  "Changes that look the same are kept apart, whatever is reverted before."
+  "Equal hunks are distinguished, whichever is reverted first."
   (let* ((block (lambda (&optional five)
                   (format "1\n2\n3\n4\n%s6\n7\n8\n9\n" (or five "5\n"))))
          (five (funcall block "five\n"))
@@ -333,7 +333,7 @@ REGEXP matches what is said."
       (should (equal (duet-diff-test-read "f.txt") after)))))
 
 (ert-deftest duet-diff-test-asks ()
-  "What changes a file on the disk asks before; with a no nothing happens."
+  "A change of a file on disk needs a confirmation; the answer no keeps the file."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(2 . "two\n") '(20 . "twenty\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
@@ -352,20 +352,20 @@ REGEXP matches what is said."
           (duet-diff-test-press "u" #'duet-diff-undo)
           (should-not (equal (funcall text) after))
           (setq yes t)
-          ;; Point has gone on, and back.
+          ;; Point has moved to the next hunk and back.
           (duet-diff-test-press "u" #'duet-diff-undo)
           (should (equal (funcall text) after))
           (should (= (length asked) 5))
           (should (cl-every (lambda (prompt) (string-match-p "f\\.txt.*\\? \\'" prompt)) asked)))
-        ;; r is what it is elsewhere, and changes nothing here.
+        ;; The key r has its usual meaning, and changes nothing here.
         (should-not (eq (key-binding "r") #'duet-diff-revert))))))
 
 (ert-deftest duet-diff-test-changed-since ()
-  "A file that has changed since is left alone where that is in the way."
+  "A revert that conflicts with a later change leaves the file alone."
   (let ((before (duet-diff-test--lines))
         (after (duet-diff-test--lines '(3 . "three\n") '(20 . "twenty\n"))))
     (duet-diff-test-with-files `(("f.txt" ,before ,after))
-      ;; In the hunk itself.
+      ;; The later change is in the hunk.
       (duet-diff-test-write "f.txt" (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n")))
       (duet-test-go "@@ -1")
       (duet-diff-test-should-fail "f.txt was changed here since" "k" #'duet-diff-revert)
@@ -374,7 +374,7 @@ REGEXP matches what is said."
       (should (equal (duet-diff-test-read "f.txt")
                      (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n"))))
       (should (string-match-p "0 of 2" (duet-diff--header)))
-      ;; Elsewhere.
+      ;; The later change is elsewhere.
       (duet-diff-test-write "f.txt" (concat "new\nnew\n" after))
       (duet-test-go "@@ -17")
       (duet-diff-test-press "k" #'duet-diff-revert)
@@ -385,7 +385,7 @@ REGEXP matches what is said."
       (duet-diff-test-should-fail "no longer exists" "k" #'duet-diff-revert))))
 
 (ert-deftest duet-diff-test-visited ()
-  "A buffer that visits the file follows; one with unsaved changes is in the way."
+  "A buffer that visits the file is updated; unsaved changes prevent a revert."
   (duet-diff-test-with-files '(("f.txt" "a\r\nb\r\n" "a\r\nc\r\n"))
     (let ((visiting (find-file-noselect "f.txt"))
           (duet-revert-buffers nil))
@@ -402,7 +402,7 @@ REGEXP matches what is said."
       (should-not (buffer-modified-p visiting))
       (duet-diff-test-press "u" #'duet-diff-undo)
       (duet-test-wait-for-text visiting "\\`a\nc\n\\'")
-      ;; RET goes to the line.
+      ;; RET visits the line.
       (duet-test-go "+c")
       (save-window-excursion
         (duet-test-press "RET" #'duet-diff-visit)
@@ -413,7 +413,7 @@ REGEXP matches what is said."
 ;; and fails.
 (ert-deftest duet-diff-test-visited-before ()
   "A file that was visited before the turn wrote it is reverted all the same.
-Who looks at it stays in place; a buffer with changes is named."
+Its buffer keeps point; an error names a buffer with unsaved changes."
   (duet-diff-test-with-files
       `(("f.txt" ,(duet-diff-test--lines)
          ,(duet-diff-test--lines '(2 . "") '(20 . "twenty\n"))))
@@ -424,7 +424,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (with-current-buffer visiting
         (goto-char (point-min))
         (search-forward "line 12"))
-      ;; An agent writes.
+      ;; An agent writes the file.
       (duet-diff-test-write "f.txt~" after)
       (rename-file "f.txt~" "f.txt" t)
       (set-file-times "f.txt" (time-add nil 5))
@@ -437,7 +437,7 @@ Who looks at it stays in place; a buffer with changes is named."
         (should (equal (buffer-string) (duet-diff-test--lines '(2 . ""))))
         (should-not (buffer-modified-p))
         (should (looking-back "^line 12" (line-beginning-position))))
-      ;; Behind the file again, and with changes.
+      ;; The buffer is outdated again, and has unsaved changes.
       (with-current-buffer visiting
         (goto-char (point-max))
         (insert "mine\n")
@@ -449,7 +449,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should (equal (duet-diff-test-read "f.txt") (duet-diff-test--lines '(2 . "")))))))
 
 (ert-deftest duet-diff-test-new-deleted-binary ()
-  "New, deleted, empty and binary files are shown, and reverted if they can be."
+  "New, deleted, empty and binary files are shown, and reverted if possible."
   (duet-diff-test-with-files '(("bin" "\0\0" nil t) ("d/new.txt" nil "n\n")
                                ("empty" nil "") ("gone.txt" "g\n" nil))
     (let ((text (duet-diff-test--visible)))
@@ -462,7 +462,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (duet-diff-test-should-fail "is not kept" "k" #'duet-diff-revert)
       (duet-test-should-say "not sent" (duet-diff-ediff))
       (duet-diff-test-press "a" #'duet-diff-accept)
-      ;; A file that the turn has made.
+      ;; This is a file that the turn has created.
       (should (looking-at "@@"))
       (duet-diff-test-write "d/new.txt" "mine")
       (duet-diff-test-should-fail "not as the session has left it" "k" #'duet-diff-revert)
@@ -481,7 +481,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (duet-test-go "● empty")
       (duet-diff-test-press "k" #'duet-diff-revert)
       (should-not (file-exists-p "empty"))
-      ;; One that it has deleted.
+      ;; This is a file that the turn has deleted.
       (duet-diff-test-write "gone.txt" "other")
       (duet-test-go "-g")
       (duet-diff-test-should-fail "not as the session has left it" "k" #'duet-diff-revert)
@@ -490,7 +490,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should (equal (duet-diff-test-read "gone.txt") "g\n")))))
 
 (ert-deftest duet-diff-test-moving ()
-  "The keys go from change to change and from file to file, and fold."
+  "Keys move between hunks and between files, and fold."
   (duet-diff-test-with-files `(("a" "1\n" "2\n") ("bin" "\0\0" nil t)
                                ("c" ,(duet-diff-test--lines)
                                 ,(duet-diff-test--lines '(3 . "") '(20 . ""))))
@@ -520,7 +520,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should (string-match-p "-line 3" (duet-diff-test--visible)))
       (duet-diff-test-press "A" #'duet-diff-accept-file)
       (should (string-match-p "2 of 4" (duet-diff--header)))
-      ;; Ends are said, and nothing moves.
+      ;; At the ends a message is shown, and point stays.
       (duet-test-listening
         (pcase-dolist (`(,key ,command ,words)
                        '(("n" duet-diff-next "last change") ("p" duet-diff-previous "first change")
@@ -538,7 +538,7 @@ Who looks at it stays in place; a buffer with changes is named."
         (should (eq (key-binding (kbd key)) command))))))
 
 (ert-deftest duet-diff-test-next-error ()
-  "From anywhere `next-error' goes to the next change, in its file."
+  "`next-error' visits the next hunk in its file, from any buffer."
   (duet-diff-test-with-files `(("a.txt" "a\nb\n" "a\nc\n")
                                ("f.txt" ,(duet-diff-test--lines)
                                 ,(duet-diff-test--lines '(2 . "two\n") '(20 . "twenty\n"))))
@@ -555,7 +555,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (duet-test-should-say "first change" (previous-error 5)))))
 
 (ert-deftest duet-diff-test-ediff ()
-  "Ediff shows the file before and after, and the windows are back when it ends."
+  "Ediff shows the file before and after, and restores the windows at its end."
   (duet-diff-test-with-files '(("f.txt" "a\nb\n" "a\nc\n"))
     (delete-other-windows)
     (let ((windows (mapcar #'window-buffer (window-list)))

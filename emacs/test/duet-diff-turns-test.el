@@ -1,4 +1,4 @@
-;;; duet-diff-turns-test.el --- Tests of what turns have changed together  -*- lexical-binding: t; -*-
+;;; duet-diff-turns-test.el --- Tests of the changes of several turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -11,8 +11,8 @@
 (require 'duet-diff-view)
 
 (ert-deftest duet-diff-turns-test-text ()
-  "The diff of two texts is as diff makes it, however they end.
-Its hunks have the lines where they are in the new file."
+  "The diff of two texts equals the output of diff, with any last line.
+Each hunk has its line in the new file."
   (pcase-dolist
       (`(,before ,after ,diff . ,lines)
        '(("a\nb\n" "a\nc\n" "@@ -1,2 +1,2 @@\n a\n-b\n+c\n" 1)
@@ -31,7 +31,8 @@ Its hunks have the lines where they are in the new file."
       (should (equal (mapconcat #'duet-hunk-text hunks "") diff)))))
 
 (ert-deftest duet-diff-turns-test-join ()
-  "A file is as before the first turn and after the last; what was taken back is none."
+  "The joined diff of turns runs from before the first to after the last.
+A change that a later turn has taken back is left out."
   (cl-flet ((file (path before after) (list :file_path path :before before :after after
                                             :diff "of one turn")))
     (let ((all (duet-diff-turns-join
@@ -40,14 +41,13 @@ Its hunks have the lines where they are in the new file."
                       (list (file "a" "2\n" "3\n") '(:file_path "d" :binary t))))))
       (should (equal (mapcar (lambda (file) (plist-get file :file_path)) all) '("a" "c" "d")))
       (should (equal (plist-get (car all) :diff) "@@ -1,1 +1,1 @@\n-1\n+3\n"))
-      ;; One that a single turn has changed is as that turn has it.
+      ;; A file that a single turn has changed keeps the diff of that turn.
       (should (equal (plist-get (nth 1 all) :diff) "of one turn"))
       (should (duet-get (nth 2 all) :binary)))))
 
 (defmacro duet-diff-turns-test-with (&rest body)
-  "Run BODY in what two turns have changed: one.txt the first, two.txt both.
-`lines' is bound to a function that returns the text of two.txt: its lines,
-with changes."
+  "Run BODY in the changes of two turns: one.txt in the first, two.txt in both.
+`lines' is bound to a function that returns the text of two.txt with changes."
   (declare (indent 0) (debug (body)))
   `(let ((lines #'duet-diff-test--lines))
      (duet-diff-test-with-files
@@ -60,7 +60,7 @@ with changes."
        ,@body)))
 
 (defun duet-diff-turns-test--states (path)
-  "Return what each turn has as the state of PATH, the first turn first."
+  "Return the states of the hunks of PATH in each turn, the first turn first."
   (mapcar (lambda (run)
             (cl-loop for file in (duet-get-objects
                                   (duet-test-request duet-connection 'getSessionSnapshots
@@ -71,9 +71,9 @@ with changes."
           (reverse (duet-session-runs duet-session))))
 
 (ert-deftest duet-diff-turns-test-decide ()
-  "A decision on a file that several turns have changed goes to all of them."
+  "A decision on a file that several turns have changed applies to all of them."
   (duet-diff-turns-test-with
-    ;; The turns have to agree.
+    ;; The turns must agree.
     (duet-test-request duet-connection 'session.decideChange
                        (list :session_id (duet-run-id (cadr (duet-session-runs duet-session)))
                              :path (expand-file-name "two.txt") :decision "accept"))
@@ -81,7 +81,7 @@ with changes."
     (duet-test-wait-for (not duet-diff--loading))
     (should (equal (duet-diff-turns-test--states "two.txt") '("accepted" "open")))
     (should (string-match-p "0 of 4 reviewed" (duet-diff--header)))
-    ;; One turn alone has changed this file.
+    ;; Only one turn has changed this file.
     (duet-test-go "● one.txt")
     (duet-diff-test-press "k" #'duet-diff-revert)
     (should (equal (duet-diff-test-read "one.txt") (funcall lines '(20 . "twenty\n"))))
@@ -107,7 +107,7 @@ with changes."
     (should (string-match-p "2 of 4 reviewed" (duet-diff--header)))))
 
 (ert-deftest duet-diff-turns-test-refused ()
-  "If one of several turns cannot be reverted, a message says which were; u undoes that."
+  "If a turn cannot be reverted, a message counts the reverted turns; `u' undoes."
   (duet-diff-turns-test-with
     (duet-diff-test-write "two.txt" (funcall lines '(3 . "mine\n") '(20 . "twenty\n")))
     (duet-test-go "● two.txt")
@@ -125,7 +125,7 @@ with changes."
     (should (equal (duet-diff-turns-test--states "two.txt") '("open" "open")))))
 
 (ert-deftest duet-diff-turns-test-show ()
-  "One key shows what all turns of a session have changed, and the last turn again."
+  "One key switches between the changes of all turns and of the last turn."
   (duet-test-with-project connection
     (save-window-excursion
       (let* ((session (duet-test-launch connection "hello"))
@@ -147,7 +147,7 @@ with changes."
         (duet-test-press "M-=" #'duet-diff-all)
         (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\+Turn 2: again\n")
         (should (string-match-p "all turns" (duet-diff--header)))
-        ;; As if the list of sessions had told of the last turn alone.
+        ;; As if the list of sessions had only the last turn.
         (setf (duet-session-runs session) (list (car (duet-session-runs session)))
               (duet-run-parent (car (duet-session-runs session))) nil)
         (duet-diff-refresh)

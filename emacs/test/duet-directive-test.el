@@ -1,4 +1,4 @@
-;;; duet-directive-test.el --- Tests of words of a prompt that set the agent  -*- lexical-binding: t; -*-
+;;; duet-directive-test.el --- Tests of directives in prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -12,7 +12,7 @@
 (require 'duet-reply)
 
 (defun duet-directive-test-session (&rest commands)
-  "Return a session whose agent has settings of its own, and COMMANDS."
+  "Return a session with the slash COMMANDS, whose agent has its own settings."
   (make-duet-session
    :id "thread" :model (duet-model-create) :agent "choosy" :mode "default"
    :modes '((:id "ask" :name "Ask" :by "agent") (:id "code" :name "Code" :by "agent")
@@ -26,7 +26,7 @@
                :commands (vconcat (mapcar (lambda (name) (list :name name)) commands)))))
 
 (ert-deftest duet-directive-test-take ()
-  "What a prompt begins with sets the agent, and is not told to it."
+  "Directives at the beginning of a prompt set the agent, and are not sent to it."
   (let ((session (duet-directive-test-session)))
     (pcase-dolist (`(,text . ,taken)
                    '(("fix it" "fix it")
@@ -35,7 +35,7 @@
                      ("/mode code /effort high /model m-large fix /mode ask"
                       "fix /mode ask" :mode "code" :model "m-large" :options (:effort "high"))
                      ("/mode ask" "" :mode "ask")
-                     ;; The agent's own, or nobody's.
+                     ;; These are the agent's own, or unknown.
                      ("/review model m-small" "/review model m-small")
                      ("/modeling" "/modeling")
                      ("fix /model m-small" "fix /model m-small")
@@ -43,7 +43,7 @@
                      ("/usr/bin/model is gone" "/usr/bin/model is gone")
                      ("/model/x y" "/model/x y")))
       (should (equal (duet-directive-take text session) taken)))
-    ;; What the agent does not have is told before anything is sent.
+    ;; A value that the agent does not have is an error, before anything is sent.
     (duet-test-should-say "/model tiny is unknown; known are: m-large, m-small"
       (duet-directive-take "/model tiny fix it" session))
     (duet-test-should-say "/effort takes one of: low, high"
@@ -53,15 +53,15 @@
     (cl-letf (((symbol-function 'yes-or-no-p) #'ignore))
       (duet-test-should-say "Mode unchanged"
         (duet-directive-take "/mode bypassPermissions fix it" session)))
-    ;; A slash command of the agent's is the agent's.
+    ;; A slash command of the agent precedes a directive.
     (should (equal (duet-directive-take "/model tiny" (duet-directive-test-session "model"))
                    '("/model tiny")))
-    ;; Of what is not known yet anything may be right.
+    ;; While the values are unknown, any value is accepted.
     (should (equal (duet-directive-take "/mode x /model y z" (make-duet-session :id "new"))
                    '("z" :mode "x" :model "y")))))
 
 (ert-deftest duet-directive-test-complete ()
-  "Words, and what stands behind them, are completed where a prompt begins."
+  "Directives and their values complete at the beginning of a prompt."
   (let ((session (duet-directive-test-session "review")))
     (cl-flet ((offered (text)
                 (with-temp-buffer
@@ -84,27 +84,27 @@
                      '("" duet-model ("m-large  Large" "m-small  Small: Cheap"))))
       (should (equal (offered "/model m-small /effort h") '("h" duet-option-value ("high"))))
       (should (equal (nth 1 (offered "/mode ")) 'duet-mode))
-      ;; The agent's commands are for the beginning alone.
+      ;; The agent's commands complete only at the beginning.
       (should (equal (nth 2 (offered "/effort low /r")) '()))
       (should (equal (nth 2 (offered "/effort low /e")) '("/effort  Effort")))
       (dolist (text '("fix /m" "/model m-small fix" "/model m-small fix /m" "/review " ""))
         (should-not (offered text))))))
 
 (ert-deftest duet-directive-test-compose ()
-  "A prompt sets the agent of its session; what cannot be stays where it is."
+  "A prompt sets the agent of its session; a refused prompt stays."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet"))
            (count (progn (duet-test-wait-for-state session 'completed)
                          (length (duet-session-runs session)))))
       (duet-compose connection session)
       (duet-test-wait-for (duet-session-modes session))
-      ;; Nothing is told to an agent that is only set.
+      ;; A prompt that has only directives is not sent.
       (insert "/mode acceptEdits")
       (duet-compose-send)
       (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
       (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
       (should (= count (length (duet-session-runs session))))
-      ;; What it is told goes without what sets it.
+      ;; The prompt is sent without its directives.
       (duet-compose connection session)
       (insert "/mode plan quiet")
       (duet-compose-send)
@@ -113,14 +113,14 @@
       (should (equal (duet-session-mode session) "plan"))
       (duet-test-wait-for (member "quiet" (mapcar #'duet-message-text
                                                   (duet-session-message-list session))))
-      ;; What is wrong is told, and the prompt stays.
+      ;; An invalid value is reported, and the prompt stays.
       (duet-compose connection session)
       (insert "/mode lazy quiet")
       (duet-test-should-say "/mode lazy is unknown; known are: .*plan"
         (duet-compose-send))
       (should (equal (buffer-string) "/mode lazy quiet"))
       (erase-buffer)
-      ;; Also where the server alone knows.
+      ;; The same holds if only the server knows the values.
       (cl-letf (((duet-session-modes session) nil))
         (insert "/mode lazy quiet")
         (duet-compose-send)
@@ -131,7 +131,7 @@
       (duet-compose-cancel))))
 
 (ert-deftest duet-directive-test-new-session ()
-  "A prompt for a new session says which agent is asked, and how."
+  "A prompt for a new session names its agent, model and mode."
   (duet-test-with-project connection
     (let (asked session)
       (duet-compose connection)

@@ -10,8 +10,8 @@
 (require 'duet-editor)
 
 (defmacro duet-editor-test-with-files (&rest body)
-  "Run BODY in the file a.el of a project; b.el is there, but not open.
-`connection' is that of the project, and `call' returns what a tool answers."
+  "Run BODY in the file a.el of a project; b.el exists, and is not visited.
+`connection' is the project's connection, and `call' returns a tool's result."
   (declare (debug (body)))
   `(duet-test-with-project connection
      (let ((root (duet-connection-root connection)))
@@ -29,13 +29,13 @@
            ,@body)))))
 
 (defun duet-editor-test-paths (result name)
-  "Return the file names and lines of the places that RESULT has by NAME."
+  "Return the file names and lines of the places in the member NAME of RESULT."
   (mapcar (lambda (one)
             (cons (file-name-nondirectory (plist-get one :path)) (plist-get one :line)))
           (plist-get result name)))
 
 (ert-deftest duet-editor-test-an-agent-asks ()
-  "An agent gets what the user has selected, without a question to the user."
+  "An agent reads the user's selection without an approval."
   (duet-editor-test-with-files
    (search-forward "(car)")
    (let ((transient-mark-mode t))
@@ -49,7 +49,7 @@
          (should (string-match-p "\"line\": *2" text)))))))
 
 (ert-deftest duet-editor-test-saved ()
-  "The server learns which files the user saves, and of which project."
+  "The server learns which files of the project the user saves."
   (duet-editor-test-with-files
    (let ((request (symbol-function 'duet-connection-request))
          (sent nil))
@@ -65,7 +65,7 @@
        (should (length= sent 1))))))
 
 (ert-deftest duet-editor-test-places ()
-  "Definitions, references and symbols are found, and no buffer stays open."
+  "Tools find definitions, references and symbols, and leave no new buffer."
   (duet-editor-test-with-files
    (let ((before (buffer-list)))
      (should (equal (duet-editor-test-paths
@@ -92,7 +92,7 @@
        (should (string-match-p why (alist-get 'jsonrpc-error-message (cddr err))))))))
 
 (ert-deftest duet-editor-test-diagnostics ()
-  "What Flymake shows is there, the errors first."
+  "The tool returns the diagnostics of Flymake, errors first."
   (duet-editor-test-with-files
    (let ((flymake-diagnostic-functions
           (list (lambda (report &rest _)
@@ -117,7 +117,7 @@
      (flymake-mode -1))))
 
 (ert-deftest duet-editor-test-buffers ()
-  "Open files of the project are listed, with text that is not saved."
+  "The tool lists open files of the project, with unsaved text."
   (duet-editor-test-with-files
    (let ((outside (make-temp-file "duet-editor-test")))
      (unwind-protect
@@ -138,7 +138,7 @@
        (delete-file outside)))))
 
 (ert-deftest duet-editor-test-open ()
-  "A place is shown, and the user stays where they are."
+  "The tool shows a place, and the user's window and point stay."
   (duet-editor-test-with-files
    (let ((window (selected-window))
          (point (point)))
@@ -152,7 +152,7 @@
                       2))))))
 
 (ert-deftest duet-editor-test-nothing-asks ()
-  "A tool asks the user nothing, and says what it would have asked."
+  "A tool never asks the user: a question becomes an error."
   (duet-editor-test-with-files
    (with-temp-file (expand-file-name "c.el" root)
      (insert "(defun c ())\n;; Local " "Variables:\n;; eval: (setq duet-editor-test-ran t)\n;; End:\n"))

@@ -1,11 +1,11 @@
-;;; duet-evil-test.el --- Tests of the keys beside those of Evil  -*- lexical-binding: t; -*-
+;;; duet-evil-test.el --- Tests of the keys with Evil  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; In an Emacs of its own: Evil changes the keys of all buffers.
+;; This runs in a separate Emacs: Evil changes the keys of all buffers.
 
 ;;; Code:
 
@@ -14,7 +14,7 @@
 (require 'duet)
 
 (defun duet-evil-test-path ()
-  "Return the folders that Evil takes, or nil where it is not installed."
+  "Return the directories of Evil and its dependency; nil if it is missing."
   (cl-loop for (file . pattern) in '(("evil" . "evil-[0-9]*") ("goto-chg" . "goto-chg-[0-9]*"))
            for found = (or (locate-library file)
                            (car (file-expand-wildcards
@@ -44,10 +44,10 @@
                 (duet-preview-mode "j" "n" "c" "g r")
                 (duet-search-mode "/" "g /" "+")
                 (duet-compose-mode "C-c C-c")))))
-  "What is looked at in an Emacs with Evil.")
+  "A form that prints the states and key bindings of buffers with Evil.")
 
 (ert-deftest duet-evil-test-keys ()
-  "In Evil what moves moves, and all else is Duet's; where one writes one inserts."
+  "With Evil, motion keys move and other keys are Duet's; compose buffers insert."
   (let ((path (duet-evil-test-path)))
     (unless path
       (when (equal (getenv "CI") "true")
@@ -55,7 +55,7 @@
       (ert-skip "Evil is not installed"))
     (dolist (first '(nil t))
       (with-temp-buffer
-        ;; Whichever is loaded first.
+        ;; Evil and Duet can load in either order.
         (should (eq 0 (apply #'call-process
                              (expand-file-name invocation-name invocation-directory)
                              nil '(t nil) nil "-Q" "--batch"

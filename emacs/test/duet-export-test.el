@@ -9,8 +9,8 @@
 (require 'duet-export)
 
 (defmacro duet-export-test-with-session (names query &rest body)
-  "Run BODY where a session for QUERY has ended.
-NAMES are what its connection and it are bound to."
+  "Run BODY after a session for QUERY has ended.
+NAMES is a list of two symbols for the connection and the session."
   (declare (indent 2) (debug (sexp form body)))
   (pcase-let ((`(,connection ,session) names))
     `(duet-test-with-project ,connection
@@ -31,14 +31,14 @@ NAMES are what its connection and it are bound to."
     (buffer-string)))
 
 (defun duet-export-test-file (file)
-  "Return what is in FILE."
+  "Return the content of FILE."
   (with-temp-buffer
     (let ((coding-system-for-read 'utf-8-unix)) (insert-file-contents file))
     (buffer-string)))
 
 (defun duet-export-test-write (name &rest answers)
-  "Press W, and have it written to NAME; return that file.
-ANSWERS are to whether a file is written over."
+  "Press W, and write to the file NAME; return that file.
+ANSWERS are for the questions whether to overwrite."
   (let (offered file)
     (cl-letf (((symbol-function 'read-file-name)
                (lambda (_ &rest arguments)
@@ -49,7 +49,7 @@ ANSWERS are to whether a file is written over."
     file))
 
 (ert-deftest duet-export-test-files ()
-  "A session is written as its file's name says, as the program prints it."
+  "The extension of the file selects the format; the program writes the text."
   (duet-export-test-with-session (connection session) "quiet Grüße — 日本語 \"a/b\""
     (let ((default-directory (duet-connection-root connection)))
       (pcase-dolist (`(,name ,written ,format)
@@ -67,7 +67,7 @@ ANSWERS are to whether a file is written over."
                        "duet-conversation"))))))
 
 (ert-deftest duet-export-test-refusals ()
-  "What is there is not written over unasked, and other kinds of files are refused."
+  "An existing file needs a confirmation, and other file types are refused."
   (duet-export-test-with-session (connection session) "quiet one"
     (let* ((default-directory (duet-connection-root connection))
            (file (expand-file-name "mine.md")))
@@ -81,7 +81,7 @@ ANSWERS are to whether a file is written over."
       (duet-test-should-say "ends in \\.md or \\.json" (duet-export-test-write "it.html")))))
 
 (ert-deftest duet-export-test-buffer ()
-  "With a prefix argument the session is shown in a buffer, also from a transcript."
+  "A prefix argument shows the export in a buffer, also from a transcript."
   (duet-export-test-with-session (connection session) "quiet one"
     (duet-transcript-show connection session)
     (dolist (format '("md" "json"))
@@ -94,7 +94,7 @@ ANSWERS are to whether a file is written over."
         (should-not (buffer-modified-p buffer))))))
 
 (ert-deftest duet-export-test-gone ()
-  "Where the session is no more, the program says so, and nothing is written."
+  "If the session is deleted, the program's error is shown and no file is written."
   (duet-export-test-with-session (connection session) "quiet one"
     (let ((default-directory (duet-connection-root connection)))
       (duet-test-request connection 'session.delete

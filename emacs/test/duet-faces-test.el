@@ -1,4 +1,4 @@
-;;; duet-faces-test.el --- What is coloured can be read  -*- lexical-binding: t; -*-
+;;; duet-faces-test.el --- Tests of the contrast of faces  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'term/tty-colors)
 
 (defun duet-faces-test-luminance (color)
-  "Return how bright COLOR, a name, is: 0 to 1, as WCAG 2 defines it."
+  "Return the luminance of COLOR, a name: 0 to 1, as WCAG 2 defines it."
   (apply #'+ (cl-mapcar (lambda (part weight)
                           (let ((part (/ part 65535.0)))
                             (* weight (if (<= part 0.03928) (/ part 12.92)
@@ -23,7 +23,7 @@
     (/ (+ (car lights) 0.05) (+ (cadr lights) 0.05))))
 
 (ert-deftest duet-faces-test-attention ()
-  "What is in the mode line has a background of its own, and stands out from it."
+  "The face for the mode line has a background of its own with enough contrast."
   (should (> (duet-faces-test-contrast "white" "black") 20.9))
   (should (< (duet-faces-test-contrast "orange" "gray75") 1.5))
   (pcase-dolist (`(,display . ,attributes) (face-default-spec 'duet-attention))
@@ -43,7 +43,7 @@
     (assoc (downcase color) color-name-rgb-alist)))
 
 (ert-deftest duet-faces-test-contrast-on-light ()
-  "What is coloured for a light background can be read there, and in a header line."
+  "Colours for a light background are readable on it, and in a header line."
   (let ((seen 0))
     (dolist (face (face-list))
       (when (string-prefix-p "duet-" (symbol-name face))
@@ -62,7 +62,7 @@
     (should (> seen 5))))
 
 (ert-deftest duet-faces-test-where ()
-  "The mode line and the header line have that face, and no other colour of text."
+  "The mode line and the header line use that face, and no other text colour."
   (let ((faces (lambda (text)
                  (delete-dups (cl-loop for place below (length text)
                                        collect (get-text-property place 'face text))))))
@@ -90,7 +90,7 @@
                            '(duet-attention)))))))))
 
 (ert-deftest duet-faces-test-on-a-dark-terminal ()
-  "A header line in a terminal has no colours that are for text; what waits stands out."
+  "A header line in a terminal has no text colours; questions stand out."
   (let ((line (duet-look-on-line (concat (propertize "a" 'face 'help-key-binding) " b"
                                          (propertize "·" 'face 'duet-dim)
                                          (propertize "c" 'face 'duet-attention)))))
@@ -99,7 +99,7 @@
   (with-temp-buffer
     (setq header-line-format (duet-header-fit (list (propertize "completed" 'face 'duet-done))))
     (should (eq (get-text-property 0 'face header-line-format) 'bold)))
-  ;; The colours of a diff are for its background, and these have none.
+  ;; The colours of a diff suit its background, and these faces have none.
   (dolist (face '(duet-added duet-removed duet-button))
     (let* ((attributes (cdr (or (assoc '((class color) (min-colors 88) (background dark))
                                        (face-default-spec face))
@@ -113,7 +113,7 @@
                   7)))))
 
 (ert-deftest duet-faces-test-noise ()
-  "What Emacs adds to a transcript is not taken for what somebody said."
+  "Text that Emacs adds to a transcript looks different from messages."
   (with-temp-buffer
     (duet-transcript-mode)
     (should (equal (mapcar #'glyph-char

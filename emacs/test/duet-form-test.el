@@ -19,7 +19,7 @@
   "A form as the server tells of it.")
 
 (defun duet-form-test--fill (keys)
-  "Fill in the form while KEYS are typed; return its values as a sorted list."
+  "Fill in the form with KEYS as input; return its values as a sorted list."
   (duet-form-forget "id")
   (duet-test-typing keys
     (let ((answer (duet-form-fill "id" duet-form-test--data)))
@@ -29,7 +29,7 @@
               (lambda (a b) (string< (car a) (car b))))))))
 
 (ert-deftest duet-form-test-fill ()
-  "Fields are read one by one; one can go back, decline, or send nothing."
+  "The form reads fields one by one; the user can go back, decline, or cancel."
   (should (equal (duet-form-test--fill "RET 3 RET RET RET y RET")
                  '(("colour" "green") ("count" 3) ("gift" :json-false))))
   (should (equal (duet-form-test--fill "red RET 12 RET DEL DEL 4 RET yes RET Ann RET y RET")
@@ -40,7 +40,7 @@
   (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
 
 (ert-deftest duet-form-test-refused ()
-  "What does not fit is refused in a sentence, and is there to be mended."
+  "An invalid value is refused with a message, and can be corrected."
   (let ((fields (duet-form-fields
                  '(:schema (:properties (:count (:type "integer" :title "How many"
                                                  :minimum 1 :maximum 9)
@@ -63,7 +63,7 @@
     (should (equal (cadar said) "12"))))
 
 (ert-deftest duet-form-test-choices ()
-  "What is chosen from is told, unless it is much; so is what RET alone takes."
+  "The prompt lists the choices if they are few, and the default."
   (let ((schema '(:type "string" :title "Colour" :enum ["red" "green"])))
     (should (equal (duet-form--expects schema) "one of red, green"))
     (should (string-search "default red; " (duet-form--prompt (list "c" schema nil) "red" nil)))
@@ -72,17 +72,17 @@
                    "one of 30 choices"))))
 
 (ert-deftest duet-form-test-back ()
-  "There is nothing to go back to where no form is filled in."
+  "The command to go back is an error outside a form."
   (should-error (call-interactively #'duet-form--back) :type 'user-error))
 
 (ert-deftest duet-form-test-quit ()
-  "After \\`C-g' nothing is decided, and what was filled in is there again."
+  "After \\`C-g' nothing is decided, and the form keeps its values."
   (should (equal (condition-case nil (duet-form-test--fill "red RET 3 RET C-g") (quit 'quit)) 'quit))
   (duet-test-typing "RET RET RET RET y RET"
     (should (equal (gethash "count" (duet-form-fill "id" duet-form-test--data)) 3))))
 
 (ert-deftest duet-form-test-link ()
-  "An address is shown with its host, and opened only if the user says so."
+  "An address is shown with its host, and opened only after a confirmation."
   (let ((data '(:mode "url" :url "https://a.example/x" :url_host "a.example"
                 :url_warnings ["look"]))
         (opened '()))
@@ -97,7 +97,7 @@
       (should (equal opened '("https://a.example/x"))))))
 
 (ert-deftest duet-form-test-answer ()
-  "The agent is told what was filled in, and that a form was declined."
+  "The agent receives the values of the form, or that it was declined."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet form"))
            (buffer (duet-transcript-open connection session)))
@@ -115,7 +115,7 @@
       (duet-test-press "d" #'duet-approval-deny)
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "You declined")
-      ;; It is told once.
+      ;; The decision is shown once.
       (should (string-match-p "^❯ Declined by you in Emacs: .+\n\n" (duet-test-text buffer))))))
 
 (provide 'duet-form-test)

@@ -9,9 +9,9 @@
 (require 'duet-model)
 
 (ert-deftest duet-gates-test-run ()
-  "What came of gates is in the transcript; where they stand, in its header line."
+  "The transcript shows the results of gates; its header line shows their state."
   (duet-test-with-project connection
-    ;; A file of the project would have to be trusted before its programs run.
+    ;; A file of the project would need trust before its programs run.
     (delete-file (expand-file-name ".duet.toml" (duet-connection-root connection)))
     (let* ((seen '())
            (note (lambda (_model kind session &rest _)
@@ -29,14 +29,14 @@
         (duet-test-wait-for-text transcript "main\\.c:3:1")
         (with-current-buffer transcript
           (should (string-match-p "gates failed" (duet-header session connection))))
-        ;; A server that is asked tells the same.
+        ;; A request to the server returns the same.
         (setf (duet-session-gates session) nil)
         (duet-connection-ask connection (duet-run-id (duet-session-leaf session)))
         (duet-test-wait-for (equal (duet-gates-header session) "gates failed")))
       (should (equal (duet-test-log) "")))))
 
 (ert-deftest duet-gates-test-passed ()
-  "Gates that pass are told; a session without any tells nothing."
+  "Gates that pass are shown; a session without gates shows nothing."
   (duet-test-with-project connection
     (delete-file (expand-file-name ".duet.toml" (duet-connection-root connection)))
     (let ((session (duet-test-launch connection "quiet hello" :agent "demo" :gates ["true"])))

@@ -1,14 +1,14 @@
-;;; duet-keys-test.el --- A key means one thing wherever it is  -*- lexical-binding: t; -*-
+;;; duet-keys-test.el --- Tests that each key has one meaning  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Each key has one meaning in all views and in the menu, and the commands that have
-;; that meaning are listed here: a key that gets another command has to be put down.
-;; The manual has the table of keys and views, which is made from this; with
-;; DUET_TEST_UPDATE=1 it is written anew.
+;; Each key has one meaning in all views and in the menu.  A list here has the commands
+;; for each meaning: a new command on a key must be added to it.  The manual has a table
+;; of keys and views, which is made from this list.  With DUET_TEST_UPDATE=1 the test
+;; writes the table.
 
 ;;; Code:
 
@@ -136,10 +136,10 @@
 
 (defconst duet-keys-test-written
   '(duet-compose-mode-map duet-approval-edit-mode-map duet-reply-map)
-  "Keymaps of where one writes, where each letter is a letter.")
+  "Keymaps of text input, in which each letter inserts itself.")
 
 (defun duet-keys-test-bindings (name)
-  "Return what the keymap or menu NAME binds: conses of a key and a command."
+  "Return the bindings of the keymap or menu NAME: conses of a key and a command."
   (if (eq name 'menu)
       (cl-remove-if-not (lambda (binding) (string-prefix-p "duet" (symbol-name (cdr binding))))
                         (duet-manual-test-suffixes (get 'duet-dispatch 'transient--layout)))
@@ -147,7 +147,7 @@
             (duet-manual-test-bindings (symbol-value name)))))
 
 (defun duet-keys-test-table ()
-  "Return the rows of the table, as the manual has them."
+  "Return the rows of the table, as they are in the manual."
   (mapconcat
    (pcase-lambda (`(,key ,meaning . ,commands))
      (let ((views (cl-loop for (map . view) in duet-keys-test-views
@@ -161,7 +161,7 @@
    duet-keys-test-meanings ""))
 
 (ert-deftest duet-keys-test-one-meaning ()
-  "No key does in one view what it does not mean in another."
+  "Each key has the same meaning in all views."
   (duet-manual-test-with-manual
     (let (wrong used)
       (pcase-dolist (`(,map . ,_) duet-keys-test-views)
@@ -172,14 +172,14 @@
             (unless (memq command (cddr meaning))
               (push (list map key command) wrong)))))
       (should-not wrong)
-      ;; Nothing is put down that is not so any more.
+      ;; The list has no outdated entry.
       (pcase-dolist (`(,key ,_ . ,commands) duet-keys-test-meanings)
         (dolist (command commands)
           (should (equal (list key command (and (member (cons key command) used) t))
                          (list key command t))))))))
 
 (ert-deftest duet-keys-test-every-view ()
-  "Each keymap of a view is looked at."
+  "The list of views has the keymap of each view."
   (duet-manual-test-with-manual
     (let (missing)
       (mapatoms
@@ -193,7 +193,7 @@
       (should-not missing))))
 
 (ert-deftest duet-keys-test-manual ()
-  "The manual has the table."
+  "The table in the manual is up to date."
   (duet-manual-test-with-manual
     (goto-char (point-min))
     (search-forward "@c keys, made by duet-keys-test.el\n")

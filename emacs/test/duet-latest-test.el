@@ -1,11 +1,11 @@
-;;; duet-latest-test.el --- Of several answers the one asked for last  -*- lexical-binding: t; -*-
+;;; duet-latest-test.el --- Tests of replies out of order  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Answers that come in another order than they were asked for.
+;; Replies that arrive in another order than their requests.
 
 ;;; Code:
 
@@ -15,7 +15,7 @@
 (require 'duet-terminal)
 
 (ert-deftest duet-latest-test-order ()
-  "An answer is left out after one that was asked for later."
+  "A reply is dropped after the reply to a later request."
   (let (taken first second third)
     (with-temp-buffer
       (let ((take (lambda (answer) (push (list answer (buffer-name)) taken)))
@@ -27,13 +27,13 @@
           (funcall second 2)
           (funcall first 1))
         (should (equal taken (list (list 2 name))))))
-    ;; The buffer is killed.
+    ;; The buffer is dead now.
     (funcall third 3)
     (should (= (length taken) 1))))
 
 (defmacro duet-latest-test--held (method answers &rest body)
   "Evaluate BODY while requests of METHOD are not sent.
-ANSWERS is bound to the functions that take their answers, the last first."
+ANSWERS is bound to the functions that take their replies, the last first."
   (declare (indent 2))
   `(let ((,answers '()))
      (cl-letf* ((request (symbol-function 'duet-connection-request))
@@ -45,7 +45,7 @@ ANSWERS is bound to the functions that take their answers, the last first."
        ,@body)))
 
 (ert-deftest duet-latest-test-terminals ()
-  "A list of terminals that is older than the end of one does not bring it back."
+  "A list of terminals from before a terminal's end does not bring it back."
   (duet-test-with-project connection
     (let ((ended '(:terminals [(:terminal_id "term_1" :program "/bin/cat" :cwd "/")])))
       (duet-latest-test--held 'terminal.list answers
@@ -56,13 +56,13 @@ ANSWERS is bound to the functions that take their answers, the last first."
         (funcall (car answers) '(:terminals []))
         (funcall (cadr answers) ended)
         (should (string-match-p "No terminals" (buffer-string)))
-        ;; In the usual order the last one counts, too.
+        ;; In the usual order the last reply wins, too.
         (duet-terminals-refresh)
         (funcall (car answers) ended)
         (should (string-match-p "term_1" (buffer-string)))))))
 
 (ert-deftest duet-latest-test-rules ()
-  "A list of rules that is older than another does not replace it."
+  "An older list of rules does not replace a newer one."
   (duet-test-with-project connection
     (duet-latest-test--held 'getRules answers
       (duet-rules)

@@ -1,4 +1,4 @@
-;;; duet-lines-test.el --- Tests of what differs between texts  -*- lexical-binding: t; -*-
+;;; duet-lines-test.el --- Tests of differences between texts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,12 +10,12 @@
 (require 'duet-render)
 
 (defun duet-lines-test--text (from to &rest others)
-  "Return the lines of the numbers FROM to TO, with OTHERS, (N . LINE), instead."
+  "Return numbered lines FROM to TO, replaced by OTHERS, a list of (N . LINE)."
   (mapconcat (lambda (n) (concat (or (alist-get n others) (format "row %d" n)) "\n"))
              (number-sequence from to) ""))
 
 (defun duet-lines-test--apply (old hunks)
-  "Return what HUNKS make of the text OLD; what they hold must be there."
+  "Apply HUNKS to the text OLD and return the result; check their context."
   (let ((lines (append (duet-lines--of old) nil))
         (n 1)
         (new '()))
@@ -48,7 +48,7 @@
     (should (equal (duet-lines-test--apply old hunks) new))))
 
 (ert-deftest duet-lines-test-near ()
-  "Changes with six lines between them are one hunk, with seven they are two."
+  "Changes with six lines between them share a hunk; with seven they do not."
   (dolist (row '((12 . 1) (13 . 2)))
     (should (= (cdr row)
                (length (duet-lines-hunks
@@ -56,7 +56,7 @@
                         (duet-lines-test--text 1 30 '(5 . "a") (cons (car row) "b"))))))))
 
 (ert-deftest duet-lines-test-ends ()
-  "A text that comes, goes, or stays."
+  "A text is created, deleted, or unchanged."
   (should-not (duet-lines-hunks "a\n" "a\n"))
   (should-not (duet-lines-hunks nil ""))
   (should (equal (duet-lines-hunk-lines (car (duet-lines-hunks nil "a\nb\n"))) '("+a" "+b")))
@@ -65,7 +65,7 @@
                  '("-a" " b" "+a"))))
 
 (ert-deftest duet-lines-test-any ()
-  "Whatever the texts are, the hunks lead from one to the other."
+  "For random texts, the hunks turn one into the other."
   (let ((state 7))
     (cl-flet ((pick (n) (setq state (mod (+ (* state 1103515245) 12345) 2147483648))
                     (mod (/ state 65536) n)))
@@ -75,7 +75,7 @@
           (should (equal (duet-lines-test--apply old (duet-lines-hunks old new)) new)))))))
 
 (ert-deftest duet-lines-test-too-different ()
-  "What differs too much is one change, between what is the same."
+  "Texts that differ too much get one hunk between their common ends."
   (let* ((old (concat "top\n" (duet-lines-test--text 1 500) "end\n"))
          (new (concat "top\n" (duet-lines-test--text 501 1000) "end\n"))
          (hunks (duet-lines-hunks old new)))

@@ -1,4 +1,4 @@
-;;; duet-link-test.el --- Tests of links in what agents say  -*- lexical-binding: t; -*-
+;;; duet-link-test.el --- Tests of links in messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-markup-test-lib)
 
 (defmacro duet-link-test-with-files (files &rest body)
-  "Run BODY in a directory of its own, with FILES of three lines in it."
+  "Run BODY in a new directory with FILES of three lines."
   (declare (indent 1) (debug (form body)))
   `(let ((default-directory (file-name-as-directory
                              (file-truename (make-temp-file "duet-markup" t)))))
@@ -22,7 +22,7 @@
        (delete-directory default-directory t))))
 
 (defun duet-link-test-links (text)
-  "Return the links in TEXT, (WORDS . TARGET) each, as they are shown."
+  "Return the displayed links in TEXT, a list of (WORDS . TARGET)."
   (let ((here default-directory))
     (duet-markup-test-with message
       (setq default-directory here)
@@ -39,7 +39,7 @@
         (nreverse links)))))
 
 (ert-deftest duet-link-test-found ()
-  "Links are those to the web and to files of the project."
+  "Addresses of the web and files of the project are links."
   (duet-link-test-with-files '("src/main.go" "notes.txt" ".hidden/x.el")
     (pcase-dolist
         (`(,text . ,links)
@@ -51,14 +51,14 @@
             ("https://b.org/y" . "https://b.org/y") ("http://c.org/" . "http://c.org/"))
            ("看https://a.org/x，然后" ("https://a.org/x" . "https://a.org/x"))
            ("[w](https://a.org/w_(x))" ("w" . "https://a.org/w_(x)"))
-           ;; Files of the project, and of no other place.
+           ;; Only files of the project are links.
            ("src/main.go:2 and `notes.txt`." ("src/main.go:2" . "src/main.go:2")
             ("notes.txt" . "notes.txt"))
            ("./src/main.go:2:7, src/main.go#L3" ("./src/main.go:2:7" . "./src/main.go:2:7")
             ("src/main.go#L3" . "src/main.go#L3"))
            ("[the file](src/main.go:3)" ("the file" . "src/main.go:3"))
            ("nowhere.txt:3 and/or e.g. 1.5 /etc/passwd ../x ~/.profile /ssh:h:/x.y")
-           ;; What is none.
+           ;; These are not links.
            ("[a](javascript:alert) [b](file:///etc/passwd) [c](data:x) [d](#e)")
            ("[a] (b) []() [](https://a.org)" ("https://a.org" . "https://a.org"))))
       (should (equal (cons text (duet-link-test-links text)) (cons text links))))
@@ -67,7 +67,7 @@
     (should-not (duet-link-file "src/../../../etc/passwd"))))
 
 (ert-deftest duet-link-test-honest-links ()
-  "A link whose text claims another target keeps that in sight."
+  "A link whose text claims another target shows its real target."
   (pcase-dolist
       (`(,text ,shown)
        '(("[good.org](https://evil.org/x)" "[good.org](https://evil.org/x)")
@@ -82,13 +82,13 @@
          ("![here](https://evil.org/x.png)" "![here](https://evil.org/x.png)")
          ("[here](https://evil.org \"title\")" "[here](https://evil.org \"title\")")))
     (should (equal (list text (duet-markup-test-shown text)) (list text shown))))
-  ;; What could not be seen is written out as everywhere.
+  ;; Invisible characters are written out as everywhere.
   (should (equal (duet-markup-test-shown "**a\u202eb** [x\u200by](https://a.org/\u200b)")
                  "a⟨U+202E⟩b x⟨U+200B⟩y")))
 
-;; RET on file:///ssh:host:/x started ssh, and on man:x man.
+;; RET on file:///ssh:host:/x once started ssh, and on man:x man.
 (ert-deftest duet-link-test-only-the-web ()
-  "RET opens addresses of the web alone, whatever an agent writes."
+  "RET opens only addresses of the web."
   (duet-link-test-with-files '()
     (let ((here default-directory)
           (opened '()))
@@ -111,7 +111,7 @@
           (should (length= opened 1)))))))
 
 (ert-deftest duet-link-test-following ()
-  "RET opens a link; a page that the text does not name is asked about."
+  "RET opens a link; a hidden address needs a confirmation."
   (duet-link-test-with-files '("src/main.go")
     (let ((here default-directory)
           (opened '())
@@ -145,7 +145,7 @@
                                  (with-current-buffer (window-buffer) (line-number-at-pos)))
                            (list (expand-file-name "src/main.go" here) 2)))
             (kill-buffer (window-buffer)))
-          ;; A link of the file system leads out of the project.
+          ;; A symbolic link leads out of the project.
           (delete-file (expand-file-name "src/main.go" here))
           (make-symbolic-link "/etc/passwd" (expand-file-name "src/main.go" here))
           (duet-test-should-say "is outside the project"

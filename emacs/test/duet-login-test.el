@@ -24,11 +24,11 @@ while read -r line; do
 	esac
 done
 "
-  "An agent that can be signed in to, and does nothing else.")
+  "An agent that supports login and logout, and does nothing else.")
 
 (defmacro duet-login-test-with (&rest body)
-  "Run BODY in the list of sessions of a project that has the agent theirs.
-`in' is the file that is there while somebody is signed in."
+  "Run BODY in the list of sessions of a project with the agent theirs.
+The file `in' exists while the agent is signed in."
   (declare (debug (body)))
   `(duet-test-with-agent duet-login-test-agent "demo" folder
      (let ((in (expand-file-name "in" folder))) ,@body)))
@@ -37,10 +37,10 @@ done
   (string-replace "*'\"session/new\"'*) answer '\"result\":{\"sessionId\":\"s\"}' ;;"
                   "*'\"session/new\"'*) answer '\"error\":{\"code\":-32000,\"message\":\"log in first\"}' ;;"
                   duet-login-test-agent)
-  "The agent as it is while nobody has signed in.")
+  "The agent while it is signed out.")
 
 (ert-deftest duet-login-test-offered ()
-  "A turn that failed because nobody has signed in offers to sign in, by a key."
+  "A turn that fails because of a missing login offers a key to sign in."
   (let ((duet-login-test-agent duet-login-test-locked))
     (duet-login-test-with
      (let* ((session (duet-test-launch connection "hello" :agent "theirs"))
@@ -54,7 +54,7 @@ done
        (should (file-exists-p in))))))
 
 (ert-deftest duet-login-test-by-itself ()
-  "An agent signs in by itself, and out; C-g leaves it."
+  "An agent signs in and out by itself; C-g changes nothing."
   (duet-login-test-with
    (duet-test-listening
      (duet-test-typing "C-g"

@@ -1,13 +1,13 @@
-;;; duet-manual-test.el --- The manual tells what is so  -*- lexical-binding: t; -*-
+;;; duet-manual-test.el --- Tests of the manual against the package  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; The tables of keys in the manual, duet.texi, are compared with the keymaps
-;; that they name, in both directions; and each command and each option must be
-;; told of.
+;; The tables of keys in the manual, duet.texi, are compared with the keymaps that
+;; they name, in both directions.  The manual must document each command and each
+;; option.
 
 ;;; Code:
 
@@ -18,11 +18,11 @@
 
 (defconst duet-manual-test-folder
   (file-name-directory (locate-library "duet"))
-  "Where the package is.")
+  "The directory of the package.")
 
 (defconst duet-manual-test-unlisted
   '("-mode\\'" "-mouse\\'")
-  "What commands need not be told of: modes, and what a click does.")
+  "Commands that need no documentation: modes and mouse commands.")
 
 (defconst duet-manual-test-keys
   '((duet-approval-map "2" "3" "4" "5" "6" "7" "8" "9")
@@ -30,7 +30,7 @@
   "Keys that the manual tells of in words.")
 
 (defun duet-manual-test-file ()
-  "Return the name of the manual, or skip the test where it is not."
+  "Return the name of the manual, or skip the test if there is none."
   (let ((file (expand-file-name "duet.texi" duet-manual-test-folder)))
     (unless (file-exists-p file)
       (ert-skip "The manual is not beside the package"))
@@ -46,7 +46,7 @@
      ,@body))
 
 (defun duet-manual-test-tables (kind)
-  "Return the tables that a comment of KIND is in front of.
+  "Return the tables after a comment of KIND.
 Each is a list of the symbol in the comment and conses of keys and
 commands."
   (goto-char (point-min))
@@ -61,8 +61,8 @@ commands."
     tables))
 
 (defun duet-manual-test-bindings (map &optional prefix)
-  "Return what MAP itself binds behind PREFIX to commands of Duet.
-Mice and parents do not count."
+  "Return the bindings of MAP itself below PREFIX to commands of Duet.
+Mouse events and parent keymaps do not count."
   (let (bindings)
     (map-keymap-internal
      (lambda (event binding)
@@ -77,11 +77,11 @@ Mice and parents do not count."
     bindings))
 
 (defun duet-manual-test-key (key)
-  "Return KEY in the way that a keymap spells it."
+  "Return KEY as a keymap spells it."
   (replace-regexp-in-string "\\`ESC " "M-" key))
 
 (ert-deftest duet-manual-test-keys-are-bound ()
-  "The keys that the manual tells of are bound as it tells."
+  "Each key in the manual is bound to its command."
   (duet-manual-test-with-manual
     (let ((tables (duet-manual-test-tables "keymap")))
       (should (> (length tables) 5))
@@ -92,7 +92,7 @@ Mice and parents do not count."
                          (list name key command))))))))
 
 (ert-deftest duet-manual-test-bound-keys-are-told-of ()
-  "The manual tells of all keys that are bound."
+  "The manual has all keys that are bound."
   (duet-manual-test-with-manual
     (let ((tables (duet-manual-test-tables "keymap"))
           missing)
@@ -110,7 +110,7 @@ Mice and parents do not count."
       (should-not missing))))
 
 (defun duet-manual-test-suffixes (object)
-  "Return conses of keys and commands of all suffixes in OBJECT, a layout."
+  "Return conses of keys and commands of all suffixes in the layout OBJECT."
   (cond
    ((and (consp object) (plist-member (ignore-errors (cl-remove-if-not #'identity object))
                                       :key))
@@ -122,7 +122,7 @@ Mice and parents do not count."
              while (listp (cdr rest))))))
 
 (ert-deftest duet-manual-test-menu ()
-  "The manual tells what is in the menu, and nothing else."
+  "The manual has exactly the items of the menu."
   (duet-manual-test-with-manual
     (pcase-dolist (`(,name . ,keys) (duet-manual-test-tables "menu"))
       (let ((suffixes (duet-manual-test-suffixes (get name 'transient--layout))))
@@ -130,7 +130,7 @@ Mice and parents do not count."
         (should-not (cl-set-exclusive-or suffixes keys :test #'equal))))))
 
 (ert-deftest duet-manual-test-commands ()
-  "The manual tells of each command, and of none that is not there."
+  "The manual has each command, and no command that does not exist."
   (duet-manual-test-with-manual
     (let (told missing)
       (goto-char (point-min))
@@ -152,7 +152,7 @@ Mice and parents do not count."
       (should-not missing))))
 
 (ert-deftest duet-manual-test-options ()
-  "The manual tells of each option, and of none that is not there."
+  "The manual has each option, and no option that does not exist."
   (duet-manual-test-with-manual
     (let (told options)
       (goto-char (point-min))
@@ -168,7 +168,7 @@ Mice and parents do not count."
       (should-not (cl-set-exclusive-or told options)))))
 
 (ert-deftest duet-manual-test-everything-is-loaded ()
-  "All of the package is loaded by `duet', so that it works without more."
+  "Loading `duet' loads all files of the package."
   (dolist (file (directory-files duet-manual-test-folder nil "\\`duet.*\\.el\\'"))
     (should (equal (list file (featurep (intern (file-name-base file))))
                    (list file t)))))

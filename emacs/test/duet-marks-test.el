@@ -9,7 +9,7 @@
 (require 'duet-sessions)
 
 (ert-deftest duet-marks-test-archive ()
-  "Marked sessions are archived together and taken back, and marks stay meanwhile."
+  "Marked sessions are archived and restored together, and keep their marks."
   (duet-test-with-project connection
     (let* ((sessions (mapcar (lambda (n)
                                (duet-test-launch connection (format "quiet no %d" n)))
@@ -32,7 +32,7 @@
         (goto-char (point-min))
         (call-interactively #'duet-unmark)
         (should (= (funcall marked) 2))
-        ;; The list is printed anew.
+        ;; The list is printed again.
         (duet-sessions--print)
         (should (= (funcall marked) 2))
         (let ((kept (car (cl-set-difference sessions (duet-marks)))))
@@ -40,7 +40,7 @@
           (call-interactively #'duet-archive-marked)
           (duet-test-wait-for (equal (funcall listed) (list kept)))
           (should (= (funcall marked) 0))
-          ;; As the server sees it.
+          ;; The server has the same state.
           (should (= 1 (length (duet-get (duet-test-request connection 'getSessionLeaves
                                                             '(:filter "normal"))
                                          :sessions))))
@@ -53,8 +53,8 @@
           (duet-test-wait-for (null (funcall listed)))
           (call-interactively #'duet-sessions-toggle-archived)
           (should (length= (funcall listed) 3))
-          ;; Without a mark it is the one at point.  It is put away, also if another
-          ;; editor was faster and the list has not heard of it.
+          ;; Without marks the command takes the session at point.  It archives that session
+          ;; also if another client has done so and the list is outdated.
           (goto-char (point-min))
           (setf (duet-session-archived (duet-actions-session)) t)
           (call-interactively #'duet-archive-marked)

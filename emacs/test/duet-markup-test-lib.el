@@ -1,4 +1,4 @@
-;;; duet-markup-test-lib.el --- Transcripts whose Markdown is looked at  -*- lexical-binding: t; -*-
+;;; duet-markup-test-lib.el --- Transcripts with Markdown, for tests  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,13 +8,13 @@
 (require 'duet-test-lib)
 
 (defmacro duet-markup-test-with (message &rest body)
-  "Run BODY in a transcript whose only message, an open one, MESSAGE names."
+  "Run BODY in a transcript; MESSAGE is bound to its only message, an open one."
   (declare (indent 1) (debug (symbolp body)))
   `(let* ((model (duet-model-create :root "/nowhere/"))
           (session (make-duet-session :id "t" :model model :loaded t))
           (,message (make-duet-message :key "m" :kind 'text :session session
                                        :run "r" :open t))
-          ;; However slow the machine is.
+          ;; The test also passes on a slow machine.
           (duet-code--patience 1000))
      (duet-model-add-message ,message)
      (with-temp-buffer
@@ -26,13 +26,13 @@
          (setq duet-session nil)))))
 
 (defun duet-markup-test-say (message text)
-  "Add TEXT to MESSAGE, and note that in the transcript."
+  "Add TEXT to MESSAGE, and notify the transcript."
   (duet-message-append message text)
   (duet-transcript--note message 'append))
 
 (defun duet-markup-test-look (&optional message)
-  "Show all of the buffer as if it were looked at.
-MESSAGE, if any, is whole from now on."
+  "Fontify the whole buffer as if it were displayed.
+If MESSAGE is non-nil, it is complete from now on."
   (when message
     (setf (duet-message-open message) nil)
     (duet-transcript--note message 'redraw))
@@ -42,7 +42,7 @@ MESSAGE, if any, is whole from now on."
     (while (duet-code-work (+ 1 (float-time))))))
 
 (defun duet-markup-test-properties ()
-  "Return the text of the buffer and how it looks."
+  "Return the text of the buffer and its visible properties."
   (let ((place (point-min))
         (found '()))
     (while (< place (point-max))
@@ -66,7 +66,7 @@ MESSAGE, if any, is whole from now on."
       (let* ((display (get-text-property place 'display))
              (next (next-single-char-property-change
                     place 'display nil
-                    ;; What is displayed as something else is so as a whole.
+                    ;; A string in a display property replaces its text as a whole.
                     (if (stringp display) end
                       (next-single-char-property-change place 'invisible nil end)))))
         (cond
@@ -77,7 +77,7 @@ MESSAGE, if any, is whole from now on."
     (apply #'concat (nreverse parts))))
 
 (defun duet-markup-test-shown (text &optional size)
-  "Return TEXT as a screen shows it, said SIZE characters at a time, or at once."
+  "Return TEXT as a screen shows it, added SIZE characters at a time, or at once."
   (duet-markup-test-with message
     (duet-markup-test-say-all message text (or size (max 1 (length text))))
     (duet-markup-test-look message)
@@ -85,13 +85,13 @@ MESSAGE, if any, is whole from now on."
       (duet-markup-test-screen (duet-section-beg section) (duet-section-end section)))))
 
 (defun duet-markup-test-say-all (message text size)
-  "Say TEXT in MESSAGE, SIZE characters at a time, and look at it meanwhile."
+  "Add TEXT to MESSAGE, SIZE characters at a time, and display it meanwhile."
   (duet-markup-test-say-pieces message text
                                (cl-loop for place from size below (length text) by size
                                         collect place)))
 
 (defun duet-markup-test-say-pieces (message text cuts)
-  "Say TEXT in MESSAGE, cut at the places CUTS, and look at it meanwhile."
+  "Add TEXT to MESSAGE, cut at the positions CUTS, and display it meanwhile."
   (let ((start 0))
     (dolist (end (append cuts (list (length text))))
       (when (< start end)
@@ -101,8 +101,8 @@ MESSAGE, if any, is whole from now on."
         (setq start end)))))
 
 (defun duet-markup-test-borders (text)
-  "Return the places in TEXT where its syntax may change, in order.
-They are where two characters meet that are not both of a word, nor both spaces."
+  "Return the positions in TEXT where its syntax may change, in order.
+A border is between two characters that are neither both word nor both space."
   (cl-flet ((kind (char) (cond ((memq (char-syntax char) '(?w)) 'word)
                                ((eq char ?\s) 'space))))
     (cl-loop for place from 1 below (length text)
@@ -111,7 +111,7 @@ They are where two characters meet that are not both of a word, nor both spaces.
              collect place)))
 
 (defun duet-markup-test-some (places count)
-  "Return COUNT of PLACES, or all if there are fewer, taken at random, in order."
+  "Return COUNT random elements of PLACES in order, or all if there are fewer."
   (let ((places (copy-sequence places)))
     (sort (cl-loop repeat count while places
                    collect (let ((place (nth (random (length places)) places)))
@@ -120,8 +120,8 @@ They are where two characters meet that are not both of a word, nor both spaces.
           #'<)))
 
 (defun duet-markup-test-seed ()
-  "Begin a series of numbers at random, and say which.
-The environment variable DUET_TEST_SEED has one be repeated."
+  "Start a series of random numbers, and print its seed.
+The environment variable DUET_TEST_SEED repeats a series."
   (let ((seed (or (getenv "DUET_TEST_SEED")
                   (format "%06x" (random #x1000000)))))
     (message "DUET_TEST_SEED=%s" seed)
@@ -129,7 +129,7 @@ The environment variable DUET_TEST_SEED has one be repeated."
     seed))
 
 (defun duet-markup-test-faces (text)
-  "Return what of TEXT has which face, (STRING . FACE) each; nothing has none."
+  "Return the parts of TEXT with a face, a list of (STRING . FACE)."
   (duet-markup-test-with message
     (duet-markup-test-say-all message text (max 1 (length text)))
     (duet-markup-test-look message)
@@ -139,7 +139,7 @@ The environment variable DUET_TEST_SEED has one be repeated."
              collect (cons string face))))
 
 (defun duet-markup-test-random (pieces count)
-  "Return a text of COUNT of PIECES, taken at random."
+  "Return a text of COUNT random elements of PIECES."
   (apply #'concat (cl-loop repeat count collect (nth (random (length pieces)) pieces))))
 
 (defconst duet-markup-test-pieces
@@ -147,7 +147,7 @@ The environment variable DUET_TEST_SEED has one be repeated."
     "\n> " "\n- " "\n1. " "\n# " "\n## " " ##\n" "\n\n" "\n" "\n---\n" "\n===\n" "\n    "
     "\t" "| a | b |\n" "|---|:-:|\n" "|" "\\" "\\*" "word" "wide 名字" "a_b" "*.el" "x = 'y'"
     " " " " "." "https://a.org/x_y" "[t](http://b.org)" "<br>" "!" "😀")
-  "Pieces of Markdown, and what breaks it.")
+  "Pieces of valid and invalid Markdown.")
 
 (provide 'duet-markup-test-lib)
 ;;; duet-markup-test-lib.el ends here

@@ -8,8 +8,8 @@
 (require 'duet-markup-test-lib)
 
 (ert-deftest duet-markup-test-before-it-is-drawn ()
-  "What is written in sight has its faces before Emacs draws it.
-A \\`C-g' that comes while Emacs draws and calls a function for the faces
+  "Displayed text has its faces before redisplay.
+If redisplay called a function for the faces, a \\`C-g' at that time
 would be lost."
   (duet-markup-test-with message
     (save-window-excursion
@@ -21,17 +21,17 @@ would be lost."
         (dotimes (_ 3)
           (duet-markup-test-say message "some **bold** text\n")
           (duet-transcript-flush))
-        ;; Nobody sees it, nobody pays for it.
+        ;; Text that is not displayed costs nothing.
         (should (eq (and (text-property-any (point-min) (point-max) 'fontified nil) t)
                     (not shown)))))
     (goto-char (point-max))
     (search-backward "bold")
     (should (eq (get-text-property (point) 'face) 'bold))))
 
-;;; What is shown
+;;; Displayed text
 
 (ert-deftest duet-markup-test-inline ()
-  "Marks are hidden where they are marks, and only there."
+  "Markup is hidden only where it is markup."
   (pcase-dolist
       (`(,text ,shown . ,faces)
        '(("some **bold** text" "some bold text" ("bold" . bold))
@@ -48,7 +48,7 @@ would be lost."
          ("`open" "`open")
          ("``a` b" "``a` b")
          ("```one` two" "```one` two")
-         ;; Names and patterns keep what they are called.
+         ;; Names and patterns keep their characters.
          ("a_b_c and __init__.py" "a_b_c and __init__.py")
          ("snake_case_name _x" "snake_case_name _x")
          ("*.el and *.c" "*.el and *.c")
@@ -62,10 +62,10 @@ would be lost."
          ("** a**" "** a**")
          ("**a*b**" "a*b" ("a*b" . bold))
          ("\\*no\\* \\_no\\_ \\`no\\` C:\\new\\x" "*no* _no_ `no` C:\\new\\x")
-         ;; Where there are no spaces.
+         ;; Chinese text has no spaces.
          ("这是**重要**的" "这是重要的" ("重要" . bold))
          ("**「重要」**的" "「重要」的" ("「重要」" . bold))
-         ;; HTML stays in sight.
+         ;; HTML stays visible.
          ("a <b title=\"*x*\">c</b> <!-- *y* -->" "a <b title=\"*x*\">c</b> <!-- *y* -->"
           ("<b title=\"*x*\">" . duet-dim) ("</b>" . duet-dim) ("<!-- *y* -->" . duet-dim))
          ("Vec<u8> 1 < 2 > 0" "Vec<u8> 1 < 2 > 0")))
@@ -73,7 +73,7 @@ would be lost."
     (should (equal (list text (duet-markup-test-faces text)) (cons text (list faces))))))
 
 (ert-deftest duet-markup-test-lines ()
-  "Headings, lists, quotes and rules are shown as what they stand for."
+  "Headings, lists, quotes and rules are displayed."
   (pcase-dolist
       (`(,text ,shown)
        '(("# One\n## Two ##\n#no\n####### no" "One\nTwo\n#no\n####### no")
@@ -88,7 +88,7 @@ would be lost."
          ("- a **bold\n  as well** b" "• a bold\n  as well b")
          ("a **bold\n\nno** b" "a **bold\n\nno** b")
          ("a **bold\n- no** b" "a **bold\n• no** b")
-         ;; Code by its indentation.
+         ;; Indented lines are code.
          ("a\n\n    *code*\n\tmore *code*\n\nb" "a\n\n    *code*\n\tmore *code*\n\nb")
          ("- a\n\n    *text*" "• a\n\n    text")
          ("\tcode *x*" "\tcode *x*")
@@ -97,11 +97,11 @@ would be lost."
                                  (string-replace "+ c" "• c" shown))))
       (should (equal (list text (duet-markup-test-shown text)) (list text shown))))))
 
-;;; How it comes
+;;; Text in pieces
 
 (defun duet-markup-test-same (text splits)
-  "Fail unless TEXT looks the same said at once and as each of SPLITS has it.
-A split is a list of places."
+  "Fail unless TEXT looks the same at once and in pieces, for each of SPLITS.
+A split is a list of positions."
   (let ((looks nil))
     (dolist (cuts (cons '() splits))
       (duet-markup-test-with message
@@ -111,11 +111,11 @@ A split is a list of places."
           (if (null looks) (setq looks this)
             (should (equal (list text cuts this) (list text cuts looks)))))))))
 
-;; Each cut costs some milliseconds, so few are made in one text, and many texts are cut.
+;; Each cut costs some milliseconds, so many texts get few cuts each.
 (ert-deftest duet-markup-test-any-split ()
-  "However a text is cut into pieces, it looks the same in the end."
+  "A text looks the same in the end, for any split into pieces."
   (ert-info ((duet-markup-test-seed) :prefix "DUET_TEST_SEED=")
-    ;; All kinds of lines; each border is a cut once, and a neighbour of none.
+    ;; This has all kinds of lines; each border is a cut once, without neighbours.
     (let* ((text (concat "# T\n\nsome **bold\ntext** b\n\n```python\ndef f():\n  '''a\n  b'''\n"
                          "```\n\n| a | b |\n|---|--:|\n| **1** | 2 |\n| long cell | 33 |\n\n"
                          "Title\n---\n\n    code\n\n> q\n\n---\n- a\n  b\n\n```sh\nunclosed # x"))
@@ -125,7 +125,7 @@ A split is a list of places."
                      collect (cl-loop for place in borders
                                       for number from 0
                                       when (= first (% number 4)) collect place))))
-    ;; Paragraphs that are too long, by one line.
+    ;; These paragraphs are about one line too long.
     (dolist (lines '(29 30 31 70))
       (let* ((text (concat "**a\n" (apply #'concat (make-list (- lines 2) "b\n")) "c** d"))
              (borders (duet-markup-test-borders text)))
@@ -140,7 +140,7 @@ A split is a list of places."
                     (cl-loop repeat 2 collect (duet-markup-test-some borders 7))))))))
 
 (ert-deftest duet-markup-test-tables-that-are-too-wide ()
-  "A table that is wider than its window has cells of several lines, and fits."
+  "A table that is too wide gets cells of several lines, and fits the window."
   (let* ((text (concat "| Package | What **it** does | Rows |\n|:--|:--|--:|\n"
                        "| internal/wire | keeps sessions, and [says](https://x.org/) what happens | 12 |\n"
                        "| hub | `a` | 3 |\n"))
@@ -162,7 +162,7 @@ A split is a list of places."
       (duet-markup-test-with message
         (duet-markup-test-say-all message text 1000)
         (duet-markup-test-look message)
-        ;; What is copied is what the agent wrote, and a link is there to be followed.
+        ;; A copy has the agent's text, and a link can be followed.
         (should (equal (filter-buffer-substring (point-min) (+ (point-min) (length text))) text))
         (goto-char (point-min))
         (search-forward "says")
@@ -174,12 +174,12 @@ A split is a list of places."
         (jit-lock-refontify)
         (duet-markup-test-look message)
         (should (string-search wide (duet-markup-test-screen (point-min) (point-max)))))
-      ;; Where there is no room for columns at all it is as it is.
+      ;; A window that is too narrow for columns shows the table unchanged.
       (setq room 12)
       (should (string-search wide (duet-markup-test-shown text))))))
 
 (ert-deftest duet-markup-test-tables-that-are-drawn ()
-  "Where characters are drawn the bars of rows with wide ones are put where they belong."
+  "On a graphic display the bars of rows with wide characters are aligned."
   (let ((text (concat "| Input | 名字 | Kept |\n|:--|:-:|--:|\n| `a` | 一 | ✅ yes |\n"
                       "| plain | b | c |\n| \u00e9 |二二|🎉🎉🎉🎉🎉 |\n")))
     (cl-letf (((symbol-function 'duet-table--drawn-p) #'always))
@@ -203,14 +203,14 @@ A split is a list of places."
                                collect (plist-get (cdr display) :align-to))))
             (should (equal (places-of 0) places))
             (should (equal (places-of 2) places))
-            ;; One column is as wide as another: nothing has to be aligned.
+            ;; The columns are equally wide: nothing has to be aligned.
             (should (equal (places-of 3) '()))
-            ;; Where there is no space in front of a bar it stands behind its cell.
+            ;; A bar without a space before it follows its cell.
             (should (equal (places-of 4) (list (nth 0 places) (nth 2 places))))))
         (should (equal (filter-buffer-substring
                         (point-min) (+ (point-min) (length text)))
                        text))))
-    ;; A terminal has columns.
+    ;; A terminal has fixed columns.
     (duet-markup-test-with message
       (duet-markup-test-say-all message text 7)
       (duet-markup-test-look message)
@@ -218,7 +218,7 @@ A split is a list of places."
                            thereis (consp (get-text-property place 'display)))))))
 
 (ert-deftest duet-markup-test-copied-as-written ()
-  "What is copied is what was written, and only marks are hidden."
+  "A copy has the original text, and only markup is hidden."
   (random "duet")
   (dotimes (_ 40)
     (let ((text (duet-markup-test-random duet-markup-test-pieces 60)))
@@ -241,7 +241,7 @@ A split is a list of places."
               (setq place end))))))))
 
 (ert-deftest duet-markup-test-copied-without-breaks ()
-  "A line that was broken to be shown is copied whole."
+  "A line that is wrapped for display is copied whole."
   (let ((duet-render-line-length 10))
     (dolist (text '("01234567890123456789012\n# 34567890\n" "```\n012345678```\n``` x\n"))
       (dolist (size '(1 4 100))
@@ -256,7 +256,7 @@ A split is a list of places."
                            text))))))))
 
 (ert-deftest duet-markup-test-copied-without-indentation ()
-  "A prompt, and what a tool gave back, are copied as they are, not as they are shown."
+  "Prompts and tool results are copied without the indentation of the display."
   (duet-markup-test-with message
     (ignore message)
     (dolist (other (list (make-duet-message :key "p" :kind 'prompt :session session :run "r"
@@ -279,7 +279,7 @@ A split is a list of places."
       (should (string-match-p "^-x\n\\+y$" copied)))))
 
 (ert-deftest duet-markup-test-much ()
-  "Much of anything ends soon, and is shown."
+  "Long input of any kind is rendered in bounded time."
   (dolist (text (list (make-string 1000000 ?x)
                       (make-string 4900 ?*)
                       (apply #'concat (make-list 650 "*a **b "))
@@ -306,13 +306,13 @@ A split is a list of places."
       (when (getenv "DUET_TEST_TIMES")
         (message "%S %.2f" (substring text 0 10)
                  (- (float-time (get-internal-run-time)) began)))
-      ;; A minute would be for ever.
+      ;; A minute would be far too long.
       (should (< (- (float-time (get-internal-run-time)) began) 30)))))
 
 ;;; Commands
 
 (ert-deftest duet-markup-test-toggle ()
-  "A key shows what was written, and a variable does from the beginning."
+  "A key shows the original text, and an option does so from the beginning."
   (let ((text "# T\n**b** [x](https://a.org)\n\n| a |\n|---|\n| 1 |\n- c\n```sh\nd\n```"))
     (duet-markup-test-with message
       (duet-markup-test-say-all message text 1000)
@@ -329,7 +329,7 @@ A split is a list of places."
       (should (equal (duet-markup-test-shown text) text)))))
 
 (ert-deftest duet-markup-test-copy-code ()
-  "A key copies the code at point, or what came before it."
+  "A key copies the code at point, or else the code before it."
   (duet-markup-test-with message
     (duet-markup-test-say-all
      message (concat "a\n```sh\none\n\ntwo\n```\nb\n- c\n  ```\n  three\n    four\n  ```\n"
@@ -344,7 +344,7 @@ A split is a list of places."
         (re-search-forward (concat "^ *" where "$"))
         (duet-test-listening (duet-test-press "Y" #'duet-markup-copy-code))
         (should (equal (list where (car kill-ring)) (list where copied))))
-      ;; The line above it is a button.
+      ;; The line above the code is a button.
       (goto-char (point-min))
       (search-forward "```sh")
       (goto-char (match-beginning 0))
@@ -364,7 +364,7 @@ A split is a list of places."
         (duet-test-press "Y" #'duet-markup-copy-code)))))
 
 (ert-deftest duet-markup-test-headings ()
-  "Imenu lists headings, without marks, and none that are code."
+  "Imenu lists headings without markup, and ignores those in code."
   (duet-markup-test-with message
     (duet-markup-test-say-all
      message "# One *two*\n\n```sh\n# no\n```\n## `Three` ##\ntext\n#\n" 1000)
@@ -376,7 +376,7 @@ A split is a list of places."
       (should (looking-at "## `Three`")))))
 
 (defun duet-markup-test-seen ()
-  "Return what of the buffer is seen, without what is shown in its place."
+  "Return the visible text of the buffer, without display strings."
   (let ((place (point-min))
         (parts '()))
     (while (< place (point-max))
@@ -387,7 +387,7 @@ A split is a list of places."
     (apply #'concat (nreverse parts))))
 
 (ert-deftest duet-markup-test-blank-ends ()
-  "Blank lines at the end of what an agent says are not seen, and are copied."
+  "Blank lines at the end of a message are hidden, and copied."
   (duet-markup-test-with message
     (pcase-dolist (`(,added ,seen)
                    '(("One.\n\n" "One.\n\n")
@@ -402,12 +402,12 @@ A split is a list of places."
     (should (equal (duet-markup-test-seen) "One.\n\n\n \nTwo\n and three.\n\n"))
     (should (equal (filter-buffer-substring (point-min) (point-max))
                    "One.\n\n\n \nTwo\n and three.\n\n\n\n"))
-    ;; As it was written is with them.
+    ;; The original text includes them.
     (duet-markup-toggle)
     (should (equal (duet-markup-test-seen) "One.\n\n\n \nTwo\n and three.\n\n\n\n"))))
 
 (ert-deftest duet-markup-test-blank-ends-of-all-kinds ()
-  "A table and code that grow line by line look as those that came whole."
+  "Tables and code that grow line by line look the same as complete ones."
   (dolist (text '("| a | b |\n|---|---|\n| one | 2 |\n| three | 4 |\n\n"
                   "Text.\n\n```python\ndef f():\n\n    return 1\n\n\n```\n\n\n"
                   "- a\n\n- b\n  - c\n\n\n"))
@@ -427,20 +427,20 @@ A split is a list of places."
           (duet-markup-test-look message)
           (should (equal (cons size (duet-markup-test-properties)) (cons size whole))))))))
 
-;; jit-lock has a timer that says that what was shown beside what it asked for is shown
-;; for good, whatever was found out about it since.
+;; A timer of jit-lock marks text next to the requested text as fontified, whatever
+;; has been found out about it since.
 (ert-deftest duet-markup-test-found-out-later ()
-  "What was shown as prose before it was known to be code is shown as code then."
+  "The timer of jit-lock does not mark text that must be fontified again."
   (duet-markup-test-with message
     (duet-markup-test-say message "Some words\nand more\nand\n\n")
     (duet-transcript-flush)
     (jit-lock-fontify-now)
     (goto-char (point-min))
-    ;; A part from the middle of a paragraph: the rest of it is shown with it.
+    ;; Fontifying the middle of a paragraph fontifies the rest of it.
     (forward-line 2)
     (with-silent-modifications (put-text-property (point-min) (point-max) 'fontified nil))
     (jit-lock-fontify-now (point) (point-max))
-    ;; Now it is found out that the beginning is something else.
+    ;; Now the beginning turns out to be something else.
     (with-silent-modifications (put-text-property (point-min) (point-max) 'fontified nil))
     (let ((ran nil))
       (run-at-time 0.01 nil (lambda () (setq ran t)))

@@ -9,7 +9,7 @@
 (require 'duet-menu-bar)
 
 (defun duet-menu-bar-test-sound (items)
-  "Check that ITEMS of a menu are commands, and that nothing of them signals."
+  "Check that ITEMS of a menu are commands, and that their forms signal nothing."
   (pcase-dolist (`(,name ,binding ,properties) items)
     (should (equal (list name (commandp binding)) (list name t)))
     (eval (plist-get properties :enable) t)
@@ -25,7 +25,7 @@
     (nreverse items)))
 
 (ert-deftest duet-menu-bar-test-menus ()
-  "The menus have commands that there are, and what makes no sense is disabled."
+  "The menus have existing commands, and those that do not apply are disabled."
   (duet-test-with-project connection
     (let ((enabled (lambda (name)
                      (let ((item (assoc name (duet-menu-bar-test-items))))
@@ -60,7 +60,7 @@
           (should-not (funcall enabled "Approve")))))))
 
 (ert-deftest duet-menu-bar-test-everywhere ()
-  "All buffers of Duet have the menu, also while they are about nothing yet."
+  "All buffers of Duet have the menu, also before they show anything."
   (require 'duet-search)
   (require 'duet-rules)
   (require 'duet-agents)
@@ -77,14 +77,14 @@
         (duet-menu-bar-test-sound (duet-menu-bar-test-items))))))
 
 (defun duet-menu-bar-test-context (text)
-  "Return the menu that a click on TEXT gets, as (NAME . FUNCTION)."
+  "Return the menu for a click on TEXT, as (NAME . FUNCTION)."
   (duet-test-look)
   (goto-char (point-min))
   (search-forward text)
   (let ((click `(mouse-3 (,(selected-window) ,(1- (point)) (0 . 0) 0)))
         (menu (make-sparse-keymap))
         items)
-    ;; The click decides, not point.
+    ;; The position of the click decides, not point.
     (goto-char (point-max))
     (should (memq #'duet-menu-bar--context context-menu-functions))
     (duet-menu-bar--context menu click)
@@ -94,7 +94,7 @@
     (nreverse items)))
 
 (ert-deftest duet-menu-bar-test-context ()
-  "The menu of the mouse has what can be done with what it points at."
+  "The context menu has the commands for the item under the mouse."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session)))
@@ -115,7 +115,7 @@
       (duet-test-wait-for-state session 'completed))))
 
 (ert-deftest duet-menu-bar-test-completion ()
-  "M-x leaves out what makes no sense where one is, for who wants that."
+  "M-x can leave out commands that do not apply in the current buffer."
   (let ((offered (lambda (command mode)
                    (with-temp-buffer
                      (setq major-mode mode)

@@ -9,7 +9,7 @@
 (require 'duet-menu)
 
 (defun duet-menu-test-suffixes (layout)
-  "Return the suffixes in LAYOUT, what transient keeps, as property lists."
+  "Return the suffixes in LAYOUT, the layout of a transient, as property lists."
   (cond ((and (consp layout) (keywordp (car layout)))
          (and (plist-get layout :command) (list layout)))
         ((consp layout)
@@ -32,19 +32,19 @@
         (should (or (plist-get suffix :description) command))
         (dolist (map (list duet-sessions-mode-map duet-transcript-mode-map))
           (let ((bound (where-is-internal command (list map) t)))
-            ;; The menu bar names it, too.
+            ;; The menu bar has the command, too.
             (when (and bound (not (eq (aref bound 0) 'menu-bar)))
               (should (equal (list command (key-description bound))
                              (list command (plist-get suffix :key)))))))))))
 
 (ert-deftest duet-menu-test-heading ()
-  "The menu tells how the project and the session are doing."
+  "The menu shows the state of the project and the session."
   (with-temp-buffer
     (setq default-directory "/")
     (should (string-match-p "not started" (duet-menu--describe))))
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "hello")))
-      ;; A question is told first, then that its session waits for the answer.
+      ;; The question arrives first, then the state of its session.
       (duet-test-wait-for (duet-session-approvals session))
       (duet-test-wait-for-state session 'waiting_input)
       (with-temp-buffer
@@ -81,7 +81,7 @@
             (transient--emergency-exit)))))))
 
 (ert-deftest duet-menu-test-same-keys ()
-  "The letters of the menu do what they do in the buffer where one is; q closes it."
+  "Keys of the menu do the same as in the current buffer; `q' closes it."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet"))
            (keys (lambda ()
@@ -115,7 +115,7 @@
         (should (eq (funcall compose "Continue") session))))))
 
 (ert-deftest duet-menu-test-narrow ()
-  "The menu fits into 50 columns, whatever it is about."
+  "The menu fits into 50 columns in each state."
   (duet-test-with-project connection
     (cl-letf* ((columns 50)
                ((symbol-function 'frame-width) (lambda (&rest _) columns))
@@ -149,7 +149,7 @@
           (should (< (funcall width) columns)))))))
 
 (ert-deftest duet-menu-test-help ()
-  "? shows the menu in the buffers of Duet."
+  "`?' shows the menu in the buffers of Duet."
   (duet-test-with-project connection
     (save-window-excursion
       (switch-to-buffer (duet-sessions-buffer connection))
@@ -161,7 +161,7 @@
         (transient--emergency-exit)))))
 
 (ert-deftest duet-menu-test-archive ()
-  "The menu archives what is marked in a list, else the session, and takes it back."
+  "The menu archives and restores the marked sessions, or else the session."
   (duet-test-with-project connection
     (let ((sessions (mapcar (lambda (n)
                               (duet-test-launch connection (format "quiet no %d" n)))
@@ -186,7 +186,7 @@
           (call-interactively #'duet-menu-archive))))))
 
 (ert-deftest duet-menu-test-restart ()
-  "The menu asks the server again, and starts it where it is gone."
+  "The menu refreshes from the server, and starts it if it is gone."
   (duet-test-with-project connection
     (with-temp-buffer
       (setq default-directory (duet-connection-root connection))
@@ -211,7 +211,7 @@
     (should (derived-mode-p 'duet-log-mode))
     (should (string-match-p "something odd: 100%" (buffer-string)))
     (kill-buffer)
-    ;; It may be looked at before there is anything in it.
+    ;; The log can be shown while it is empty.
     (call-interactively #'duet-log-show)
     (should (derived-mode-p 'duet-log-mode))))
 

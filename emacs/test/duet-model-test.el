@@ -13,7 +13,7 @@
         :event (list :type type :timestamp "2026-01-01T00:00:00Z" :data data)))
 
 (defun duet-model-test-model (&optional loaded)
-  "Return a model with a session of one run, whose messages are LOADED."
+  "Return a model with a session of one run; LOADED is the state of its messages."
   (let ((model (duet-model-create :root "/nowhere/")))
     (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 1 :session_id "r1" :thread_id "t1"
@@ -28,7 +28,7 @@
                          :message_id "m1" :role "assistant" :delta text))
 
 (defun duet-model-test-whole (seq text &rest more)
-  "Return params of an event that settles TEXT, as number SEQ, with MORE data."
+  "Return params of an event with the whole message TEXT, number SEQ and MORE data."
   (apply #'duet-model-test-event "conversation_updated" seq :session_id "r1"
          :event_type "message" :message_id "m1" :role "assistant" :content text more))
 
@@ -50,10 +50,10 @@
           '(:session_id "r1" :path "p" :diff 3 :added "x")
           '(:approval_id "a" :session_id 5 :options 3)
           '(:approval_id 9 :decision [])))
-  "What a server would not send.")
+  "Malformed data, which no server sends.")
 
 (ert-deftest duet-model-test-deleted ()
-  "A conversation that was deleted is no more, nor what it asked."
+  "A deleted conversation disappears with its questions."
   (let ((model (duet-model-test-model)))
     (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 2 :session_id "r2" :thread_id "t1"
@@ -72,7 +72,7 @@
     (should-not (duet-model-session-list model))))
 
 (ert-deftest duet-model-test-order-of-what-has-waited ()
-  "An event that has waited for a page goes before what is younger in the page."
+  "An event that waited for a page precedes newer entries of the page."
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
@@ -92,10 +92,10 @@
                            (duet-session-message-list session))
                    '((prompt 2) (plan 5) (text 7) (text 8))))))
 
-;; Seen: a reply that told of a run at work came before the event that it was
-;; queued, and the desktop was told that it had failed.
+;; A reply about a running run once arrived before the event that it was queued.
+;; Then the desktop showed that it had failed.
 (ert-deftest duet-model-test-state-does-not-go-back ()
-  "A run's state is the latest of those that replies and events tell."
+  "The state of a run is the latest one in replies and events."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (at (lambda (second) (format "2026-01-01T00:00:0%d.5Z" second)))
          (event (lambda (state second)
@@ -119,14 +119,14 @@
     (should (eq (funcall state) 'waiting_input))
     (funcall event "running" 3)
     (should (eq (funcall state) 'running))
-    ;; The clock is put back.
+    ;; The clock is set back.
     (funcall event "completed" 0)
     (should (eq (funcall state) 'completed))
     (funcall reply "running" 0)
     (should (eq (funcall state) 'completed))))
 
 (ert-deftest duet-model-test-errors-in-conversation ()
-  "What does not work, or was left out, is told once: the conversation has it."
+  "An error or an omission is shown once: in the conversation."
   (let ((model (duet-model-test-model t))
         (seq 1000))
     (pcase-dolist (`(,type . ,data)
@@ -153,7 +153,7 @@
       (should (member '(error . "something else") said)))))
 
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
-  "Whatever comes, nothing is signalled, and a transcript can show the rest."
+  "Malformed events signal no error, and a transcript shows the rest."
   (let ((model (duet-model-test-model t))
         (types '("message_delta" "thinking_delta" "conversation_updated" "plan" "usage"
                  "diff_updated" "task_error" "session_status_changed" "new_approval"
@@ -178,14 +178,14 @@
     (should (> (length (duet-test-log)) 0))
     (dolist (message (duet-session-message-list (duet-model-session model "t1")))
       (should (stringp (duet-render message))))
-    ;; It still works.
+    ;; The model still works.
     (duet-events-apply model (duet-model-test-delta 100 "good"))
     (should (equal (duet-message-text
                     (duet-session-message (duet-model-session model "t1") "m1"))
                    "good"))))
 
 (ert-deftest duet-model-test-observer-that-fails ()
-  "An observer that fails is logged, and the others are told."
+  "The failure of an observer is logged, and the other observers are called."
   (let* ((model (duet-model-create :root "/nowhere/"))
           (told 0))
     (duet-model-add-observer (lambda (&rest _) (cl-incf told)) model)
@@ -197,7 +197,7 @@
     (should (string-match-p "Broken" (duet-test-log)))))
 
 (ert-deftest duet-model-test-deltas-twice ()
-  "A delta that comes again, after a reconnection, adds nothing."
+  "A delta that is replayed after a reconnection adds nothing."
   (let* ((model (duet-model-test-model t))
          (session (duet-model-session model "t1")))
     (dolist (event '((2 . "a") (3 . "b") (2 . "a") (3 . "b") (4 . "c")))
@@ -206,7 +206,7 @@
     (should (= (duet-message-size (duet-session-message session "m1")) 3))))
 
 (ert-deftest duet-model-test-whole-message-settles ()
-  "A whole message settles what deltas were missed; a cut one shortens nothing."
+  "A whole message replaces missed deltas; a truncated one does not shorten it."
   (let* ((model (duet-model-test-model t))
          (message (lambda () (duet-session-message (duet-model-session model "t1") "m1"))))
     (duet-events-apply model (duet-model-test-delta 2 "Hello wor"))
@@ -215,12 +215,12 @@
     (should-not (duet-message-open (funcall message)))
     (duet-events-apply model (duet-model-test-whole 6 "Hello world"))
     (should (equal (duet-message-text (funcall message)) "Hello world"))
-    ;; Nothing is added to what is whole.
+    ;; A delta adds nothing to a whole message.
     (duet-events-apply model (duet-model-test-delta 7 "!"))
     (should (equal (duet-message-text (funcall message)) "Hello world"))))
 
 (ert-deftest duet-model-test-events-before-their-session ()
-  "Events of a run that nobody knows wait until somebody tells."
+  "Events of an unknown run wait until the run is known."
   (let* ((model (duet-model-test-model))
          (unknown '()))
     (duet-model-add-observer (lambda (_ kind _s object _e)
@@ -237,7 +237,7 @@
     (should-not (duet-model-orphans model))))
 
 (ert-deftest duet-model-test-queued-prompt-stays-last ()
-  "What a run says comes before the prompt that waits for its end."
+  "Messages of a run come before the prompt that is queued behind it."
   (let* ((model (duet-model-test-model t))
          (session (duet-model-session model "t1")))
     (duet-events-apply model (duet-model-test-delta 2 "one"))
@@ -261,7 +261,7 @@
     (should (eq (duet-session-state session) 'queued))))
 
 (ert-deftest duet-model-test-moved-prompt-is-not-the-last ()
-  "The parents of runs tell their order, however the server tells of them."
+  "The parents of runs decide their order, in any order of arrival."
   (dolist (order '(("r4" "r1" "r2" "r3") ("r2" "r4" "r3" "r1") ("r3" "r2" "r1" "r4")))
     (let ((model (duet-model-test-model)))
       (dolist (id order)
@@ -276,7 +276,7 @@
                      '("r2" "r3" "r4" "r1"))))))
 
 (ert-deftest duet-model-test-queue-changed ()
-  "A change of the queue gives prompts their text and order, also while pages are loaded."
+  "A change of the queue updates prompts and order, also while pages are loaded."
   (dolist (loaded '(t loading))
     (let* ((model (duet-model-test-model t))
            (session (duet-model-session model "t1"))
@@ -308,7 +308,7 @@
                                      (duet-message-cut message)))
                              (duet-session-message-list session))
                      '(("r4" "r4" nil) ("r2" "new" nil) ("r3" "long" t))))
-      ;; What a server would not send takes no run away.
+      ;; Malformed data remove no run.
       (funcall queue 11 "r2" :order ["r2" "r2" 5])
       (duet-model-arrange-run session (duet-session-run session "r2"))
       (should (= (length (duet-session-runs session)) 4))
@@ -317,7 +317,7 @@
       (should (equal (duet-session-leaf-id session) "r5")))))
 
 (ert-deftest duet-model-test-events-during-loading ()
-  "Events that come while a conversation is loaded are applied once, behind it."
+  "Events that arrive while a conversation loads are applied once, after it."
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
@@ -332,8 +332,8 @@
     (should (equal (duet-message-text (duet-session-message session "m1")) "abcd"))))
 
 (ert-deftest duet-model-test-delta-begins-in-what-was-loaded ()
-  "The first delta behind a page that has a part of it adds what is new.
-Its message's length is in UTF-16 code units, of which some signs take two."
+  "The first delta after a page that has a part of it adds only the new part.
+The length of its message is in UTF-16 code units; some characters take two."
   (pcase-dolist (`(,delta ,length ,text) '(("b🙂c" 7 "a🙂b🙂c") ("🙂b🙂" 6 "a🙂b🙂")
                                            ("b" 4 "a🙂b") ("c" 5 "a🙂bc")
                                            ("c" nil "a🙂bc") ("z" 90 "a🙂bz")))
@@ -344,7 +344,7 @@ Its message's length is in UTF-16 code units, of which some signs take two."
                        [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
                              :content "a🙂b" :seq 3 :key "m1" :is_completed :json-false)]
                        'newer)
-      ;; The one behind that has what it has.
+      ;; The delta after that adds all of its text.
       (pcase-dolist (`(,seq ,more ,length) `((6 ,delta ,length) (7 "!" 1)))
         (duet-events-apply model (duet-model-test-event
                                   "message_delta" seq :session_id "r1" :message_id "m1"
@@ -353,7 +353,7 @@ Its message's length is in UTF-16 code units, of which some signs take two."
                      (concat text "!"))))))
 
 (ert-deftest duet-model-test-tail ()
-  "The tail of a text is the same however the text came."
+  "The tail of a text does not depend on its chunks."
   (let ((message (make-duet-message)))
     (dotimes (n 10) (duet-message-append message (make-string n (+ ?a n))))
     (let ((text (apply #'concat (reverse (duet-message-chunks message)))))
@@ -363,7 +363,7 @@ Its message's length is in UTF-16 code units, of which some signs take two."
       (should (equal (duet-message-tail message 40) (substring text 40))))))
 
 (ert-deftest duet-model-test-approvals ()
-  "A question waits until its end is told, or until it is not listed any more."
+  "A question stays open until its end arrives, or until it is no longer listed."
   (let ((model (duet-model-test-model)))
     (duet-events-apply model (duet-model-test-event
                              "new_approval" 2 :session_id "r1" :approval_id "a1"
@@ -379,25 +379,25 @@ Its message's length is in UTF-16 code units, of which some signs take two."
     (duet-pages-load-approvals model [])
     (should-not (duet-model-approval-list model))))
 
-;; A reply that was asked for before an event came tells how things were before.
+;; A reply to a request from before an event has the older state.
 
 (defconst duet-model-test--question
   '(:approval_id "a" :session_id "r" :type "function_call" :tool_name "Write")
-  "A question as the server lists it.")
+  "An entry of the server's list of questions.")
 
 (defun duet-model-test--listed (&rest changes)
-  "Return a session as the server lists it, with CHANGES."
+  "Return an entry of the server's list of sessions, with CHANGES."
   (append changes
           (list :id "r" :thread_id "t" :state "completed" :agent "demo" :title "Old"
                 :query "Do it" :permission_mode "default" :last_activity_at "2026-01-01T00:00:01Z")))
 
 (defun duet-model-test--tell (model type &rest data)
-  "Have MODEL told of an event of TYPE with DATA."
+  "Apply an event of TYPE with DATA to MODEL."
   (duet-events-apply model (list :seq 1 :event (list :type type :timestamp "2026-01-01T00:00:02Z"
                                                      :data data))))
 
 (ert-deftest duet-model-test-named-by-its-prompt ()
-  "A session has the name of its prompt at once, and then the one that the server has."
+  "A session is named after its prompt at once, then gets the server's name."
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1"))
          (says (lambda (seq role content &rest more)
@@ -421,8 +421,8 @@ Its message's length is in UTF-16 code units, of which some signs take two."
     (should (equal (duet-session-name session) "Mend it all"))))
 
 (ert-deftest duet-model-test-named-by-its-conversation ()
-  "A session whose agent has gone on by itself has the name of its first prompt.
-Its last run has no prompt, and nothing more is asked for."
+  "A session that its agent continued is named after its first prompt.
+Its last run has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))
          (session (duet-pages-load-session
                    model '(:id "r2" :thread_id "t1" :state "running" :parent_session_id "r1"
@@ -432,7 +432,7 @@ Its last run has no prompt, and nothing more is asked for."
     (should (equal (duet-run-query (duet-session-leaf session)) ""))))
 
 (ert-deftest duet-model-test-answered-before-the-list-came ()
-  "A question that was answered while questions were asked for does not come back."
+  "A question that was answered after the request for the list does not return."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model))
          (list (vector duet-model-test--question)))
@@ -442,12 +442,12 @@ Its last run has no prompt, and nothing more is asked for."
                            :decision "approved")
     (duet-pages-load-approvals model list asked)
     (should-not (gethash "a" (duet-model-approvals model)))
-    ;; Asked for later, it counts: the server has opened it again.
+    ;; A later list counts: the server has opened the question again.
     (duet-pages-load-approvals model list (duet-model-clock model))
     (should (gethash "a" (duet-model-approvals model)))))
 
 (ert-deftest duet-model-test-asked-before-the-list-came ()
-  "A question that came while questions were asked for stays, and comes once more."
+  "A question that arrives after the request for the list stays."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
     (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)
@@ -461,7 +461,7 @@ Its last run has no prompt, and nothing more is asked for."
     (should (gethash "a" (duet-model-approvals model)))))
 
 (ert-deftest duet-model-test-set-before-the-list-came ()
-  "What an event says of a session outlives a list that was asked for before."
+  "A setting from an event survives a list that was requested before."
   (let* ((model (duet-model-create))
          (session (duet-pages-load-session model (duet-model-test--listed)))
          (asked (duet-model-clock model)))
@@ -469,7 +469,7 @@ Its last run has no prompt, and nothing more is asked for."
                            :permission_mode "plan" :archived t)
     (duet-model-test--tell model "agent_silent" :session_id "r" :ended t)
     (duet-model-test--tell model "usage" :session_id "r" :input_tokens 7)
-    ;; It says so, so that it is asked for again.
+    ;; The function reports that, so that the list is requested again.
     (should (equal (duet-pages-load-sessions
                     model (vector (duet-model-test--listed :input_tokens 3)) asked)
                    (list session)))
@@ -477,7 +477,7 @@ Its last run has no prompt, and nothing more is asked for."
     (should (equal (duet-session-mode session) "plan"))
     (should (duet-session-archived session))
     (should (equal (plist-get (duet-session-usage session) :input_tokens) 7))
-    ;; What was asked for later is taken.
+    ;; A list that was requested later is applied.
     (should-not (duet-pages-load-sessions
                  model (vector (duet-model-test--listed :title "Newer" :input_tokens 9))
                  (duet-model-clock model)))
@@ -486,7 +486,7 @@ Its last run has no prompt, and nothing more is asked for."
     (should (equal (plist-get (duet-session-usage session) :input_tokens) 9))))
 
 (ert-deftest duet-model-test-deleted-before-the-list-came ()
-  "A session that was deleted while sessions were asked for does not come back."
+  "A session that was deleted after the request for the list does not return."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
     (duet-pages-load-session model (duet-model-test--listed))
@@ -495,7 +495,7 @@ Its last run has no prompt, and nothing more is asked for."
     (should-not (duet-model-session-list model))))
 
 (ert-deftest duet-model-test-began-before-the-list-came ()
-  "What a list knows beside what an event said of a new session is taken."
+  "A list adds the data that the events of a new session lack."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
     (duet-model-test--tell model "session_status_changed" :session_id "r" :thread_id "t"

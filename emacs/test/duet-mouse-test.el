@@ -1,4 +1,4 @@
-;;; duet-mouse-test.el --- Tests of what the mouse does  -*- lexical-binding: t; -*-
+;;; duet-mouse-test.el --- Tests of mouse commands  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-test-lib)
 
 (defun duet-mouse-test--find (text)
-  "Go into TEXT, the first in the buffer, and check that mouse-1 follows it."
+  "Go into the first TEXT of the buffer, and check that mouse-1 follows it."
   (goto-char (point-min))
   (search-forward text)
   (backward-char)
@@ -17,7 +17,7 @@
   (should (eq (key-binding [follow-link]) 'mouse-face)))
 
 (ert-deftest duet-mouse-test-lists ()
-  "What the lists of sessions and of questions show opens by a click."
+  "A click opens entries in the lists of sessions and of questions."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-sessions-buffer connection)))
@@ -34,7 +34,7 @@
       (should (derived-mode-p 'duet-approval-view-mode)))))
 
 (ert-deftest duet-mouse-test-transcript ()
-  "A click in a transcript folds what it is the heading of, and visits a file."
+  "A click in a transcript folds the section of a heading, and visits a file."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "tools:1"))
            (buffer (duet-transcript-open connection session)))
@@ -49,7 +49,7 @@
           (should-not (eq folded (duet-section-folded-p section))))))))
 
 (ert-deftest duet-mouse-test-links ()
-  "An address in what an agent says is a link, without what ends its sentence."
+  "An address in a message is a link, without the punctuation after it."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
          (message (make-duet-message :key "m" :kind 'text :session session :run "r")))
@@ -71,7 +71,7 @@
         (should (equal links '("http://x.org/" "https://example.org/a_b?c=1")))))))
 
 (defun duet-mouse-test--header-click (words)
-  "Click on WORDS in the header line of the selected window, from another one."
+  "Click on WORDS in the selected window's header line, from another window."
   (let* ((text (eval (nth 1 header-line-format) t))
          (place (string-match (regexp-quote words) text))
          (window (selected-window))
@@ -84,7 +84,7 @@
     (duet-test-look)))
 
 (ert-deftest duet-mouse-test-header ()
-  "What the header line offers can be clicked, also in a window not selected."
+  "Items of the header line can be clicked, also in an unselected window."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-sessions-buffer connection)))
@@ -118,7 +118,7 @@
         (use-local-map (copy-keymap (current-local-map)))
         (dolist (wheel '(wheel-down wheel-up mouse-4 mouse-5))
           (local-set-key (vector wheel) #'mwheel-scroll)
-          ;; That is what Emacs calls then.
+          ;; Emacs calls this command.
           (should (eq (key-binding (vector wheel)) #'duet-scroll-mouse)))
         (cl-letf (((symbol-function 'mwheel-scroll)
                    (lambda (_event) (interactive "e")

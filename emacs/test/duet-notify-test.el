@@ -10,11 +10,11 @@
 (require 'duet-notify)
 
 (defvar duet-notify-test--shown nil
-  "What was shown, the last first: (TITLE TEXT ACTION).")
+  "Notifications that were shown, the last first: (TITLE TEXT ACTION).")
 
 (defmacro duet-notify-test-with-project (name focus &rest body)
   "Run BODY in a project, with NAME bound to its connection.
-FOCUS is what frames say of theirs."
+FOCUS is the focus state of all frames."
   (declare (indent 2) (debug (symbolp form body)))
   `(duet-test-with-project ,name
      (let ((duet-notify-test--shown nil)
@@ -28,11 +28,11 @@ FOCUS is what frames say of theirs."
          ,@body))))
 
 (defun duet-notify-test--titles ()
-  "Return the titles of what was shown, the first first."
+  "Return the titles of the notifications, in order."
   (reverse (mapcar #'car duet-notify-test--shown)))
 
 (defun duet-notify-test--turn (connection)
-  "Have the agent of CONNECTION ask and end."
+  "Run a turn of the agent of CONNECTION that asks a question and ends."
   (let* ((session (duet-test-launch connection "hello"))
          (approval (duet-test-wait-for (car (duet-session-approvals session)))))
     (duet-test-request connection 'sendDecision
@@ -41,7 +41,7 @@ FOCUS is what frames say of theirs."
     (duet-test-wait-for-state session 'completed)))
 
 (ert-deftest duet-notify-test-unfocused ()
-  "Who looks elsewhere is told once of a question, and of the end."
+  "Without focus, a question and the end of a turn cause one notification each."
   (duet-notify-test-with-project connection nil
     (duet-notify-test--turn connection)
     (duet-test-wait-for (cdr duet-notify-test--shown))
@@ -51,7 +51,7 @@ FOCUS is what frames say of theirs."
     (save-window-excursion
       (funcall (nth 2 (car duet-notify-test--shown)))
       (should (derived-mode-p 'duet-transcript-mode)))
-    ;; Replayed questions and short turns are not worth it.
+    ;; Replayed questions and short turns cause none.
     (setq duet-notify-test--shown nil)
     (let* ((duet-notify-long-run 1000)
            (session (duet-test-launch connection "quiet")))
@@ -65,7 +65,7 @@ FOCUS is what frames say of theirs."
       (should-not duet-notify-test--shown))))
 
 (ert-deftest duet-notify-test-focused ()
-  "Nothing is shown to who looks at Emacs, or may do so, or has switched it off."
+  "With focus, with unknown focus, or if disabled, there are no notifications."
   (dolist (focus '(t unknown))
     (duet-notify-test-with-project connection focus
       (duet-notify-test--turn connection)
@@ -80,7 +80,7 @@ FOCUS is what frames say of theirs."
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-notify-test-click ()
-  "A click shows the question that was told of, not another that waits longer."
+  "A click shows the question of the notification, not an older one."
   (duet-notify-test-with-project connection nil
     (let* ((back nil)
            (duet-notify-function (lambda (title _text action)
@@ -99,23 +99,23 @@ FOCUS is what frames say of theirs."
           (duet-test-look)
           (should (eq (duet-approval-here) approval))
           (should (get-text-property (point) 'duet-approval)))
-        ;; One that is answered is not shown any more.
+        ;; An answered question is not shown any more.
         (call-interactively #'duet-approval-approve)
         (duet-test-wait-for back)
         (should (length= back 1))
-        (duet-test-listening ; that the run has ended may be told meanwhile, too
+        (duet-test-listening ; the end of the run may be reported meanwhile, too
          (funcall (nth 1 (car shown)))
          (should (duet-test-heard "already answered")))))))
 
 (ert-deftest duet-notify-test-frames ()
-  "A terminal hides nothing from who has typed into another frame last."
+  "A terminal with unknown focus has it if the last input was in its frame."
   (let (states last)
     (cl-letf (((symbol-function 'duet-notify--frames) (lambda () (mapcar #'car states)))
               ((symbol-function 'frame-focus-state)
                (lambda (&optional frame) (alist-get frame states)))
               ((symbol-function 'daemonp) (lambda () "daemon")))
       (pcase-dolist (`(,expected ,now . ,frames)
-                     '((t nil)                                   ; nobody at all
+                     '((t nil)                                   ; no frame at all
                        (nil a (a . t)) (t a (a . nil))
                        (nil a (a . unknown)) (nil gone (a . unknown))
                        (nil a (a . nil) (b . t)) (t a (a . nil) (b . nil))
@@ -128,7 +128,7 @@ FOCUS is what frames say of theirs."
                          (list now frames expected))))))))
 
 (ert-deftest duet-notify-test-no-desktop ()
-  "Without D-Bus, or with a bus that is not there, nothing happens."
+  "Without D-Bus, or with a missing bus, nothing happens."
   (dolist (address '(nil "unix:path=/nowhere/at/all"))
     (let ((process-environment (cons (if address
                                          (concat "DBUS_SESSION_BUS_ADDRESS=" address)
@@ -138,7 +138,7 @@ FOCUS is what frames say of theirs."
       (duet-notify-desktop "Title" "Text" #'ignore))))
 
 (ert-deftest duet-notify-test-escape ()
-  "What a desktop would take for markup is text."
+  "Text that a desktop would take for markup is escaped."
   (should (equal (duet-notify--escape "a < b && c > d") "a &lt; b &amp;&amp; c &gt; d")))
 
 (provide 'duet-notify-test)

@@ -1,12 +1,12 @@
-;;; duet-package-test.el --- What archives make of the package  -*- lexical-binding: t; -*-
+;;; duet-package-test.el --- Tests of the package's files and metadata  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; That the package can be installed, and that `duet' is there then, is tested
-;; end to end, in test/e2e.
+;; The end-to-end tests in test/e2e check that the package can be installed and that
+;; `duet' is available then.
 
 ;;; Code:
 
@@ -18,10 +18,10 @@
 
 (defconst duet-package-test-folder
   (file-name-directory (locate-library "duet"))
-  "Where the package is.")
+  "The directory of the package.")
 
 (ert-deftest duet-package-test-recipe ()
-  "The recipe for MELPA takes what belongs to the package, and nothing else."
+  "The recipe for MELPA has exactly the files of the package."
   (let* ((root (expand-file-name ".." duet-package-test-folder))
          (file (expand-file-name ".ci/melpa/duet" root)))
     (unless (file-exists-p file)
@@ -37,7 +37,7 @@
                                       "\\`\\(duet.*\\.el\\|duet\\.texi\\)\\'"))))))
 
 (ert-deftest duet-package-test-header ()
-  "The package says what it needs, and its version is that of its server."
+  "The package names its requirements, and has the version of its server."
   (with-temp-buffer
     (insert-file-contents (expand-file-name "duet.el" duet-package-test-folder))
     (let ((description (package-buffer-info)))
@@ -47,7 +47,7 @@
                                 (package-desc-version description)))))))
 
 (ert-deftest duet-package-test-autoloads ()
-  "Each command with an autoload cookie is there when `duet' is loaded, or its file comes then."
+  "`duet' defines or autoloads each command that has an autoload cookie."
   (let ((commands '()))
     (dolist (file (directory-files duet-package-test-folder t "\\`duet.*\\.el\\'"))
       (unless (string-match-p "-\\(?:test\\|test-lib\\|autoloads\\|pkg\\)\\.el\\'" file)

@@ -1,31 +1,31 @@
-;;; duet-perf-test.el --- How long Emacs is kept from other things  -*- lexical-binding: t; -*-
+;;; duet-perf-test.el --- Tests of the time that Emacs is busy  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; A timer that is due every 10 ms tells how long Emacs was busy.  Where other
-;; things run on the machine, the time that Emacs itself took between two of its
-;; calls says more than the time that passed, so the shorter one is judged, by
-;; the limit of 100 ms where the environment variable DUET_TEST_PERF has the
-;; value "alone".  Else only the growth of costs is judged.  What is not compiled
-;; tells nothing of what users have, and is not measured: see "make perf".
+;; A timer that is due every 10 ms measures how long Emacs was busy.  On a shared
+;; machine, Emacs' own run time between two calls says more than the elapsed time, so
+;; the shorter one counts.  The limit of 100 ms applies only if the environment
+;; variable DUET_TEST_PERF has the value "alone".  Otherwise only the growth of costs
+;; is checked.  Code that is not compiled is not what users have, and is not measured:
+;; see "make perf".
 
 ;;; Code:
 
 (require 'duet-test-lib)
 
 (defconst duet-perf-test-limit 0.1
-  "How many seconds Emacs may be kept from other things.")
+  "Maximum time that Emacs may be busy, in seconds.")
 
 (defmacro duet-perf-test-watch (what &rest body)
-  "Evaluate BODY, and say how long it kept Emacs from other things: WHAT."
+  "Evaluate BODY, and print how long Emacs was busy with WHAT."
   (declare (indent 1) (debug t))
   `(duet-perf-test-watch-1 ,what (lambda () ,@body)))
 
 (defun duet-perf-test-watch-1 (what function)
-  "Call FUNCTION, and say how long it kept Emacs from other things: WHAT."
+  "Call FUNCTION, and print how long Emacs was busy with WHAT."
   (garbage-collect)
   (let* ((own (lambda () (float-time (get-internal-run-time))))
          (last (float-time))
@@ -47,13 +47,13 @@
     (duet-perf-test-judge what (min gap gap-own))))
 
 (defun duet-perf-test-judge (what seconds)
-  "Fail if SECONDS are too long for WHAT, and nothing else runs here."
+  "Fail if SECONDS exceed the limit for WHAT, and the machine is not shared."
   (when (and (equal (getenv "DUET_TEST_PERF") "alone")
              (> seconds duet-perf-test-limit))
     (ert-fail (format "%s: %.0f ms" what (* 1000 seconds)))))
 
 (defun duet-perf-test-session (directory)
-  "Return a session whose model has DIRECTORY, with messages that are kept."
+  "Return a session with loaded messages, whose model has DIRECTORY."
   (let ((model (duet-model-create :root directory)))
     (duet-events-apply model '(:seq 1 :event (:type "session_status_changed"
                                                    :timestamp "2026-01-01T00:00:00Z"
@@ -73,7 +73,7 @@
                                                    :role "assistant" :delta text)))))
 
 (defmacro duet-perf-test-with-transcript (binding &rest body)
-  "Run BODY with BINDING, (SESSION BUFFER), to a transcript in a window."
+  "Run BODY with a transcript in a window; BINDING is (SESSION BUFFER)."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
   `(let* ((inhibit-message nil)
           (,(car binding) (duet-perf-test-session "/nowhere/"))
@@ -94,12 +94,12 @@
     (substring (apply #'concat (make-list (1+ (/ size (length line))) line)) 0 size)))
 
 (defun duet-perf-test-wait-until-shown (buffer)
-  "Wait until BUFFER, a transcript, shows all that is known."
+  "Wait until BUFFER, a transcript, shows all messages."
   (duet-test-wait-for (with-current-buffer buffer
                         (not (or duet-transcript--dirty duet-transcript--markup)))))
 
 (ert-deftest duet-perf-test-deltas ()
-  "2,000 deltas a second for three seconds leave Emacs its time."
+  "Emacs stays responsive under 2,000 deltas a second for three seconds."
   (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-perf-test-with-transcript (session buffer)
     (let ((count 0)
@@ -132,15 +132,15 @@
                         (duet-message-text (duet-session-message session "m"))))))))
 
 (ert-deftest duet-perf-test-long-transcript ()
-  "A transcript of 5 MB grows at the cost of what is added."
+  "In a transcript of 5 MB, the cost of new text depends on its own length."
   (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-perf-test-with-transcript (session buffer)
     (let ((seq 1)
           (part (duet-perf-test-text 50000))
           small large)
       (cl-flet ((measure ()
-                  ;; The median is not moved by a collection of garbage, nor is
-                  ;; Emacs's own time by what else the machine does.
+                  ;; Garbage collection does not move the median, and other processes do not
+                  ;; move Emacs' own run time.
                   (nth 10 (sort (cl-loop repeat 21
                                          collect (let ((start (float-time (get-internal-run-time))))
                                                    (duet-perf-test-delta
@@ -171,7 +171,7 @@
               (accept-process-output nil 0.001))))))))
 
 (ert-deftest duet-perf-test-long-list ()
-  "A list of 300 sessions is drawn fast enough."
+  "A list of 300 sessions is printed fast enough."
   (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (let* ((model (duet-model-create :root "/"))
          (connection (make-duet-connection :root "/" :state 'ready :model model))
@@ -195,7 +195,7 @@
       (kill-buffer buffer))))
 
 (ert-deftest duet-perf-test-server ()
-  "What a server says as fast as it can leaves Emacs its time."
+  "Emacs stays responsive while a server sends as fast as it can."
   (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-test-with-project connection
     (let (session buffer (inhibit-message nil))

@@ -10,9 +10,9 @@
 (require 'duet-preview)
 
 (defmacro duet-preview-test-with (&rest body)
-  "Run BODY in a project that has a page, and whose preview is shown.
-`connection', `root' and `preview', the buffer of the preview, are bound, and so
-is `opened' to the addresses that a browser was given."
+  "Run BODY in a project that has a page, with its preview open.
+`connection', `root' and `preview', the buffer of the preview, are bound.
+`opened' is bound to the addresses that the browser received."
   (declare (indent 0) (debug (body)))
   `(duet-test-with-project connection
      (let* ((root (duet-connection-root connection))
@@ -32,22 +32,22 @@ is `opened' to the addresses that a browser was given."
                (duet-test-wait-for opened)
                ,@body)
            (when (buffer-live-p preview) (kill-buffer preview))
-           ;; It ends with its buffer.
+           ;; The process ends with its buffer.
            (duet-test-wait-for (not (process-live-p process))))))))
 
 (ert-deftest duet-preview-test-whole ()
-  "A preview is opened, and what its pages say is listed as it comes."
+  "A preview opens, and console messages of its pages are listed as they arrive."
   (duet-preview-test-with
     (should (string-match-p "\\`http://[a-z0-9]+\\.localhost:[0-9]+/" (car opened)))
     (with-current-buffer (let (url-show-status url-cookie-storage)
-                           ;; Emacs asks the system for the host, which may not know it.
+                           ;; The system may not resolve this host name.
                            (url-retrieve-synchronously
                             (replace-regexp-in-string "//[a-z0-9]+\\.localhost" "//127.0.0.1" (car opened))
                             t nil 30))
       (should (string-match-p "Hello" (buffer-string)))
       (kill-buffer))
     (with-current-buffer preview
-      ;; The token is for the browser alone.
+      ;; Only the browser gets the token.
       (should-not (string-match-p "token\\|\\?\\|localhost" (duet-preview--header)))
       (should (string-match-p "Preview on port [0-9]+" (duet-preview--header)))
       (duet-test-should-say "report no errors" (duet-preview-ask)))
@@ -56,7 +56,7 @@ is `opened' to the addresses that a browser was given."
     (duet-test-request connection 'error '(:message "two is\nnot a function\e[31m" :url "/app.js?v=1"
                                            :line 2 :column 4 :stack "at two"))
     (duet-test-wait-for-text preview "error +two is\nnot a function.*/app\\.js\\?v=1:2:4\n  at two")
-    ;; What is said again is counted where it stands.
+    ;; A repeated message is counted in its line.
     (duet-test-request connection 'console '(:message "fine" :url "/"))
     (duet-test-request connection 'console '(:level "warn" :message "``` odd" :url "/none.js"))
     (duet-test-wait-for-text preview "warn +``` odd")
@@ -80,7 +80,7 @@ is `opened' to the addresses that a browser was given."
       (goto-char (point-max))
       (duet-test-press "p" #'duet-preview-previous)
       (duet-test-should-say "No file of the project" (duet-preview-visit))
-      ;; A prompt quotes what is wrong, and nothing else.
+      ;; A prompt quotes warnings and errors, and nothing else.
       (duet-test-press "c" #'duet-preview-ask))
     (let ((compose (cl-find-if (lambda (buffer)
                                  (with-current-buffer buffer
@@ -91,7 +91,7 @@ is `opened' to the addresses that a browser was given."
       (should-not (string-match-p "fine" (duet-test-text compose))))))
 
 (ert-deftest duet-preview-test-again ()
-  "A preview that is there is opened again; one that has ended begins anew."
+  "A running preview is opened again; an ended one is restarted."
   (duet-preview-test-with
     (with-current-buffer preview
       (call-interactively #'duet-preview)
@@ -112,7 +112,7 @@ is `opened' to the addresses that a browser was given."
       (duet-test-wait-for (= (length opened) 4)))))
 
 (ert-deftest duet-preview-test-parts ()
-  "What the process prints comes in parts, and may be no JSON."
+  "Output of the process arrives in pieces, and may be invalid JSON."
   (with-temp-buffer
     (duet-preview-mode)
     (let ((duet-preview--most 2))
@@ -126,12 +126,12 @@ is `opened' to the addresses that a browser was given."
       (should (equal (duet-test-text (current-buffer)) "log    a  ×4\nerror  b\n"))
       (should (string-match-p "\\`navigation Home error +forged\n\\'"
                               (duet-preview--line '(:kind "navigation" :message "Home\nerror  forged"))))
-      ;; The oldest go.
+      ;; The oldest messages are dropped.
       (duet-preview--printed "{\"id\":3,\"kind\":\"console\",\"level\":\"log\",\"message\":\"c\"}\n")
       (should (equal (duet-test-text (current-buffer)) "error  b\nlog    c\n")))))
 
 (ert-deftest duet-preview-test-remote ()
-  "Where the pages are on another machine it is said how to see them."
+  "For a preview on another machine, a message says how to see its pages."
   (duet-test-should-say "run `?‘?duet-rpc preview --port 8080"
     (with-temp-buffer
       (setq duet-connection (make-duet-connection :root "/ssh:there:/project/"))

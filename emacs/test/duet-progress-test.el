@@ -1,4 +1,4 @@
-;;; duet-progress-test.el --- Tests of how long a turn takes  -*- lexical-binding: t; -*-
+;;; duet-progress-test.el --- Tests of the elapsed time of turns  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,14 +8,14 @@
 (require 'duet-test-lib)
 
 (ert-deftest duet-progress-test-words ()
-  "Seconds, then minutes and seconds, then hours and minutes."
+  "A duration is in seconds, then minutes and seconds, then hours and minutes."
   (pcase-dolist (`(,seconds . ,words) '((0 . "0s") (59 . "59s") (60 . "1m 00s") (61 . "1m 01s")
                                         (3599 . "59m 59s") (3600 . "1h 00m") (7300 . "2h 01m")
                                         (-5 . "0s")))
     (should (equal (cons seconds (duet-progress-words seconds)) (cons seconds words)))))
 
 (ert-deftest duet-progress-test-header ()
-  "While a turn runs the header tells for how long, and that its agent does something."
+  "The header shows the elapsed time of a running turn, and its agent's activity."
   (duet-test-with-project connection
     (duet-model-add-observer #'duet-progress--elapsed-observe)
     (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
@@ -30,7 +30,7 @@
             (duet-test-wait-for (progn (cl-pushnew (shown) signs :test #'equal)
                                        (length= signs 4)))
             (should-not (memq nil signs)))
-          ;; It tells from when the turn began, whatever the clock says now.
+          ;; The time counts from the start of the turn.
           (setf (duet-run-changed (duet-session-active-run session))
                 (format-time-string "%FT%T.000Z" (time-subtract nil 125) t))
           (should (string-match-p "· 2m 0[5-9]s" (duet-header session connection)))
@@ -39,7 +39,7 @@
           (should-not (shown)))))))
 
 (ert-deftest duet-progress-test-timer ()
-  "A timer counts while a window shows a turn that runs, and no longer."
+  "A timer runs only while a window shows a running turn."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
            (buffer (duet-transcript-open connection session)))
@@ -57,7 +57,7 @@
         (should-not duet-progress--timer)))))
 
 (ert-deftest duet-progress-test-budget ()
-  "That a budget is nearly used up stands above the transcript while the turn goes on."
+  "A warning that a budget is nearly used up shows in the header during the turn."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (run (progn (duet-test-wait-for (duet-session-approvals session))

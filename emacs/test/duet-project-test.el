@@ -1,4 +1,4 @@
-;;; duet-project-test.el --- Which project a directory is in  -*- lexical-binding: t; -*-
+;;; duet-project-test.el --- Tests of finding a project  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -14,7 +14,8 @@
 (require 'duet-connection)
 
 (ert-deftest duet-project-root-of-others ()
-  "What others own marks no project, nor does the home or a place for all."
+  "Files of other users mark no project.
+Neither do the home directory and shared directories."
   (let* ((top (file-truename (make-temp-file "duet-project" t)))
          (in (lambda (name) (file-name-as-directory (expand-file-name name top))))
          (mine (funcall in "mine/"))
@@ -35,7 +36,7 @@
               (let ((duet-project-safe-directories (list safe)))
                 (should (equal (duet-project-root deep) (funcall in "mine/shared/"))))))
           (setq owners nil)
-          ;; A place for all, temporary files and the home directory.
+          ;; These are a shared directory, temporary files and the home directory.
           (set-file-modes (funcall in "mine/shared/") #o1777)
           (should (equal (duet-project-root deep) mine))
           (let ((temporary-file-directory mine))
@@ -50,7 +51,7 @@
       (delete-directory top t))))
 
 (ert-deftest duet-project-test-state-directory ()
-  "The directory of a project's sessions is named as the server names it."
+  "Emacs and the server give the state directory of a project the same name."
   (let ((process-environment (append '("DUET_STATE_HOME" "XDG_STATE_HOME=/state") process-environment)))
     (should (equal (duet-project--state-directory "/home/me/a project of ä name that is long/")
                    "/state/duet/projects/a-project-of---name-that-7d76d87cce8a06d4")))

@@ -18,7 +18,7 @@
     root))
 
 (defun duet-projects-test-prompt (root prompt)
-  "Have the shell's duet-rpc run PROMPT in the project ROOT to its end."
+  "Run PROMPT with duet-rpc in the project ROOT, and wait for its end."
   (let ((command (duet-command root "prompt" "--yes" prompt)))
     (with-temp-buffer
       (unless (zerop (apply #'call-process (car command) nil t nil (cdr command)))
@@ -26,8 +26,8 @@
 
 (defmacro duet-projects-test-with-list (names &rest body)
   "Run BODY in the list of all projects.
-NAMES are what a connection, and the directory of a project without one, are
-bound to.  Each has a session."
+NAMES is a list of two symbols: for a connection, and for the directory of
+a project without one.  Each project has a session."
   (declare (indent 1) (debug (sexp body)))
   (pcase-let ((`(,connection ,other) names))
     `(duet-test-with-project ,connection
@@ -46,20 +46,20 @@ bound to.  Each has a session."
   (beginning-of-line))
 
 (ert-deftest duet-projects-test-lists ()
-  "Sessions of all projects are listed, whether a daemon runs there or not."
+  "The list has sessions of all projects, with or without a running daemon."
   (duet-projects-test-with-list (connection other)
     (should (string-match-p "● +completed +other +quiet elsewhere +demo +now"
                             (duet-test-text (current-buffer))))
     (should (string-match-p "● +completed +project +quiet here +demo +now"
                             (duet-test-text (current-buffer))))
-    ;; To ask starts nothing, and point stays where it is.
+    ;; The request starts no server, and point stays.
     (should-not (gethash other duet-connections))
     (duet-projects-test-go-to "elsewhere")
-    ;; Our own are followed.
+    ;; Connected projects are updated by events.
     (duet-test-launch connection "hello")
     (duet-test-wait-for-text (current-buffer) "\\? +waits for you +project +hello")
     (should (looking-at-p ".*elsewhere"))
-    ;; Others are told of when they are asked again.
+    ;; Other projects are updated by a refresh.
     (duet-projects-test-prompt other "quiet later")
     (duet-test-press "g" #'duet-projects-refresh)
     (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet later")
@@ -70,7 +70,7 @@ bound to.  Each has a session."
     (should (looking-at-p ".*elsewhere"))))
 
 (ert-deftest duet-projects-test-open ()
-  "A session is opened with the connection of its own project."
+  "RET opens a session with the connection of its own project."
   (duet-projects-test-with-list (connection other)
     (let ((list (current-buffer)))
       (duet-projects-test-go-to "elsewhere")
@@ -82,7 +82,7 @@ bound to.  Each has a session."
               (duet-test-wait-for-transcript)
               (should (eq duet-connection its))
               (duet-test-wait-for-text (current-buffer) "❯ quiet elsewhere\n\nHello")
-              ;; One that is not listed, since it is in the archive, is found, too.
+              ;; A session in the archive, which is not listed, is found, too.
               (let ((session duet-session))
                 (duet-test-request its 'archiveSession
                                    (list :session_id (duet-session-leaf-id session)
@@ -101,7 +101,7 @@ bound to.  Each has a session."
       (should (eq duet-connection connection)))))
 
 (ert-deftest duet-projects-test-narrow ()
-  "One key leads from a project's list to that of all, and back."
+  "One key switches between the lists of a project and of all projects."
   (duet-projects-test-with-list (connection other)
     (ignore other)
     (duet-projects-test-go-to "here")
@@ -118,7 +118,7 @@ bound to.  Each has a session."
     (should (eq duet-connection connection))))
 
 (ert-deftest duet-projects-test-session-keys ()
-  "The keys of a session work on the session at point, whose server is started if need be."
+  "Session keys work on the session at point, and start its server if necessary."
   (duet-projects-test-with-list (connection other)
     (let ((list (current-buffer))
           (root (duet-connection-root connection)))
@@ -126,7 +126,7 @@ bound to.  Each has a session."
         (should (equal (list key (key-binding (kbd key)))
                        (list key (lookup-key duet-sessions-mode-map (kbd key))))))
       (should (eq (key-binding "z") #'duet-archive))
-      ;; The menu starts nothing.
+      ;; The menu starts no server.
       (duet-projects-test-go-to "elsewhere")
       (should (equal (duet-session-name (duet-actions-session t)) "quiet elsewhere"))
       (should-not (gethash other duet-connections))
@@ -148,7 +148,7 @@ bound to.  Each has a session."
             (duet-projects-test-go-to "here")
             (duet-test-press "z" #'duet-archive)
             (duet-test-wait-for (not (string-match-p "quiet here" (duet-test-text list))))
-            ;; M-x duet, on whatever key, shows the project at point.
+            ;; The command `duet', on any key, shows the project at point.
             (duet-projects-test-go-to "Renamed")
             (call-interactively #'duet)
             (should (derived-mode-p 'duet-sessions-mode))
@@ -179,7 +179,7 @@ bound to.  Each has a session."
     (should (eq duet-connection connection))))
 
 (ert-deftest duet-projects-test-click ()
-  "A click opens the session that it is on, not that at point."
+  "A click opens the session at its position, not the one at point."
   (duet-projects-test-with-list (connection other)
     (ignore other)
     (duet-projects-test-go-to "here")
@@ -189,10 +189,10 @@ bound to.  Each has a session."
     (should (equal (duet-session-name duet-session) "quiet here"))))
 
 (ert-deftest duet-projects-test-problems ()
-  "What cannot be asked is named below the others; no session is at point there."
+  "Projects that fail are named below the others; no session is at point there."
   (duet-projects-test-with-list (connection other)
     (ignore connection)
-    ;; A daemon that runs would go on with the configuration that it has.
+    ;; A running daemon would keep its configuration.
     (duet-test-end-daemon other)
     (write-region "default_agent =" nil (concat other ".duet.toml") nil 'silent)
     (duet-test-press "g" #'duet-projects-refresh)
@@ -203,7 +203,7 @@ bound to.  Each has a session."
     (duet-test-should-say "There is no session here" (duet-test-press "RET" #'duet-projects-open))))
 
 (ert-deftest duet-projects-test-names ()
-  "Projects of one name are told apart, and those of another machine have its name."
+  "Projects with equal names are distinguished; remote ones show their machine."
   (let ((name (duet-projects--names
                (mapcar (lambda (root) (duet-model-create :root root))
                        '("/a/web/" "/b/web/" "/a/api/" "/ssh:box:/srv/tool/")))))

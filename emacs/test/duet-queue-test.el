@@ -1,4 +1,4 @@
-;;; duet-queue-test.el --- Tests of prompts that wait for their turn  -*- lexical-binding: t; -*-
+;;; duet-queue-test.el --- Tests of queued prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,8 +8,8 @@
 (require 'duet-test-lib)
 
 (defmacro duet-queue-test-with (names prompts &rest body)
-  "Run BODY in the transcript of a session that works, in which PROMPTS are queued.
-NAMES are what the connection and the session are bound to."
+  "Run BODY in the transcript of a running session with queued PROMPTS.
+NAMES is a list of two symbols for the connection and the session."
   (declare (indent 2) (debug (sexp form body)))
   (pcase-let ((`(,connection ,session) names))
     `(duet-test-with-project ,connection
@@ -26,7 +26,7 @@ NAMES are what the connection and the session are bound to."
            (duet-test-listening ,@body))))))
 
 (defun duet-queue-test-wait-for (prompts)
-  "Wait until the current buffer shows PROMPTS as those that are queued, in order."
+  "Wait until the current buffer shows PROMPTS as the queued ones, in order."
   (duet-test-wait-for
    (let ((text (duet-test-text (current-buffer)))
          (place 0)
@@ -44,7 +44,7 @@ NAMES are what the connection and the session are bound to."
   (goto-char (match-beginning 0)))
 
 (defun duet-queue-test-edit (text)
-  "Edit the queued prompt TEXT, in a buffer that is the current one then."
+  "Edit the queued prompt TEXT, and make its compose buffer current."
   (duet-queue-test-go-to text)
   (duet-test-press "e" #'duet-edit-queued)
   (duet-test-wait-for (progn (duet-test-look) (derived-mode-p 'duet-compose-mode))))
@@ -57,12 +57,12 @@ NAMES are what the connection and the session are bound to."
                                 (duet-session-order session))))
 
 (defun duet-queue-test-interrupt (session)
-  "Interrupt what SESSION works on, so that the next prompt begins."
+  "Interrupt the turn of SESSION, so that the next prompt begins."
   (duet-test-look)
   (duet-interrupt session))
 
 (ert-deftest duet-queue-test-edit ()
-  "A queued prompt gets the text that is saved, and runs with it."
+  "Saving an edited prompt replaces the text of the queued one, which then runs."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two")
     (let ((transcript (current-buffer)))
       (goto-char (point-min))
@@ -73,7 +73,7 @@ NAMES are what the connection and the session are bound to."
                      " Edit queued prompt: C-c C-c save, C-c C-k cancel"))
       (duet-test-should-say "is sent in its turn"
         (duet-test-press "C-c C-n" #'duet-compose-send-now))
-      ;; Text that was not changed does not go into the history.
+      ;; Unchanged text does not go into the history.
       (duet-test-press "C-c C-k" #'duet-compose-cancel)
       (should (duet-test-heard "^Not saved; the queued prompt is unchanged$"))
       (should (ring-empty-p duet-compose-history))
@@ -96,7 +96,7 @@ NAMES are what the connection and the session are bound to."
       (duet-test-wait-for-text transcript "You asked: quiet two"))))
 
 (ert-deftest duet-queue-test-move ()
-  "A queued prompt is moved, point stays in it, and the prompts run in that order."
+  "A queued prompt moves with point, and the prompts run in the new order."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two" "quiet three")
     (let ((last (duet-queue-test-run session "quiet two")))
       (duet-queue-test-go-to "quiet three")
@@ -123,7 +123,7 @@ NAMES are what the connection and the session are bound to."
        (current-buffer)
        "You asked: quiet three\\(.*\n\\)+.*You asked: quiet one\\(.*\n\\)+.*You asked: quiet two")
       (duet-test-wait-for-state session 'completed)
-      ;; An Emacs that has not seen the moves continues after the last prompt, too.
+      ;; An Emacs without the events of the moves also continues after the last prompt.
       (kill-buffer)
       (let ((model (duet-connection-model connection)))
         (clrhash (duet-model-sessions model))
@@ -136,7 +136,8 @@ NAMES are what the connection and the session are bound to."
         (should (equal (duet-session-leaf-id session) last))))))
 
 (ert-deftest duet-queue-test-begun ()
-  "A prompt that begins while it is edited keeps its text; what was written is a new prompt."
+  "A prompt that starts while it is edited keeps its text.
+The edited text becomes a new prompt."
   (duet-queue-test-with (connection session) '("quiet one")
     (let ((transcript (current-buffer))
           (compose (progn (duet-queue-test-edit "quiet one") (current-buffer))))
@@ -154,13 +155,13 @@ NAMES are what the connection and the session are bound to."
       (duet-test-press "C-c C-c" #'duet-compose-send)
       (duet-test-wait-for-text transcript "^❯ quiet one\n\\(.*\n\\)+❯ quiet one more\n")
       (duet-test-wait-for-text transcript "You asked: quiet one more")
-      ;; It cannot be edited any more.
+      ;; The prompt can no longer be edited.
       (duet-queue-test-go-to "❯ quiet one more")
       (duet-test-should-say "No queued prompt"
         (duet-test-press "e" #'duet-edit-queued)))))
 
 (ert-deftest duet-queue-test-another-client ()
-  "The transcript shows what another client has edited and moved, as does a new one."
+  "The transcript shows edits and moves by another client, as does a new one."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two")
     (let* ((one (duet-queue-test-run session "quiet one"))
            (two (duet-queue-test-run session "quiet two"))
@@ -171,7 +172,7 @@ NAMES are what the connection and the session are bound to."
       (duet-test-request connection 'session.moveQueued (list :session_id one))
       (duet-queue-test-wait-for '("quiet two" "quiet new"))
       (should (looking-at "quiet two"))
-      ;; An event has the beginning of a long text.
+      ;; An event has only the beginning of a long text.
       (duet-test-request connection 'session.editQueued (list :session_id two :query long))
       (duet-test-wait-for-text (current-buffer) "^  … cut: the rest is not loaded")
       (duet-queue-test-edit "quiet long\n")

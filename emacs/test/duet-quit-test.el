@@ -1,4 +1,4 @@
-;;; duet-quit-test.el --- Tests of servers that are stopped  -*- lexical-binding: t; -*-
+;;; duet-quit-test.el --- Tests of stopping servers  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet)
 
 (ert-deftest duet-quit-test-agents-go-on ()
-  "To stop the server ends no turn, asks nothing, and the next one shows the turn."
+  "Stopping the server ends no turn and asks nothing; the next one has the turn."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
@@ -31,7 +31,7 @@
       (should (equal (duet-test-demo-file connection) "Turn 1: hello\n")))))
 
 (ert-deftest duet-quit-test-others-go-on ()
-  "To stop the server of one editor ends nothing of what runs for another."
+  "Stopping the server of one editor ends no turn of another editor."
   (duet-test-with-project connection
     (let* ((other (duet-rpc-connect :name "another editor"
                                     :directory (duet-connection-root connection)))
@@ -56,7 +56,7 @@
         (duet-rpc-shutdown other t)))))
 
 (defun duet-quit-test-stands-still (process)
-  "Return non-nil if all threads of PROCESS stand still, as far as is known."
+  "Return non-nil if all threads of PROCESS are stopped, as far as is known."
   (cl-every (lambda (file)
               (with-temp-buffer
                 (insert-file-contents-literally file)
@@ -64,18 +64,18 @@
             (file-expand-wildcards (format "/proc/%d/task/*/stat" (process-id process)))))
 
 (ert-deftest duet-quit-test-does-not-answer ()
-  "A server that is stopped and does not answer is killed."
+  "A server that does not end after a stop request is killed."
   (duet-test-with-project connection
     (let ((duet-connection--patience 0.1)
           (process (jsonrpc--process (duet-connection-rpc connection))))
       (signal-process (process-id process) 'SIGSTOP)
-      ;; A thread that runs just then may still answer.
+      ;; A thread that is running at this moment may still answer.
       (duet-test-wait-for (duet-quit-test-stands-still process))
       (duet-connection-stop connection)
       (duet-test-wait-for (not (process-live-p process))))))
 
 (ert-deftest duet-quit-test-start-after-stop ()
-  "A server that is started right after one was stopped outlives its remains."
+  "A server that starts right after a stop survives the cleanup of the old one."
   (duet-test-with-project connection
     (let* ((old (duet-connection-rpc connection))
            (remains (list (process-buffer (jsonrpc--process old))

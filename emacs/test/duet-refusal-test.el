@@ -1,4 +1,4 @@
-;;; duet-refusal-test.el --- Tests of what was not let run  -*- lexical-binding: t; -*-
+;;; duet-refusal-test.el --- Tests of denied tool calls  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-approvals)
 
 (ert-deftest duet-refusal-test-refused-tool ()
-  "A tool that was refused looks otherwise than one that failed, and says why."
+  "A denied tool call looks different from a failed one, and shows the reason."
   (let* ((session (make-duet-session))
          (model (duet-model-create :root "/"))
          (tool (make-duet-tool :session session :name "Bash" :title "touch made" :status 'failed)))
@@ -24,7 +24,7 @@
     (should (string-match-p "not run: denied by you: not now" (duet-render--tool tool)))))
 
 (ert-deftest duet-refusal-test-denied-by-policy ()
-  "What the policy denied says so."
+  "A denial by policy names the policy."
   (should (equal (duet-approval-outcome '(:decision "denied" :decided_by "mode=plan"))
                  "was denied by plan mode"))
   (pcase-dolist (`(,data . ,words)
@@ -53,7 +53,7 @@
                                        :title "Write x"))))))
 
 (ert-deftest duet-refusal-test-rule ()
-  "What a rule denies unasked stands in the transcript, with the rule and why."
+  "The transcript shows a denial by a rule, with the rule and its reason."
   (duet-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (folder (expand-file-name "../config/duet/" root)))

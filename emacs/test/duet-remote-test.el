@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; The other machine is this one, by a method of TRAMP's that starts a shell here, as
-;; TRAMP's own tests have it.
+;; The other machine is this one: a method of TRAMP starts a shell here, as in TRAMP's
+;; own tests.
 
 ;;; Code:
 
@@ -22,7 +22,7 @@
 (require 'duet-worktree-test)
 
 (defmacro duet-remote-test-with-method (&rest body)
-  "Run BODY where the method mock of TRAMP starts a shell on this machine."
+  "Run BODY with a TRAMP method mock that starts a shell on this machine."
   (declare (indent 0) (debug (body)))
   `(let ((tramp-methods
           (cons '("mock" (tramp-login-program "sh") (tramp-login-args (("-i")))
@@ -61,13 +61,13 @@
 ;;; Names
 
 (ert-deftest duet-remote-test-names ()
-  "What a server calls a file becomes what Emacs visits, and the other way round."
+  "A file name of the server becomes one for Emacs, and the other way round."
   (let ((there "/ssh:box:/srv/p/") (here "/srv/p/"))
     (pcase-dolist (`(,name ,directory ,want)
                    `(("/a/b" ,here "/a/b") ("a/b" ,here "/srv/p/a/b")
                      ("/a/b" ,there "/ssh:box:/a/b") ("a/b" ,there "/ssh:box:/srv/p/a/b")
                      ("~/x" ,there "/ssh:box:~/x")
-                     ;; An agent does not choose the machine.
+                     ;; An agent cannot choose the machine.
                      ("/ssh:evil:/x" ,here "/:/ssh:evil:/x")
                      ("/ssh:evil:/x" ,there "/ssh:box:/:/ssh:evil:/x")
                      ("/sudo::/etc/passwd" ,here "/:/sudo::/etc/passwd")))
@@ -87,7 +87,7 @@
     (should-not (duet-remote-same-p "/x" there))))
 
 (ert-deftest duet-remote-test-output-is-gone ()
-  "A program on another machine may end after the buffer of its output was killed."
+  "A remote program may end after the buffer of its output was killed."
   (let ((output (generate-new-buffer " *output*" t)))
     (kill-buffer output)
     (let ((errors (duet-command--split output)))
@@ -95,7 +95,7 @@
         (kill-buffer errors)))))
 
 (ert-deftest duet-remote-test-output ()
-  "What a program says is told from what stands before it and behind it."
+  "Output of a program is separated from the text before and after it."
   (should (equal (duet-remote-output "Welcome!\nduet: ready\nwords\n\0oops\n")
                  '("words\n" . "oops\n")))
   (should (equal (duet-remote-output "duet: ready\r\nwords") '("words" . ""))))
@@ -104,7 +104,7 @@
 ;;; The server
 
 (ert-deftest duet-remote-test-frames ()
-  "Frames of all sizes and letters get there and back as they are."
+  "Frames of all sizes and characters are transferred unchanged."
   (duet-remote-test-with-method
     (let* ((directory (file-name-as-directory (make-temp-file "duet-remote" t)))
            (connection (duet-rpc-connect :command (append (duet-test-server) '("--test-methods"))
@@ -121,7 +121,7 @@
         (delete-directory directory t)))))
 
 (ert-deftest duet-remote-test-last-words ()
-  "A server that dies there is reported with its status and last words."
+  "The end of a remote server is reported with its status and last output."
   (duet-remote-test-with-method
     (let* ((gone nil)
            (connection (duet-rpc-connect
@@ -139,7 +139,7 @@
         (duet-rpc-shutdown connection t)))))
 
 (ert-deftest duet-remote-test-no-program ()
-  "Where the program is not there, it is said what to install and what to set."
+  "If the program is missing, a message says what to install and what to set."
   (duet-remote-test-with-method
     (let ((default-directory (concat "/mock::" temporary-file-directory))
           (duet-rpc-command '("duet-rpc-that-is-nowhere")))
@@ -148,7 +148,7 @@
         (duet-rpc-connect)))))
 
 (ert-deftest duet-remote-test-command-of-a-host ()
-  "Each machine may have a command of its own, which is connection-local."
+  "Each machine may have its own command, by a connection-local variable."
   (duet-remote-test-with-method
     (let* ((profiles connection-local-profile-alist)
            (criteria connection-local-criteria-alist)
@@ -165,10 +165,10 @@
               connection-local-criteria-alist criteria)))))
 
 
-;;; All of it
+;;; Complete sessions
 
 (ert-deftest duet-remote-test-session ()
-  "A session there is as one here: files have names that can be visited."
+  "A remote session works like a local one: its file names can be visited."
   (duet-remote-test-with-project connection
     (should (file-remote-p (duet-connection-root connection)))
     (duet-model-add-observer #'duet-revert--observe)
@@ -191,7 +191,7 @@
                        (duet-remote-local (expand-file-name "demo.txt" (duet-connection-root connection)))))
         (should (file-remote-p buffer-file-name))
         (should (equal (buffer-string) "Turn 1: hello\n"))
-        ;; It follows what the agent writes.
+        ;; The buffer follows the agent's changes of the file.
         (let ((visiting (current-buffer)))
           (duet-test-request connection 'updateSessionSettings
                              (list :session_id (duet-session-leaf-id session)
@@ -202,7 +202,7 @@
                                    (eq (duet-session-state session) 'completed)))
           (duet-test-wait-for-text visiting "Turn 2: again")
           (kill-buffer visiting))
-        ;; And the changes can be taken back.
+        ;; The changes can be reverted.
         (switch-to-buffer transcript)
         (goto-char (point-max))
         (duet-test-press "=" #'duet-diff)
@@ -228,7 +228,7 @@
                 (list-system-processes))))
 
 (ert-deftest duet-remote-test-busy ()
-  "A timer asks nothing of a machine that Emacs waits for, and does later what it is for."
+  "While Emacs waits for a machine, a timer sends it no request, and retries later."
   (duet-remote-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (file (concat root "f.txt"))
@@ -257,7 +257,7 @@
         (duet-test-wait-for (eq (duet-connection-state connection) 'ready))))))
 
 (ert-deftest duet-remote-test-restart ()
-  "A server that dies there is started again; a machine that is gone is not asked."
+  "A remote server that dies is restarted; a lost machine gets no requests."
   (duet-remote-test-with-project connection
     (let ((model (duet-connection-model connection))
           (session (duet-test-launch connection "quiet stream:10000@50"))
@@ -269,7 +269,7 @@
       (signal-process (duet-remote-test-server connection) 'SIGKILL)
       (duet-test-wait-for (memq 'lost states))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-      ;; The line breaks.
+      ;; The connection breaks.
       (duet-test-listening
         (delete-process (jsonrpc--process (duet-connection-rpc connection)))
         (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
@@ -279,7 +279,7 @@
       (with-current-buffer (duet-sessions-buffer connection)
         (duet-test-press "g" #'duet-sessions-refresh))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-      ;; What agents do there has gone on.
+      ;; The agent has continued there.
       (should (eq (duet-session-state session) 'running))
       (should (equal (duet-get-string (duet-test-request connection 'getSessionState
                                                          (list :session_id (duet-session-leaf-id session)))
@@ -287,7 +287,7 @@
                      "running")))))
 
 (ert-deftest duet-remote-test-terminal ()
-  "A terminal runs there, and is shown here."
+  "A terminal runs on the remote machine, and is shown here."
   (duet-remote-test-with-project connection
     (let ((duet-terminal-backend 'term))
       (save-window-excursion
@@ -296,7 +296,7 @@
         (kill-buffer)))))
 
 (ert-deftest duet-remote-test-keys ()
-  "A key of this machine goes to another only if the user says so, and is asked once."
+  "After a confirmation, a local key goes to another machine without asking again."
   (let ((there (make-duet-connection :root "/mock:box:/srv/p/"))
         (here (make-duet-connection :root "/srv/p/"))
         (duet-secrets--sent-to nil)
@@ -324,7 +324,7 @@
         (should (= asked 3))))))
 
 (ert-deftest duet-remote-test-attached-from-here ()
-  "A file of this machine goes with a prompt, but is not said to be there."
+  "A local file is attached to a prompt without a location on the remote machine."
   (let ((default-directory "/mock:box:/srv/p/")
         (file (make-temp-file "duet remote" nil ".txt" "words")))
     (unwind-protect
@@ -336,7 +336,7 @@
       (delete-file file))))
 
 (ert-deftest duet-remote-test-mentioned ()
-  "Files of the project are completed and go with a prompt, under their names there."
+  "Files of the remote project complete and are attached under their names there."
   (duet-remote-test-with-project connection
     (write-region "Grüße\n" nil (expand-file-name "notes.txt") nil 'silent)
     (with-temp-buffer
@@ -356,7 +356,7 @@
       (set-buffer-modified-p nil))))
 
 (ert-deftest duet-remote-test-lists ()
-  "Sessions there are in the list of all projects, exported and deleted."
+  "Remote sessions are in the list of all projects, exported and deleted."
   (duet-remote-test-with-project connection
     (let ((session (duet-test-launch connection "quiet Grüße")))
       (duet-test-wait-for-state session 'completed)
@@ -381,7 +381,7 @@
 ;;; Worktrees
 
 (ert-deftest duet-remote-test-worktree ()
-  "What a session changes in a worktree there is landed there, and buffers follow."
+  "Changes in a remote worktree land there, and buffers are updated."
   (skip-unless (executable-find "git"))
   (duet-remote-test-with-project connection
     (let* ((here (duet-remote-local root))

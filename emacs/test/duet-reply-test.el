@@ -8,15 +8,16 @@
 (require 'duet-test-lib)
 
 (defun duet-reply-test-type (text)
-  "Type TEXT where point is, key by key."
+  "Type TEXT at point, key by key."
   (seq-do (lambda (char)
             (duet-test-press (if (eq char ?\s) "SPC" (string char))
                              #'duet-reply--self-insert))
           text))
 
 (defmacro duet-reply-test-with (names &rest body)
-  "Run BODY in a transcript with a box; NAMES are the connection and the session.
-The session has done its first turn."
+  "Run BODY in a transcript with a box.
+NAMES is a list of two symbols for the connection and the session.
+The session has finished its first turn."
   (declare (indent 1) (debug ((symbolp symbolp) body)))
   `(duet-test-with-project ,(car names)
      (let* ((duet-compose-history (make-ring 10))
@@ -32,7 +33,7 @@ The session has done its first turn."
          ,@body))))
 
 (ert-deftest duet-reply-test-switched-on ()
-  "A box that is switched on where a transcript is open comes at the bottom of its window."
+  "A box that is enabled in an open transcript is at the bottom of its window."
   (duet-test-with-project connection
     (let* ((duet-reply-box nil)
            (session (duet-test-launch connection "quiet stream:300@4000"))
@@ -43,7 +44,7 @@ The session has done its first turn."
         (delete-other-windows)
         (switch-to-buffer buffer)
         (goto-char (point-max))
-        ;; Where Emacs has put it by itself: the end in the middle.
+        ;; Emacs by itself puts the end in the middle.
         (set-window-start nil (save-excursion (forward-line (- (/ (window-body-height) 2))) (point)))
         (customize-set-variable 'duet-reply-box t)
         (should (duet-section-get 'reply))
@@ -53,7 +54,7 @@ The session has done its first turn."
         (should (<= (- (window-body-height) (count-screen-lines (window-start) (point-max)) 1) 0))))))
 
 (ert-deftest duet-reply-test-sends ()
-  "What is typed at the end is sent by RET; what is said comes in front of the box."
+  "RET sends the text at the end; messages appear before the box."
   (duet-reply-test-with (connection session)
     (goto-char (point-min))
     (duet-test-press "c" #'duet-continue)
@@ -67,10 +68,10 @@ The session has done its first turn."
                              "❯ quiet 2nd n \ny\n\nHello\\(.*\n\\)*\n❯ \n\n\\'")
     (should (equal (ring-ref duet-compose-history 0) "quiet 2nd n \ny"))
     (duet-test-wait-for-state session 'completed)
-    ;; Point is where the next one is typed.
+    ;; Point is in the box for the next prompt.
     (duet-reply-test-type "z")
     (should (string-suffix-p "\n❯ z\n\n" (duet-test-text (current-buffer))))
-    ;; All else is read-only.
+    ;; The rest of the buffer is read-only.
     (dolist (place (list (point-min) (1- (point-max)) (point-max)
                          (1- (car (duet-reply--bounds)))))
       (goto-char place)
@@ -78,7 +79,7 @@ The session has done its first turn."
         (should-error (insert "no") :type 'text-read-only)
         (when (< place (point-max))
           (should-error (delete-char 1) :type 'text-read-only))))
-    ;; It cannot be made to end elsewhere.
+    ;; The end of the buffer cannot be deleted.
     (goto-char (cdr (duet-reply--bounds)))
     (should-error (delete-region (point) (point-max)) :type 'text-read-only)
     (should-error (delete-char 1) :type 'text-read-only)
@@ -90,7 +91,7 @@ The session has done its first turn."
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-reply-test-pasted ()
-  "What is pasted is part of the box, and can be edited."
+  "Pasted text is part of the box, and can be edited."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (insert (propertize "pasted text" 'face 'bold 'invisible t))
@@ -104,16 +105,16 @@ The session has done its first turn."
     (duet-test-press "C-a" #'duet-reply-beginning)
     (should (= (point) (car (duet-reply--bounds))))
     (should (eq (duet-section-at) (duet-section-get 'reply)))
-    ;; Folding all does not hide it.
+    ;; Folding all sections does not hide the box.
     (insert "one\ntwo ")
     (call-interactively #'duet-section-toggle-all)
     (should-not (invisible-p (1- (cdr (duet-reply--bounds)))))
-    ;; What is loaded anew leaves it alone.
+    ;; Reloading the conversation keeps the box.
     (duet-transcript-refresh)
     (duet-test-wait-for-text (current-buffer) "That is all\\(.*\n\\)*\n❯ one\ntwo nted text\n\n\\'")))
 
 (ert-deftest duet-reply-test-keys ()
-  "Earlier prompts, completion, and a way to a buffer of its own."
+  "The box has earlier prompts, completion, and a key for a compose buffer."
   (duet-reply-test-with (connection session)
     (duet-compose-remember "quiet earlier")
     (duet-compose-remember "another\nof two lines")
@@ -137,7 +138,7 @@ The session has done its first turn."
     (insert "see @some")
     (duet-test-press "TAB" #'completion-at-point)
     (should (equal (duet-compose--text) "see @some-file.txt"))
-    ;; A command of the agent's.
+    ;; This is a command of the agent.
     (duet-session-merge-agent-info session '(:commands [(:name "review" :description "Look")]))
     (duet-compose--replace "/rev")
     (duet-test-press "TAB" #'completion-at-point)
@@ -148,13 +149,13 @@ The session has done its first turn."
       (should (string-prefix-p "/review" (buffer-string)))
       (with-current-buffer transcript
         (should (equal (duet-compose--text) ""))
-        ;; What is written is not lost.
+        ;; The text is not lost.
         (insert "unsent")
         (kill-buffer)))
     (should (equal (ring-ref duet-compose-history 0) "unsent"))))
 
 (ert-deftest duet-reply-test-question ()
-  "A question comes in front of the box, and takes nothing that is typed."
+  "A question appears before the box, and does not take typed text."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (duet-test-listening
@@ -166,7 +167,7 @@ The session has done its first turn."
       (should (string-match-p "\n\\? Write\\(.*\n\\)*\n❯ ada\n\n\\'"
                               (duet-test-text (current-buffer))))
       (should (car (duet-session-approvals session)))
-      ;; The header line names a key that works where point is.
+      ;; The header line names a key that works at point.
       (should (string-match-p "1 waiting: C-c C-j\\_>" (duet-header session connection)))
       (duet-test-press "C-c C-j" #'duet-approval-next)
       (should (get-text-property (point) 'duet-approval))
@@ -174,7 +175,7 @@ The session has done its first turn."
       (should (eq (key-binding "a") #'duet-approval-approve)))))
 
 (ert-deftest duet-reply-test-answers ()
-  "The keys of a question answer it from the box, behind a prefix that the header names."
+  "In the box, the keys of a question work after a prefix that the header names."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (cl-flet ((ask (query)
@@ -206,14 +207,14 @@ The session has done its first turn."
       (let ((last-command-event ?2))
         (duet-test-press "C-c C-q 2" #'duet-approval-choose))
       (duet-test-wait-for-text (current-buffer) "You answered: green")
-      ;; What was being written is there yet.
+      ;; The draft is still there.
       (should (equal (duet-compose--text) "adadad"))
       (duet-test-wait-for-state session 'completed)
       (duet-test-should-say "No question is here; C-c C-j goes to the next one"
         (call-interactively #'duet-approval-approve)))))
 
 (ert-deftest duet-reply-test-header ()
-  "The header line is drawn again when point enters or leaves the box."
+  "The header line is redrawn when point enters or leaves the box."
   (duet-reply-test-with (connection session)
     (goto-char (point-min))
     (run-hooks 'post-command-hook)
@@ -231,14 +232,14 @@ The session has done its first turn."
       (should (= (drawn) 1)))))
 
 (ert-deftest duet-reply-test-now ()
-  "A key gives what is written to the agent while it works; RET queues it."
+  "A key sends the text to the agent while it works; RET queues it."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (should-not (string-match-p "C-c C-n" (duet-header session connection)))
     (duet-test-listening
       (insert "quiet permit:1")
       (duet-test-press "C-c C-n" #'duet-reply-send-now)
-      ;; An idle agent gets it like any other prompt.
+      ;; An idle agent gets the text like any other prompt.
       (duet-test-wait-for (duet-test-heard "\\`Sent\\'"))
       (duet-test-wait-for (car (duet-session-approvals session)))
       (duet-test-wait-for-state session 'waiting_input)
@@ -263,7 +264,7 @@ The session has done its first turn."
       (should (string-match-p
                "❯ quiet permit:1\n\\(.*\n\\)*❯ Use the other file\n\nYou said meanwhile: Use the other file\\(.*\n\\)*❯ quiet last"
                text))
-      ;; It stands there once.
+      ;; The transcript shows the text once.
       (should (= (length (split-string text "❯ Use the other file")) 2)))
     (should (equal (duet-test-log) ""))))
 
@@ -278,10 +279,11 @@ while read -r line; do
 	esac
 done
 "
-  "An agent that works without end, and takes nothing while it works.")
+  "An agent whose turn never ends, and that accepts no message meanwhile.")
 
 (ert-deftest duet-reply-test-now-deaf ()
-  "What an agent cannot take while it works is queued, from a buffer of its own, too."
+  "A message that the agent cannot take while it works is queued.
+This also works from a compose buffer."
   (duet-test-with-agent duet-reply-test-deaf-agent "theirs" folder
     (let* ((duet-reply-box t)
            (session (duet-test-launch connection "go" :agent "theirs")))
@@ -305,7 +307,7 @@ done
         (duet-test-wait-for (= (duet-session-queued session) 2))))))
 
 (ert-deftest duet-reply-test-refused ()
-  "What the server refuses stays where it was written."
+  "Text that the server refuses stays in the box."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (insert "quiet later")
@@ -323,7 +325,7 @@ done
     (duet-test-wait-for-text (current-buffer) "❯ quiet later\n\nHello")))
 
 (ert-deftest duet-reply-test-none ()
-  "Without the option there is no box, and prompts have a buffer of their own."
+  "Without the option there is no box, and prompts have a compose buffer."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet")))
       (save-window-excursion

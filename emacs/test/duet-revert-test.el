@@ -1,4 +1,4 @@
-;;; duet-revert-test.el --- Tests of buffers that follow their files  -*- lexical-binding: t; -*-
+;;; duet-revert-test.el --- Tests of buffers whose files change  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,8 +9,8 @@
 (require 'duet-revert)
 
 (defmacro duet-revert-test-with-file (name text &rest body)
-  "Run BODY in a buffer that visits a file NAME, which has TEXT.
-NAME becomes the file's name, and what an agent has written is observed."
+  "Run BODY in a buffer that visits a new file with TEXT.
+NAME is bound to the file's name.  Agents' changes of files are observed."
   (declare (indent 2) (debug (symbolp form body)))
   `(let* ((folder (file-name-as-directory (make-temp-file "duet-revert" t)))
           (,name (concat folder "f.txt"))
@@ -25,7 +25,7 @@ NAME becomes the file's name, and what an agent has written is observed."
        (delete-directory folder t))))
 
 (defun duet-revert-test-write (file text)
-  "Make TEXT what is in FILE, as another program does, and tell of it."
+  "Replace the content of FILE by TEXT, as another program does, and report it."
   (with-temp-buffer
     (insert text)
     (let ((coding-system-for-write 'utf-8-unix))
@@ -35,7 +35,7 @@ NAME becomes the file's name, and what an agent has written is observed."
   (duet-revert--observe nil 'file nil file nil))
 
 (ert-deftest duet-revert-test-turn ()
-  "A buffer follows when an agent writes its file, without a word."
+  "When an agent writes a file, its buffer is reverted without a message."
   (duet-test-with-project connection
     (duet-model-add-observer #'duet-revert--observe)
     (let ((file (expand-file-name "demo.txt" (duet-connection-root connection))))
@@ -58,7 +58,7 @@ NAME becomes the file's name, and what an agent has written is observed."
         (should (equal (duet-test-log) ""))))))
 
 (ert-deftest duet-revert-test-place ()
-  "Point stays on its text, the change can be undone, and line ends are the file's."
+  "Point stays on its text, undo works, and the file's line ends stay."
   (duet-revert-test-with-file file "a\r\nb\r\nc\r\n"
     (should (eq (coding-system-eol-type buffer-file-coding-system) 1))
     (buffer-enable-undo)
@@ -73,7 +73,7 @@ NAME becomes the file's name, and what an agent has written is observed."
     (should (equal (buffer-string) "a\nb\nc\n"))))
 
 (ert-deftest duet-revert-test-left-alone ()
-  "What has changes, is gone, is far away or is not wanted to follow stays as it is."
+  "Changes, a deleted or remote file, and the option prevent a revert."
   (duet-revert-test-with-file file "old\n"
     (insert "mine ")
     (let ((duet-revert-buffers nil))
@@ -89,7 +89,7 @@ NAME becomes the file's name, and what an agent has written is observed."
     (should (equal duet-revert--paths (list file)))
     (duet-test-wait-for (null duet-revert--paths))
     (should (equal (buffer-string) "mine old\n"))
-    ;; What goes wrong is logged.
+    ;; An error is logged.
     (write-region "new\n" nil file nil 'quiet)
     (let ((before-revert-hook (list (lambda () (error "No revert")))))
       (duet-revert-test-write file "newer\n")
@@ -97,7 +97,7 @@ NAME becomes the file's name, and what an agent has written is observed."
     (should (string-match-p "No revert" (duet-test-log)))))
 
 (ert-deftest duet-revert-test-minibuffer ()
-  "Nothing moves while the minibuffer reads; it does afterwards."
+  "While the minibuffer is active nothing is reverted; afterwards it is."
   (duet-revert-test-with-file file "old\n"
     (let ((reads t))
       (cl-letf (((symbol-function 'active-minibuffer-window) (lambda () reads)))

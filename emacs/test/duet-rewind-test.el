@@ -1,11 +1,11 @@
-;;; duet-rewind-test.el --- Tests of going back to before a turn  -*- lexical-binding: t; -*-
+;;; duet-rewind-test.el --- Tests of rewinding to before a turn  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; Checkpoints are on here.  They need git.
+;; These tests enable checkpoints, which need git.
 
 ;;; Code:
 
@@ -15,11 +15,11 @@
 (require 'duet-transcript)
 
 (defun duet-rewind-test-answer (char)
-  "Return a function that answers a multiple choice with CHAR."
+  "Return a function that answers a multiple-choice question with CHAR."
   (lambda (_ choices &rest _) (assq char choices)))
 
 (ert-deftest duet-rewind-test-files-and-conversation ()
-  "The files and the prompt come back, and the files once more."
+  "Rewinding restores the files and the prompt; it can be undone for the files."
   (skip-unless (executable-find "git"))
   (duet-test-with-project connection
     (let* ((root (duet-connection-root connection))

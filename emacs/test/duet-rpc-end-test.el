@@ -1,4 +1,4 @@
-;;; duet-rpc-end-test.el --- Tests of long requests, of ends, and of jsonrpc.el alone  -*- lexical-binding: t; -*-
+;;; duet-rpc-end-test.el --- Tests of long requests and shutdown  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -11,7 +11,7 @@
 ;;; Long-running requests
 
 (ert-deftest duet-rpc-test-long-running-request ()
-  "A long-running request holds up nobody and answers when it is done."
+  "A long-running request does not delay others, and is answered at its end."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((answers '()))
       (duet-rpc-request-async connection 'test.sleep '(:ms 300)
@@ -22,7 +22,7 @@
       (should (equal answers '((:slept_ms 300) [1]))))))
 
 (ert-deftest duet-rpc-test-cancellation ()
-  "A request that is cancelled answers so; the one beside it goes on."
+  "A cancelled request gets an error; a concurrent one continues."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let* ((cancelled nil)
            (other nil)
@@ -35,13 +35,13 @@
       (duet-rpc-cancel connection id)
       (duet-rpc-test-wait-for cancelled)
       (should (eql (plist-get cancelled :code) -32800))
-      ;; One that has been answered can be cancelled again without harm.
+      ;; Cancelling a request that has been answered does no harm.
       (duet-rpc-cancel connection id)
       (should (duet-rpc-request connection 'ping nil))
       (should (null other)))))
 
 (ert-deftest duet-rpc-test-quit ()
-  "A quit gives up the waiting at once and cancels the request."
+  "A quit ends the wait at once and cancels the request."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((outcome nil))
       (run-at-time 0.05 nil (lambda () (setq quit-flag t)))
@@ -49,13 +49,13 @@
           (setq outcome (duet-rpc-request connection 'test.sleep duet-rpc-test-forever))
         (quit (setq outcome 'quit)))
       (should (eq outcome 'quit))
-      ;; The server's answer to the cancellation is the proof that there was one.
+      ;; The server's reply proves that the request was cancelled.
       (duet-rpc-test-wait-for (jsonrpc-last-error connection))
       (should (eql (plist-get (jsonrpc-last-error connection) :code) -32800))
       (should (equal (duet-rpc-request connection 'echo [1]) [1])))))
 
 (ert-deftest duet-rpc-test-input-while-waiting ()
-  "Whatever else ends the waiting cancels the request too."
+  "Any other exit from the wait cancels the request too."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (should (eq (catch 'enough
                   (run-at-time 0.05 nil (lambda () (throw 'enough 'thrown)))
@@ -72,7 +72,7 @@
                              :type 'duet-rpc-error)))
       (should (string-match-p "10\\.0 MiB, and the limit is 10 MiB" (error-message-string err)))
       (should (eql (duet-rpc-error-code err) -32600)))
-    ;; Characters that JSON escapes count as they are sent.
+    ;; Characters that JSON escapes count in their escaped form.
     (should-error (duet-rpc-request connection 'echo
                                     (list :text (make-string 1800000 1)))
                   :type 'duet-rpc-error)
@@ -90,7 +90,7 @@
     (should (equal (duet-rpc-request connection 'echo [1]) [1]))))
 
 (ert-deftest duet-rpc-test-timeout-of-a-request-that-is-not-waited-for ()
-  "TIMEOUT-FN is called, once, and the request is cancelled."
+  "A timeout of an asynchronous request calls TIMEOUT-FN once and cancels it."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((calls '()))
       (duet-rpc-request-async connection 'test.sleep duet-rpc-test-forever
@@ -105,7 +105,7 @@
 ;;; The end
 
 (ert-deftest duet-rpc-test-shutdown ()
-  "A server that is asked to end does, with exit status 0."
+  "A server ends after a shutdown request, with exit status 0."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (should (duet-rpc-request connection 'ping nil))
     (let ((start (float-time)))
@@ -115,11 +115,11 @@
       (should (equal (list (process-status process) (process-exit-status process))
                      '(exit 0))))
     (should-not (jsonrpc-running-p connection))
-    ;; Once more is not an error.
+    ;; A second shutdown is not an error.
     (duet-rpc-shutdown connection)))
 
 (ert-deftest duet-rpc-test-shutdown-with-running-requests ()
-  "Requests that are running when the server ends are answered."
+  "Requests that are running when the server ends get replies."
   (let ((answers '())
         (ends 0))
     (duet-rpc-test-with (connection (duet-rpc-test-connect-and-tell
@@ -134,7 +134,7 @@
       (should (eql ends 1)))))
 
 (ert-deftest duet-rpc-test-reply-just-before-the-end ()
-  "A reply that is the last thing a server says is a reply, not its death."
+  "The last reply before a server ends is delivered as a reply."
   (dotimes (_ 10)
     (duet-rpc-test-with (connection (duet-rpc-test-connect))
       (should (equal (duet-rpc-request connection 'shutdown nil)
@@ -150,7 +150,7 @@
     (should (eql (process-exit-status (jsonrpc--process connection)) 0))))
 
 (ert-deftest duet-rpc-test-server-that-will-not-end ()
-  "A server that does not end is killed."
+  "A server that ignores the shutdown is killed."
   (duet-rpc-test-with (connection (duet-rpc-connect
                                    :command '("sh" "-c" "exec tail -f /dev/null")))
     (let ((start (float-time)))
@@ -160,7 +160,7 @@
                              (process-id (jsonrpc--process connection))))))
 
 (ert-deftest duet-rpc-test-server-is-killed ()
-  "The death of the server ends what waits for it, with a clear error."
+  "The death of the server ends pending requests with a clear error."
   (let ((calls '())
         (died nil))
     (duet-rpc-test-with (connection (duet-rpc-test-connect-and-tell
@@ -183,13 +183,13 @@
         (should-error (funcall attempt) :type 'duet-rpc-died)))))
 
 (ert-deftest duet-rpc-test-daemon-is-killed ()
-  "The death of the daemon ends what waits for it; the server finds another one."
+  "The death of the daemon ends pending requests; the server finds a new one."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((daemon (plist-get (duet-rpc-request connection 'daemon.status nil) :pid))
           failure)
       (duet-rpc-request-async connection 'test.sleep duet-rpc-test-forever
                               :error-fn (lambda (err) (setq failure err)))
-      ;; Behind its answer the daemon has the request before it.
+      ;; After this reply the daemon has received the request before it.
       (should (duet-rpc-request connection 'daemon.status nil))
       (signal-process daemon 'SIGKILL)
       (duet-rpc-test-wait-for failure)
@@ -200,11 +200,11 @@
 
 (defun duet-rpc-test-orphan (form)
   "Start an Emacs that connects, evaluates FORM and waits; kill it.
-Return once its server is gone."
+Return when its server has ended."
   (duet-rpc-test-call-in-project (lambda () (duet-rpc-test--orphan form))))
 
 (defun duet-rpc-test--orphan (form)
-  "Do what `duet-rpc-test-orphan' does with FORM, in the current directory."
+  "Implement `duet-rpc-test-orphan' for FORM, in the current directory."
   (let* ((library (file-name-directory (locate-library "duet-rpc")))
          (output (generate-new-buffer " *child*"))
          (program
@@ -231,20 +231,20 @@ Return once its server is gone."
       (kill-buffer output))))
 
 (ert-deftest duet-rpc-test-emacs-is-killed ()
-  "A server whose Emacs is killed is soon gone."
+  "A server ends soon after its Emacs is killed."
   (duet-rpc-test-orphan nil))
 
 (ert-deftest duet-rpc-test-emacs-is-killed-while-requests-run ()
-  "A server whose Emacs is killed does not wait for what is running."
+  "A server whose Emacs is killed does not wait for running requests."
   (duet-rpc-test-orphan
    `(dotimes (_ 5)
       (duet-rpc-request-async connection 'test.sleep ',duet-rpc-test-forever))))
 
 
-;;; What is on standard output
+;;; Standard output
 
 (ert-deftest duet-rpc-test-nothing-but-frames ()
-  "Standard output carries frames alone, however much there is to log."
+  "Standard output has only frames, with any amount of logging."
   (let* ((output '())
          (log (generate-new-buffer " *log*"))
          (process (make-process :name "bytes" :noquery t :connection-type 'pipe
@@ -287,7 +287,7 @@ Return once its server is gone."
                   (push (plist-get message :id) ids)
                   (goto-char end))))
             (should (equal (sort (delq nil (copy-sequence ids)) #'<) '(1 2 3 4 5 6)))
-            ;; What was no JSON and what had no length.
+            ;; These are for the invalid JSON and the frame without a length.
             (should (eql (cl-count nil ids) 2))))
       (delete-process process)
       (kill-buffer log))))
@@ -332,7 +332,7 @@ Return once its server is gone."
       (should (equal (nreverse answers) (number-sequence 0 299))))))
 
 (ert-deftest duet-rpc-test-raw-megabyte ()
-  "A text of a million characters goes there and comes back."
+  "A text of a million characters is echoed unchanged."
   (duet-rpc-test-with (connection (duet-rpc-test-connect-raw))
     (let ((text (duet-rpc-test-long-text 1000000)))
       (should (string= (plist-get (jsonrpc-request connection 'echo (list :text text)) :text)
@@ -349,10 +349,10 @@ Return once its server is gone."
       (should (eql (plist-get err :code) -32800)))))
 
 (ert-deftest duet-rpc-test-raw-ends ()
-  "The ways in which a client without this package ends a server."
+  "A client without this package ends a server in several ways."
   (duet-rpc-test-with (connection (duet-rpc-test-connect-raw))
-    ;; Not as a request: jsonrpc.el 1.0.25 may report the end of the server
-    ;; before it looks at the reply that it has read.
+    ;; This is not a request: jsonrpc.el 1.0.25 may report the end of the server
+    ;; before it handles the reply that it has read.
     (jsonrpc-notify connection 'shutdown nil)
     (duet-rpc-test-wait-for (not (jsonrpc-running-p connection)) duet-rpc-test-soon)
     (should (eql (process-exit-status (jsonrpc--process connection)) 0)))

@@ -5,11 +5,11 @@
 
 ;;; Commentary:
 
-;; The environment variable DUET_RPC_BIN names the server.  What a test waits
-;; for it waits for with a deadline, never for a length of time.
-;;
-;; The tests named duet-rpc-test-raw-* use jsonrpc.el alone, as somebody may
-;; who does not want this package.
+;; The environment variable DUET_RPC_BIN names the server.  Tests wait for conditions
+;; with a deadline, and never for a fixed time.
+;; 
+;; The tests named duet-rpc-test-raw-* use only jsonrpc.el, like a client without
+;; this package.
 
 ;;; Code:
 
@@ -20,14 +20,14 @@
 (require 'duet-rpc)
 
 (defconst duet-rpc-test-deadline 60
-  "How many seconds anything may take; only a broken server takes them.")
+  "Maximum time of a wait in seconds; only a broken server takes that long.")
 
 (defconst duet-rpc-test-soon 5
-  "How many seconds an end that is promised within 2 may take.
+  "Maximum time of an end that is promised within 2 seconds, in seconds.
 The rest is for a busy machine.")
 
 (defconst duet-rpc-test-forever '(:ms 3600000)
-  "Params of a `test.sleep' that ends before a test only if it is told to.")
+  "Params of a `test.sleep' that lasts longer than any test.")
 
 (defun duet-rpc-test-server (&rest flags)
   "Return the command that starts the server with FLAGS."
@@ -37,9 +37,9 @@ The rest is for a busy machine.")
     `(,(expand-file-name program) "--test-methods" ,@flags)))
 
 (defmacro duet-rpc-test-with (binding &rest body)
-  "Run BODY with BINDING, (VARIABLE FORM), to the connection that FORM makes.
-That is in a project of its own, or in that of an outer BODY.  The server is
-gone afterwards, and so are the buffers and the project."
+  "Run BODY with a connection; BINDING is (VARIABLE FORM).
+VARIABLE is bound to the value of FORM.  The project is a new one, or that of
+an outer BODY.  Afterwards the server, the buffers and the project are gone."
   (declare (indent 1) (debug ((symbolp form) body)))
   `(duet-rpc-test-call-in-project
     (lambda ()
@@ -55,7 +55,7 @@ gone afterwards, and so are the buffers and the project."
   "Non-nil in a function that `duet-rpc-test-call-in-project' calls.")
 
 (defun duet-rpc-test-call-in-project (function)
-  "Call FUNCTION in a project of its own, or in that of an outer call."
+  "Call FUNCTION in a new project, or in the project of an outer call."
   (if duet-rpc-test--in-project
       (funcall function)
     (let* ((duet-rpc-test--in-project t)
@@ -79,15 +79,15 @@ gone afterwards, and so are the buffers and the project."
     (when (buffer-live-p buffer) (kill-buffer buffer))))
 
 (defun duet-rpc-test-connect (&rest flags)
-  "Connect to a server that is started with FLAGS."
+  "Connect to a new server with FLAGS."
   (duet-rpc-connect :command (apply #'duet-rpc-test-server flags)))
 
 (defun duet-rpc-test-connect-and-tell (on-shutdown)
-  "Connect to a server whose end is told to ON-SHUTDOWN."
+  "Connect to a new server, whose end calls ON-SHUTDOWN."
   (duet-rpc-connect :command (duet-rpc-test-server) :on-shutdown on-shutdown))
 
 (defun duet-rpc-test-connect-raw (&rest flags)
-  "Connect to a server that is started with FLAGS, with jsonrpc.el alone."
+  "Connect to a new server with FLAGS, with jsonrpc.el alone."
   (let ((command (apply #'duet-rpc-test-server flags)))
     (apply #'make-instance 'jsonrpc-process-connection
            :name "raw"
@@ -100,12 +100,12 @@ gone afterwards, and so are the buffers and the project."
 
 (defmacro duet-rpc-test-wait-for (condition &optional seconds)
   "Wait until CONDITION is non-nil and return its value.
-Fail if it is not within SECONDS, `duet-rpc-test-deadline' if nil."
+Fail after SECONDS, or after `duet-rpc-test-deadline' if nil."
   `(duet-rpc-test-wait-for-1 (lambda () ,condition) ',condition
                              (or ,seconds duet-rpc-test-deadline)))
 
 (defun duet-rpc-test-wait-for-1 (condition form seconds)
-  "Wait until CONDITION, which FORM spells, is non-nil, for SECONDS at most."
+  "Wait until CONDITION is non-nil, for SECONDS at most; FORM is its source."
   (let ((deadline (+ (float-time) seconds))
         value)
     (while (not (setq value (funcall condition)))
@@ -115,23 +115,23 @@ Fail if it is not within SECONDS, `duet-rpc-test-deadline' if nil."
     value))
 
 (defun duet-rpc-test-error (connection method params)
-  "Return the error that a request of METHOD with PARAMS to CONNECTION meets."
+  "Return the error of a request of METHOD with PARAMS to CONNECTION."
   (should-error (duet-rpc-request connection method params) :type 'duet-rpc-error))
 
 (defun duet-rpc-test-object (value)
-  "Return the members of VALUE, a JSON object, in a defined order."
+  "Return the members of VALUE, a JSON object, sorted by name."
   (sort (cl-loop for (key member) on value by #'cddr collect (list key member))
         (lambda (a b) (string< (symbol-name (car a)) (symbol-name (car b))))))
 
 (defun duet-rpc-test-gone-p (pid)
   "Return non-nil if there is no process PID.
-One that has ended counts even where nobody has looked at its status yet."
+A zombie counts as gone."
   (let ((attributes (process-attributes pid)))
     (or (null attributes)
         (equal (alist-get 'state attributes) "Z"))))
 
 (defun duet-rpc-test-long-text (length)
-  "Return a text of LENGTH characters, some of which JSON has to escape."
+  "Return a text of LENGTH characters; JSON escapes some of them."
   (let ((line "No \"play\" makes\tJack\\Jill ein tüchtiger Bursche; 日本語 🎉\n"))
     (substring (apply #'concat (make-list (1+ (/ length (length line))) line))
                0 length)))

@@ -11,7 +11,7 @@
 ;;; Starting
 
 (ert-deftest duet-rpc-test-unknown-program ()
-  "A program that is not there is named, and nothing is started."
+  "The error for a missing program names it, and nothing is started."
   (let* ((duet-rpc-command '("duet-rpc-that-nobody-has" "--flag"))
          (processes (process-list))
          (err (should-error (duet-rpc-connect) :type 'user-error)))
@@ -20,7 +20,7 @@
     (should (equal (process-list) processes))))
 
 (ert-deftest duet-rpc-test-command-of-wrong-type ()
-  "A command that is no list of strings is refused in words."
+  "A command that is not a list of strings is refused with a message."
   (dolist (command '("" " " 7 (duet-rpc) ("duet-rpc" 1)))
     (let ((err (should-error (duet-rpc-connect :command command) :type 'user-error)))
       (should (string-match-p "list of strings" (error-message-string err))))))
@@ -45,14 +45,14 @@
     (should (equal (duet-rpc-process-words '("~/bin/duet-rpc" "a b")) '("~/bin/duet-rpc" "a b")))))
 
 (ert-deftest duet-rpc-test-unknown-directory ()
-  "A directory that is not there is named."
+  "The error for a missing directory names it."
   (let ((err (should-error (duet-rpc-connect :command (duet-rpc-test-server)
                                              :directory "/nowhere/at/all")
                            :type 'user-error)))
     (should (string-match-p "/nowhere/at/all" (error-message-string err)))))
 
 (ert-deftest duet-rpc-test-server-that-does-not-start ()
-  "The reason why a server does not start is what the user is told."
+  "The error shows the reason why a server does not start."
   (duet-rpc-test-with (connection (duet-rpc-test-connect "--no-such-flag"))
     (let ((err (should-error (duet-rpc-request connection 'ping nil)
                              :type 'duet-rpc-died)))
@@ -71,7 +71,7 @@
       (should (equal (duet-rpc-request one 'echo '(:n 3)) '(:n 3))))))
 
 (ert-deftest duet-rpc-test-shutdown-leaves-the-daemon ()
-  "A server that is shut down ends, and the daemon goes on for others and for the next."
+  "A server ends after a shutdown; the daemon serves other and later servers."
   (duet-rpc-test-with (one (duet-rpc-test-connect))
     (let ((daemon (plist-get (duet-rpc-request one 'daemon.status nil) :pid)))
       (should-not (eql daemon (process-id (jsonrpc--process one))))
@@ -87,7 +87,7 @@
         (should (eql (plist-get (duet-rpc-request three 'daemon.status nil) :pid) daemon))))))
 
 (ert-deftest duet-rpc-test-core-methods-need-no-daemon ()
-  "A daemon is started by the first request that needs it."
+  "The first request that needs a daemon starts it."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (should (duet-rpc-request connection 'initialize nil))
     (should (duet-rpc-request connection 'ping nil))
@@ -96,7 +96,7 @@
     (should (file-expand-wildcards "../state/duet/projects/*"))))
 
 (ert-deftest duet-rpc-test-name-is-used-again ()
-  "A connection that follows one that has ended has its name."
+  "A new connection reuses the name of one that has ended."
   (let (name)
     (duet-rpc-test-with (connection (duet-rpc-test-connect))
       (setq name (jsonrpc-name connection))
@@ -108,7 +108,7 @@
       (should (duet-rpc-request connection 'ping nil)))))
 
 (ert-deftest duet-rpc-test-directory ()
-  "The server runs in the directory that it is given."
+  "The server runs in the given directory."
   (let ((directory (file-truename temporary-file-directory)))
     (duet-rpc-test-with (connection (duet-rpc-connect
                                      :command '("sh" "-c" "pwd >&2; exec cat >/dev/null")
@@ -122,7 +122,7 @@
 ;;; Requests and notifications
 
 (ert-deftest duet-rpc-test-core-methods ()
-  "The core methods answer what the protocol says."
+  "The core methods return what the protocol defines."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let* ((version (plist-get (duet-rpc-request connection 'version nil) :version))
            (hello (duet-rpc-request connection 'initialize nil)))
@@ -137,7 +137,7 @@
                      '(:level "warn" :success t))))))
 
 (ert-deftest duet-rpc-test-capabilities ()
-  "A caller that tells its capabilities is told those of the server."
+  "A client that sends its capabilities receives those of the server."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((capabilities (plist-get (duet-rpc-request
                                     connection 'initialize
@@ -147,7 +147,7 @@
       (should (cl-find "test.sleep" (plist-get capabilities :longRunning) :test #'equal)))))
 
 (ert-deftest duet-rpc-test-methods-describe-themselves ()
-  "The lists of methods, nested and long, can be read by Emacs."
+  "Emacs can parse the long, nested lists of methods."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((listed (cl-map 'list (lambda (m) (plist-get m :name))
                           (duet-rpc-request connection 'listMethods nil)))
@@ -162,7 +162,7 @@
       (should (string-prefix-p "1." (plist-get document :openrpc))))))
 
 (ert-deftest duet-rpc-test-bytes-that-are-sent ()
-  "No params are an empty object; a method may be a symbol or a string."
+  "Missing params are sent as an empty object; a method is a symbol or a string."
   (duet-rpc-test-with (connection (duet-rpc-connect :command '("sh" "-c" "exec cat >&2")))
     (cl-flet ((said () (with-current-buffer (jsonrpc-stderr-buffer connection)
                          (buffer-string)))
@@ -184,7 +184,7 @@
         (should (equal (said) expected))))))
 
 (ert-deftest duet-rpc-test-values-come-back ()
-  "Every kind of JSON value comes back as it was sent."
+  "Every kind of JSON value is echoed unchanged."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (dolist (value (list [] [nil] [[] [[]]] '(:a nil :b :json-false :c t :d [] :e "")
                          [0 -1 1.5 1e-7 2305843009213693951 -2305843009213693952]
@@ -192,14 +192,14 @@
                          "a string by itself" :json-false t
                          '(:nested (:nested (:nested [(:x 1) (:y [2])])))))
       (should (equal (duet-rpc-request connection 'echo value) value)))
-    ;; What Emacs cannot tell apart.
+    ;; Emacs cannot distinguish these.
     (should (null (duet-rpc-request connection 'echo nil)))
     (should (null (duet-rpc-request connection 'echo (make-hash-table))))
     (should (equal (duet-rpc-request connection 'echo (list :o (make-hash-table)))
                    '(:o nil)))))
 
 (ert-deftest duet-rpc-test-forms-of-no-params ()
-  "Nothing, an empty object and an empty array all mean no params."
+  "Missing params, an empty object and an empty array are equivalent."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (dolist (params (list nil (make-hash-table) [] [nil]))
       (should (eq (plist-get (duet-rpc-request connection 'ping params) :pong) t)))
@@ -207,7 +207,7 @@
                    '(:level "info" :success t)))))
 
 (ert-deftest duet-rpc-test-notifications ()
-  "A notification is not answered, whether it is known or not."
+  "A notification gets no reply, whether its method is known or not."
   (duet-rpc-test-with (connection (duet-rpc-test-connect "--log-level" "error"))
     (duet-rpc-notify connection 'no.such.notification '(:x 1))
     (duet-rpc-notify connection "$/setTrace" '(:value "off"))
@@ -216,7 +216,7 @@
     (duet-rpc-notify connection 'setLogLevel '(:level 5))
     (should (equal (duet-rpc-request connection 'echo [1]) [1]))
     (should (null (jsonrpc-last-error connection)))
-    ;; A notification does what its method does: this one makes the log talk.
+    ;; A notification calls its method: this one changes the log level.
     (duet-rpc-notify connection 'setLogLevel '(:level "debug"))
     (should (duet-rpc-request connection 'ping nil))
     (duet-rpc-test-wait-for
@@ -224,7 +224,7 @@
        (string-match-p "ping" (buffer-string))))))
 
 (ert-deftest duet-rpc-test-many-requests-in-order ()
-  "Requests that are sent at once are answered in the order they were sent."
+  "Requests that are sent together are answered in order."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((answers '())
           (count 500))
@@ -239,7 +239,7 @@
                               collect (if (zerop (% n 7)) -32601 n)))))))
 
 (ert-deftest duet-rpc-test-what-follows-a-reply-is-read ()
-  "A message right behind the reply that is waited for is handled at once."
+  "A message right after an awaited reply is handled at once."
   (let* ((seen nil)
          (reply "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"first\"}")
          (event "{\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":{\"n\":2}}")
@@ -258,7 +258,7 @@
       (should (equal seen '((event (:n 2)) (event (:n 2))))))))
 
 (ert-deftest duet-rpc-test-requests-of-the-server ()
-  "A request of the server is answered by the dispatcher, or refused."
+  "The dispatcher answers a request of the server, or it is refused."
   (let* ((request "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ask\",\"params\":{\"q\":1}}")
          (script (format "printf 'Content-Length: %d\\r\\n\\r\\n%s'; exec cat >&2"
                          (length request) request))
@@ -293,19 +293,19 @@
       (should (equal (duet-rpc-test-wait-for answer) [1 2])))))
 
 (ert-deftest duet-rpc-test-request-inside-a-request ()
-  "Somebody may wait for a request while another one is waited for."
+  "A synchronous request may run during another one."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let (inner)
       (run-at-time 0 nil (lambda ()
                            (setq inner (duet-rpc-request connection 'test.sleep
                                                          '(:ms 200)))))
-      ;; This answer comes while the other one is waited for.
+      ;; This reply arrives during the other wait.
       (should (equal (duet-rpc-request connection 'test.sleep '(:ms 20))
                      '(:slept_ms 20)))
       (should (equal inner '(:slept_ms 200))))))
 
 (ert-deftest duet-rpc-test-events-buffer-is-capped ()
-  "What was said is kept, but not more than the user wants, and works on."
+  "The events buffer has a maximum size, and the connection works without it."
   (dolist (size '(20000 0))
     (let ((duet-rpc-events-buffer-size size))
       (duet-rpc-test-with (connection (duet-rpc-test-connect "--log-level" "error"))
@@ -322,7 +322,7 @@
 ;;; Errors
 
 (ert-deftest duet-rpc-test-method-not-found ()
-  "An unknown method is an error with the method in its data."
+  "The error for an unknown method has the method in its data."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((err (duet-rpc-test-error connection 'no.such.method '(:x 1))))
       (should (eql (duet-rpc-error-code err) -32601))
@@ -330,7 +330,7 @@
       (should (string-match-p "no.such.method" (error-message-string err))))))
 
 (ert-deftest duet-rpc-test-invalid-params ()
-  "Wrong params are an error whose data tell what would have been right."
+  "The error for wrong params describes the valid ones in its data."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let* ((err (duet-rpc-test-error connection 'setLogLevel '(:level "loud")))
            (data (duet-rpc-error-data err)))
@@ -349,14 +349,14 @@
                      "level")))))
 
 (ert-deftest duet-rpc-test-error-that-only-the-log-may-know ()
-  "What a handler's failure says inside does not leave the server."
+  "The internal error of a handler does not leave the server."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((err (duet-rpc-test-error connection 'test.fail nil)))
       (should (eql (duet-rpc-error-code err) -32603))
       (should-not (string-match-p "must not reach" (format "%S" err))))))
 
 (ert-deftest duet-rpc-test-panic ()
-  "A panic is an error; the connection and what else is running live on."
+  "A panic is an error; the connection and other requests continue."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let (answer)
       (duet-rpc-request-async connection 'test.sleep duet-rpc-test-forever
@@ -369,7 +369,7 @@
       (should (null answer)))))
 
 (ert-deftest duet-rpc-test-error-without-a-function-for-it ()
-  "An error that nobody asked for is shown."
+  "An error without an error function is shown."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let (shown)
       (cl-letf (((symbol-function 'message)
@@ -384,7 +384,7 @@
 ;;; Text
 
 (ert-deftest duet-rpc-test-megabyte ()
-  "A text of a million characters goes there and comes back."
+  "A text of a million characters is echoed unchanged."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((text (duet-rpc-test-long-text 1000000)))
       (should (string= (plist-get (duet-rpc-request connection 'echo (list :text text))
@@ -393,7 +393,7 @@
       (should (duet-rpc-request connection 'ping nil)))))
 
 (ert-deftest duet-rpc-test-many-long-requests ()
-  "Long texts in both directions at once do not block one another."
+  "Long texts in both directions do not block each other."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (let ((text (duet-rpc-test-long-text 200000))
           (answers '()))
@@ -407,7 +407,7 @@
                do (should (string= (plist-get answer :text) text))))))
 
 (ert-deftest duet-rpc-test-scripts-of-the-world ()
-  "Text of any script comes back, as a value and as a name."
+  "Text in any script is echoed, as a value and as a name."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))
     (dolist (text (list "äöüß ÄÖÜ é" "日本語 한국어 中文" "🎉👩‍👩‍👧‍👦🏳️‍🌈" "שלום عربي"
                         "e\u0301" "\u2028\u2029\ufeff" "\x1f\x7f\u0085" "\"\\/\b\f\n\r\t"
@@ -426,18 +426,18 @@
       (should (equal (duet-rpc-error-data err) '(:method "größe.日本.🎉"))))))
 
 (ert-deftest duet-rpc-test-nul ()
-  "A NUL comes back, or what stands for it where Emacs cannot read one."
+  "A NUL is echoed, or replaced if Emacs cannot parse it."
   (let ((nul (if (ignore-errors (json-parse-string "\"\\u0000\"")) "\0" "\ufffd")))
     (duet-rpc-test-with (connection (duet-rpc-test-connect))
       (should (equal (duet-rpc-request connection 'echo ["a\0b\0\0" "\\u0000" "\\\0"])
                      (vector (concat "a" nul "b" nul nul) "\\u0000" (concat "\\" nul))))
-      ;; However it is cut into pieces.
+      ;; The output may be cut anywhere.
       (let ((text (make-string 50000 0)))
         (should (equal (duet-rpc-request connection 'echo (vector text))
                        (vector (replace-regexp-in-string "\0" nul text))))))))
 
 (ert-deftest duet-rpc-test-without-nul ()
-  "A NUL is replaced wherever output is cut, and what looks like one is not."
+  "A NUL is replaced wherever output is cut; similar text is not."
   (let ((process (make-pipe-process :name "duet-rpc-test" :noquery t))
         (text "{\"a\":\"x\\u0000\\u0000y\\\\u0000\\\\\\u0000\\n\\u000a\\\\\",\"\\u0000\":0}")
         (expected "{\"a\":\"x\\ufffd\\ufffdy\\\\u0000\\\\\\ufffd\\n\\u000a\\\\\",\"\\ufffd\":0}"))

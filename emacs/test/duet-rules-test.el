@@ -1,4 +1,4 @@
-;;; duet-rules-test.el --- Tests of what was decided for good  -*- lexical-binding: t; -*-
+;;; duet-rules-test.el --- Tests of stored rules  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,7 +10,7 @@
 (require 'duet-rules)
 
 (ert-deftest duet-rules-test-take-back ()
-  "What is answered for a whole session is listed, and asked again when it is taken back."
+  "A rule for a session is listed; once it is revoked the agent asks again."
   (duet-test-with-project connection
     (save-window-excursion
       (call-interactively #'duet-rules)

@@ -26,7 +26,7 @@
     buffer))
 
 (ert-deftest duet-search-test-finds ()
-  "What was said is found, the words are highlighted, and RET opens it there."
+  "A search finds messages and highlights the words; RET opens the message."
   (duet-test-with-project connection
     (let ((one (duet-test-launch connection "quiet about zebras and lions"))
           (two (duet-test-launch connection "quiet about tigers")))
@@ -36,7 +36,7 @@
         (with-current-buffer results
           (goto-char (point-min))
           (should (search-forward "zebras" nil t))
-          ;; The title has it, too, and is not highlighted.
+          ;; The title has the word, too, and is not highlighted.
           (let ((found nil))
             (goto-char (point-min))
             (while (search-forward "zebras" nil t)
@@ -55,14 +55,14 @@
         (should (string-match-p "No message has these words" (duet-test-text results)))))))
 
 (ert-deftest duet-search-test-far-back ()
-  "A place that is not loaded yet is loaded, in a session that is not known yet."
+  "Opening a match loads an unknown session and its earlier messages."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:130 pelican"))
            (thread (duet-session-id session))
            (duet-history-messages 20))
       (duet-test-wait-for-state session 'completed)
       (let ((results (duet-search-test-results connection "pelican")))
-        ;; As if it were older than all that are listed.
+        ;; As if the session were older than all listed ones.
         (remhash thread (duet-model-sessions (duet-connection-model connection)))
         (clrhash (duet-model-runs (duet-connection-model connection)))
         (save-window-excursion
@@ -80,7 +80,7 @@
                              (duet-section-at (point-min)))))))))))
 
 (ert-deftest duet-search-test-moves-and-more ()
-  "Places are listed page by page, and n and p move among them."
+  "Matches are listed page by page, and `n' and `p' move among them."
   (duet-test-with-project connection
     (let ((sessions (mapcar (lambda (n)
                               (duet-test-launch connection
@@ -116,7 +116,7 @@
             (duet-test-press "n" #'duet-search-next)
             (duet-test-press "p" #'duet-search-previous 2)
             (should (eq (get-text-property (point) 'duet-hit) first))
-            ;; There is an end in both directions.
+            ;; Point stops at both ends.
             (duet-test-press "p" #'duet-search-previous)
             (should (bobp)))
           (duet-test-press "g" #'duet-search-refresh)
@@ -124,7 +124,7 @@
           (duet-test-wait-for (= (funcall count) 2)))))))
 
 (ert-deftest duet-search-test-other-window ()
-  "C-o shows a place and stays in the list; a click goes there."
+  "C-o shows a match and stays in the list; a click goes to it."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet about zebras")))
       (duet-test-wait-for-state session 'completed)
@@ -152,7 +152,7 @@
               (duet-test-press key command))))))))
 
 (ert-deftest duet-search-test-errors ()
-  "Nothing, odd words and a server that is not there are no accident."
+  "An empty or odd query and a missing server are reported."
   (duet-test-with-project connection
     (with-current-buffer (duet-sessions-buffer connection)
       (duet-test-typing "SPC RET"

@@ -11,7 +11,7 @@
 
 (defmacro duet-secrets-test-with (lines &rest body)
   "Run BODY with a project's `connection' and an authinfo file of LINES.
-`answers' has what was provided, the last first: pairs of service and secret."
+`answers' has the keys sent, the last first: pairs of service and secret."
   (declare (indent 1) (debug (form body)))
   `(duet-test-with-project connection
      (let* ((file (expand-file-name "authinfo" (duet-connection-root connection)))
@@ -34,14 +34,14 @@
            ,@body)))))
 
 (defun duet-secrets-test-ask (connection service)
-  "Have CONNECTION told that the key of SERVICE is needed."
+  "Send CONNECTION a request for the key of SERVICE."
   (duet-connection--notified
    connection 'event
    `(:event (:type "secret_requested" :timestamp "2026-01-01T00:00:00Z"
                    :data (:request_id ,(concat "r-" service) :service ,service)))))
 
 (ert-deftest duet-secrets-test-found ()
-  "A key is found by the service's name, or by that of its machine."
+  "A key is found by the name of the service, or by its host name."
   (duet-secrets-test-with "machine mine login apikey password s3cret-1
 machine api.openai.com login x password s3cret-2\n"
     (duet-secrets-test-ask connection "mine")
@@ -51,12 +51,12 @@ machine api.openai.com login x password s3cret-2\n"
     (should (equal (reverse answers) '(("mine" . "s3cret-1") ("openai" . "s3cret-2"))))))
 
 (ert-deftest duet-secrets-test-nowhere-to-be-read ()
-  "A key is neither in the log nor in the buffer of events, which is kept."
+  "A key is neither in the log nor in the buffer of events."
   (let ((duet-events-buffer-size 100000))
     (duet-secrets-test-with "machine mine login apikey password s3cret-1\n"
       (duet-secrets-test-ask connection "mine")
       (duet-test-wait-for answers)
-      ;; The server does not know the request, and says so.
+      ;; The server reports that the request is unknown.
       (duet-test-wait-for (string-match-p "not wanted any more" (duet-test-log)))
       (duet-test-request connection 'ping nil)
       (let ((events (with-current-buffer
@@ -72,7 +72,7 @@ machine api.openai.com login x password s3cret-2\n"
               (should (string-match-p "authinfo\\|auth-source" (buffer-name))))))))))
 
 (ert-deftest duet-secrets-test-none ()
-  "Without an entry the server is told so, and the user what to write."
+  "Without an entry the server gets a refusal, and the user a hint what to write."
   (duet-secrets-test-with "machine other login apikey password s3cret-1\n"
     (let ((said '()))
       (cl-letf (((symbol-function 'message)
@@ -84,7 +84,7 @@ machine api.openai.com login x password s3cret-2\n"
       (should (cl-some (lambda (text)
                          (string-match-p "machine mine login apikey password KEY" text))
                        said))
-      ;; What is written then is found.
+      ;; An entry that is written now is found.
       (setq answers nil)
       (with-temp-file file (insert "machine mine login apikey password s3cret-3\n"))
       (duet-secrets-test-ask connection "mine")
@@ -92,7 +92,7 @@ machine api.openai.com login x password s3cret-2\n"
       (should (equal answers '(("mine" . "s3cret-3")))))))
 
 (ert-deftest duet-secrets-test-quit ()
-  "A \\`C-g' at the passphrase declines, and the next request is answered."
+  "A \\`C-g' at the passphrase declines; the next request is answered."
   (duet-secrets-test-with "machine mine login apikey password s3cret-1\n"
     (let ((search (symbol-function 'auth-source-search)))
       (cl-letf (((symbol-function 'auth-source-search)
@@ -111,7 +111,7 @@ machine api.openai.com login x password s3cret-2\n"
         (should (string-match-p "Decryption failed" (duet-test-log)))))))
 
 (ert-deftest duet-secrets-test-odd ()
-  "Requests that no server should send are logged."
+  "Malformed requests of a server are logged."
   (duet-secrets-test-with ""
     (dolist (data '(nil (:service "x") (:request_id 1 :service "x") (:request_id "x")
                         (:request_id "x" :service ["x"])))
@@ -122,7 +122,7 @@ machine api.openai.com login x password s3cret-2\n"
     (should-not answers)))
 
 (ert-deftest duet-secrets-test-agent ()
-  "An agent that needs a key gets it from Emacs; without one it is not started."
+  "An agent that needs a key gets it from Emacs; without it, it does not start."
   (duet-secrets-test-with "machine mine login apikey password s3cret-1\n"
     (let ((config (expand-file-name "../config/duet/config.toml"
                                     (duet-connection-root connection))))

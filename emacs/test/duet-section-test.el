@@ -24,7 +24,7 @@
                                       (point-min) (point-max))))
 
 (defun duet-section-test-whole ()
-  "Check that each section is where its markers and properties say."
+  "Check that the markers and text properties of each section agree."
   (maphash (lambda (_ section)
              (let ((beg (duet-section-beg section))
                    (end (duet-section-end section)))
@@ -37,7 +37,7 @@
            duet-sections))
 
 (defun duet-section-test-seen ()
-  "Return what is seen of the buffer, in one line."
+  "Return the visible text of the buffer, in one line."
   (let ((place (point-min))
         (parts '()))
     (while (< place (point-max))
@@ -52,7 +52,7 @@
                                         (apply #'concat (nreverse parts))))))
 
 (ert-deftest duet-section-test-folded-ones-are-dense ()
-  "No blank line is seen between two sections that are folded."
+  "No blank line is visible between two folded sections."
   (duet-section-test-with
     (pcase-dolist (`(,act ,key ,seen)
                    '((duet-section-fold-up "a" "a1//b1/b2//c1/c2//")
@@ -75,7 +75,7 @@
     (duet-section-test-whole)))
 
 (ert-deftest duet-section-test-summary ()
-  "A section that is folded ends in its summary, as far as there is room for it."
+  "A folded section ends with its summary, cut to the width of the window."
   (duet-section-test-with
     (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 40)))
       (let ((section (duet-section-get "b")))
@@ -88,12 +88,12 @@
         (duet-section-fold-up section)
         (should (equal (duet-section-test-seen)
                        (format "a1/a2//b1 ... %s…//c1/c2//" (make-string (- 40 2 6 1) ?x))))
-        ;; Where there is nearly none, it is left out.
+        ;; With almost no room it is left out.
         (duet-section-redraw section (concat (make-string 30 ?b) "\nb2"))
         (should-not (string-match-p "x" (duet-section-test-seen)))))))
 
 (ert-deftest duet-section-test-append ()
-  "What is added to a section, the last or not, is at its end."
+  "Text is appended at the end of a section, the last one or not."
   (duet-section-test-with
     (should (equal (duet-section-test-text) "a1/a2//b1/b2//c1/c2//"))
     (dolist (key '("a" "b" "c" "a"))
@@ -102,7 +102,7 @@
     (duet-section-test-whole)))
 
 (ert-deftest duet-section-test-insert ()
-  "A section can be inserted in front of another."
+  "A section can be inserted before another."
   (duet-section-test-with
     (duet-section-insert "0" nil "0" (duet-section-get "a"))
     (duet-section-insert "x" nil "x" (duet-section-get "c"))
@@ -114,7 +114,7 @@
     (duet-section-test-whole)))
 
 (ert-deftest duet-section-test-insert-in-view ()
-  "What comes where a window that follows begins is in view, not above it."
+  "Text that arrives at the start of a window that follows is visible."
   (duet-section-test-with
     (goto-char (point-max))
     (let ((start (point-max)))
@@ -123,7 +123,7 @@
       (duet-section-insert "e" nil "e")
       (should (= (window-start) start))
       (should (= (window-point) (point-max))))
-    ;; Behind it may stand what the user writes.
+    ;; The user's draft may be after it.
     (let ((reply (duet-section-insert 'reply nil "write")))
       (goto-char (duet-section-end reply))
       (set-window-start nil (duet-section-beg reply))
@@ -131,7 +131,7 @@
         (duet-section-insert "f" nil "f" reply)
         (should (= (window-start) start))
         (should (= (point) (duet-section-end reply)))))
-    ;; Somebody who reads an earlier one goes on to do so.
+    ;; A window that shows an earlier section stays there.
     (let ((c (duet-section-get "c")))
       (goto-char (duet-section-beg c))
       (set-window-start nil (point))
@@ -139,7 +139,7 @@
       (should (= (window-start) (point) (duet-section-beg c))))))
 
 (ert-deftest duet-section-test-redraw-keeps-point ()
-  "Point keeps its line and column, and other sections theirs."
+  "A redraw keeps the line and column of point, also in other sections."
   (duet-section-test-with
     (dolist (case '(("b2" "new1/new2/new3" "new2") ("b2" "n" "n") ("a2" "x" "a2")
                     ("c1" "x" "c1")))
@@ -159,7 +159,7 @@
     (should (eobp))))
 
 (ert-deftest duet-section-test-fold ()
-  "What is added to a folded section is folded too."
+  "Text that is added to a folded section is folded too."
   (duet-section-test-with
     (let ((section (duet-section-get "b")))
       (duet-section-fold-up section)
@@ -180,7 +180,7 @@
                duet-sections))))
 
 (ert-deftest duet-section-test-move ()
-  "There is an end in both directions."
+  "Moving by section stops at both ends of the buffer."
   (duet-section-test-with
     (goto-char (point-min))
     (call-interactively #'duet-section-next)
@@ -196,7 +196,7 @@
     (should (bobp))))
 
 (ert-deftest duet-section-test-nothing ()
-  "Where there is no section there is nothing to fold, and nowhere to go."
+  "Without sections, folding and moving are errors."
   (with-temp-buffer
     (dolist (setup (list #'ignore #'duet-section-setup))
       (funcall setup)
@@ -206,7 +206,7 @@
     (should (bobp))))
 
 (ert-deftest duet-section-test-not-here ()
-  "A buffer without sections says so when all of them are to be folded."
+  "In a buffer without sections, folding all of them is an error."
   (with-temp-buffer
     (duet-test-should-say "nothing to fold"
       (call-interactively #'duet-section-toggle-all))))

@@ -24,7 +24,7 @@
   (beginning-of-line))
 
 (ert-deftest duet-sessions-test-empty ()
-  "An empty list tells which key asks an agent for something."
+  "An empty list names the key that starts a session."
   (duet-sessions-test-with-list connection buffer
     (duet-test-wait-for-text buffer "No sessions yet\\.  c asks")
     (call-interactively #'duet-sessions-toggle-archived)
@@ -37,7 +37,7 @@
         (duet-test-press key command)))))
 
 (ert-deftest duet-sessions-test-live ()
-  "The list follows the sessions, and point stays on its own."
+  "The list is updated by events, and point stays on its session."
   (duet-sessions-test-with-list connection buffer
     (let ((first (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-text buffer "● +completed +quiet one +demo +now")
@@ -50,7 +50,7 @@
       (should (string-match-p "quiet one" (thing-at-point 'line))))))
 
 (ert-deftest duet-sessions-test-background ()
-  "An agent that works in the background is shown, and is ended by i."
+  "The list shows an agent that works in the background, and `i' ends it."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "slow background")))
       (duet-test-wait-for-text
@@ -74,7 +74,7 @@
         (duet-test-press "i" #'duet-interrupt)))))
 
 (ert-deftest duet-sessions-test-commands ()
-  "The keys of the list do what they promise."
+  "The keys of the list run their commands."
   (duet-sessions-test-with-list connection buffer
     (duet-test-press "c" #'duet-sessions-compose)
     (duet-test-write-and-send "quiet stream:1000@50")
@@ -92,7 +92,7 @@
     (duet-test-press "r" #'duet-continue)
     (duet-test-write-and-send "quiet again")
     (duet-test-wait-for-text buffer "● +completed +quiet stream")
-    ;; Fork: from the list after the last turn, here after the first.
+    ;; Fork after the last turn from the list, and after the first one from here.
     (duet-sessions-test-go-to buffer "quiet stream")
     (duet-test-press "RET" #'duet-sessions-open)
     (duet-test-wait-for-text (current-buffer) "quiet again")
@@ -107,7 +107,7 @@
     (duet-test-wait-for-transcript)
     (duet-test-wait-for-text (current-buffer) "chunk 1 [^z-a]*❯ quiet elsewhere")
     (should-not (string-match-p "quiet again" (duet-test-text (current-buffer))))
-    ;; The archive.
+    ;; Now the archive.
     (switch-to-buffer buffer)
     (duet-sessions-test-go-to buffer "quiet elsewhere")
     (duet-test-press "z" #'duet-archive-marked)
@@ -116,7 +116,7 @@
     (duet-test-wait-for-text buffer "elsewhere")))
 
 (ert-deftest duet-sessions-test-listed-after-restart ()
-  "Sessions of an earlier Emacs are listed, and can be opened and gone on with."
+  "Sessions of an earlier Emacs are listed, and can be opened and continued."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet first")))
       (duet-test-wait-for-state session 'completed)
@@ -153,7 +153,7 @@
   (should (equal (duet-sessions--age "") "")))
 
 (ert-deftest duet-sessions-test-rename ()
-  "T asks for another name; what is given up or empty changes nothing."
+  "`T' asks for another name; a quit or an empty name changes nothing."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-text buffer "● +completed +quiet one")
@@ -164,12 +164,12 @@
         (duet-test-typing "C-a C-k SPC RET"
           (duet-test-should-say "needs a name"
             (duet-test-press "T" #'duet-rename)))
-        ;; The old name is there to be changed.
+        ;; The prompt has the old name as initial input.
         (duet-test-typing "SPC 100 % RET"
           (duet-test-press "T" #'duet-rename))
         (duet-test-wait-for (duet-test-heard "^Renamed: quiet one 100%$")))
       (duet-test-wait-for-text buffer "quiet one 100%")
-      ;; So does the server.
+      ;; The server has the new name too.
       (should (equal (duet-get-string (duet-test-request
                                        connection 'getSessionState
                                        (list :session_id (duet-session-leaf-id session)))
@@ -177,7 +177,7 @@
                      "quiet one 100%")))))
 
 (ert-deftest duet-sessions-test-new-line ()
-  "Who asks for something in the list is at its line when they come back."
+  "After a prompt from the list, point is at the line of its session."
   (duet-sessions-test-with-list connection buffer
     (duet-test-launch connection "quiet one")
     (duet-test-wait-for-text buffer "● +completed +quiet one")
@@ -188,7 +188,7 @@
     (switch-to-buffer buffer)
     (duet-test-wait-for-text buffer "● +completed +quiet two")
     (should (string-match-p "quiet two" (thing-at-point 'line)))
-    ;; Who asked elsewhere is not taken away.
+    ;; A prompt from elsewhere does not move point.
     (duet-sessions-test-go-to buffer "quiet one")
     (with-temp-buffer
       (setq default-directory (duet-connection-root connection))
@@ -199,7 +199,7 @@
       (should (string-match-p "quiet one" (thing-at-point 'line))))))
 
 (ert-deftest duet-sessions-test-archive-line ()
-  "After A point is on what followed, and the archive says that it is one."
+  "After `z' point is on the next session, and the archive has a title."
   (duet-sessions-test-with-list connection buffer
     (dolist (name '("quiet one" "quiet two" "quiet three"))
       (duet-test-launch connection name)
@@ -215,7 +215,7 @@
       (duet-test-wait-for (length= (duet-sessions--shown) 2))
       (should (equal (duet-session-name (tabulated-list-get-id)) (nth 2 names)))
       (should (= (line-number-at-pos) 2))
-      ;; The last one: what is before it.
+      ;; After the last session, point is on the one before it.
       (duet-test-press "z" #'duet-archive-marked)
       (duet-test-wait-for (length= (duet-sessions--shown) 1))
       (should (equal (duet-session-name (tabulated-list-get-id)) (nth 0 names)))
@@ -229,7 +229,7 @@
       (should-not (string-match-p "archive" (funcall title))))))
 
 (ert-deftest duet-sessions-test-archive ()
-  "A session is put away from its transcript, and taken back."
+  "A session is archived from its transcript, and restored."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-text buffer "● +completed +quiet one")
@@ -246,7 +246,7 @@
             (call-interactively #'duet-archive)))))))
 
 (ert-deftest duet-sessions-test-mouse ()
-  "A click opens the session that is clicked at."
+  "A click opens the session at its position."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-state session 'completed)
@@ -262,12 +262,12 @@
                             (vector `(mouse-2 (,(selected-window) ,(point-max) (0 . 0) 0))))))))
 
 (ert-deftest duet-sessions-test-refresh ()
-  "g asks the server again, and starts it where it was stopped."
+  "`g' refreshes from the server, and starts it if it was stopped."
   (duet-sessions-test-with-list connection buffer
     (let* ((session (duet-test-launch connection "quiet one"))
            (sessions (duet-model-sessions (duet-connection-model connection))))
       (duet-test-wait-for-text buffer "● +completed +quiet one")
-      ;; As if no event had told of it.
+      ;; As if no event had reported the session.
       (remhash (duet-session-id session) sessions)
       (duet-sessions--print)
       (should (string-match-p "No sessions yet" (buffer-string)))
@@ -283,7 +283,7 @@
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
 
 (ert-deftest duet-sessions-test-entry ()
-  "The list is shown from any buffer of the project, and of another if asked."
+  "The command shows the list from any buffer of the project, or of a chosen one."
   (duet-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (other (file-name-as-directory (expand-file-name "../other" root))))
@@ -296,7 +296,7 @@
         (duet-test-look)
         (should (derived-mode-p 'duet-sessions-mode))
         (should (eq duet-connection connection))
-        ;; A transcript belongs to its project, wherever its agent works.
+        ;; A transcript belongs to its project, in any directory of its agent.
         (let ((session (duet-test-launch connection "quiet one")))
           (switch-to-buffer (duet-transcript-open connection session))
           (setq default-directory other)
@@ -325,7 +325,7 @@
             (setq default-directory temporary-file-directory)))))))
 
 (ert-deftest duet-sessions-test-new ()
-  "A prompt for a new session is written from any buffer of the project."
+  "The prompt of a new session can be composed from any buffer of the project."
   (duet-test-with-project connection
     (save-window-excursion
       (with-temp-buffer
@@ -345,7 +345,7 @@
         (should-not (eq duet-session first))))))
 
 (ert-deftest duet-sessions-test-no-project ()
-  "Where there is no project, nothing is started or written before a yes."
+  "Outside a project, nothing is started or written before a confirmation."
   (duet-test-with-project connection
     (let* ((folder (file-name-as-directory
                     (expand-file-name "../elsewhere" (duet-connection-root connection))))
@@ -365,7 +365,7 @@
                                       (car asked))))
             (should-not (directory-files folder nil "duet"))
             (should (= (hash-table-count duet-connections) 1))
-            ;; Files that Emacs takes for a project's are one.
+            ;; A directory that project.el takes for a project is one.
             (let ((project-find-functions (list (lambda (dir) (cons 'transient dir)))))
               (should-not (duet-project-confirm folder)))
             (setq answer t)

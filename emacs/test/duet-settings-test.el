@@ -1,4 +1,4 @@
-;;; duet-settings-test.el --- Tests of what an agent is set to  -*- lexical-binding: t; -*-
+;;; duet-settings-test.el --- Tests of an agent's settings  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -10,7 +10,7 @@
 (require 'duet-compose)
 
 (ert-deftest duet-settings-test-mode ()
-  "A session whose agent may edit edits without asking."
+  "An agent in the mode that accepts edits edits without approval."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
@@ -26,7 +26,7 @@
         (duet-test-wait-for (cdr (duet-session-runs session)))
         (duet-test-wait-for-state session 'completed 'waiting_input)
         (should (eq (duet-session-state session) 'completed))
-        ;; To let it do all takes a yes.
+        ;; A mode that allows everything needs a confirmation.
         (duet-test-typing "asks SPC nothing RET no RET"
           (duet-test-should-say "Mode unchanged"
             (call-interactively #'duet-set-mode)))
@@ -67,11 +67,11 @@
               (:id "colour" :name "Colour" :values [])]
     :commands [(:name "review" :description "Review it" :input_hint "what")
                (:name "compact")])
-  "What an agent with settings of its own tells.")
+  "The settings that an agent of this kind reports.")
 
 (defmacro duet-settings-test-with (&rest body)
-  "Run BODY with `session', that of an agent with settings, and `asked'.
-That is what the server is asked, the last first: (METHOD . PARAMETERS)."
+  "Run BODY with `session', whose agent has settings, and `asked'.
+`asked' has the requests to the server, the last first: (METHOD . PARAMETERS)."
   (declare (debug (body)))
   `(let* ((model (duet-model-create))
           (session (make-duet-session :id "thread" :model model :agent "choosy"
@@ -96,7 +96,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
        ,@body)))
 
 (ert-deftest duet-settings-test-modes-as-they-are ()
-  "One is offered the modes that the agent has now, not those that were known before."
+  "The minibuffer offers the current modes of the agent, not outdated ones."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet"))
           offered)
@@ -108,7 +108,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
           (duet-test-should-quit "C-g" (call-interactively #'duet-set-mode))))
       (should (> (length offered) 2))
       (should (> (length (duet-session-modes session)) 2))
-      ;; One who is not answered gets what is known, or what all agents have.
+      ;; Without a reply it offers the known modes, or those that all agents have.
       (cl-letf (((symbol-function 'duet-rpc-request)
                  (lambda (&rest _) (signal 'duet-rpc-timeout '("late")))))
         (setf (duet-session-modes session) '((:id "default")))
@@ -117,7 +117,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
         (should (equal (length (duet-settings--modes-of session)) 4))))))
 
 (ert-deftest duet-settings-test-own ()
-  "An agent that has modes, models and options of its own offers these."
+  "The minibuffer offers the agent's own modes, models and options."
   (duet-settings-test-with
    (with-temp-buffer
      (duet-test-typing "Code RET" (call-interactively #'duet-set-mode))
@@ -135,11 +135,11 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
          (duet-test-typing "RET" (call-interactively #'duet-set-mode)))
        (should (equal offered '("Ask" "Code" "stays in its own mode"
                                 "edits without asking")))
-       ;; The one that it is in is the default.
+       ;; The current mode is the default.
        (should (equal (plist-get (cdar asked) :mode) "ask"))))))
 
 (ert-deftest duet-settings-test-said ()
-  "What is set is said as the agent calls it, and when it holds."
+  "The message has the agent's name of a setting, and when it takes effect."
   (let (now)
     (duet-settings-test-with
      (cl-letf (((symbol-function 'duet-connection-request)
@@ -155,7 +155,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
          (should (duet-test-heard "^Thinking is High$")))))))
 
 (ert-deftest duet-settings-test-told ()
-  "What an agent tells is shown as it calls it, and what changes with it."
+  "Settings that an agent reports are shown by their names, and updated."
   (duet-settings-test-with
    (should (equal (duet-actions-session-llm session) "Large"))
    (should (equal (duet-actions-session-mode session) "Ask"))
@@ -173,7 +173,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
    (should (equal (duet-actions-session-llm session) "m-small"))
    (should (equal (duet-actions-session-mode session) "code, accepts edits"))
    (should (duet-get-objects (duet-session-agent-info session) :commands))
-   ;; One that has left plan mode is where it is.
+   ;; An agent that has left plan mode shows its new mode.
    (setf (duet-session-mode session) "plan")
    (duet-events-apply model '(:seq 4 :event (:type "session_settings_changed"
                                             :data (:session_id "run" :event_type "mode"
@@ -185,7 +185,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
    (should (equal (duet-actions-session-mode session) "plan"))))
 
 (ert-deftest duet-settings-test-commands ()
-  "A slash at the beginning of a prompt is completed to a command."
+  "A slash at the beginning of a prompt completes to a command."
   (duet-settings-test-with
    (with-temp-buffer
      (setq-local duet-session session)

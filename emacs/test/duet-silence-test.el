@@ -1,4 +1,4 @@
-;;; duet-silence-test.el --- Tests of agents that say nothing  -*- lexical-binding: t; -*-
+;;; duet-silence-test.el --- Tests of silent agents  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-model-test)
 
 (defun duet-silence-test-event (seq seconds &rest data)
-  "Return params of an event: silent since some SECONDS, number SEQ, with DATA."
+  "Return params of an event: silent for SECONDS, with number SEQ and DATA."
   (apply #'duet-model-test-event "agent_silent" seq :session_id "r1"
          :since (format-time-string "%FT%T.%3NZ" (time-subtract duet-test-now seconds) t)
          data))
@@ -30,11 +30,11 @@
              (setq duet-progress--timer nil)))))))
 
 (defun duet-silence-test-tail ()
-  "Return what stands at the end of the current transcript."
+  "Return the text after the end of the current transcript."
   (and duet-progress--silence-overlay (overlay-get duet-progress--silence-overlay 'after-string)))
 
 (ert-deftest duet-silence-test-shown ()
-  "Header line and end of a transcript tell of silence, and of its end."
+  "The header line and the end of a transcript show silence, and its end."
   (duet-silence-test-with-transcript session model
     (should-not (duet-progress--silence-header session))
     (should-not duet-progress--timer)
@@ -53,7 +53,7 @@
     (duet-events-apply model (duet-silence-test-event 4 300 :ended t))
     (should-not (duet-silence-test-tail))
     (should-not (duet-progress--silence-header session))
-    ;; The turn goes on, and how long it takes is counted.
+    ;; The turn continues, and its time is counted.
     (duet-progress--tick)
     (should duet-progress--timer)
     (duet-events-apply model (duet-model-test-event
@@ -63,7 +63,7 @@
     (should-not duet-progress--timer)))
 
 (ert-deftest duet-silence-test-over ()
-  "With the run silence is over, and while it waits for a person there is none."
+  "Silence ends with the run, with an interrupt, and with a question."
   (dolist (state '("waiting_input" "interrupting" "completed"))
     (duet-silence-test-with-transcript session model
       (duet-events-apply model (duet-silence-test-event 2 12))
@@ -75,7 +75,7 @@
       (should-not (duet-silence-test-tail)))))
 
 (ert-deftest duet-silence-test-unseen ()
-  "Nothing is counted that no window shows."
+  "The timer stops if no window shows the transcript."
   (duet-silence-test-with-transcript session model
     (duet-events-apply model (duet-silence-test-event 2 12))
     (duet-progress--silence-header session)
@@ -85,7 +85,7 @@
     (should-not duet-progress--timer)))
 
 (ert-deftest duet-silence-test-listed ()
-  "A session that is listed tells whether its agent is silent."
+  "A listed session shows whether its agent is silent."
   (let ((model (duet-model-create :root "/nowhere/"))
         (object (lambda (&rest more)
                   (append more '(:id "r1" :thread_id "t1" :state "running" :agent "demo"

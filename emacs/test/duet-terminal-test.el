@@ -9,13 +9,13 @@
 (require 'duet-terminal)
 
 (defun duet-terminal-test-end (buffer)
-  "End what BUFFER shows."
+  "End the process of BUFFER."
   (when (process-live-p (get-buffer-process buffer))
     (set-process-query-on-exit-flag (get-buffer-process buffer) nil)
     (delete-process (get-buffer-process buffer))))
 
 (ert-deftest duet-terminal-test-new ()
-  "A new terminal runs in the project, and in the server that Emacs has started."
+  "A new terminal runs in the project, on the server that Emacs has started."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term) buffer)
@@ -38,7 +38,7 @@
           (duet-terminal-test-end buffer))))))
 
 (ert-deftest duet-terminal-test-detach-and-attach ()
-  "To kill the buffer detaches, and the list attaches again."
+  "Killing the buffer detaches, and the list attaches again."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term) list)
@@ -61,14 +61,14 @@
                 (duet-test-wait-for-text buffer "first")
                 (with-current-buffer buffer (term-send-raw-string "again\r"))
                 (duet-test-wait-for-text buffer "got again")
-                ;; Once more is the same buffer.
+                ;; A second attach shows the same buffer.
                 (with-current-buffer list (call-interactively #'duet-terminals-attach))
                 (should (eq (window-buffer (selected-window)) buffer)))
             (duet-terminal-test-end buffer)))
         (with-current-buffer list
           (goto-char (point-min))
           (duet-test-typing "no RET" (duet-test-press "k" #'duet-terminals-close))
-          ;; Nothing has ended.
+          ;; The terminal is still running.
           (duet-test-press "g" #'duet-terminals-refresh)
           (duet-test-request connection 'ping nil)
           (should (string-match-p "sh -c echo first" (buffer-string)))
@@ -81,7 +81,7 @@
               (duet-test-press key command))))))))
 
 (ert-deftest duet-terminal-test-attach-again ()
-  "Where one has detached a key attaches again; where the program ended it says so."
+  "After a detach a key attaches again; after the program's end it is an error."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term)
@@ -124,7 +124,7 @@
           (mapc #'duet-terminal-test-end (cl-set-difference (buffer-list) buffers)))))))
 
 (ert-deftest duet-terminal-test-environment ()
-  "Programs know the terminal that they are in, and their user's variables."
+  "Programs get the terminal's type and the user's environment variables."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term)
@@ -139,8 +139,8 @@
             (duet-terminal-test-end buffer)))))))
 
 (ert-deftest duet-terminal-test-keys ()
-  "A terminal is started from the list, with the shell that is configured.
-Without a server, or without its program, that is said."
+  "The list starts a terminal with the configured shell.
+A missing server or a missing program is reported."
   (duet-test-with-project connection
     (save-window-excursion
       (let ((duet-terminal-backend 'term)
@@ -158,7 +158,7 @@ Without a server, or without its program, that is said."
                 (duet-test-wait-for-text buffer "ready")
                 (with-current-buffer list (duet-test-press "g" #'duet-terminals-refresh))
                 (duet-test-wait-for-text list "sh -c echo ready")
-                ;; What ends is listed no more.
+                ;; A terminal that has ended is not listed.
                 (with-current-buffer buffer (term-send-raw-string "\r"))
                 (duet-test-wait-for-text list "No terminals"))
             (duet-terminal-test-end buffer)))
@@ -189,7 +189,7 @@ Without a server, or without its program, that is said."
           (duet-test-wait-for-text (window-buffer (selected-window)) "No terminals"))))))
 
 (ert-deftest duet-terminal-test-command ()
-  "What is typed is taken apart as a shell does it, or left to one."
+  "A command line is split as a shell does, or passed to a shell."
   (let ((shell-file-name "/bin/sh") (shell-command-switch "-c"))
     (pcase-dolist (`(,typed . ,command)
                    '(("" . nil) ("  " . nil) ("htop" . ("htop"))
@@ -202,7 +202,7 @@ Without a server, or without its program, that is said."
       (should (equal (list typed (duet-terminal--parse typed)) (list typed command))))))
 
 (ert-deftest duet-terminal-test-backends ()
-  "A backend that is not installed is named; term always is there."
+  "The error for a missing backend names it; term is always available."
   (let ((duet-terminal-backend 'term))
     (should (eq (duet-terminal-backend) 'term)))
   (let ((duet-terminal-backend 'vterm))

@@ -1,13 +1,13 @@
-;;; duet-test-lib.el --- What the tests of Duet share  -*- lexical-binding: t; -*-
+;;; duet-test-lib.el --- Helpers for the tests of Duet  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-test-with-project' runs a test in a project of its own, with the real
-;; server, which DUET_RPC_BIN names, and the demo agent.  What a test waits for
-;; it waits for with a deadline, never for a length of time.
+;; `duet-test-with-project' runs a test in a new project with the real server, which
+;; DUET_RPC_BIN names, and the demo agent.  Tests wait for conditions with a deadline,
+;; and never for a fixed time.
 
 ;;; Code:
 
@@ -17,14 +17,14 @@
 (require 'duet)
 (require 'duet-daemon-test-lib)
 
-;; Nothing of what tests write is for the user's own history.
+;; Prompts of tests do not go into the user's history.
 (setq duet-compose-history-file nil)
 
 (defconst duet-test-deadline 180
-  "How many seconds anything may take; only a broken server takes them.")
+  "Maximum time of a wait in seconds; only a broken server takes that long.")
 
 (define-advice tramp-wait-for-regexp (:around (wait &rest arguments) duet-test-deadline)
-  "Call WAIT with ARGUMENTS and a deadline: TRAMP may wait for what never comes."
+  "Call WAIT with ARGUMENTS and a deadline: TRAMP itself may wait forever."
   (let ((end (+ (float-time) duet-test-deadline))
         (accept (symbol-function 'tramp-accept-process-output)))
     (cl-letf (((symbol-function 'tramp-accept-process-output)
@@ -42,18 +42,18 @@
 
 (defmacro duet-test-wait-for (condition &optional seconds)
   "Wait until CONDITION is non-nil and return its value.
-Fail if it is not within SECONDS, `duet-test-deadline' if nil."
+Fail after SECONDS, or after `duet-test-deadline' if nil."
   `(duet-test-wait-for-1 (lambda () ,condition) ',condition
                          (or ,seconds duet-test-deadline)))
 
 (defmacro duet-test-with-project (name &rest body)
-  "Run BODY in a project of its own, with NAME bound to its connection.
-All that was started is gone afterwards, and so are the buffers."
+  "Run BODY in a new project, with NAME bound to its connection.
+Afterwards all its processes and buffers are gone."
   (declare (indent 1) (debug (symbolp body)))
   `(duet-test-call-with-project (lambda (,name) (ignore ,name) ,@body)))
 
 (defun duet-test-call-with-project (function)
-  "Call FUNCTION with the connection of a project of its own."
+  "Call FUNCTION with the connection of a new project."
   (let* ((duet-rpc-command (duet-test-server))
          (home (file-name-as-directory (make-temp-file "duet-test" t)))
          (root (concat home "project/"))
@@ -78,7 +78,7 @@ All that was started is gone afterwards, and so are the buffers."
           (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
           (unwind-protect (funcall function connection)
             (duet-test-end connection)))
-      ;; No server is started again where the project is gone.
+      ;; Do not restart a server whose project is gone.
       (dolist (timer timer-list)
         (when (and (eq (timer--function timer) #'duet-connection--start-again)
                    (equal (duet-connection-root (car (timer--args timer))) root))
@@ -90,19 +90,19 @@ All that was started is gone afterwards, and so are the buffers."
                     (equal (buffer-name buffer) duet-log-buffer))
           (with-current-buffer buffer (set-buffer-modified-p nil))
           (kill-buffer buffer)))
-      ;; A buffer that stays is not in a directory that is gone.
+      ;; A buffer that stays must not be in a directory that is gone.
       (dolist (buffer (buffer-list))
         (with-current-buffer buffer
           (when (string-prefix-p home default-directory)
             (setq default-directory temporary-file-directory))))
-      ;; An agent may be writing its last.
+      ;; An agent may still be writing.
       (duet-test-wait-for (ignore-error file-error (delete-directory home t) t)))))
 
 (defmacro duet-test-with-agent (script default folder &rest body)
   "Run BODY in the list of sessions of a project that has the agent theirs.
-It is the program that SCRIPT is, in FOLDER, which is bound to that of the
-user's configuration.  DEFAULT is the agent that is asked; `connection' is
-bound to the project's."
+The program of the agent is SCRIPT, in FOLDER, which is bound to the directory
+of the user's configuration.  DEFAULT is the default agent; `connection' is
+bound to the connection of the project."
   (declare (indent 3) (debug (form form symbolp body)))
   `(duet-test-with-project connection
      (let* ((,folder (expand-file-name "../config/duet/" (duet-connection-root connection)))
@@ -116,7 +116,7 @@ bound to the project's."
        (with-current-buffer (duet-sessions-buffer connection) ,@body))))
 
 (defun duet-test-end (connection)
-  "End the server of CONNECTION and wait until it has; its daemon goes on."
+  "End the server of CONNECTION and wait for its end; its daemon continues."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer))
   (setf (duet-connection-state connection) 'stopped)
@@ -130,7 +130,7 @@ bound to the project's."
   (duet-daemon-test-pid (duet-project--state-directory directory)))
 
 (defun duet-test-end-daemon (directory)
-  "End the daemon of the project DIRECTORY and wait until it has."
+  "End the daemon of the project DIRECTORY and wait for its end."
   (duet-daemon-test-end (duet-project--state-directory directory)))
 
 (defun duet-test-kill-daemon (connection)
@@ -141,13 +141,13 @@ bound to the project's."
     (duet-test-wait-for (not (memq (duet-test-daemon root) (list nil pid))))))
 
 (defun duet-test-kill-server (connection)
-  "Kill the server of CONNECTION and wait until that is known."
+  "Kill the server of CONNECTION and wait until Emacs notices."
   (let ((rpc (duet-connection-rpc connection)))
     (signal-process (process-id (jsonrpc--process rpc)) 'SIGKILL)
     (duet-test-wait-for (not (eq (duet-connection-rpc connection) rpc)))))
 
 (defun duet-test-wait-for-1 (condition form seconds)
-  "Wait until CONDITION, which FORM spells, is non-nil, for SECONDS at most."
+  "Wait until CONDITION is non-nil, for SECONDS at most; FORM is its source."
   (let ((deadline (+ (float-time) seconds))
         value)
     (while (not (setq value (funcall condition)))
@@ -159,12 +159,12 @@ bound to the project's."
       (accept-process-output nil 0.02))
     value))
 
-;; A slow machine would count a second more than a test says.
+;; On a slow machine a time may be a second longer than a test expects.
 (defvar duet-test-now nil
-  "What time it is where `duet-test-with-clock-stopped' has stopped the clock.")
+  "The time while `duet-test-with-clock-stopped' has stopped the clock.")
 
 (defmacro duet-test-with-clock-stopped (&rest body)
-  "Run BODY with what counts from now counting from `duet-test-now'."
+  "Run BODY with the clock stopped at `duet-test-now'."
   (declare (indent 0) (debug t))
   `(let ((duet-test-now (current-time)))
      (cl-letf (((symbol-function 'time-since)
@@ -195,7 +195,7 @@ MORE are other parameters of launchSession."
   (duet-test-wait-for (memq (duet-session-state session) states)))
 
 (defun duet-test-text (buffer)
-  "Return the text of BUFFER once all that is known is shown."
+  "Return the text of BUFFER with all pending updates."
   (with-current-buffer buffer
     (when (derived-mode-p 'duet-transcript-mode) (duet-transcript-flush))
     (buffer-substring-no-properties (point-min) (point-max))))
@@ -212,7 +212,7 @@ MORE are other parameters of launchSession."
 
 (defun duet-test-wait-for-transcript (&optional not)
   "Wait until the selected window shows a transcript other than NOT; return it.
-It is the current buffer then."
+Make it the current buffer."
   (set-buffer (duet-test-wait-for
                (let ((buffer (window-buffer)))
                  (and (not (eq buffer not))
@@ -221,8 +221,8 @@ It is the current buffer then."
                       buffer)))))
 
 (defun duet-test-press (keys command &optional prefix)
-  "Press KEYS where point is, and check that they call COMMAND.
-They are spelt as `kbd' has it.  PREFIX is the prefix argument."
+  "Press KEYS at point, and check that they call COMMAND.
+KEYS are in the syntax of `kbd'.  PREFIX is the prefix argument."
   (let* ((keys (kbd keys))
          (last-command-event (aref keys (1- (length keys))))
          (last-input-event last-command-event)
@@ -232,8 +232,8 @@ They are spelt as `kbd' has it.  PREFIX is the prefix argument."
     (call-interactively command nil (vconcat keys))))
 
 (defun duet-test-click (command)
-  "Click where point is in the selected window, and check that it calls COMMAND.
-Point is at the beginning of the buffer when it is called."
+  "Click at point in the selected window, and check that it calls COMMAND.
+Point is at the beginning of the buffer during the call."
   (let* ((click (list 'mouse-2 (list (selected-window) (point) '(0 . 0) 0)))
          (last-command-event click)
          (last-input-event click)
@@ -244,15 +244,15 @@ Point is at the beginning of the buffer when it is called."
     (call-interactively command nil (vector click))))
 
 (defun duet-test-look ()
-  "Make the buffer that the selected window shows the current one; return it."
+  "Make the buffer of the selected window current; return it."
   (set-buffer (window-buffer)))
 
 (defmacro duet-test-typing (keys &rest body)
-  "Evaluate BODY while KEYS are typed into the minibuffer, spelt as `kbd' has it.
-A question that takes one key in a window takes a RET after it here.  Keys
-that are missing are \\`C-g'."
+  "Evaluate BODY with KEYS, in the syntax of `kbd', as minibuffer input.
+A question that reads one key in a window reads a RET after it here.  If KEYS
+are too few, \\`C-g' follows."
   (declare (indent 1) (debug (form body)))
-  ;; As long as a macro runs, the minibuffer does not read standard input.
+  ;; While a macro runs, the minibuffer does not read standard input.
   `(let ((executing-kbd-macro t)
          (use-dialog-box nil)
          (unread-command-events (append (listify-key-sequence (kbd ,keys))
@@ -260,13 +260,13 @@ that are missing are \\`C-g'."
      ,@body))
 
 (defmacro duet-test-should-quit (keys &rest body)
-  "Check that BODY is quit while KEYS are typed, as `duet-test-typing' has them."
+  "Check that BODY quits with KEYS as input, see `duet-test-typing'."
   (declare (indent 1) (debug (form body)))
   `(should (eq 'quit (condition-case nil (duet-test-typing ,keys ,@body) (quit 'quit)))))
 
 (defmacro duet-test-with-no-machine (directory &rest body)
-  "Run BODY with DIRECTORY bound to one on a machine that is not there.
-TRAMP is told so at once."
+  "Run BODY with DIRECTORY bound to one on an unreachable machine.
+TRAMP fails at once."
   (declare (indent 1) (debug (symbolp body)))
   `(let ((tramp-methods (cons '("away" (tramp-login-program "false") (tramp-login-args (("%h")))
                                 (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
@@ -279,29 +279,29 @@ TRAMP is told so at once."
        (tramp-cleanup-all-buffers))))
 
 (defmacro duet-test-should-say (regexp &rest body)
-  "Check that BODY ends in a `user-error' whose text REGEXP matches."
+  "Check that BODY signals a `user-error' whose text REGEXP matches."
   (declare (indent 1) (debug (form body)))
   `(should (string-match-p ,regexp
                            (cadr (should-error (progn ,@body) :type 'user-error)))))
 
 (defvar duet-test-said nil
-  "What was said in the echo area, the last first.")
+  "Messages in the echo area, the last first.")
 
 (defmacro duet-test-listening (&rest body)
-  "Evaluate BODY; what is said meanwhile `duet-test-heard' knows."
+  "Evaluate BODY; `duet-test-heard' searches the messages meanwhile."
   (declare (indent 0) (debug (body)))
   `(let ((duet-test-said nil))
      (cl-letf (((symbol-function 'message) #'duet-test-note))
        ,@body)))
 
 (defun duet-test-note (format &rest arguments)
-  "Note what FORMAT and ARGUMENTS, those of `message', say."
+  "Record the message of FORMAT and ARGUMENTS, which are those of `message'."
   (when format
     (push (apply #'format-message format arguments) duet-test-said)
     (car duet-test-said)))
 
 (defun duet-test-heard (regexp)
-  "Return non-nil if something was said that REGEXP matches."
+  "Return non-nil if REGEXP matches a recorded message."
   (cl-some (lambda (line) (string-match-p regexp line)) duet-test-said))
 
 (defun duet-test-log ()
@@ -310,8 +310,8 @@ TRAMP is told so at once."
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (defmacro duet-test-with-questions (name &rest body)
-  "Run BODY in a project of its own, with NAME bound to its connection.
-Questions are shown, and what is said is kept."
+  "Run BODY in a new project, with NAME bound to its connection.
+Questions are shown, and messages are recorded."
   (declare (indent 1) (debug (symbolp body)))
   `(duet-test-with-project ,name
      (let ((global-mode-string '(""))
@@ -327,13 +327,13 @@ Questions are shown, and what is said is kept."
 ;;; Questions
 
 (defun duet-test-question (session)
-  "Wait until a question waits in SESSION, and return it."
+  "Wait until SESSION has an open question, and return it."
   (duet-test-wait-for (car (duet-session-approvals session))))
 
 (defmacro duet-test-with-question (names query &rest body)
-  "Run BODY in a project of its own in which the agent asks for leave.
-NAMES are what the connection, the session of the prompt QUERY and its
-question are bound to."
+  "Run BODY in a new project in which the agent asks for approval.
+NAMES is a list of three symbols: for the connection, the session of the
+prompt QUERY, and its question."
   (declare (indent 2) (debug (sexp form body)))
   (pcase-let ((`(,connection ,session ,approval) names))
     `(duet-test-with-questions ,connection
@@ -343,13 +343,13 @@ question are bound to."
          ,@body))))
 
 (defun duet-test-approval (connection approval)
-  "Return what the server of CONNECTION tells of APPROVAL, a question."
+  "Return the server's data of the question APPROVAL of CONNECTION."
   (duet-get (duet-test-request connection 'getApproval
                                (list :approval_id (duet-approval-id approval)))
             :approval))
 
 (defun duet-test-questions-text ()
-  "Return the text of the list of questions, as it is now."
+  "Return the current text of the list of questions."
   (duet-approvals-flush)
   (with-current-buffer "*duet questions*"
     (buffer-substring-no-properties (point-min) (point-max))))
@@ -362,13 +362,13 @@ question are bound to."
     (should (zerop (forward-line 1)))))
 
 (defun duet-test-demo-file (connection)
-  "Return what is in the file that the demo agent of CONNECTION edits, or nil."
+  "Return the content of the file that the demo agent of CONNECTION edits, or nil."
   (let ((file (expand-file-name "demo.txt" (duet-connection-root connection))))
     (and (file-exists-p file)
          (with-temp-buffer (insert-file-contents file) (buffer-string)))))
 
 (defun duet-test-go (text)
-  "Go to the line that has TEXT."
+  "Go to the first line that contains TEXT."
   (goto-char (point-min))
   (search-forward text)
   (beginning-of-line))

@@ -1,4 +1,4 @@
-;;; duet-transcript-move-test.el --- Tests of moving from prompt to prompt  -*- lexical-binding: t; -*-
+;;; duet-transcript-move-test.el --- Tests of moving between prompts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-transcript)
 
 (ert-deftest duet-transcript-move-test-moving ()
-  "Keys go from prompt to prompt, say where there is none, and Imenu lists all."
+  "Keys move between prompts, report the ends, and Imenu lists all prompts."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet one"))
            (buffer (duet-transcript-open connection session))
@@ -57,7 +57,7 @@
         (duet-test-should-say "duet-transcript only" (call-interactively #'duet-prompt-previous))))))
 
 (ert-deftest duet-transcript-move-test-next-error ()
-  "`next-error' goes to what a tool, its output and the agent's prose name, from anywhere."
+  "From anywhere, `next-error' visits locations of tools, output and prose."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet first"))
            (buffer (duet-transcript-open connection session))
@@ -100,7 +100,7 @@
                     (list (file-name-nondirectory buffer-file-name)
                           (line-number-at-pos) (current-column))))
           (should (equal (go) '("rows.py" 2 0)))
-          ;; What was folded away is seen.
+          ;; Folded text becomes visible.
           (with-current-buffer buffer
             (should (looking-at "src/rows.py:2"))
             (should-not (duet-section-folded-p (duet-section-at))))

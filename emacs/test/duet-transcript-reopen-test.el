@@ -1,4 +1,4 @@
-;;; duet-transcript-reopen-test.el --- Tests of conversations that are shown again  -*- lexical-binding: t; -*-
+;;; duet-transcript-reopen-test.el --- Tests of reopened transcripts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 
 (ert-deftest duet-transcript-test-reopen ()
-  "A transcript that is opened later shows the same."
+  "A transcript that is opened later has the same text."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet think tools:2"))
            (buffer (duet-transcript-open connection session)))
@@ -29,9 +29,9 @@
         (duet-test-wait-for-text buffer "That is all")
         (should (equal (duet-test-text buffer) text))))))
 
-;; Plans and changed files were there only for who had watched.
+;; Plans and changed files were once only in transcripts that were open at the time.
 (ert-deftest duet-transcript-test-reopen-plan-and-changes ()
-  "A transcript that is opened later has the plan and the changed files in their places."
+  "A transcript that is opened later has the plan and the changed files in place."
   (duet-test-with-project connection
     (let* ((shown (lambda (buffer)
                     (mapcar (lambda (line) (replace-regexp-in-string "  changed by.*" "" line))
@@ -56,11 +56,11 @@
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*= shows how$")
-        ;; What is earlier comes later.
+        ;; Earlier messages arrive later.
         (duet-test-wait-for (equal (funcall shown buffer) text))))))
 
 (ert-deftest duet-transcript-test-queued-prompt-stays-last ()
-  "What a turn does stands before the prompt that waits for its end."
+  "Messages of a turn are shown before the prompt that is queued behind it."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
@@ -69,7 +69,7 @@
                          (list :session_id (duet-session-leaf-id session)
                                :query "quiet second"))
       (duet-test-wait-for-text buffer "❯ .*quiet second")
-      ;; All that comes then is shown at once.
+      ;; All events that arrive then are shown together.
       (let ((duet-transcript-delay 1))
         (duet-test-request connection 'sendDecision
                            (list :approval_id (duet-approval-id approval)
@@ -79,7 +79,7 @@
       (duet-test-wait-for-text buffer "± demo\\(.*\n\\)*I wrote\\(.*\n\\)*❯ quiet second"))))
 
 (ert-deftest duet-transcript-test-answers-stay ()
-  "What was answered stands in the transcript, then and later."
+  "Answers stay in the transcript, also when it is reopened."
   (duet-test-with-project connection
     (pcase-dolist (`(,prompt ,params ,shown)
                    '(("quiet ask" (:decision "respond" :comment "red")
@@ -102,7 +102,7 @@
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-transcript-test-another-input ()
-  "A tool that was given another input shows what it then did."
+  "A tool with an edited input shows the edited result."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
@@ -116,7 +116,7 @@
       (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n  @@ demo.txt:1\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
-  "A transcript tells of turns long ago that did not end well, in another Emacs too."
+  "A transcript shows failed and interrupted turns, also in another Emacs."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet fail"))
            (id (duet-session-id session)))
@@ -133,7 +133,7 @@
                                  "❯ quiet fail\\(.*\n\\)*✗ Failed.*\n\n❯ quiet later")))))
 
 (ert-deftest duet-transcript-test-earlier ()
-  "A long conversation is shown from its end, and the rest when asked for."
+  "A long conversation is shown from its end, and earlier messages on request."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:60"))
            (duet-history-messages 30)
@@ -147,7 +147,7 @@
         (let ((count 0))
           (while (> (duet-session-offset session) 0)
             (let ((offset (duet-session-offset session)))
-              ;; With the key, and with the button.
+              ;; Alternate between the key and the button.
               (if (cl-oddp count)
                   (duet-test-press "+" #'duet-transcript-earlier)
                 (goto-char (point-min))
@@ -158,7 +158,7 @@
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
         (duet-test-should-say "the beginning of the conversation"
           (duet-test-press "+" #'duet-transcript-earlier))
-        ;; All of them, in order.
+        ;; All tool calls are shown, in order.
         (goto-char (point-min))
         (let (numbers)
           (while (re-search-forward "^● .* echo \\([0-9]+\\)$" nil t)

@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 
 (ert-deftest duet-transcript-test-launch-and-stream ()
-  "What an agent says is shown as it comes, and whole in the end."
+  "Messages of an agent are shown as they arrive, and complete in the end."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet think stream:50@20"))
            (buffer (duet-transcript-open connection session)))
@@ -23,7 +23,7 @@
       (should (equal (duet-test-log) "")))))
 
 (ert-deftest duet-transcript-test-edit-and-question ()
-  "A turn that edits shows a plan, a tool call with its diff, and that it waits."
+  "A turn with an edit shows a plan, a tool call with its diff, and a question."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session)))
@@ -53,7 +53,7 @@
           (should (equal (file-name-nondirectory buffer-file-name) "demo.txt")))))))
 
 (ert-deftest duet-transcript-test-places-in-prose ()
-  "RET goes to the file, the line and the address that an agent has written."
+  "RET visits the file, the line or the address that an agent has written."
   (duet-test-with-project connection
     (let* ((file (expand-file-name "src/notes.txt" (duet-connection-root connection)))
            (session (progn
@@ -81,7 +81,7 @@
                (browse-url-browser-function (lambda (url &rest _) (setq visited url))))
           (call-interactively #'duet-transcript-visit)
           (should (equal visited "https://example.org/a?b=1")))
-        ;; What is not there is a word like any other; prose does not fold under it.
+        ;; A missing file is a plain word; RET does not fold prose.
         (search-backward "nowhere")
         (duet-test-should-say "Nothing to go to here; TAB folds"
           (call-interactively #'duet-transcript-visit))
@@ -91,7 +91,7 @@
         (should-not (duet-section-folded-p (duet-section-at)))))))
 
 (ert-deftest duet-transcript-test-fold-and-move ()
-  "Sections fold and unfold, and n and p go from one to the next."
+  "Sections fold and unfold, and `n' and `p' move between them."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:3"))
            (buffer (duet-transcript-open connection session)))
@@ -124,7 +124,7 @@
         (should (looking-at "The command\\|That\\|Tools\\|[A-Z]"))))))
 
 (ert-deftest duet-transcript-test-summaries ()
-  "A call that is folded says in its line what it has come to."
+  "The line of a folded call shows its result."
   (pcase-dolist
       (`(,kind ,status ,result ,summary)
        '(("execute" completed "one\nand two\n\n" "and two")
@@ -136,7 +136,7 @@
          ("execute" completed " \n" nil)
          ("execute" running nil nil)
          (nil completed "all is fine" "all is fine")
-         ;; A fence and a lone word say nothing.
+         ;; A fence and its language are skipped.
          ("execute" completed "```console\none\nand two\n```" "and two")
          ("execute" completed "~~~\nand two\n~~~\n" "and two")
          ("execute" completed "See:\n```\nand two\n```" "and two")
@@ -160,7 +160,7 @@
                  "not run: denied by a rule: no builds")))
 
 (ert-deftest duet-transcript-test-headings ()
-  "The line of a call that is folded says what the tool does, whatever its title is."
+  "The line of a folded call describes the call, with any title."
   (pcase-dolist
       (`(,title ,input ,paths ,heading)
        '(("Read src/rows.py" (:file_path "/p/src/rows.py") ("/p/src/rows.py") "Read src/rows.py")
@@ -178,7 +178,7 @@
                      (concat (substring-no-properties (duet-look-state 'completed)) " " heading))))))
 
 (ert-deftest duet-transcript-test-interrupt-and-continue ()
-  "A session that is interrupted says so, and goes on with the next prompt."
+  "An interrupted session is shown as such, and continues with the next prompt."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
            (buffer (duet-transcript-open connection session)))
@@ -195,7 +195,7 @@
         (duet-test-wait-for-text buffer "❯ quiet once more\n\nHello")))))
 
 (ert-deftest duet-transcript-test-queue ()
-  "A prompt that is sent while the agent works is shown as queued, and runs then."
+  "A prompt that is sent while the agent works is shown as queued, and runs later."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:40@40"))
            (buffer (duet-transcript-open connection session)))
@@ -211,7 +211,7 @@
       (duet-test-wait-for-text buffer "chunk 40.*\n\n❯ quiet and then this\n\nHello"))))
 
 (ert-deftest duet-transcript-test-visit ()
-  "RET and a click open the file that is named, fold, and say what is gone."
+  "RET and a click visit the named file, fold, and report a missing file."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session)))
@@ -236,7 +236,7 @@
         (search-backward "± demo")
         (duet-test-should-say "File .*demo.txt no longer exists"
           (duet-test-press "RET" #'duet-transcript-visit))
-        ;; A heading folds where no file is named; what is below it does not.
+        ;; A heading without a file folds; the text below it does not.
         (goto-char (point-min))
         (search-forward "Read the request")
         (let ((place (point)))
@@ -248,7 +248,7 @@
           (should (looking-at "Plan")))))))
 
 (ert-deftest duet-transcript-test-not-connected ()
-  "Where no server answers, what was asked of it says so, and is not lost."
+  "Without a server, each request reports an error, and nothing is lost."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet tools:60"))
            (duet-history-messages 30)
@@ -267,7 +267,7 @@
                                        duet-test-said)
                            2)))
         (should-not (duet-session-archived session))
-        ;; The prompt stays where it was written.
+        ;; The prompt stays in its buffer.
         (save-window-excursion
           (duet-test-press "c" #'duet-continue)
           (duet-test-listening
@@ -284,7 +284,7 @@
       (duet-test-wait-for-text buffer "❯ quiet more\n\nHello"))))
 
 (ert-deftest duet-transcript-test-fill ()
-  "A window whose point is at the end shows as much of it as it can; others are left alone."
+  "A window with point at the end shows as much text as fits; others do not move."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:300@4000"))
            (buffer (duet-transcript-open connection session)))
@@ -303,7 +303,7 @@
         (should (= (window-start) (point-min)))))))
 
 (ert-deftest duet-transcript-test-windows ()
-  "A window at the end follows, and another stays where it is."
+  "A window at the end follows new text, and another one stays."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:60@100"))
            (buffer (duet-transcript-open connection session)))
@@ -323,23 +323,23 @@
         (should (eq buffer-undo-list t))))))
 
 (ert-deftest duet-transcript-test-failures ()
-  "A turn that fails says why."
+  "A failed turn shows the reason."
   (duet-test-with-project connection
     (dolist (word '("fail" "crash"))
       (let* ((session (duet-test-launch connection word))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-state session 'failed 'interrupted)
         (duet-test-wait-for-text buffer "^[✗■] ")
-        ;; Also where it had ended before anybody looked.
+        ;; The same holds for a transcript that is opened after the end.
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "^[✗■] ")))))
 
-;; A press of C-g is a signal to a terminal's Emacs.  While a timer or a filter runs
-;; it only sets a flag, and the command loop looks at that afterwards.
+;; On a terminal C-g is a signal to Emacs.  While a timer or a filter runs it only sets a
+;; flag, which the command loop checks afterwards.
 
 (ert-deftest duet-transcript-test-quit-waits ()
-  "A C-g that comes while something is handled or shown is there afterwards."
+  "A C-g during an event or an update is still pending afterwards."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
          (message (make-duet-message :key "m" :kind 'prompt :session session :run "r"))
@@ -357,7 +357,7 @@
           (let ((duet-render-functions (list press)))
             (duet-transcript--note message 'append)
             (should (funcall pressed (lambda () (timer-event-handler duet-transcript--timer))))
-            ;; It goes on all the same.
+            ;; The update completes all the same.
             (should (string-search "What is it?" (buffer-string))))
         (when duet-transcript--timer (cancel-timer duet-transcript--timer))
         (setq duet-session nil)))
@@ -369,7 +369,7 @@
                         '(:seq 1 :event (:type "trigger_executed" :data (:id "x")))))))))
 
 (ert-deftest duet-transcript-test-tabs ()
-  "Code with tabs is not half as wide again as it needs to be, but as its user likes it."
+  "Tabs are four columns wide, or as wide as the user has chosen."
   (pcase-dolist (`(,default ,shown) '((8 4) (2 2) (3 3)))
     (let ((before (default-value 'tab-width)))
       (unwind-protect
@@ -381,7 +381,7 @@
         (setq-default tab-width before)))))
 
 (ert-deftest duet-transcript-test-pace ()
-  "While there is a lot to look at, what comes in is shown in steps, and then all of it."
+  "Under load new text is shown in steps, and completely in the end."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
          (message (make-duet-message :key "m" :kind 'text :session session
@@ -399,7 +399,7 @@
         (should (string-match-p "one" (buffer-string)))
         (say "two\n")
         (should-not (string-match-p "two" (buffer-string)))
-        ;; Once its time has come it is.
+        ;; At the next step the text is shown.
         (setq duet-transcript--next 0)
         (duet-transcript--work)
         (should (string-match-p "one\ntwo" (buffer-string)))
@@ -411,7 +411,7 @@
       (setq duet-session nil))))
 
 (ert-deftest duet-transcript-test-markup ()
-  "Headings, code and lists have faces, however the text is cut into pieces."
+  "Headings, code and lists have faces, for any split of the text."
   (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"
                       "````md\n```\nnested\n```\ninner\n````\n"
                       "~~~\nwave\n```\nstill\n~~~\n```one`\n\nend `x`")))
@@ -429,7 +429,7 @@
                        message (substring text start (min (length text) (+ start size))))
                    (duet-transcript--note message 'append)
                    (duet-transcript-flush)
-                   ;; As if it were looked at.
+                   ;; As if it were displayed.
                    (jit-lock-fontify-now))
           (setf (duet-message-open message) nil)
           (duet-transcript--note message 'redraw)
@@ -455,7 +455,7 @@
                                   (list size string face)))))))))
 
 (ert-deftest duet-transcript-test-edit-of-many-lines ()
-  "Of an edit are shown the lines that it changes, each with where it stands."
+  "An edit shows the lines that it changes, with their locations."
   (let* ((rows (lambda (&rest others)
                  (mapconcat (lambda (n) (or (alist-get n others) (format "row %d" n)))
                             (number-sequence 1 40) "\n")))
@@ -474,7 +474,7 @@
     (should-not (string-match-p "row 15" text))))
 
 (ert-deftest duet-transcript-test-long-lines ()
-  "Long lines are broken at the same places however they came."
+  "Long lines are broken at the same positions for any split of the text."
   (let ((duet-render-line-length 10))
     (dolist (text '("" "0123456789" "0123456789\n" "01234567890" "01234567890\n"
                     "0123456789\n01234567890123456789\n\n0123456789012345678901"))

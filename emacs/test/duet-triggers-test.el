@@ -27,7 +27,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
 
 (defmacro duet-triggers-test-with (configuration &rest body)
   "Run BODY in the list of triggers of a project with CONFIGURATION.
-`connection' and `folder', of the configuration, are bound."
+`connection' and `folder', the configuration directory, are bound."
   (declare (indent 1) (debug (form body)))
   `(duet-test-with-project connection
      (let ((folder (expand-file-name "../config/duet/" (duet-connection-root connection))))
@@ -40,7 +40,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
          ,@body))))
 
 (ert-deftest duet-triggers-test-none ()
-  "Where no trigger is configured the list says how one is."
+  "Without triggers the list says how to configure one."
   (duet-triggers-test-with ""
     (duet-test-wait-for-text (current-buffer) "No triggers are configured")
     (dolist (command '(duet-triggers-switch duet-triggers-display))
@@ -51,7 +51,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
       (duet-test-should-say "nothing here" (duet-test-press "RET" #'duet-triggers-open)))))
 
 (ert-deftest duet-triggers-test-columns ()
-  "A column has the room that what stands there takes; the rest is what triggers do."
+  "Columns are as wide as their text; the action gets the rest."
   (with-temp-buffer
     (duet-triggers-mode)
     (cl-flet ((shown (id when)
@@ -68,7 +68,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
         (should (equal (shown (make-string 40 ?a) (make-string 40 ?b)) '(3 15 17)))))))
 
 (ert-deftest duet-triggers-test-list ()
-  "The list tells what each does; x switches one, with a prefix argument all."
+  "The list shows the action of each; `x' switches one, with a prefix argument all."
   (duet-triggers-test-with duet-triggers-test-two
     (let ((list (current-buffer)))
       (duet-test-wait-for-text list "^ on +mend +.*demo\\|^ on +mend +.*agent: quiet")
@@ -96,7 +96,8 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
     (should-not (string-match-p "Observer\\|Reply\\|vent" (duet-test-log)))))
 
 (ert-deftest duet-triggers-test-fires ()
-  "What a trigger does is shown as it does it; its session is opened, its words are said."
+  "The list is updated when a trigger fires.
+The session of an agent action can be opened; a notification is shown."
   (duet-triggers-test-with duet-triggers-test-two
     (let ((list (current-buffer)))
       (duet-test-wait-for-text list "^ on +mend ")
@@ -104,7 +105,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
       (duet-test-listening
         (duet-test-launch connection "quiet again")
         (duet-test-wait-for (duet-test-heard "^office: [^ ]+ is done$")))
-      ;; Nobody has asked for it.
+      ;; No request has caused this.
       (duet-test-wait-for-text list "^ on +tell .* now")
       (duet-test-wait-for-text list "^ on +mend .* now")
       (goto-char (point-min))
@@ -131,7 +132,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
     (should-not (string-match-p "Observer\\|Reply\\|vent" (duet-test-log)))))
 
 (ert-deftest duet-triggers-test-test ()
-  "What triggers would do for an event is shown, and nothing is done."
+  "A dry run shows the actions of triggers for an event, and does nothing."
   (duet-triggers-test-with duet-triggers-test-two
     (duet-test-wait-for-text (current-buffer) "^ on +mend ")
     (duet-test-should-say "not JSON" (duet-triggers-test "run.completed" "{"))
@@ -142,7 +143,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
                                                           (duet-connection-root connection)))))))
       (duet-test-wait-for-text shown "[✓x] tell  tells: t1 is done")
       (duet-test-wait-for-text shown "[·-] mend  .")
-      ;; What fits comes first.
+      ;; Triggers that match come first.
       (should (string-match-p "tell\\(.\\|\n\\)*mend" (duet-test-text shown))))
     (should-not (duet-model-session-list (duet-connection-model connection)))))
 

@@ -17,7 +17,7 @@ command = [\"echo\", \"from the project\"]
   "A configuration that asks for trust.")
 
 (defun duet-trust-test-buffer ()
-  "Return the buffer that asks, or nil."
+  "Return the buffer of the trust question, or nil."
   (cl-find-if (lambda (buffer) (string-prefix-p "*duet trust" (buffer-name buffer)))
               (buffer-list)))
 
@@ -41,13 +41,13 @@ command = [\"echo\", \"from the project\"]
     (duet-test-wait-for outcome)))
 
 (defun duet-trust-test-restart (connection)
-  "Start the server of CONNECTION anew."
+  "Restart the server of CONNECTION."
   (duet-test-end connection)
   (duet-connection-restart connection)
   (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))
 
 (ert-deftest duet-trust-test-yes ()
-  "The question shows what would run; after a yes it runs, and is not asked again."
+  "The question shows the programs; after a yes they run, without asking again."
   (duet-trust-test-with duet-trust-test-config
     (save-window-excursion
       (should (string-match-p "not trusted" (duet-trust-test-launch connection)))
@@ -73,7 +73,7 @@ command = [\"echo\", \"from the project\"]
           (should-not asked))))))
 
 (ert-deftest duet-trust-test-no ()
-  "No is kept while the file is the same, and can be changed."
+  "A no holds while the file is unchanged, and can be revised."
   (duet-trust-test-with duet-trust-test-config
     (save-window-excursion
       (duet-trust-test-restart connection)
@@ -94,7 +94,7 @@ command = [\"echo\", \"from the project\"]
       (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
         (call-interactively #'duet-trust-yes))
       (duet-test-wait-for (not (duet-trust-test-buffer)))
-      ;; And back.
+      ;; Change the decision back.
       (with-current-buffer (duet-sessions-buffer connection)
         (call-interactively #'duet-trust))
       (with-current-buffer (duet-test-wait-for (duet-trust-test-buffer))
@@ -104,22 +104,22 @@ command = [\"echo\", \"from the project\"]
       (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
 
 (ert-deftest duet-trust-test-function ()
-  "What Emacs says of a project by itself: nothing, that it may run, or not here."
+  "The function decides about a project: no decision, trusted, or restricted here."
   (let ((duet-trust-ask nil))
     (duet-trust-test-with duet-trust-test-config
       (let ((duet-connection-trust-function #'always))
         (duet-trust-test-restart connection))
       (should-not (stringp (duet-trust-test-launch connection)))
-      (duet-trust-test-restart connection) ; nil takes no trust away
+      (duet-trust-test-restart connection) ; nil keeps existing trust
       (should-not (stringp (duet-trust-test-launch connection)))
       (let ((duet-connection-trust-function (lambda (_) 'restricted)))
         (duet-trust-test-restart connection))
       (should (string-match-p "this editor does not trust" (duet-trust-test-launch connection)))
-      (duet-trust-test-restart connection) ; nor does that, for others
+      (duet-trust-test-restart connection) ; `restricted' affects only that server
       (should-not (stringp (duet-trust-test-launch connection))))))
 
 (ert-deftest duet-trust-test-changed-meanwhile ()
-  "A yes is for what was shown."
+  "A yes applies only to the displayed version of the file."
   (duet-trust-test-with duet-trust-test-config
     (save-window-excursion
       (duet-trust-test-restart connection)
@@ -131,7 +131,7 @@ command = [\"echo\", \"from the project\"]
       (should (string-match-p "not trusted" (duet-trust-test-launch connection))))))
 
 (ert-deftest duet-trust-test-nothing-to-ask ()
-  "A file that runs nothing is no question; text of a stranger cannot hide."
+  "A file that runs no program needs no trust; its text cannot hide anything."
   (duet-trust-test-with "[limits]\nmax_runs = 1\n"
     (duet-trust-test-restart connection)
     (let (said)
@@ -149,7 +149,7 @@ command = [\"echo\", \"from the project\"]
       (should-error (call-interactively #'duet-trust) :type 'user-error))))
 
 (ert-deftest duet-trust-test-words ()
-  "What a file asks for is written as its author did, without a word of Lisp."
+  "Values of a file are shown in its syntax, not as Lisp."
   (pcase-dolist (`(,value . ,text)
                  '((["/bin/echo" "Parrot says {prompt}"] . "/bin/echo \"Parrot says {prompt}\"")
                    ((:A "1" :B "x \"y\"\nz") . "{ A = 1, B = \"x \\\"y\\\"\\nz\" }")
@@ -159,7 +159,7 @@ command = [\"echo\", \"from the project\"]
     (should (equal (duet-trust--text value) text))))
 
 (ert-deftest duet-trust-test-visit ()
-  "RET shows the file that is asked about, and g looks at it again."
+  "RET visits the file of the question, and `g' reads it again."
   (duet-trust-test-with duet-trust-test-config
     (save-window-excursion
       (duet-trust-test-restart connection)
@@ -180,7 +180,7 @@ command = [\"echo\", \"from the project\"]
       (should-not (duet-trust-test-buffer)))))
 
 (ert-deftest duet-trust-test-stray-keys ()
-  "The window takes the focus of who looks at the list, and no letter answers it."
+  "The question takes focus only from an idle list, and no letter answers it."
   (duet-trust-test-with duet-trust-test-config
     (save-window-excursion
       (dolist (case '(list pending other asked))

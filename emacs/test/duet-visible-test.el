@@ -13,15 +13,15 @@
 
 (defconst duet-visible-test--unseen
   "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\e\b\u009b\ue000\ufe0f"
-  "Characters that nobody sees.")
+  "Invisible characters.")
 
 (defun duet-visible-test--seen-p (text)
-  "Return non-nil if nothing in TEXT is unseen, and something is written out."
+  "Return non-nil if TEXT has no invisible character, and U+202E is written out."
   (and (not (string-match-p (concat "[" duet-visible-test--unseen "]") text))
        (string-match-p "U\\+202E" text)))
 
 (ert-deftest duet-visible-test-exact ()
-  "Every character is seen; the rest is left as it is, with its properties."
+  "Invisible characters are written out; other text keeps its properties."
   (seq-doseq (char duet-visible-test--unseen)
     (let ((shown (duet-visible (propertize (format "a%cb" char) 'duet-x t))))
       (should (string-match-p (format "\\`a.U\\+%04X.b\\'" char) shown))
@@ -36,7 +36,7 @@
     (should (equal (duet-visible-prose same) same))))
 
 (ert-deftest duet-visible-test-prose ()
-  "What languages and emoji need stays in prose, and there alone."
+  "Characters that languages and emoji need stay, but only in prose."
   (dolist (same '("👩\u200d💻" "❤\ufe0f" "1\ufe0f" "می\u200cخواهم" "क्\u200dष" "a\u00a0b"))
     (should (equal (duet-visible-prose same) same))
     (should-not (equal (duet-visible same) same)))
@@ -44,14 +44,14 @@
   (should-not (equal (duet-visible-prose "a\u200db") "a\u200db")))
 
 (ert-deftest duet-visible-test-json ()
-  "JSON means the same when what nobody sees is escaped in it."
+  "JSON keeps its meaning when invisible characters are escaped."
   (let* ((text (concat "a" (replace-regexp-in-string "[\e\b]" "" duet-visible-test--unseen) "b"))
          (json (duet-visible-json (json-serialize (vector text)))))
     (should-not (string-match-p (concat "[" duet-visible-test--unseen "]") json))
     (should (equal (aref (json-parse-string json) 0) text))))
 
 (ert-deftest duet-visible-test-question ()
-  "A question shows every character, wherever it is seen."
+  "A question makes every character visible in each view."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection (concat "quiet hang " "a\u202eb")))
            (buffer (duet-transcript-open connection session))
@@ -87,7 +87,7 @@
           (set-buffer-modified-p nil))))))
 
 (ert-deftest duet-visible-test-hidden ()
-  "A question says how much of what a tool gets is hidden."
+  "A question shows how much of the input is hidden."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet hang"))
            (buffer (duet-transcript-open connection session))
@@ -105,20 +105,20 @@
         (goto-char (point-min))
         (should (re-search-forward "… 35[0-9][0-9] more lines, [0-9]+ characters hidden: \\[v\\] view" nil t))
         (should (search-forward "rm -rf ~" nil t))
-        ;; What an event has left out is fetched, so its size is said, too.
+        ;; Input that an event left out is fetched, so its size is shown, too.
         (duet-test-wait-for
          (save-excursion
            (duet-approvals-flush)
            (re-search-forward "… 1999[0-9] more lines, [0-9]+ characters hidden: \\[v\\] view"
                               nil t))))
-      ;; All of it is fetched.
+      ;; The whole input is fetched.
       (duet-approval-view (cl-find "Longer" (duet-session-approvals session)
                                    :key #'duet-approval-tool :test #'equal))
       (duet-test-wait-for (string-match-p "rm -rf ~" (buffer-string)))
       (should (string-match-p "make test" (buffer-string))))))
 
 (ert-deftest duet-visible-test-beside ()
-  "What a diff shows is not shown again; what it does not show is."
+  "Input that a diff shows is not repeated; other input is shown."
   (let ((diffs '((:path "/p/a.txt" :old_text "old\n" :new_text "new\n"))))
     (should-not (duet-render-beside '(:file_path "/p/a.txt" :content "new\n") diffs))
     (should (equal (duet-render-beside '(:file_path "/etc/passwd" :content "new\n" :command "new\n")
@@ -131,15 +131,15 @@
 (defconst duet-visible-test-shapes
   '("a" "(" "1:" ":" "/" "`" "*" "[" "](" "<" " " "\e[" "\e[31m" "." "a/" "|" "\\" "\r" "http://"
     "\u200d" "é")
-  "What the long lines consist of.")
+  "Units of the long lines.")
 
 (defun duet-visible-test-line (shape count)
-  "Return a line of COUNT characters of SHAPE.
-It ends in another one, so that a regexp for a run of them fails at each."
+  "Return a line of COUNT characters of SHAPE, and an x at its end.
+The x makes a regexp for a run of SHAPE fail at each position."
   (concat (apply #'concat (make-list (/ count (length shape)) shape)) "x"))
 
 (defun duet-visible-test-tool (line)
-  "Show a tool call that has LINE everywhere."
+  "Render a tool call that has LINE in each member."
   (let* ((session (make-duet-session :id "s" :cwd "/" :model (duet-model-create :root "/")))
          (tool (make-duet-tool :key "r/x" :kind 'tool :session session :run "r" :id "x"
                                :name "Bash" :title line :result line :status 'failed
@@ -150,7 +150,7 @@ It ends in another one, so that a regexp for a run of them fails at each."
     (duet-render tool)))
 
 (defun duet-visible-test-question (line)
-  "Show a question that has LINE everywhere."
+  "Render a question that has LINE in each member."
   (let ((approval (make-duet-approval
                    :id "q" :type "function_call" :title line
                    :data (list :tool_name "Bash" :tool_input (list :command line :x line)))))
@@ -159,9 +159,9 @@ It ends in another one, so that a regexp for a run of them fails at each."
     (duet-approval-name approval)))
 
 (ert-deftest duet-visible-test-long-lines ()
-  "What shows text of agents takes linear time, whatever a long line consists of.
-The environment variable DUET_TEST_LONG_LINE has the length of the line; make soak
-has it done with 5 MB."
+  "Rendering text of agents takes linear time for long lines of any kind.
+The environment variable DUET_TEST_LONG_LINE sets the length of the line; `make
+soak' sets 5 MB."
   (let ((functions (list #'duet-visible #'duet-visible-prose #'duet-visible-line
                          #'duet-visible-json #'duet-visible-trim #'duet-render-prose
                          #'duet-render-diff #'duet-build--printed
@@ -171,7 +171,7 @@ has it done with 5 MB."
         (slow '()))
     (cl-flet ((seconds (function line)
                 (garbage-collect)
-                ;; Of the processor: other programs take time, too.
+                ;; Measure processor time: other programs run, too.
                 (let ((start (float-time (get-internal-run-time))))
                   (funcall function line)
                   (- (float-time (get-internal-run-time)) start))))
@@ -179,7 +179,7 @@ has it done with 5 MB."
         (dolist (shape duet-visible-test-shapes)
           (let* ((length (string-to-number (or (getenv "DUET_TEST_LONG_LINE") "80000")))
                  (longer (seconds function (duet-visible-test-line shape length))))
-            ;; Eight times as much takes 64 times as long where it is quadratic.
+            ;; If the time is quadratic, eight times the input takes 64 times as long.
             (when (and (> longer 0.5)
                        (> longer (* 30 (seconds function
                                                 (duet-visible-test-line shape (/ length 8))))))
@@ -187,14 +187,14 @@ has it done with 5 MB."
     (should-not slow)))
 
 (ert-deftest duet-visible-test-long-lines-are-broken ()
-  "No view gets a line that Emacs can hardly show."
+  "Each view breaks lines that are too long for Emacs."
   (let ((line (duet-visible-test-line "a" 5000000)))
     (dolist (text (list (duet-visible-test-tool line) (duet-render-diff (concat "+" line))
                         (duet-render-wrap-diff (concat "+" line))))
       (should (< (apply #'max (mapcar #'length (split-string text "\n"))) 6000)))
-    ;; A fence is looked for in what Emacs can match alone.
+    ;; Only a length that Emacs can match is searched for a fence.
     (should (duet-visible-test-tool (make-string 600000 ?`)))
-    ;; No part of a line looks like a line of the diff.
+    ;; No part of a broken line looks like a line of the diff.
     (should-not (string-match-p "^-" (duet-render-wrap-diff
                                       (concat "+" (make-string 20000 ?-)))))))
 

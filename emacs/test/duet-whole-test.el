@@ -1,4 +1,4 @@
-;;; duet-whole-test.el --- Tests of what is shown whole  -*- lexical-binding: t; -*-
+;;; duet-whole-test.el --- Tests of showing a text in full  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -9,7 +9,7 @@
 (require 'duet-transcript)
 
 (ert-deftest duet-whole-test-show ()
-  "RET where something is left out shows all of it, as it is safe to look at."
+  "RET at an omission shows the whole text, with invisible characters written out."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
@@ -45,7 +45,7 @@
       (duet-test-should-say "Nothing is hidden" (call-interactively #'duet-whole-show)))))
 
 (ert-deftest duet-whole-test-load ()
-  "What an event has left out of a result is loaded when the user asks for all of it."
+  "A result that an event has cut is loaded when the user asks for all of it."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
@@ -81,14 +81,14 @@
                    (setq asked (1+ asked))
                    (let* ((total (length conversation))
                           (beg (min total (plist-get params :offset)))
-                          ;; Four fit into a reply.
+                          ;; Four lines fit into a reply.
                           (end (min total (+ beg (min 4 (plist-get params :limit))))))
                      (funcall (plist-get keys :success-fn)
                               (list :events (seq-subseq conversation beg end)
                                     :total total))))))
         (save-window-excursion
           (switch-to-buffer buffer)
-          ;; The end of what is there is not shown as the end of the result.
+          ;; The end of the loaded part is not shown as the end of the result.
           (duet-test-wait-for-text buffer "… cut: the rest is not loaded yet")
           (should (equal (duet-render-summary (duet-session-message session (concat run "/x")))
                          "more than 3000 characters"))

@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; They use the real server, and need git.
+;; These tests use the real server, and need git.
 
 ;;; Code:
 
@@ -19,7 +19,7 @@
 (require 'duet-worktree)
 
 (defun duet-worktree-test-git (directory &rest arguments)
-  "Run git with ARGUMENTS in DIRECTORY, and return what it prints."
+  "Run git with ARGUMENTS in DIRECTORY, and return its output."
   (let ((default-directory directory))
     (with-temp-buffer
       (should (eql 0 (apply #'call-process "git" nil t nil arguments)))
@@ -39,7 +39,7 @@
 
 (defmacro duet-worktree-test-with-project (name &rest body)
   "Run BODY in a git repository, with NAME bound to its connection.
-What is said is kept."
+Messages are recorded."
   (declare (indent 1) (debug (symbolp body)))
   `(progn
      (skip-unless (executable-find "git"))
@@ -50,7 +50,7 @@ What is said is kept."
 
 (defun duet-worktree-test-launch (connection query &rest more)
   "Launch a session in a worktree for QUERY through CONNECTION; return it.
-Its turn has ended then.  MORE are other parameters."
+Wait for the end of its turn.  MORE are other parameters."
   (let ((session (apply #'duet-test-launch connection query :worktree t :title "Fix it"
                         :permission_mode "acceptEdits" more)))
     (duet-test-wait-for-state session 'completed)
@@ -58,12 +58,12 @@ Its turn has ended then.  MORE are other parameters."
     session))
 
 (defun duet-worktree-test-text (file)
-  "Return what is in FILE, or nil."
+  "Return the content of FILE, or nil."
   (and (file-exists-p file)
        (with-temp-buffer (insert-file-contents file) (buffer-string))))
 
 (ert-deftest duet-worktree-test-compose ()
-  "A prompt begins a session in a worktree where that is chosen, and not otherwise."
+  "A prompt starts a session in a worktree only if the user chooses that."
   (duet-worktree-test-with-project connection
     (duet-compose connection)
     (should-not (string-match-p "in a worktree" (duet-compose--header)))
@@ -79,13 +79,13 @@ Its turn has ended then.  MORE are other parameters."
       (duet-test-wait-for (duet-session-worktree session))
       (should (string-prefix-p "duet/quiet-one"
                                (duet-get-string (duet-session-worktree session) :branch)))
-      ;; What stands in the transcript is in the worktree.
+      ;; The transcript's directory is the worktree.
       (duet-test-wait-for (equal (with-current-buffer transcript default-directory)
                                  (duet-worktree--directory connection session)))
       (should (string-match-p "duet/quiet-one"
                               (with-current-buffer transcript (duet-header session connection))))
       (duet-test-wait-for-state session 'completed)
-      ;; The next prompt of a session has no choice.
+      ;; The next prompt of a session has no such choice.
       (duet-compose connection session)
       (duet-test-should-say "Only a new session"
         (call-interactively #'duet-compose-toggle-worktree)))
@@ -97,7 +97,7 @@ Its turn has ended then.  MORE are other parameters."
     (should (equal (duet-run-query (duet-session-leaf duet-session)) "quiet two"))))
 
 (ert-deftest duet-worktree-test-directive ()
-  "/worktree takes no value, in new sessions alone."
+  "The directive /worktree has no value, and is only for new sessions."
   (let ((session (make-duet-session :id "t" :model (duet-model-create))))
     (with-temp-buffer
       (setq duet-connection (make-duet-connection :root "/p/"))
@@ -119,7 +119,7 @@ Its turn has ended then.  MORE are other parameters."
       (should-not (duet-directive-complete nil)))))
 
 (ert-deftest duet-worktree-test-refused ()
-  "Where no worktree can be made the prompt stays."
+  "The prompt stays if no worktree can be made."
   (duet-test-with-project connection
     (save-window-excursion
       (duet-test-listening
@@ -130,7 +130,7 @@ Its turn has ended then.  MORE are other parameters."
         (should (equal (buffer-string) "quiet one"))))))
 
 (ert-deftest duet-worktree-test-land ()
-  "The changes come to the project, and buffers there follow."
+  "Landing brings the changes to the project, and updates its buffers."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (demo (expand-file-name "demo.txt" root)))
@@ -152,7 +152,7 @@ Its turn has ended then.  MORE are other parameters."
                                    "one\nTurn 1: first\n"))
         (call-interactively #'duet-land)
         (duet-test-wait-for (duet-test-heard "\\`There is nothing new to land\\'"))
-        ;; Nothing is lost, so nothing is asked.
+        ;; Nothing would be lost, so there is no question.
         (call-interactively #'duet-discard-worktree)
         (duet-test-wait-for (duet-test-heard "\\`The worktree is discarded\\'"))
         (duet-test-wait-for (duet-session-lost-worktree-p session))
@@ -161,7 +161,7 @@ Its turn has ended then.  MORE are other parameters."
         (duet-test-should-say "The worktree of this session is gone"
           (call-interactively #'duet-land))
         (duet-test-should-say "fork it (f)" (call-interactively #'duet-continue))
-        ;; What stands in its transcript is in the project now.
+        ;; The transcript's directory is the project now.
         (let ((transcript (duet-transcript-open connection session)))
           (duet-test-wait-for-text transcript "Wrote\\|Write")
           (with-current-buffer transcript
@@ -173,7 +173,7 @@ Its turn has ended then.  MORE are other parameters."
           (should (equal (buffer-file-name (window-buffer)) demo)))))))
 
 (ert-deftest duet-worktree-test-methods ()
-  "With a prefix argument the method is chosen, and the message of one commit."
+  "A prefix argument asks for the method, and for the message of a single commit."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (session (duet-worktree-test-launch connection "first")))
@@ -190,7 +190,7 @@ Its turn has ended then.  MORE are other parameters."
         (should (equal (duet-worktree-test-git root "status" "--short") "M demo.txt"))))))
 
 (ert-deftest duet-worktree-test-not-landed ()
-  "What is in the way is shown, and what to do."
+  "A failed landing shows the obstacle and the remedy."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (demo (expand-file-name "demo.txt" root))
@@ -225,7 +225,7 @@ Its turn has ended then.  MORE are other parameters."
                        (buffer-list) :key #'buffer-file-name :test #'equal)))))
 
 (ert-deftest duet-worktree-test-discard ()
-  "Work that is not landed is shown, and discarded after a yes; a ref keeps it."
+  "Unlanded work is shown, and discarded after a confirmation; a ref keeps it."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (session (duet-worktree-test-launch connection "first"))
@@ -254,7 +254,7 @@ Its turn has ended then.  MORE are other parameters."
                            "Turn 1: first"))))))))
 
 (ert-deftest duet-worktree-test-delete ()
-  "A session with work that is not landed is not deleted, and it is said what to do."
+  "A session with unlanded work is not deleted; a message says what to do."
   (duet-worktree-test-with-project connection
     (let ((session (duet-worktree-test-launch connection "first"))
           question)
@@ -272,8 +272,8 @@ Its turn has ended then.  MORE are other parameters."
         (duet-test-wait-for (duet-test-heard "\\`1 deleted\\'"))))))
 
 (ert-deftest duet-worktree-test-files ()
-  "Files are those of the worktree: in transcripts, in changes, in Dired.
-`duet' in such a file is about the project."
+  "Transcripts, changes and Dired use the files of the worktree.
+`duet' in such a file shows the project."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (session (duet-worktree-test-launch connection "first"))
@@ -298,7 +298,7 @@ Its turn has ended then.  MORE are other parameters."
       (duet-test-go "Turn 1: first")
       (call-interactively #'duet-diff-visit)
       (should (equal (buffer-file-name (window-buffer)) demo))
-      ;; A prompt mentions these files, too.
+      ;; A mention in a prompt is a file of the worktree, too.
       (duet-compose connection session)
       (should (equal default-directory directory))
       (should (equal (duet-attach--mentioned "Look at @demo.txt") (list (file-truename demo))))
@@ -309,7 +309,7 @@ Its turn has ended then.  MORE are other parameters."
       (should (equal default-directory directory)))))
 
 (ert-deftest duet-worktree-test-menu ()
-  "The key % shows what can be done with the worktree, where there is one."
+  "The key % shows the commands for the worktree, if there is one."
   (duet-worktree-test-with-project connection
     (let ((session (duet-worktree-test-launch connection "first"))
           (other (duet-test-launch connection "quiet")))
@@ -331,7 +331,7 @@ Its turn has ended then.  MORE are other parameters."
         (duet-test-press "%" #'duet-worktree)))))
 
 (ert-deftest duet-worktree-test-narrow ()
-  "A list shows as much of a branch as it has room for, beside the session's name."
+  "A list cuts the branch to the room beside the session's name."
   (with-temp-buffer
     (let* ((worktree (list :branch "duet/fix-the-parser-of-rows" :dir "/w/x"))
            (session (make-duet-session :id "t" :title "Fix the parser of rows"
@@ -348,7 +348,7 @@ Its turn has ended then.  MORE are other parameters."
       (should (equal (funcall shown 20) "Fix the parse…  gone")))))
 
 (ert-deftest duet-worktree-test-elsewhere ()
-  "What another client does with a worktree is seen."
+  "Another client's actions on a worktree are shown."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (demo (expand-file-name "demo.txt" root)))
@@ -367,7 +367,7 @@ Its turn has ended then.  MORE are other parameters."
         (duet-test-wait-for (duet-session-lost-worktree-p session))))))
 
 (ert-deftest duet-worktree-test-below-the-top ()
-  "The files that were landed are announced, also of a project inside of a repository."
+  "Landed files are announced, also for a project below a repository's top."
   (skip-unless (executable-find "git"))
   (duet-test-with-project outer
     (let* ((top (duet-connection-root outer))
@@ -389,7 +389,7 @@ Its turn has ended then.  MORE are other parameters."
           (should (file-exists-p (car files))))))))
 
 (ert-deftest duet-worktree-test-top ()
-  "The top of the repository is found by names alone, on any machine."
+  "The top of the repository is derived from names alone, on any machine."
   (pcase-dolist (`(,root ,dir ,cwd ,top)
                  '(("/p/sub/" "/w/x" "/w/x/sub" "/p/")
                    ("/p/sub/" "/w/x" "/w/x" "/p/sub/")

@@ -1,4 +1,4 @@
-// Stands for the module vscode in unit tests: a test gives the user's answers, and reads what was shown.
+// Replaces the module vscode in unit tests: a test sets the user's answers, and reads the displayed texts.
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,7 +8,7 @@ type Item = { label: string };
 /** The user's next answers. An input box takes a text, a message the label of a button, a list the labels of its items. */
 export const answers: Array<string | string[] | undefined> = [];
 
-/** What was shown: the title or text, the labels, and the detail of a dialog. */
+/** The displayed texts: the title or text, the labels, and the detail of a dialog. */
 export const shown: Array<{ text: string; labels: string[]; detail?: string }> = [];
 
 /** The commands that were executed, with their arguments. */
@@ -72,7 +72,7 @@ export const window = {
     shown.push({ text: title, labels: [] });
     return task({ report: () => {} });
   },
-  /** A terminal's command or program is shown, and not run. */
+  /** Records a terminal's command or program, and does not run it. */
   createTerminal: ({ name, shellArgs = [] }: { name: string; shellArgs?: string[] }) => {
     if (shellArgs.length > 0) shown.push({ text: name, labels: shellArgs });
     return { show: () => {}, sendText: (text: string) => void shown.push({ text: name, labels: [text] }) };

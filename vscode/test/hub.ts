@@ -27,7 +27,7 @@ export function newProject(name = "project"): TestProject {
   return { folder, home, env };
 }
 
-/** Runs git in a folder. Returns what it prints. */
+/** Runs git in a folder. Returns its output. */
 export function git(folder: string, ...args: string[]): string {
   const env = { PATH: process.env["PATH"], GIT_CONFIG_GLOBAL: devNull, GIT_CONFIG_SYSTEM: devNull };
   return execFileSync("git", ["-C", folder, ...args], { env, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
@@ -67,7 +67,7 @@ export interface TestHub {
   connection: HubConnection;
   model: ProjectModel;
   log: string[];
-  /** Resolves when holds is true, which is looked at after each event and each change of the model. */
+  /** Resolves when holds returns true. It is called after each event and each change of the model. */
   until: (what: string, holds: () => boolean) => Promise<void>;
   /** Returns the id of the project's daemon. */
   daemon: () => Promise<number>;

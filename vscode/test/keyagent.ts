@@ -1,4 +1,4 @@
-// An agent that asks for a key, and says whether it has got the one that it wants. It has to be in the user's own
+// An agent that asks for a key, and says whether the key is the right one. It must be in the user's own
 // configuration for an untrusted workspace.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

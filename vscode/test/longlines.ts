@@ -1,4 +1,4 @@
-/** What one long line may consist of, by a name: each unit is repeated. */
+/** Named units of long lines: each unit is repeated. */
 export const shapes: Record<string, string> = {
   letters: "a",
   words: "lorem ipsum ",

@@ -1,4 +1,4 @@
-// Claude Code with a model of the tests on a loopback address.
+// Claude Code with a test model on a loopback address.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -7,13 +7,13 @@ import { createInterface } from "node:readline";
 import type { TestProject } from "./hub";
 
 const agents = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "duet-rpc", "agents");
-/** Node and the agent's script. The PATH of the extension is that of a login shell, which need not have them. */
+/** Node and the agent's script. The extension uses the PATH of a login shell, which may lack them. */
 const command = [["node-22", "node"], ["claude-agent-acp-0.101", "claude-agent-acp"]].map(([folder, name]) => join(agents, folder!, "node_modules", ".bin", name!));
 
 /** Whether .ci/install has installed Claude Code. */
 export const hasClaude = command.every((path) => existsSync(path));
 
-/** A model, and what an agent needs to use it. */
+/** A model, and the settings for an agent that uses it. */
 export interface ClaudeSite {
   /** Variables of the environment of the agent. */
   env: NodeJS.ProcessEnv;
@@ -21,7 +21,7 @@ export interface ClaudeSite {
   prepare: (project: TestProject) => void;
 }
 
-/** startModel starts a model. after takes what ends it. */
+/** startModel starts a model. It passes the function that ends it to after. */
 export async function startModel(after: (end: () => void) => void): Promise<ClaudeSite> {
   const model = spawn("go", ["run", "./testdata/agents/model/serve"], { cwd: "..", stdio: ["pipe", "pipe", "inherit"] });
   after(() => model.stdin.end());
@@ -31,7 +31,7 @@ export async function startModel(after: (end: () => void) => void): Promise<Clau
   });
   const variables = {
     ANTHROPIC_BASE_URL: url, CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", DISABLE_AUTOUPDATER: "1", DISABLE_ERROR_REPORTING: "1", DISABLE_TELEMETRY: "1",
-    // By itself it begins a turn without the tools of a server that took 5 s to start.
+    // Without this, the agent starts a turn without the tools of a server that took 5 s to start.
     MCP_CONNECTION_NONBLOCKING: "0", MCP_CONNECT_TIMEOUT_MS: "600000", MCP_TIMEOUT: "600000",
   };
   return {

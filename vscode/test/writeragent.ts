@@ -1,6 +1,6 @@
 // An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
 // paths. The prompt "long output" makes it run a tool that prints 300 kB. The prompt "wait" makes it work until there is a
-// file "go". It takes no message while it works. To any other prompt it says what it was sent.
+// file "go". It takes no message while it works. It answers any other prompt with the content of the prompt.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "./hub";

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An agent of the Agent Client Protocol with modes, models and an option of its own.
+"""An agent of the Agent Client Protocol with its own modes, models and an option.
 
-It takes no images. With --account FILE it works only while FILE is there, which
-signing in makes and signing out removes. It answers a prompt with what it is set
-to; one that begins with "wait" is answered when it has been set to something else.
+It takes no images. With --account FILE it works only while FILE exists: the login
+creates it and the logout removes it. It answers a prompt with its settings. A prompt
+that begins with "wait" is answered when the settings change.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 
 account = sys.argv[2] if sys.argv[1:2] == ["--account"] else None
 now = {"mode": "ask", "model": "large", "thought": "low"}
-waiting = None  # the request of a prompt that waits
+waiting = None  # the request of a pending prompt
 
 
 def send(message):
@@ -36,7 +36,7 @@ def session():
 
 
 def say(request):
-    """Says what it is set to, which is the end of the turn."""
+    """Sends the settings as a message, and ends the turn."""
     text = f"Mode {now['mode']}, model {now['model']}, thinking {now['thought']}."
     send({"method": "session/update", "params": {"sessionId": "s", "update": {
         "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}}}})
@@ -44,7 +44,7 @@ def say(request):
 
 
 def answer(method, request, given):
-    """Answers a request, all but a prompt, and returns the result."""
+    """Answers any request except a prompt, and returns the result."""
     if method == "initialize":
         return {"protocolVersion": 1, "agentInfo": {"name": "choosy"},
                 "agentCapabilities": {"loadSession": True, "auth": {"logout": {}} if account else {}},

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""An agent of the Agent Client Protocol that plays one conversation with some of everything.
+"""An agent of the Agent Client Protocol that plays a conversation with each kind of content.
 
-It says prose, lists, tables and code, thinks, plans, runs what succeeds and what
-fails, hands work to a sub-agent, asks for permissions, asks a question and has a
-form filled in, and shows a picture. So all of it is seen on the screens that are
-made of it (pictures), by any client of the protocol.
+It sends prose, lists, tables, code, thoughts and plans. Its tool calls succeed and
+fail. It starts a sub-agent, asks for permissions, asks a question, sends a form, and
+shows a picture. So the screens and pictures made with it show all of that, in any
+client of the protocol.
 """
 
 import base64
@@ -100,7 +100,7 @@ folder = "."
 
 
 def picture(width=160, height=48):
-    """A PNG: a bar chart of what is kept."""
+    """Returns a PNG file with a bar chart."""
     heights = [12, 40, 30, 44, 20, 36, 8, 28]
     rows = b""
     for y in range(height):
@@ -129,7 +129,7 @@ def text(words):
 
 
 def say(words):
-    """Says it in pieces, as a model does."""
+    """Sends the text in pieces, as a model does."""
     for start in range(0, len(words), 40):
         update("agent_message_chunk", content=text(words[start:start + 40]))
 
@@ -142,7 +142,7 @@ def plan(done):
 
 
 def call(name, title, kind, given, parent=None, **members):
-    """Begins a call of a tool, and returns how to tell of it."""
+    """Begins a tool call, and returns its identification for updates."""
     call.count = getattr(call, "count", 0) + 1
     marks = {"claudeCode": {"toolName": name, **({"parentToolUseId": parent} if parent else {})}}
     begun = {"toolCallId": f"call-{call.count}", "title": title, "kind": kind, "rawInput": given, "_meta": marks,
@@ -157,7 +157,7 @@ def end(begun, status="completed", output=None):
 
 
 def ask(method, params):
-    """Asks the client, and waits for its answer."""
+    """Sends a request to the client, and waits for its result."""
     global requests
     requests += 1
     send({"id": f"a{requests}", "method": method, "params": {"sessionId": "s", **params}})
@@ -169,7 +169,7 @@ def ask(method, params):
 
 
 def allowed(begun, options=None):
-    """Asks for permission; returns the id of the option that was chosen."""
+    """Asks for permission; returns the id of the chosen option."""
     outcome = ask("session/request_permission", {"toolCall": begun, "options": options or OPTIONS}).get("outcome", {})
     return outcome.get("optionId", "reject")
 
@@ -221,7 +221,7 @@ def turn():
 
 
 def answer(method, given):
-    """Answers a request, all but a prompt."""
+    """Answers any request except a prompt."""
     global capabilities, folder
     if method == "initialize":
         capabilities = given.get("clientCapabilities", {})

@@ -1,10 +1,10 @@
-"""What scenarios are made of, beside what a terminal can do."""
+"""Steps of scenarios that use a terminal."""
 
 from terminal import DEADLINE, Failure, Terminal
 
 ALL = {}
 
-# What becomes of the screens of views (scenarios/screens.py): compared, so long, or kept.
+# Whether to compare or to write the screens of views (scenarios/screens.py), and the deadline.
 SCREENS = {"update": False, "deadline": DEADLINE}
 
 
@@ -33,7 +33,7 @@ def ask(terminal, prompt, key="c"):
 
 
 def expect(condition, what, terminal):
-    """Fails with what is wrong and the screen, unless condition is true."""
+    """Fails with a description and the screen, unless condition is true."""
     if not condition:
         raise Failure(f"{what}\n{terminal.screen()}")
 

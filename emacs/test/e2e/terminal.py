@@ -1,8 +1,7 @@
 """A user at a terminal: Emacs in tmux, keys that are pressed, a screen that is read.
 
-Nothing here sleeps for a length of time that something is guessed to take: what
-is expected is looked for until a deadline, and if it does not come, the error
-shows the screen.
+Nothing here sleeps for a guessed time. Each step waits for its condition until a
+deadline, and the error shows the screen.
 """
 
 import glob
@@ -18,19 +17,19 @@ import time
 
 DEADLINE = 180
 POLL = 0.03
-MINIBUFFER = r"^File .* Minibuf"  # the menu bar, while something is asked for
+MINIBUFFER = r"^File .* Minibuf"  # the menu bar, while the minibuffer is active
 
 
 class Failure(Exception):
-    """A step that did not do what was expected of it."""
+    """A step did not have the expected effect."""
 
 
 class Missing(Exception):
-    """What a scenario takes is not on this machine."""
+    """This machine lacks a requirement of a scenario."""
 
 
 def wait_for(condition, what, deadline=DEADLINE, screen=None):
-    """Returns what condition returns once that is true, until the deadline."""
+    """Returns the value of condition when it is true; fails at the deadline."""
     end = time.monotonic() + deadline
     while True:
         value = condition()
@@ -43,7 +42,7 @@ def wait_for(condition, what, deadline=DEADLINE, screen=None):
 
 
 def settled(screen):
-    """Returns what screen, a function, returns when that has been the same for some time."""
+    """Returns the value of the function screen when it has been the same for some time."""
     last, since = None, time.monotonic()
     end = since + DEADLINE
     while time.monotonic() < end:
@@ -57,7 +56,7 @@ def settled(screen):
 
 
 def children(pid):
-    """The processes that the process pid has started and that run yet, with their names."""
+    """Returns the running child processes of pid, with their names."""
     found = {}
     listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat=,comm="], capture_output=True, text=True, check=True)
     for line in listing.stdout.splitlines():
@@ -68,7 +67,7 @@ def children(pid):
 
 
 class Home:
-    """A home directory in which nothing is configured, with the package installed, and a project."""
+    """A home directory without configuration, with the package installed, and a project."""
 
     def __init__(self, package, programs):
         self.path = os.path.realpath(tempfile.mkdtemp(prefix="duet-e2e-"))
@@ -76,13 +75,13 @@ class Home:
         self.programs = programs
         self.terminals = []
         os.mkdir(self.project)
-        open(os.path.join(self.project, ".duet.toml"), "x").close()  # else Emacs asks whether it is a project
+        open(os.path.join(self.project, ".duet.toml"), "x").close()  # otherwise Emacs asks whether it is a project
         os.mkdir(os.path.join(self.path, "run"), 0o700)
         if package:
             shutil.copytree(package, os.path.join(self.path, ".emacs.d", "elpa"))
 
     def environment(self):
-        """What a program that the user starts finds in its environment."""
+        """Returns the environment of a program that the user starts."""
         return {
             "HOME": self.path,
             "PATH": self.programs + ":/usr/local/bin:/usr/bin:/bin",
@@ -119,18 +118,18 @@ class Home:
             return None
 
     def has_manual(self):
-        """Tells whether the manual could be built when the package was."""
+        """Reports whether the installation of the package has built the manual."""
         return bool(glob.glob(os.path.join(self.path, ".emacs.d", "elpa", "duet-*", "duet.info")))
 
     def run(self, *command):
-        """Runs a program as the user would in a shell; returns what it printed."""
+        """Runs a program as the user would in a shell; returns its output."""
         done = subprocess.run(command, cwd=self.project, env=self.environment(), capture_output=True, text=True)
         if done.returncode:
             raise Failure(f"{' '.join(command)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def daemon(self, state=None):
-        """Returns the process id of the project's daemon, or None; of another project if its state directory is given."""
+        """Returns the process id of the daemon of the project, or of the one with the directory state, or None."""
         states = [state] if state else glob.glob(os.path.join(self.path, ".local/state/duet/projects/project-*"))
         for lock in (os.path.join(state, "lock") for state in states):
             try:
@@ -153,7 +152,7 @@ class Home:
                 wait_for(lambda: self.daemon(state) is None, "a daemon to end")
 
     def close(self):
-        """Ends all that was started, and removes the directory; returns what was said by each Emacs that could."""
+        """Ends all processes, and removes the directory; returns the last messages of each Emacs that responds."""
         try:
             Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close()])
         finally:
@@ -190,7 +189,7 @@ class Terminal:
         return done.stdout
 
     def attach(self):
-        """Shows it in a window of a desktop, which has the focus."""
+        """Shows the terminal in a desktop window, which has the focus."""
         self._tmux("set-option", "-g", "focus-events", "on")
         self.window, other = pty.openpty()
         client = subprocess.Popen(["tmux", "-L", self.socket, "attach-session"], stdin=other, stdout=other,
@@ -201,7 +200,7 @@ class Terminal:
             try:
                 while os.read(self.window, 65536):
                     pass
-            except OSError:  # there is nobody any more at the other end
+            except OSError:  # the other end is closed
                 pass
             client.wait()
             os.close(self.window)
@@ -214,11 +213,11 @@ class Terminal:
         os.write(self.window, b"\x1b[I" if has else b"\x1b[O")
 
     def screen(self):
-        """Returns what the screen shows."""
+        """Returns the text of the screen."""
         return self._tmux("capture-pane", "-p")
 
     def styled(self):
-        """Returns what the screen shows, with SGR sequences for how."""
+        """Returns the text of the screen with SGR sequences."""
         return self._tmux("capture-pane", "-e", "-p")
 
     def _framed(self):
@@ -231,7 +230,7 @@ class Terminal:
         return f"+{'-' * width}\n{body}\n+{'-' * width}"
 
     def press(self, *keys):
-        """Presses keys, named as tmux names them: c, C-c, M-x, Enter, Tab."""
+        """Presses keys, with the names of tmux: c, C-c, M-x, Enter, Tab."""
         for key in keys:
             self._tmux("send-keys", key)
 
@@ -248,33 +247,33 @@ class Terminal:
         self.press("Enter")
 
     def see(self, pattern, deadline=DEADLINE):
-        """Waits until the screen shows what pattern matches; returns the match."""
+        """Waits until pattern matches the screen; returns the match."""
         regexp = re.compile(pattern, re.MULTILINE)
         return wait_for(lambda: regexp.search(self.screen()), f"{pattern!r} on the screen", deadline, self._framed)
 
     def see_no(self, pattern, deadline=DEADLINE):
-        """Waits until the screen shows nothing that pattern matches."""
+        """Waits until pattern does not match the screen."""
         regexp = re.compile(pattern, re.MULTILINE)
         wait_for(lambda: not regexp.search(self.screen()), f"the screen to be without {pattern!r}", deadline,
                  self._framed)
 
     def cursor(self):
-        """Returns the number of the line that the cursor is in, from 0."""
+        """Returns the line number of the cursor, from 0."""
         return int(self._tmux("display-message", "-p", "#{cursor_y}"))
 
     def see_cursor_at(self, pattern, deadline=DEADLINE):
-        """Waits until the cursor is in a line that pattern matches."""
+        """Waits until pattern matches the line of the cursor."""
         def there():
             line = self.cursor()
             return re.search(pattern, (self.screen().splitlines() + [""] * line)[line])
         wait_for(there, f"the cursor at {pattern!r}", deadline, self._framed)
 
     def shows(self, pattern):
-        """Tells whether the screen shows now what pattern matches."""
+        """Reports whether pattern matches the screen now."""
         return re.search(pattern, self.screen(), re.MULTILINE) is not None
 
     def press_until(self, keys, pattern, deadline=DEADLINE):
-        """Presses keys again and again, until the screen shows what pattern matches."""
+        """Presses keys repeatedly, until pattern matches the screen."""
         regexp = re.compile(pattern, re.MULTILINE)
 
         def pressed():
@@ -285,7 +284,7 @@ class Terminal:
         wait_for(pressed, f"{pattern!r} on the screen", deadline, self._framed)
 
     def quit_menu(self):
-        """Presses C-g until the menu is gone: one that comes while Emacs draws may be lost, see quit."""
+        """Presses C-g until the menu is gone: a C-g during redisplay may be lost, see quit."""
         menu, end = r"i +Interrupt", time.monotonic() + DEADLINE
         while self.shows(menu):
             self.press("C-g")
@@ -296,21 +295,19 @@ class Terminal:
                 self.see_no(menu, 0)
 
     def quit(self):
-        """Presses C-g until that is said, or what is asked for in the minibuffer is gone.
+        """Presses C-g until Emacs says Quit, or the minibuffer is closed.
 
-        It is a signal to Emacs, and no key.  One that comes while Emacs draws may be lost,
-        as happens where much comes in on a slow machine; one that comes while it does
-        something else says Quit, and stays in the minibuffer.  So it is pressed once more,
-        as anybody would.
+        C-g is a signal to Emacs, not a key.  During redisplay it may be lost, for example
+        under load on a slow machine.  During other work Emacs says Quit, and the minibuffer
+        stays open.  So this presses it again, as a user would.
 
-        That is so without Duet.  In emacs -nw -Q in tmux, each C-g right behind a typed
-        word: of 60, none was lost in an Emacs where nothing goes on, or where a process
-        prints; of 120, none beside a timer each 10 ms that does nothing or one each 50 ms
-        that inserts a word into the buffer that is shown; but of 200 beside one that does
-        so each 10 ms, 11 (Emacs 28.2), and of 80, 3 (30.1).  Where that timer's function
-        is in with-local-quit it was 2 of 120.  Duet draws each 50 ms, see
-        duet-transcript-delay.  duet-transcript-test-quit-waits holds that no timer and
-        no filter of Duet swallows one.
+        The same happens without Duet.  Measurements in emacs -nw -Q in tmux, with a C-g right
+        after a typed word: none of 60 was lost in an idle Emacs, or while a process prints.
+        None of 120 was lost with a timer that does nothing each 10 ms, or that inserts a word
+        into the displayed buffer each 50 ms.  With an insertion each 10 ms, 11 of 200 were
+        lost in Emacs 28.2, and 3 of 80 in 30.1; with with-local-quit in the timer, 2 of 120.
+        Duet updates each 50 ms, see duet-transcript-delay.  duet-transcript-test-quit-waits
+        checks that no timer and no filter of Duet loses a C-g.
         """
         asked = self.shows(MINIBUFFER)
         regexp = re.compile(r"^Quit$", re.MULTILINE)
@@ -327,7 +324,7 @@ class Terminal:
                 raise Failure(f"waited {DEADLINE} s for C-g to have an effect\n{self._framed()}")
 
     def aftermath(self):
-        """Returns screens that help to understand a failure: all drawn anew, the messages, the last keys."""
+        """Returns screens that help to understand a failure: the redrawn screen, the messages, the last keys."""
         shown = []
         for keys, buffer in ((("C-l",), None), (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*")):
             try:
@@ -347,7 +344,7 @@ class Terminal:
                         "a server", screen=self._framed)
 
     def kill(self):
-        """Kills Emacs as a crash or a power failure does: it is told nothing."""
+        """Kills Emacs without notice, like a crash or a power failure."""
         os.kill(self.pid, signal.SIGKILL)
         wait_for(lambda: not alive(self.pid), "Emacs to be gone")
 
@@ -355,7 +352,7 @@ class Terminal:
         """Ends Emacs and its terminal; returns its servers, which end too."""
         server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
-        # At its end Emacs writes into its home.
+        # At its exit Emacs writes into its home.
         wait_for(lambda: not alive(self.pid), "Emacs to end")
         return server
 
@@ -371,7 +368,7 @@ class Terminal:
 
 
 class Narrow(Terminal):
-    """A terminal in which what is looked for may be broken into lines."""
+    """A terminal in which matching text may be wrapped."""
 
     def see(self, pattern, deadline=DEADLINE):
         regexp = re.compile(pattern, re.MULTILINE)
@@ -383,7 +380,7 @@ class Narrow(Terminal):
 
 
 def alive(pid):
-    """Tells whether the process pid is there."""
+    """Reports whether the process pid exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

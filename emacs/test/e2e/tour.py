@@ -1,4 +1,4 @@
-"""One conversation with some of everything, seen in every view: for screens and for pictures."""
+"""One conversation with each kind of content, shown in every view, for screens and for pictures."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ command = ["{python}", "-B", "{agent}"]
 
 
 def configure(home):
-    """Makes the agent of the tour the one that is asked, in a project with the files that it is about."""
+    """Makes the agent of the tour the default one, in a project with the files of the tour."""
     home.configure(CONFIG.format(python=sys.executable, agent=os.path.join(HERE, "showcase.py")))
     os.mkdir(os.path.join(home.project, "src"))
     home.write("src/rows.py", OLD)
@@ -49,7 +49,7 @@ def configure(home):
 
 
 def tour(emacs, shot, pages):
-    """Plays it; shot takes a picture under a name, pages one of each page of the buffer."""
+    """Plays the conversation; shot records a screen under a name, pages records each page of the buffer."""
     emacs.command("duet")
     emacs.see(r"No sessions yet")
     shot("sessions-none")
@@ -68,7 +68,7 @@ def tour(emacs, shot, pages):
     emacs.see(r"^Edit src/rows\.py$")
     shot("approval-edit")
     emacs.press("a")
-    emacs.see(r"^ Bash +\$ rm -rf")  # in the list: the transcript may be ahead of it
+    emacs.see(r"^ Bash +\$ rm -rf")  # in the list, which may be behind the transcript
     emacs.press("v")
     emacs.see(r"^\$ rm -rf build/ && make all$")
     shot("approval-command")

@@ -1,4 +1,4 @@
-"""A user at a desktop: Emacs in a window under Xvfb, keys that are pressed, pictures of what is shown."""
+"""A user at a desktop: Emacs in a window under Xvfb, pressed keys, and pictures of the window."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 
 from terminal import DEADLINE, Failure, Missing, wait_for
 
-# What the window shows, as text: so what is waited for can be named as in a terminal.
+# The text of the window, so that a step can wait for a pattern as in a terminal.
 LISP = r"""
 (require 'server)
 (setq server-socket-dir "SOCKETS" inhibit-startup-screen t
@@ -49,7 +49,7 @@ NAMES = {"Enter": "RET", "Tab": "TAB", "Escape": "ESC"}
 
 
 def end(process, what):
-    """Kills a process, and waits until it has gone."""
+    """Kills a process, and waits for its end."""
     process.kill()
     try:
         process.wait(DEADLINE)
@@ -58,14 +58,14 @@ def end(process, what):
 
 
 class Desktop:
-    """An X server of our own, without a screen."""
+    """An X server without a screen, for this program alone."""
 
     def __init__(self):
         if shutil.which("Xvfb") is None:
             raise Missing("Xvfb (apt-get install xvfb)")
         read, write = os.pipe()
-        # Without -noreset it begins anew when its last client has gone, and drops the next one that
-        # comes while it does.
+        # Without -noreset the server restarts after its last client has gone, and drops a client
+        # that connects meanwhile.
         self.server = subprocess.Popen(
             ["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x2400x24", "-nolisten", "tcp", "-noreset"],
             pass_fds=[write], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -83,7 +83,7 @@ class Desktop:
 
 
 class Window:
-    """Emacs in a window; what a scenario can do with a terminal it can do here."""
+    """Emacs in a window, with the methods of a terminal."""
 
     def __init__(self, home, emacs, desktop, columns=80, lines=50, theme=None, extra=""):
         self.home = home
@@ -92,13 +92,13 @@ class Window:
         self.socket = os.path.join(sockets, "server")
         lisp = LISP.replace("SOCKETS", sockets).replace("'THEME", json.dumps(theme) if theme else "nil")
         home.init(lisp + extra)
-        # Closed with its home, as a terminal is.
+        # The home closes the window, like a terminal.
         home.terminals.append(self)
         self.said = os.path.join(home.path, "run", "said")
         with open(self.said, "wb") as said:
             self.emacs = subprocess.Popen(
                 [emacs, "--geometry", f"{columns}x{lines}"], cwd=home.project,
-                # There is no desktop behind the display whose services GTK could ask.
+                # GTK finds no desktop services behind this display.
                 env={**home.environment(), "DISPLAY": desktop.display, "LANG": "C.UTF-8", "NO_AT_BRIDGE": "1",
                      "GSETTINGS_BACKEND": "memory", "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
                 stdin=subprocess.DEVNULL, stdout=said, stderr=said)
@@ -107,16 +107,16 @@ class Window:
             raise Failure(f"Emacs has ended by itself, with {self.emacs.returncode}:\n{self.told()}")
 
     def ended(self):
-        """Tells whether Emacs has ended."""
+        """Reports whether Emacs has ended."""
         return self.emacs.poll() is not None
 
     def told(self):
-        """Returns what Emacs has printed."""
+        """Returns the output of Emacs."""
         with open(self.said, encoding="utf-8", errors="replace") as text:
             return text.read()
 
     def evaluate(self, form):
-        """Evaluates a form in Emacs, and returns what it returned, as it is printed."""
+        """Evaluates a form in Emacs, and returns its value in printed form."""
         try:
             done = subprocess.run(["emacsclient", "--socket-name", self.socket, "--eval", form], capture_output=True,
                                   text=True, timeout=DEADLINE, env={**os.environ, "LC_ALL": "C.UTF-8"})
@@ -157,7 +157,7 @@ class Window:
         return re.search(pattern, self.screen(), re.MULTILINE) is not None
 
     def picture(self, file):
-        """Writes what is shown into a PNG file."""
+        """Writes a picture of the window into a PNG file."""
         self.evaluate(f'(window-picture "{file}")')
 
     def close(self):

@@ -69,7 +69,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await choose.click();
     await page.getByRole("alert").getByText("claude still works").waitFor();
     assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ thread: "t-codex" }], [{ thread: "t-claude", path: "src/lexer.ts" }], [{ thread: "t-claude" }]]);
-    // Another state draws the cards anew, and the focus stays at its button.
+    // A new state redraws the cards, and the focus stays on its button.
     await choose.focus();
     await show([attempts[0]!, { ...attempts[1]!, status: "completed", state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);
     await codex.getByText("done · 1 file, +4 -0 · 0s").waitFor();

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { chromium } from "playwright-core";
 import type { Browser } from "playwright-core";
 
-/** Where Chromium is: DUET_TEST_CHROMIUM, else the first one in PATH. The one without windows needs a third of the processor time. */
+/** The path of Chromium: DUET_TEST_CHROMIUM, else the first one in PATH. The headless shell needs a third of the processor time. */
 export function findChromium(): string | undefined {
   const named = process.env["DUET_TEST_CHROMIUM"];
   if (named) return named;
@@ -20,6 +20,6 @@ export function findChromium(): string | undefined {
 export async function startChromium(): Promise<Browser> {
   const executablePath = findChromium();
   if (!executablePath) throw new Error("there is no Chromium: run .ci/install, or name one with DUET_TEST_CHROMIUM");
-  // Without its own sandbox it runs in a container, too; it opens pages of this machine alone.
+  // Without its own sandbox it runs in a container, too. It only opens pages of this machine.
   return chromium.launch({ executablePath, timeout: 120_000, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
 }

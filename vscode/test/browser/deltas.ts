@@ -6,7 +6,7 @@ declare const window: { host: FakeHost };
 
 export const kinds = ["prose", "paragraph", "list", "code", "table"];
 
-/** Sends count deltas of a kind of text to the page, so many a second. */
+/** Sends count deltas of a kind of text to the page, at a given number per second. */
 export async function stream(page: Page, count: number, perSecond: number, kind: string): Promise<void> {
   await page.evaluate(
     async ([length, rate, kind]) => {
@@ -34,7 +34,7 @@ export async function stream(page: Page, count: number, perSecond: number, kind:
   );
 }
 
-/** Reports whether the text of 10,000 deltas is complete. A long table ends with the number of its other rows. */
+/** Reports whether the text of 10,000 deltas is complete. A long table ends with the number of hidden rows. */
 export function isComplete(text: string): boolean {
   return text.length > 20_000 || /(… and|Show) \d{4} more rows/.test(text);
 }

@@ -1,9 +1,9 @@
-// A conversation of 20,000 lines, as agents write them: prompts, prose, lists, tables, code, and what programs printed.
+// A realistic conversation of 20,000 lines: prompts, prose, lists, tables, code, and output of programs.
 import type { FakeHost } from "./pages/panelhost";
 
 declare const window: { host: FakeHost };
 
-/** Gives it to the host of a page, inside of which this runs; returns the keys of its entries. */
+/** Gives the conversation to the host of the page in which this runs; returns the keys of its entries. */
 export function longConversation(): string[] {
   const items: Array<Record<string, unknown>> = [];
   const keys: string[] = [];

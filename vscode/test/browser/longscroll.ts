@@ -24,7 +24,7 @@ function ended(): boolean {
   return element.scrollHeight - element.scrollTop - element.clientHeight < 5;
 }
 
-/** Goes to the end by one key, though what is on the way gets its height only then. */
+/** Goes to the end by one key. Entries on the way get their final height only then. */
 async function toEnd(page: Page): Promise<void> {
   await page.keyboard.press("End");
   await page.waitForFunction(ended);
@@ -58,7 +58,7 @@ export async function scrollThrough(page: Page, keys: string[]): Promise<void> {
   await page.keyboard.press("Home");
   await page.waitForFunction(() => document.querySelector(".transcript")!.scrollTop < 5_000);
   await toEnd(page);
-  // The end stays the end while more comes.
+  // The view stays at the end while text arrives.
   await page.evaluate(() => window.host.event("message_delta", { message_id: "more", delta: "It goes on.\n\n".repeat(30) }));
   await page.waitForFunction(() => document.querySelector('[data-key="more"]') !== null);
   await page.waitForFunction(ended);

@@ -1,4 +1,4 @@
-// Who scrolls up while the agent writes is left there, however little by little the browser scrolls.
+// A user who scrolls up while the agent writes stays there, even if the browser scrolls in small steps.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
@@ -17,7 +17,7 @@ before(async () => {
 
 after(() => pages?.close());
 
-/** Waits until so many more characters of what the agent writes are shown. */
+/** Waits until a given number of further characters of the agent are shown. */
 async function writes(page: Page, count: number): Promise<void> {
   const written = (): number => document.querySelector('[data-key="m"]')?.textContent.length ?? 0;
   const before = await page.evaluate(written);
@@ -75,7 +75,7 @@ for (const [way, up] of ways) {
       return scrollHeight - scrollTop - clientHeight > 300;
     });
     assert.equal(await jump.isVisible(), true);
-    // What comes between the wheel and the frame may be more than nearly at the end: a person turns it again, too.
+    // Text that arrives between the wheel event and the frame may exceed the threshold for the end. A user scrolls again, too.
     while (await jump.isVisible()) {
       await page.mouse.wheel(0, 1_000_000);
       await writes(page, 20);
@@ -105,15 +105,15 @@ test("what is selected while the agent writes stays under the pointer, and selec
   const box = (await page.locator('[data-key="m"]').boundingBox())!;
   const y = box.y + box.height - 600; // well above the paragraph that is still being written, whose text is replaced
   const jump = page.getByRole("button", { name: "Newest" });
-  // A drag that begins in text which the agent's next words replace selects nothing: a person drags again.
+  // A drag that begins in text that the agent's next words replace selects nothing: a user drags again.
   for (let tries = 0; !(await jump.isVisible()) && tries < 20; tries++) {
     if (tries > 0) await page.mouse.up();
     await page.mouse.move(box.x + 20, y);
     await page.mouse.down();
-    await page.mouse.move(box.x + 90, y - 80, { steps: 4 }); // over several lines: one of them has words
+    await page.mouse.move(box.x + 90, y - 80, { steps: 4 }); // over several lines, one of which has words
   }
   await jump.waitFor();
-  // The browser scrolls by itself where entries above turn out to be lower than estimated: the text stays where it is.
+  // If entries above are lower than estimated, the browser adjusts the scroll position so that the text stays in place.
   const seen = (): Promise<[number, string]> => page.evaluate(() => [Math.round(getSelection()!.getRangeAt(0).getBoundingClientRect().top), getSelection()!.toString()]);
   const before = await seen();
   assert.match(before[1], /\w/);

@@ -1,4 +1,4 @@
-// One very long line of an agent or a tool: the page of a session panel shows its beginning, and goes on.
+// For a very long line of an agent or a tool, the page of a session panel shows its beginning, and stays responsive.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -18,10 +18,10 @@ before(async () => {
 
 after(() => pages?.close());
 
-/** No element may have more text of its own than this, in characters: the browser lays it out at once. */
+/** Maximum length of an element's own text, in characters: the browser lays it out in one step. */
 const longestText = 100_000;
 
-// A page that works through it with the square of the length takes hours.
+// A page with quadratic costs takes hours.
 const patience = { timeout: 300_000 };
 
 for (const [of, given, length] of [
@@ -81,7 +81,7 @@ for (const [of, given, length] of [
           const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
           for (let node = walk.nextNode(); node; node = walk.nextNode()) longest = Math.max(longest, node.nodeValue!.length);
           if (kind === "question") window.host.event("approval_resolved", { approval_id: key, decision: "approved", decided_by: "user" });
-          // What was shown is of no use to what comes next, and takes room.
+          // The previous text is not needed, and takes memory.
           for (const part of document.querySelectorAll(".markdown, .output, .diff-lines")) part.replaceChildren();
           return longest;
         },
@@ -93,10 +93,10 @@ for (const [of, given, length] of [
   });
 }
 
-/** What Markdown has no meaning for. */
+/** Units without a meaning in Markdown. */
 const plain = new Set(["digits", "places", "times", "slashes", "dots", "folders", "files", "at signs", "returns", "returns apart", "escapes", "unfinished escapes", "colours", "titles"]);
 
-/** How long 5 MB may take, in milliseconds: most take less than 1 s, short lines of brackets up to 2.5 s. */
+/** Maximum time for 5 MB, in milliseconds. Most units take less than 1 s, short lines of brackets up to 2.5 s. */
 const longest = 10_000;
 
 for (const [what, end] of [["line", ""], ["text of short lines", "\n"]] as const) {
@@ -107,7 +107,7 @@ for (const [what, end] of [["line", ""], ["text of short lines", "\n"]] as const
     for (const first of end === "" ? ["", "```\n", "| a | b |\n| --- | --- |\n| 1 | 2 |\n"] : [""]) {
       for (const [name, unit] of Object.entries(shapes)) {
         if (plain.has(name)) continue;
-        // Other processes take time, too: the shortest of several counts.
+        // Other processes take time, too, so the shortest of several measurements counts.
         let took = Number.POSITIVE_INFINITY;
         for (let again = 0; again < 3 && took > longest; again++) took = Math.min(took, await page.evaluate(shown, [first, unit + end] as const));
         assert.ok(took <= longest, `${JSON.stringify(first)}, then ${name}: 5 MB take ${took} ms`);
@@ -117,7 +117,7 @@ for (const [what, end] of [["line", ""], ["text of short lines", "\n"]] as const
   });
 }
 
-/** Returns how long a page takes to show 5 MB of a unit as Markdown, in milliseconds. */
+/** Returns the time to show 5 MB of a unit as Markdown, in milliseconds. */
 function shown([beginning, unit]: readonly [string, string]): number {
   const text = beginning + unit.repeat(5_000_000 / unit.length);
   const began = performance.now();

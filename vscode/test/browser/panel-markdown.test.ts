@@ -1,4 +1,4 @@
-// What agents write, in the page of a session panel: Markdown, and what only looks like it.
+// Messages of agents in the page of a session panel: Markdown, and text that only looks like it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
@@ -22,7 +22,7 @@ async function working(): Promise<Page> {
   return page;
 }
 
-/** say has the agent say a text, whole. */
+/** say sends a text as a complete message of the agent. */
 async function say(page: Page, content: string, id = "m1"): Promise<void> {
   await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content });
   await page.locator(`[data-key="${id}"]`).waitFor();
@@ -83,7 +83,7 @@ test("the items of a task list have boxes that say what is done, and cannot be c
   assert.deepEqual(problemsOf(page), []);
 });
 
-/** highlight waits until the code in view is highlighted. It is, one block at a time, when it is seen. */
+/** highlight waits until the visible code is highlighted. The page highlights visible blocks one at a time. */
 function highlight(page: Page, within: string): Promise<void> {
   return page.locator(`${within} .hljs-keyword`).first().waitFor();
 }
@@ -135,7 +135,7 @@ test("the lines of a changed file are highlighted by its name, before and after 
   const lines = page.locator(".diff-lines");
   await lines.locator("ins .hljs-keyword", { hasText: "def" }).waitFor();
   await lines.locator("del .hljs-number", { hasText: "1" }).waitFor();
-  await lines.locator(".line .hljs-string", { hasText: 'b"""' }).waitFor(); // its string began in another line
+  await lines.locator(".line .hljs-string", { hasText: 'b"""' }).waitFor(); // its string begins in another line
   assert.deepEqual(await lines.locator("> *").evaluateAll((all) => all.map(({ textContent }) => textContent)), ["-x = 1", '-s = """a', "+def f():", '+  s = """a', ' b"""']);
 });
 
@@ -186,7 +186,7 @@ test("text that came in any pieces looks as if it had come at once", async () =>
       async ([text, key, by]) => {
         for (let at = 0; at < text.length; at += by) {
           window.host.event("message_delta", { message_id: key, delta: text.slice(at, at + by) });
-          // Some pieces are drawn by themselves, others together.
+          // Some pieces are rendered alone, others together.
           if (at % 5 === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
         }
       },

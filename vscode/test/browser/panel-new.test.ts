@@ -21,7 +21,7 @@ before(async () => {
 
 after(() => pages?.close());
 
-/** Runs inside of the page. */
+/** Runs in the page. */
 function newSession(host: FakeHost): void {
   host.start.title = "New session";
   host.start.newSession = {
@@ -73,7 +73,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByText("task-0007 works in this directory, too, and may change the same files.").waitFor();
   await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
-  // From here on it is the panel of that conversation.
+  // From here on the panel shows that conversation.
   await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "Hello, reader" });
   await page.getByText("Hello, reader").waitFor();
   await tell(page, "session_status_changed", { state: "completed" });

@@ -25,7 +25,7 @@ async function opened(prepare: (host: FakeHost) => void = scene): Promise<{ page
   return { page, box };
 }
 
-/** called waits until the page has asked a method so many times. */
+/** called waits until the page has called a method a given number of times. */
 async function called(page: Page, method: string, times = 1): Promise<Array<Record<string, unknown>>> {
   await page.waitForFunction(([of, count]) => window.host.calls.filter((call) => call.method === of).length >= count, [method, times] as const);
   return callsOf(page, method);
@@ -105,7 +105,7 @@ test("files behind @ go with the prompt as links, unless their name is taken out
 
 const red = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
 
-/** give hands files to the prompt box, as a paste or as a drop. */
+/** give pastes or drops files into the prompt box. */
 async function give(page: Page, how: "paste" | "drop", files: Array<{ name: string; type: string; base64?: string; size?: number }>, uris = ""): Promise<void> {
   await page.evaluate(
     ([kind, all, addresses]) => {
@@ -289,7 +289,7 @@ test("a chip shows the active editor, which goes with the prompt unless it is re
   assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "What is this?", content: [lines] }]);
   await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
 
-  // By the keyboard; also a reload does not take it back.
+  // Remove it by the keyboard; a reload does not bring it back.
   await page.keyboard.press("Shift+Tab");
   assert.equal(await remove.evaluate((element) => document.activeElement === element), true);
   await page.keyboard.press("Enter");

@@ -30,7 +30,7 @@ test("a question stands at its tool call, and holds all that is to be known befo
   await tell(page, "new_approval", { ...ask, tool_use_id: "c1", input_ambiguity: "Programs may read the input differently", stale: true });
   const question = page.getByRole("group", { name: "Question: rm -r build" });
   await question.waitFor();
-  // Its call comes later than it, and it moves there.
+  // Its tool call arrives later, and the question moves there.
   await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "rm -r build", tool_kind: "execute", tool_input: { command: "rm -r build" } });
   await page.locator(".tool .question").waitFor();
   for (const words of ["Programs may read the input differently", "Its agent has ended: an answer continues it."]) await question.getByText(words).waitFor();
@@ -94,7 +94,7 @@ test("what needs words, a form or an address is asked by the extension", async (
   await question.getByRole("button", { name: "Answer…" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.answer"));
   assert.deepEqual(await callsOf(page, "panel.answer"), [{ approval_id: "q3", choice: "respond" }]);
-  // The person has thought better of it.
+  // The user changes the decision.
   await question.getByRole("button", { name: "Green" }).click();
   await question.waitFor({ state: "detached" });
   assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q3", decision: "respond", option: "green" }]);
@@ -124,7 +124,7 @@ test("a list of questions from before the end of a run does not open its questio
   await page.getByRole("group", { name: "Question: rm -r build" }).waitFor();
   const before = (await callsOf(page, "fetchApprovals")).length;
   await page.evaluate((given) => {
-    // The event comes between the request and the answer to it. The list is from before the end.
+    // The event arrives between the request and its response. The list is older than the end.
     window.host.answers["fetchApprovals"] = () => {
       delete window.host.answers["fetchApprovals"];
       window.host.silent.add("fetchApprovals");
@@ -169,7 +169,7 @@ test("a question of which an event leaves something out cannot be answered until
   await tell(page, "session_settings_changed", {}); // the panel asks again
   await question.getByText("# all of it").waitFor();
   assert.equal(await question.getByText("being loaded").count(), 0);
-  // An event that is told again takes nothing away.
+  // A repeated event removes nothing.
   await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "waiting" });
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.waitFor({ state: "detached" });

@@ -121,7 +121,7 @@ test("a prompt that begins while it is edited leaves the edited text in the prom
   assert.equal(await box.inputValue(), "first edited");
   await focused(page, "Prompt");
   await page.locator(".log .prompt", { hasText: /^first$/ }).waitFor();
-  // The hub is faster than its event.
+  // The hub acts before its event arrives.
   await press("Edit: second").click();
   await editor.fill("second edited");
   await page.evaluate(() => (window.host.queued = []));
@@ -162,7 +162,7 @@ test("what another client changes is shown at once, beside the text that is edit
   await begin(page, "run-1");
   await page.locator(".log .prompt", { hasText: /^theirs$/ }).waitFor();
   assert.equal(await editor.inputValue(), "mine");
-  // The prompt is taken back elsewhere.
+  // Another client takes the prompt back.
   await tell(page, "session_status_changed", { session_id: "run-2", state: "cancelled" });
   await page.getByRole("status").filter({ hasText: "The prompt was taken back elsewhere" }).waitFor();
 });

@@ -1,4 +1,4 @@
-// The session around a transcript: settings, states, loading, what a screen reader gets and what the keyboard reaches.
+// The session around a transcript: settings, states, loading, screen readers and the keyboard.
 import assert from "node:assert/strict";
 import { mkdir } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -280,7 +280,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   await why.waitFor();
   assert.equal(await box.inputValue(), "are you there?");
 
-  // The same words once more, which the hub has kept before it ended.
+  // The same text again, which the hub has stored before it ended.
   await page.evaluate(() => {
     const lost = window.host.answers["continueSession"]!;
     window.host.answers["continueSession"] = (params) => {
@@ -292,7 +292,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   await why.waitFor({ state: "detached" });
   await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
 
-  // Whether it has arrived cannot be looked up.
+  // There is no state that shows whether it has arrived.
   await page.evaluate(() => {
     window.host.answers["getConversation"] = () => {
       throw new Error("the disk is full");
@@ -345,7 +345,7 @@ test("what is far from the view is copied with the rest", async () => {
   });
   await page.locator('[data-key="m0"]').waitFor({ state: "attached" });
   await page.locator(".log").evaluate((log) => getSelection()!.selectAllChildren(log));
-  // A frame later the browser has laid out what is selected.
+  // A frame later the browser has laid out the selection.
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0))));
   await page.keyboard.press("ControlOrMeta+c");
   const copied = await page.evaluate(() => navigator.clipboard.readText());

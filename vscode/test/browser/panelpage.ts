@@ -1,5 +1,5 @@
-// Opens the built page of a session panel in Chromium, with a host that stands for the extension, under the
-// content security policy that the extension gives it.
+// Opens the built page of a session panel in Chromium, with a fake host instead of the extension, under the
+// content security policy of the extension.
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import type { Theme } from "./themes";
 declare const window: { host: FakeHost; prepare?: (host: FakeHost) => void };
 
 export interface PanelPages {
-  /** Opens a page; prepare runs inside of it, before the panel asks for anything. */
+  /** Opens a page; prepare runs in the page before the panel's first request. */
   open(options?: { prepare?: (host: FakeHost, given: never) => void; given?: unknown; theme?: Theme; width?: number; height?: number; reducedMotion?: boolean; script?: "/panel.js" | "/attempts.js" }): Promise<Page>;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export async function startPages(): Promise<PanelPages> {
     } else {
       const theme = url.searchParams.get("theme") ?? "dark";
       const page = pageHtml({ source: "'self'", script: url.searchParams.get("script") ?? "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", thread: "thread" }) });
-      // VS Code gives a page the colours of its theme, before the sheet of the panel; the host is there before its script.
+      // VS Code adds the colours of its theme before the style sheet of the panel. The host must exist before the panel's script.
       response.setHeader("content-type", "text/html").end(
         page.replace("<link", `<link rel="stylesheet" href="/theme.css?theme=${theme}"><link`).replace("<body>", `<body class="vscode-${theme}">`).replace("<script", '<script nonce="n1" src="/panelhost.js"></script><script'),
       );
@@ -62,19 +62,19 @@ export async function startPages(): Promise<PanelPages> {
 
 const pageProblems = new WeakMap<Page, string[]>();
 
-/** Errors that the page has had, such as what its policy has kept from it. */
+/** Errors of the page, such as violations of its content security policy. */
 export function problemsOf(page: Page): string[] {
   return pageProblems.get(page) ?? [];
 }
 
-/** What the page has asked of its host, by a method. */
+/** The requests of the page to its host for a method. */
 export function callsOf(page: Page, method: string): Promise<Array<Record<string, unknown>>> {
   return page.evaluate((of) => window.host.calls.filter((call) => call.method === of).map(({ params }) => params), method);
 }
 
 /**
- * Scrolls a conversation to its beginning, as a person's hand does. For a second after it was opened the panel keeps
- * the view at the end, unless a pointer is pressed: a script that only set scrollTop could be put back.
+ * Scrolls a conversation to its beginning, as a user does. For a second after it was opened the panel keeps
+ * the view at the end unless a pointer is pressed, so it could undo a script that only sets scrollTop.
  */
 export function toTop(page: Page): Promise<void> {
   return page.locator(".transcript").evaluate((element) => {
@@ -83,7 +83,7 @@ export function toTop(page: Page): Promise<void> {
   });
 }
 
-/** Tells the page an event. */
+/** Sends the page an event. */
 export function tell(page: Page, type: string, data: Record<string, unknown>): Promise<void> {
   return page.evaluate(([of, given]) => window.host.event(of, given), [type, data] as const);
 }

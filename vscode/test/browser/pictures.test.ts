@@ -1,4 +1,4 @@
-// Pictures of a session panel, in out/pictures: for people to look at. The tests see that all of it is there.
+// Writes pictures of a session panel for humans to out/pictures. The tests check that the content is complete.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -40,7 +40,7 @@ for (const { name, theme, width, height } of views) {
     await box.fill("/");
     await page.getByRole("option", { name: /review/ }).waitFor();
     await page.screenshot({ path: `${folder}panel-${name}-top.png` });
-    // Nothing is wider than the panel but what scrolls by itself.
+    // Only elements that scroll by themselves may be wider than the panel.
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
     assert.equal(await page.locator(".transcript").evaluate((element) => element.scrollWidth - element.clientWidth), 0);
     assert.deepEqual(problemsOf(page), []);

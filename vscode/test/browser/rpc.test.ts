@@ -20,7 +20,7 @@ let browser: Browser;
 let origins: [string, string];
 const servers: Array<ReturnType<typeof createServer>> = [];
 
-/** serve serves the pages at a port of their own, which makes an origin. */
+/** serve serves the pages at a new port, and so at a new origin. */
 async function serve(): Promise<string> {
   const server = createServer((request, response) => {
     const name = new URL(request.url ?? "/", "http://localhost").pathname.slice(1);
@@ -103,12 +103,12 @@ test("what another origin, or another window, says is not heard", async (t) => {
     const [friend, stranger] = [open(other), open(other)];
     await Promise.all([loaded(friend), loaded(stranger)]);
     const heard: unknown[] = [];
-    // Of the right window, but only while it shows our own origin, which it does not.
+    // This is for the right window, but only if it shows our own origin, which it does not.
     windowTransport(friend.contentWindow!, window, own).onMessage((message) => heard.push(["wrong origin", message]));
     const transport = windowTransport(friend.contentWindow!, window, other);
-    // What the frame says of itself as it loads may come before.
+    // A message of the frame while it loads may arrive before.
     transport.onMessage((message) => "method" in message || heard.push(["friend", message]));
-    // The stranger and this very window speak first, and the friend last: what is heard is all there was.
+    // The stranger and this window send first, and the friend last, so no other message is missing.
     const answered = (frame: HTMLIFrameElement, id: number): Promise<void> =>
       new Promise((resolve) => {
         window.addEventListener("message", (event: MessageEvent<{ id?: number }>) => {
@@ -163,7 +163,7 @@ test("a port that was handed to an iframe answers", async (t) => {
     await new Promise((resolve) => frame.addEventListener("load", resolve));
     const { port1, port2 } = new MessageChannel();
     const client = new JSONRPCClient(portTransport(port1), { timeout: 60_000 });
-    const answer = client.request("ping"); // before anybody listens
+    const answer = client.request("ping"); // before there is a listener
     frame.contentWindow!.postMessage("port", other, [port2]);
     return answer;
   }, origins);
@@ -194,7 +194,7 @@ test("inside of a webview the extension is heard, and frames of the page are not
     const greeted = new Promise((resolve) => window.addEventListener("message", resolve, { once: true }));
     frame.src = `${other}/frame?origin=*`;
     document.body.append(frame);
-    await greeted; // the frame's notification was there, for whoever takes it
+    await greeted; // the frame's notification arrived
     const last = new Promise((resolve) => window.addEventListener("message", resolve, { once: true }));
     window.postMessage({ jsonrpc: "2.0", id: 1, result: "of the extension" }, "*");
     await last;

@@ -1,7 +1,7 @@
-// A conversation that has something of everything, for pictures and for what reads the page as a whole.
+// A conversation with each kind of content, for pictures and for checks of the whole page.
 import type { FakeHost } from "./pages/panelhost";
 
-/** Runs inside of the page. */
+/** Runs in the page. */
 export function scene(host: FakeHost): void {
   const png = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
   const at = "2026-01-02T03:04:05Z";

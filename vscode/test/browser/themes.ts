@@ -1,4 +1,4 @@
-// Colours as VS Code gives them to a webview: those of its own themes that the page uses.
+// The colours of VS Code's own themes that the page uses, as a webview gets them.
 
 export type Theme = "dark" | "light" | "high-contrast";
 

@@ -1,4 +1,4 @@
-// The extension in a real VS Code, as a person uses it.
+// The extension in a real VS Code, used like a user does.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -50,7 +50,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   assert.match(written, /Greet the reader/);
   await picture("done");
 
-  // Who has gone to another window sees no panel, and is told.
+  // A user in another window sees no panel, and gets a notification.
   await setFocused(false);
   await launch("Second thoughts");
   const { sessions } = await call("getSessionLeaves", {});
@@ -59,7 +59,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await setFocused(true);
   await notification(/Write demo.txt.*Greet the reader/).waitFor();
   await row(/^Waiting for you/).waitFor();
-  await page.mouse.move(800, 400); // away from rows, which would tell more
+  await page.mouse.move(800, 400); // away from rows, which would show a hover
   await picture("notification");
   const answered = (title: string, label: string): Promise<void> => notification(title).getByRole("link", { name: label, exact: true }).click();
   await answered("Second thoughts", "Deny");
@@ -202,7 +202,7 @@ test("a session starts in the folder of the active editor", async (t) => {
   await file("server").waitFor();
   await press(file("server"), file("handler.txt"));
   await file("handler.txt").dblclick();
-  // Its tab is there before its editor is the active one.
+  // Its tab appears before its editor is active.
   await page.locator(".editor-instance .view-line").filter({ hasText: "A handler." }).click();
   await newSession("Greet the reader");
   await eventually(async () => {

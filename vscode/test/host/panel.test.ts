@@ -1,4 +1,4 @@
-// The panel of a conversation in a real VS Code, as a person uses it.
+// The panel of a conversation in a real VS Code, used like a user does.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -34,7 +34,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await panel.getByRole("button", { name: "Interrupt" }).click();
   await row("Failed or interrupted").waitFor();
 
-  // The list is gone and there again, and a click on its row shows the panel that is open.
+  // After the list is hidden and shown again, a click on its row shows the open panel.
   await prompt.fill("not sent yet");
   await page.keyboard.press("Control+n"); // hides the panel, and ends its page
   await page.locator(".tab.active").filter({ hasText: "Untitled-1" }).waitFor();
@@ -53,7 +53,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await row("Done").waitFor();
   await picture("panel-reloaded");
 
-  // What was deleted elsewhere says so.
+  // A conversation that another client has deleted says so.
   const { sessions } = await call("getSessionLeaves", {});
   await call("session.delete", { session_id: sessions[0]!.id });
   await panel.getByText("This conversation was deleted.").waitFor();
@@ -165,7 +165,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   await lens("Revert").first().waitFor();
   assert.deepEqual([text()[2], text()[13]], ["third", "fourteenth"]);
 
-  // By the keyboard, where the cursor is; and what has changed since is left alone.
+  // Revert at the cursor by the keyboard; a file that has changed since is left alone.
   writeFileSync(join(project.folder, "demo.txt"), "all is otherwise\n");
   const revertAt = async (line: string): Promise<void> => {
     await page.locator(".modified .view-line").filter({ hasText: line }).first().click();

@@ -22,10 +22,10 @@ test("what a build finds is in the list of problems until it is built again", as
   await picture("problems");
   await problem.dblclick();
   await page.locator(".tab").filter({ hasText: "main.go" }).waitFor();
-  // (What is in output channels is not to be seen in this VS Code, which has no native modules.)
+  // (This VS Code has no native modules, and does not show the content of output channels.)
   rmSync(join(project.folder, "output"));
   await command("Duet: Build…");
-  await page.locator(".panel .action-item.checked").filter({ has: page.locator('[aria-label^="Output"]') }).waitFor(); // else it would cover the problems
+  await page.locator(".panel .action-item.checked").filter({ has: page.locator('[aria-label^="Output"]') }).waitFor(); // otherwise it would cover the problems
   await page.locator('.panel .action-label[aria-label^="Problems"]').click();
   await problem.waitFor({ state: "detached" });
   await page.locator(".markers-panel").filter({ hasText: "No problems" }).waitFor();
@@ -205,7 +205,7 @@ test("an agent uses the tools of the editor", async (t) => {
   await page.keyboard.press("Control+Home");
   await page.keyboard.press("Shift+End");
 
-  /** said resolves with what the agent says that the editor has answered. */
+  /** said resolves with the agent's message about the editor's response. */
   const said = async (words: string): Promise<string> => {
     const session_id = await launch(`editor:${words}`);
     let text = "";
@@ -230,7 +230,7 @@ test("an agent uses the tools of the editor", async (t) => {
   await page.keyboard.type(" /* unsaved */");
   assert.match(await said("buffers"), /"modified":true,"text":":root \{ --ink: black; \}/);
 
-  // A place is shown, and the user types on where they are.
+  // VS Code shows a location, and the user continues to type at the cursor.
   assert.match(await said("open:other.css:1"), /"line":1/);
   await page.locator(".tab").filter({ hasText: "other.css" }).first().waitFor();
 });

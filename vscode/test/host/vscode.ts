@@ -18,7 +18,7 @@ const version = "4.100.3";
 const serverHome = process.env["DUET_TEST_CODE_SERVER"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "duet-rpc", `code-server-${version}`);
 const pictures = resolve("out/pictures");
 
-/** How long a window may take for a step on a slow machine, in milliseconds. */
+/** Maximum time of a window for a step on a slow machine, in milliseconds. */
 const patience = 300_000;
 
 const testFile = basename(process.argv[1] ?? "", ".test.mjs");
@@ -27,12 +27,12 @@ let windows = 0;
 export interface Window {
   project: TestProject;
   page: Page;
-  /** The row of a list whose text fits. */
+  /** The row of a list whose text matches. */
   row: (text: string | RegExp) => Locator;
   notification: (text: string | RegExp) => Locator;
   /**
-   * Presses what stands in a row until it has its effect. VS Code loses a click on a row that it draws anew in
-   * that moment ("Actual command not found"), and a person presses again, too.
+   * Presses an element of a row until it has its effect. VS Code loses a click on a row that it redraws at
+   * that moment ("Actual command not found"), and a user presses again, too.
    */
   press: (button: Locator, effect: Locator) => Promise<void>;
   /** Opens the views of the extension. */
@@ -50,7 +50,7 @@ export interface Window {
   offers: (title: string, label: string) => Promise<void>;
   /** Picks a row of a list that stays open until it has an answer. */
   pick: (label: string) => Promise<void>;
-  /** The page of the panel that is seen. */
+  /** The page of the visible panel. */
   panel: FrameLocator;
   /** A button of a question in that panel. The bar above the prompt may repeat the question for a moment. */
   answer: (label: string) => Locator;
@@ -60,7 +60,7 @@ export interface Window {
   daemon: () => Promise<number>;
   /** Returns the ids of the processes that windows have started for the project's folder. */
   editorProcesses: () => number[];
-  /** The person goes to another window of the desktop, or comes back. */
+  /** Takes the focus from the window, or gives it back. */
   setFocused: (focused: boolean) => Promise<void>;
   /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. With a view: once it has stored a state of this view with the text. */
   reload: (kept: string, view?: string) => Promise<void>;
@@ -83,15 +83,15 @@ export interface Options {
   size?: { width: number; height: number; scale: number };
   /** Files of the project, by their names. */
   files?: Record<string, string>;
-  /** Puts more into the project, or its user's home, before anything begins. */
+  /** Adds files to the project, or to the user's home, before the start. */
   prepare?: (project: TestProject) => void;
   /** The user does not trust the workspace. */
   untrusted?: boolean;
-  /** What the window opens: folders by their names within the project. The project's folder if it is not set. */
+  /** The folders that the window opens, by their names in the project. The project's folder if it is not set. */
   opens?: string[];
 }
 
-/** openWindow starts all that a window needs. after takes what ends it. */
+/** openWindow starts the processes of a window. It passes the function that ends them to after. */
 export async function openWindow(after: (end: () => Promise<void>) => void, options: Options = {}): Promise<Window> {
   const program = join(serverHome, "lib", "vscode", "out", "server-main.js");
   if (!existsSync(program)) throw new Error(`${program} is not there: run .ci/install`);
@@ -112,7 +112,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   after(async () => {
     // The last picture helps to understand a failure.
     const page = browser?.contexts().at(0)?.pages().at(0);
-    await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // what it has told
+    await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // its notifications
     await page?.screenshot({ path: join(pictures, `last-${testFile}-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);
@@ -151,7 +151,7 @@ async function hasFolders(page: Page, names: string[]): Promise<void> {
   for (const row of rows) await row.waitFor();
 }
 
-/** opened is the part of an address that says what a window opens. */
+/** opened is the part of an address that names the folder or workspace of a window. */
 function opened({ folder, home }: TestProject, names?: string[]): string {
   if (names === undefined || names.length === 1) return `folder=${encodeURIComponent(join(folder, names?.[0] ?? ""))}`;
   const file = join(home, "several.code-workspace");
@@ -176,7 +176,7 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
           return;
         } catch (error) {
           if (Date.now() > until) throw error;
-          await button.click({ timeout: 2_000 }).catch(() => {}); // it may be gone, since the first one counts after all
+          await button.click({ timeout: 2_000 }).catch(() => {}); // it may be gone, since the first click may have worked
         }
       }
     },
@@ -237,7 +237,7 @@ function renameText([from, to]: readonly [string, string]): MutationObserver {
   return observer;
 }
 
-/** setFocused tells a page what a browser tells one; Chromium without a screen leaves all of them focused. */
+/** setFocused sends a page the events of a focus change. Headless Chromium leaves all pages focused. */
 async function setFocused(page: Page, focused: boolean): Promise<void> {
   await page.evaluate((focused) => {
     document.hasFocus = () => focused;
@@ -314,7 +314,7 @@ async function call<M extends Method>({ folder, env }: TestProject, method: M, p
   return JSON.parse(stdout) as Result<M>;
 }
 
-/** portOf waits for the server to say where it listens. */
+/** portOf waits until the server prints its port. */
 function portOf(server: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";

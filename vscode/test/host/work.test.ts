@@ -1,4 +1,4 @@
-// What a person does with files in a real VS Code: names them to an agent, goes where it points, and reviews what it has changed.
+// A user's work with files in a real VS Code: mentions them in prompts, follows the agent's locations, and reviews its changes.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -43,7 +43,7 @@ def test_items_count():
   const input = page.locator(".quick-input-widget input[type=text]");
   await openViews();
 
-  // A question that is a form.
+  // A form.
   await newSession("form");
   await answer("Fill In…").click();
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
@@ -62,12 +62,12 @@ def test_items_count():
   await panel.getByText(/"count":\s*3/).first().waitFor();
   await row("Done").waitFor();
 
-  // A change of several files, and what its agent points to.
+  // A change of several files, and the locations that the agent names.
   const counted = cart.replace("item.price", "item.price * item.count");
   const changed = counted.replace(/ {4}items.append.*\n.*\n/, "    return [*items, item]\n");
   const query = `The cart forgets how many there are of each\n${JSON.stringify({ "cart.py": changed, "tests/test_cart.py": tests })}`;
   await call("launchSession", { agent: "writer", working_dir: project.folder, query });
-  await row("Done").filter({ hasText: "2" }).click(); // shows what is in it
+  await row("Done").filter({ hasText: "2" }).click(); // shows its content
   await row("The cart forgets").click();
   await panel.getByText("I wrote").waitFor();
   await panel.getByRole("link", { name: "the manual" }).click();
@@ -78,7 +78,7 @@ def test_items_count():
   await panel.getByRole("link", { name: "tests/test_cart.py" }).click();
   await page.locator(".tab.active").filter({ hasText: "test_cart.py" }).waitFor();
 
-  // Lines that are selected in the editor, and a file by its name.
+  // The selected lines of the editor, and a file by its name.
   await page.locator(".editor-instance .view-line").filter({ hasText: "def test_items_count" }).click();
   await page.keyboard.press("Home");
   await page.keyboard.press("Shift+End");
@@ -224,7 +224,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await page.locator(".tab.active").filter({ hasText: /^Attempts: / }).waitFor();
   await reload("duet.attempts");
   await writer.getByText("I wrote").waitFor();
-  // The page follows what another client has an attempt do.
+  // The page shows another client's actions on an attempt.
   await call("continueSession", { session_id: "task-0001", query: "again" });
   await writer.getByText("I was sent text").waitFor();
   await writer.getByRole("button", { name: "Choose…" }).click();

@@ -1,24 +1,24 @@
-// How long tasks of a page hold the browser up. PerformanceObserver tells its long tasks; on a machine that does other
-// things, too, their time is also that of others, so what is judged is the processor time of a task, which Chromium's
-// tracing tells.
+// Measures how long tasks of a page block the browser. PerformanceObserver reports long tasks, but on a shared
+// machine their time includes other processes. So the tests judge the processor time of a task, which Chromium's
+// tracing reports.
 import type { CDPSession, Page } from "playwright-core";
 
 declare const window: { tasks: number[] };
 
-/** No task may take longer, in milliseconds: a person would notice. */
+/** Maximum time of a task, in milliseconds: a user would notice a longer one. */
 export const longest = 100;
 
-/** Processor time has noise as well, that of shared caches: the best of some rounds counts. */
+/** Processor time has noise, too, because of shared caches: the best of some rounds counts. */
 const rounds = 3;
 
 export interface Task {
   /** Milliseconds of the processor. */
   processor: number;
-  /** Milliseconds of the clock, as PerformanceObserver tells them; 0: under 50. */
+  /** Elapsed milliseconds, as PerformanceObserver reports them. 0 means under 50. */
   clock: number;
 }
 
-/** observe looks at tasks from now on; the function that it returns tells the longest, once the page has come to rest. */
+/** observe records tasks from now on. The function that it returns waits until the page is idle, and returns the longest task. */
 export async function observe(page: Page): Promise<() => Promise<Task>> {
   await page.evaluate(() => {
     window.tasks = [];
@@ -44,7 +44,7 @@ export async function observe(page: Page): Promise<() => Promise<Task>> {
   };
 }
 
-/** best repeats a measurement until it is good, tells all it has got, and returns the shortest processor time. */
+/** best repeats a measurement until it is good, prints all results, and returns the shortest processor time. */
 export async function best(t: { diagnostic(text: string): void }, what: string, measure: () => Promise<Task>): Promise<number> {
   const all: Task[] = [];
   while (all.length < rounds && !all.some(({ processor }) => processor <= longest)) all.push(await measure());

@@ -60,7 +60,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   const { task_id: task } = drawn.at(-1)!.attempts[0]!;
   assert.deepEqual(shown.at(-1), { text: `Duet: writer (${task}) still works`, labels: ["Interrupt and Discard"], detail: "Choosing another attempt interrupts and discards this work. A git ref keeps it." });
   assert.ok(!existsSync(join(project.folder, "demo.txt")), "nothing was landed");
-  // A file of the user is in the way, so nothing is discarded.
+  // A file of the user conflicts, so nothing is discarded.
   writeFileSync(join(project.folder, "demo.txt"), "mine\n");
   answers.push("Squash", "Interrupt and Discard", undefined);
   await choose({ thread: demo });

@@ -1,4 +1,4 @@
-// Hunks of a change, as an editor for diffs shows them.
+// Hunks of a change, as a diff editor shows them.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { decisionsFor, extents, hunkAt, partsOf, progressOf, wholeOfParts, wholeOfPatch } from "../../src/hub/changes";
@@ -6,7 +6,7 @@ import type { Hunk } from "../../src/hub/changes";
 
 const hunk = (id: string, old: [number, number], now: [number, number], state = "open"): Hunk => ({ id, old_start: old[0], old_lines: old[1], new_start: now[0], new_lines: now[1], added: 0, removed: 0, state });
 
-// A line changed among others; one that is gone at the end, and a whole file that was made.
+// A changed line among others, a deleted line at the end, and a new file.
 const diff = `--- a/f
 +++ b/f
 @@ -1,4 +1,5 @@
@@ -32,7 +32,7 @@ test("a hunk stands where something has changed, and not at the lines around it"
 test("the cursor means the hunk in which it is, and no other one", () => {
   const at = (line: number): string | undefined => hunkAt({ hunks, diff }, "after", line)?.id;
   assert.deepEqual([0, 1, 2, 3, 21, 22, 99].map(at), [undefined, "first", "first", undefined, undefined, "second", undefined]);
-  // The side ends where its last lines are gone.
+  // If the last lines are deleted, the side ends there.
   assert.equal(hunkAt({ hunks, diff }, "after", 21, 21)?.id, "second");
   assert.equal(hunkAt({ hunks: [], diff: "" }, "after", 0), undefined);
 });

@@ -11,7 +11,7 @@ import type { TestHub } from "../hub";
 
 const never = new CancellationTokenSource().token;
 
-/** gated is a hub whose user has configured gates, as has the project, which nobody trusts yet. */
+/** gated is a hub with gates in the user's configuration, and in that of the project, which is untrusted. */
 async function gated(t: test.TestContext, trusted = true): Promise<TestHub> {
   const project = newProject();
   const folder = join(project.home, ".config", "duet");

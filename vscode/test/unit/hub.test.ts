@@ -44,7 +44,7 @@ async function twoHubs(t: test.TestContext): Promise<[TestHub, TestHub]> {
 async function noOtherClient({ folder, env }: TestProject): Promise<void> {
   for (;;) {
     const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "daemon", "status", "--json"], { env });
-    if ((JSON.parse(stdout) as Result<"daemon.status">).subsystems.ipc.clients === 1) return; // the one that asks
+    if ((JSON.parse(stdout) as Result<"daemon.status">).subsystems.ipc.clients === 1) return; // the caller itself
   }
 }
 
@@ -81,7 +81,7 @@ test("a conversation with a queued prompt is listed by the session that works", 
   const { session_id: next } = await connection.request("continueSession", { session_id, query: "quiet" });
   await until("the queued session", () => model.session(next)?.state === "queued");
   assert.deepEqual(model.sessions.map((session) => [session.id, groupOf(session)]), [[next, "waiting"]]);
-  // A window that opens now has seen none of the events.
+  // A window that opens now has received none of the events.
   const late = startHub({}, other.project);
   t.after(() => late.end());
   await late.connection.start();
@@ -246,7 +246,7 @@ test("two windows see the same question, and the first answer counts", async (t)
 test("what a hub that went away has not carried out is sent to the next one, and nothing that it may have carried out", async (t) => {
   const project = newProject();
   const program = join(project.folder, "forgetful");
-  // It answers each method with an error first: that its hub was lost, or that nothing was sent to it.
+  // It first answers each method with an error: its hub was lost, or the request was not sent.
   writeFileSync(program, `#!${process.execPath}
 const seen = new Set();
 let input = "";
@@ -267,7 +267,7 @@ process.stdin.on("data", (data) => {
 }).on("end", () => process.exit());
 `, { mode: 0o755 });
   const { connection, model } = hub(t, { findBinary: () => Promise.resolve({ path: program, source: "the test", version: "0.1.0" }) }, project);
-  model.dispose(); // it would ask, too
+  model.dispose(); // it would send requests, too
   await connection.start();
   assert.deepEqual(connection.state, { is: "ready", version: "0.1.0" });
   await connection.request("getSessionState", { session_id: "s" });

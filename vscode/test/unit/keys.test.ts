@@ -17,7 +17,7 @@ interface Answering extends TestHub {
   kept: Map<string, string>;
   asked: Asked[];
   warnings: string[];
-  /** Has the agent ask for its key, and resolves with what it says of the answer. */
+  /** Makes the agent ask for its key, and resolves with its message about the answer. */
   ask: () => Promise<string>;
 }
 

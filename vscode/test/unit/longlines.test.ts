@@ -16,11 +16,11 @@ import { shapes } from "../longlines";
 
 interface Reader {
   read: (text: string) => unknown;
-  /** The longest text that it is given, in characters. */
+  /** Maximum length of its text, in characters. */
   longest?: number;
 }
 
-/** Each function that takes the text of an agent or a tool outside of the page. */
+/** Each function that processes text of an agent or a tool outside the page. */
 const readers: Record<string, Reader> = {
   "lines of an output": { read: linesOf },
   "places in prose": { read: (text) => pieces(`:1 ${text}`), longest: 19_000 },
@@ -41,7 +41,7 @@ const readers: Record<string, Reader> = {
   "a page of the preview": { read: (text) => withScript(Buffer.from(`<head ${text}`)) },
 };
 
-/** How much more work eight times the text may be. Linear work is 8 times as much, quadratic work is 64 times as much. */
+/** Maximum factor of work for eight times the text. Linear work grows by 8, quadratic work by 64. */
 const most = 24;
 
 /** Shorter times count as this many milliseconds: a busy machine can add as much. */
@@ -54,7 +54,7 @@ for (const [name, { read, longest = 5_000_000 }] of Object.entries(readers)) {
       for (let size = Math.floor(longest / 8 ** 4); size <= longest; size *= 8) {
         const text = unit.repeat(Math.ceil(size / unit.length));
         let took = timeOf(() => read(text));
-        // Other processes take time, too: the shortest of several counts.
+        // Other processes take time, too, so the shortest of several measurements counts.
         for (let again = 0; again < 4 && took > most * before; again++) took = Math.min(took, timeOf(() => read(text)));
         assert.ok(took <= most * before, `${shape}: ${size} characters take ${took} ms, an eighth of them ${before} ms`);
         before = Math.max(took, least);
@@ -66,7 +66,7 @@ for (const [name, { read, longest = 5_000_000 }] of Object.entries(readers)) {
 test("after very many open brackets a paragraph has no more links", () => {
   const links = (text: string): number => blocksOf(text).flatMap(({ tokens }) => tokens).flatMap(({ children }) => children ?? []).filter(({ type }) => type === "link_open").length;
   for (const unit of ["[", "![", "[[]"]) assert.equal(links(`${unit.repeat(50_000)}[a](b)`), 0, unit);
-  // What a person writes is not cut.
+  // Text of the user is not cut.
   assert.equal(links("[a [b] c](d) and ![e](f), [g [h](i) j]. ".repeat(1_000)), 2_000);
   assert.equal(links(`${"[".repeat(50_000)}\n\n[a](b)`), 1);
 });

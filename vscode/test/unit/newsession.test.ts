@@ -1,4 +1,4 @@
-// Panels whose first prompt starts a session, against the built duet-rpc: a page stands on the other side of a channel.
+// Panels whose first prompt starts a session, against the built duet-rpc. A fake page is at the other end of a channel.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ import type { TestHub } from "../hub";
 interface Window {
   hub: TestHub;
   beginnings: Beginnings;
-  /** Opens a panel, and returns the requests of its page. The page stands for one of a later window if there is no beginning. */
+  /** Opens a panel, and returns the requests of its page. Without a beginning, the page is one of a later window. */
   open: (beginning: Omit<Beginning, "thread"> | string) => { thread: string; notified: string[]; moved: Project[]; compared: ProjectSession[]; closed: () => boolean; request: <T>(method: string, params?: Record<string, unknown>) => Promise<T> };
 }
 

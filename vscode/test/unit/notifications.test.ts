@@ -1,4 +1,4 @@
-// Notifications, in a VS Code of which a test gives the answers.
+// Notifications, in a fake VS Code whose answers a test sets.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { notice } from "../../src/messages";

@@ -1,4 +1,4 @@
-// The sessions of other projects, as the built duet-rpc tells them.
+// The sessions of other projects, with the built duet-rpc.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

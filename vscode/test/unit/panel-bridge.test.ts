@@ -1,4 +1,4 @@
-// The extension's side of a panel, against the built duet-rpc: a page stands on the other side of a channel.
+// The extension's side of a panel, against the built duet-rpc. A fake page is at the other end of a channel.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ interface Page {
   lost: () => number;
 }
 
-/** openPage is a panel of a conversation, and the page in it. */
+/** openPage opens a panel of a conversation with its page. */
 function openPage(t: test.TestContext, { connection }: TestHub, thread: string, session: string): Page {
   const [toPage, toHost] = [new Set<(message: unknown) => void>(), new Set<(message: unknown) => void>()];
   const send = (to: Set<(message: unknown) => void>, message: unknown): void => {
@@ -85,7 +85,7 @@ async function launch({ connection, project }: TestHub, query: string): Promise<
   return { session: session_id, thread: thread_id };
 }
 
-/** until waits for what messages and events bring about; nothing tells of it in one place. */
+/** until polls for an effect of messages and events: no single event reports it. */
 async function until(what: string, holds: () => boolean): Promise<void> {
   for (const end = Date.now() + 60_000; !holds(); await new Promise((resolve) => setTimeout(resolve, 10))) assert.ok(Date.now() < end, `${what} did not come`);
 }
@@ -103,7 +103,7 @@ test("a page follows its conversation, answers in it, and continues it", async (
   assert.equal(decided["success"], true);
   const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data["state"] === "completed").length;
   await until("the end", () => completed() === 1);
-  // The next session of the conversation is the panel's, too.
+  // The panel also shows the next session of the conversation.
   const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again", deliver: "steer" });
   assert.equal(next.thread_id, thread);
   await until("the end of the next one", () => completed() === 2);
@@ -136,14 +136,14 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   for (const method of ["launchSession", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
     await assert.rejects(page.request(method, {}), { code: -32601 }, method);
   }
-  // Some members of the methods that are handed on name programs to run.
+  // Some parameters of the forwarded methods name programs to run.
   for (const member of ["mcp_config", "gates", "additional_directories", "fork"]) {
     await assert.rejects(page.request("continueSession", { session_id: own.thread, query: "hello", [member]: [] }), { code: -32602, message: new RegExp(`may not give ${member}`) });
   }
   await assert.rejects(page.request("getConversation", { claude_session_id: "x" }), { code: -32602 });
   await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
   for (const method of passedMethods) if (method !== "fetchApprovals") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
-  // What the hub says of a wrong request gets to the page as it is.
+  // The hub's error for a wrong request reaches the page unchanged.
   await assert.rejects(page.request("getSessionState", { session_id: "nobody" }), { code: -32603, data: { kind: "session_not_found" } });
   assert.equal(page.events.filter(({ event }) => event.data.thread_id !== undefined && event.data.thread_id !== own.thread).length, 0);
 });
@@ -219,7 +219,7 @@ test("events that the window's process has missed come before the page is told t
     if (told.some(({ is }) => is === "ready")) whenReady = page.events.slice(before);
     return Array.prototype.push.apply(page.connections, told);
   };
-  page.connections.length = 0; // it may have been told of the first process
+  page.connections.length = 0; // it may have received the first process
   process.kill(stopped, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   assert.ok(whenReady.some(({ event }) => event.type === "approval_resolved"));
@@ -239,7 +239,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   await hub.until("the question", () => hub.model.questions.length === 1);
   await hub.connection.request("sendDecision", { approval_id: hub.model.questions[0]!.id, decision: "approve" });
   await hub.until("the end", () => hub.model.session(session)?.status === "completed");
-  // The answer to a request comes behind all that was sent before it.
+  // The response to a request arrives after all earlier messages.
   await page.request("getSessionState", { session_id: thread });
   assert.deepEqual(page.events, []);
   await page.request("panel.start", {});

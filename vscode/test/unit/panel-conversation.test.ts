@@ -30,7 +30,7 @@ function loaded(...items: Item[]): Conversation {
   return conversation;
 }
 
-/** What stands in a conversation, in short. */
+/** Summarises the entries of a conversation. */
 function brief(conversation: Conversation): string[] {
   return conversation.entries.map(({ kind, text, open, tool }) => `${kind}${open ? "…" : ""} ${tool ? `${tool.title} ${tool.status}` : text}`);
 }

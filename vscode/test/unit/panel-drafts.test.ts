@@ -1,4 +1,4 @@
-// Drafts, and what a page can name in a prompt.
+// Drafts, and the files that a page can mention in a prompt.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

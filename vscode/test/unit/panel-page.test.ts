@@ -1,4 +1,4 @@
-// The parts of the session panel's page that need no page.
+// The parts of the session panel's page that need no browser.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { commandsFor, completableAt } from "../../src/webview/completion";

@@ -1,4 +1,4 @@
-// What serves the preview to its iframe, and what it lists.
+// The server of the preview's iframe, and the lists of the preview.
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -88,7 +88,7 @@ test("where a preview was is kept for the next window", async (t) => {
   await trails.written();
   assert.deepEqual(await new Trails(folder, () => {}).of("/shop"), { urls: ["/", "/cart", "/paid"], at: 2 });
   assert.deepEqual(await trails.of("/other"), {});
-  trails.keep("/shop", { urls: ["/"], at: 7 }); // what makes no sense is nothing
+  trails.keep("/shop", { urls: ["/"], at: 7 }); // invalid data are ignored
   await trails.written();
   assert.deepEqual(await trails.of("/shop"), {});
   assert.deepEqual(errors, []);

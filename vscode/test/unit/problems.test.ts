@@ -1,4 +1,4 @@
-// Builds and what they find, against the built duet-rpc.
+// Builds and their diagnostics, against the built duet-rpc.
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ test("what a build finds is told once, and the next build of that name takes its
   assert.equal(pathOf({ file: "/elsewhere/a.go", severity: "error", message: "" }, project.folder), "/elsewhere/a.go");
 
   writeFileSync(at("output"), "");
-  await connection.request("build", {}).catch(() => {}); // by anybody else
+  await connection.request("build", {}).catch(() => {}); // by another client
   await untilEnds(2);
   assert.deepEqual(last.findings, []);
 });
@@ -77,7 +77,7 @@ test("a build is cancelled, and one of the same name waits for another", async (
   const first = builds.run("slow", { onOutput: () => cancel.cancel() }, cancel.token);
   let output = "";
   const second = builds.run("slow", { onOutput: (text) => (output += text), onWaiting: () => waiting++ });
-  // What is queued here is done before the second one's process can be there.
+  // Work that is queued here runs before the second process can exist.
   await assert.rejects(first.finally(() => writeFileSync(join(project.folder, "go"), "")));
   assert.equal((await second).success, true);
   assert.equal(waiting, 1);

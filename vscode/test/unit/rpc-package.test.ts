@@ -1,4 +1,4 @@
-// The library is a package of its own: what npm would publish works without the rest.
+// The library is a separate package: the files that npm would publish work without the rest.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ test("the package that npm would publish can be used by itself", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "duet-rpc-package-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const packed = execFileSync("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", folder], { cwd: "src/rpc", encoding: "utf8" });
-  // npm names the file; what the script before it prints may stand in front.
+  // npm prints the name of the file; output of its scripts may precede it.
   const tarball = /"filename": "([^"]+)"/.exec(packed)?.[1];
   assert.ok(tarball, packed);
   const home = join(folder, "node_modules", "@duet-rpc", "rpc");

@@ -1,4 +1,4 @@
-// What rpc.test.ts starts as a worker.
+// The worker of rpc.test.ts.
 import { parentPort } from "node:worker_threads";
 import { JSONRPCServer, selfTransport } from "../../src/rpc/index.js";
 

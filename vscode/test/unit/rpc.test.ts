@@ -25,7 +25,7 @@ function ends(t: test.TestContext, options: { timeout?: number } = {}): Ends {
   return { client, server, errors, near, far };
 }
 
-/** held is a transport whose other side the test plays. */
+/** held is a transport whose other side is the test. */
 function held(): { transport: RPCTransport; sent: JSONRPCMessage[]; receive: (message: unknown) => void } {
   const sent: JSONRPCMessage[] = [];
   const handlers = new Set<(message: JSONRPCMessage) => void>();

@@ -7,7 +7,7 @@ import type { TestHub } from "../hub";
 
 interface Shown {
   terminal: HubTerminal;
-  /** Resolves when its output has something. */
+  /** Resolves when its output contains a text. */
   prints: (what: RegExp) => Promise<void>;
   end: Promise<{ code: number | undefined; reason: string }>;
 }

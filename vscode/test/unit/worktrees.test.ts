@@ -68,7 +68,7 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   assert.deepEqual(inserted, ["Merge my branch into yours and resolve the conflicts", "focus"]);
   assert.deepEqual([git(project.folder, "rev-parse", "HEAD"), readFileSync(demo, "utf8")], [head, "mine\n"], "nothing has changed");
 
-  // Work that is not landed is lost by no single press.
+  // Deleting a conversation with unlanded work needs more than one press.
   answers.push("Delete", undefined);
   await deleteConversation(of(), panels);
   assert.deepEqual(shown.at(-1), { text: 'Duet: "The parser" was not deleted: its worktree has work that is not landed. Land or discard it first.', labels: ["Land…", "Discard Worktree…"] });

@@ -1,10 +1,10 @@
-"""What users do, and what they then see."""
+"""Actions of users, and the screens that follow."""
 
 from scenarios import (agents, automation, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
                        quitting, readme, remote, replies, screens, search, secrets, sessions, terminals,
                        trust)
 
-# The scenarios that exercise most. An older Emacs plays these, and the newest one plays all.
+# The scenarios with the widest coverage. An older Emacs runs only these; the newest one runs all.
 SMOKE = [
     "first_start",                 # prompt, transcript, list
     "compose_loses_nothing",       # compose buffer and its history
@@ -13,8 +13,8 @@ SMOKE = [
     "fills_in_a_form",             # form
     "reverts_one_of_two",          # diff, hunks, files on disk
     "server_killed",               # reconnect after a kill
-    "daemon_killed",               # a turn is continued after a kill
-    "emacs_killed",                # a turn and a question outlive Emacs
+    "daemon_killed",               # continue a turn after a kill
+    "emacs_killed",                # a turn and a question survive Emacs
     "two_emacsen",                 # two editors, one answer
     "terminals_in_term",           # terminal
     "menu",                        # menu

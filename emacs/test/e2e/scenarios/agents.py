@@ -1,4 +1,4 @@
-"""Agents: what they are set to, what goes with a prompt, and signing in."""
+"""Agents: settings, attachments and logins."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from steps import ask, scenario, start
 
 AGENT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "agent.py")
 
-# A white pixel, as PNG has it.
+# A white pixel as a PNG file.
 PIXEL = bytes.fromhex("89504e470d0a1a0a") + b"".join(
     len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
     for kind, body in ((b"IHDR", bytes.fromhex("00000001000000010800000000")), (b"IDAT", zlib.compress(b"\0\xff")),
@@ -16,14 +16,14 @@ PIXEL = bytes.fromhex("89504e470d0a1a0a") + b"".join(
 
 
 def configure(home, *arguments):
-    """Makes choosy, an agent with settings of its own, the one that is asked."""
+    """Makes choosy, an agent with its own settings, the default agent."""
     command = ", ".join(f'"{word}"' for word in (sys.executable, "-B", AGENT, *arguments))
     home.configure(f'default_agent = "choosy"\n[agents.choosy]\ndriver = "acp"\ncommand = [{command}]\n')
 
 
 @scenario
 def sets_an_agent(home, emacs):
-    """The mode, the model and an option are chosen from what the agent has, between turns and in one."""
+    """The user sets the mode, the model and an option of an agent, between turns and during one."""
     configure(home)
     terminal = start(home, emacs, columns=110)
     ask(terminal, "hello")
@@ -43,7 +43,7 @@ def sets_an_agent(home, emacs):
     ask(terminal, "again", key="r")
     terminal.see(r"^Mode ask, model small, thinking low\.")
     terminal.see(r"^ ● completed · choosy")
-    # What is set while the agent works holds at once.
+    # A setting that changes while the agent works takes effect at once.
     ask(terminal, "wait for it", key="r")
     terminal.see(r"^ ◐ running")
     terminal.command("duet-set-mode")
@@ -66,7 +66,7 @@ def sets_an_agent(home, emacs):
 
 @scenario
 def sets_an_agent_in_a_prompt(home, emacs):
-    """A prompt sets the agent that it is for; what it does not have is told, and the prompt stays."""
+    """Directives of a prompt set the agent; an unknown value is an error, and the prompt stays."""
     configure(home)
     home.init("(setq duet-reply-box t)\n")
     terminal = start(home, emacs, columns=110, lines=40)
@@ -91,14 +91,14 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal.press("Enter")
     terminal.see(r"^❯ go on\n(.*\n)*Mode ask, model small, thinking high\.")
     terminal.see(r"^ ● completed · choosy · Small")
-    # What it does not have.
+    # An unknown value.
     terminal.press("M-<", "c")
     terminal.type("/model gigantic and on")
     terminal.press("Enter")
     terminal.see(r"^/model gigantic is unknown; known are: large, small$")
     terminal.see(r"^❯ /model gigantic and on$")
     terminal.press("C-c", "C-k")
-    # Alone it tells the agent nothing.
+    # A prompt that has only a directive is not sent.
     terminal.type("/mode code")
     terminal.press("Enter")
     terminal.see(r"^Set, from the next turn on$")
@@ -114,7 +114,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
 
 @scenario
 def attaches_files(home, emacs):
-    """An image goes with a prompt by its file, a file of the project by its name behind @."""
+    """An image is attached as a file; a file of the project is mentioned with @."""
     with open(os.path.join(home.project, "dot.png"), "wb") as file:
         file.write(PIXEL)
     home.write("notes.txt", "buy milk\n")
@@ -148,7 +148,7 @@ def attaches_files(home, emacs):
 
 @scenario
 def takes_no_images(home, emacs):
-    """An agent that takes no images says so, and the prompt is not lost."""
+    """An agent that takes no images reports an error, and the prompt is not lost."""
     configure(home)
     with open(os.path.join(home.project, "dot.png"), "wb") as file:
         file.write(PIXEL)
@@ -163,7 +163,7 @@ def takes_no_images(home, emacs):
     terminal.see(r"dot\.png")
     terminal.press("C-c", "C-c")
     terminal.see(r"^✗ Failed: choosy takes no content of the type image in prompts: it takes text and links")
-    # What was written is there again, for a prompt without it.
+    # The text is there again, for a prompt without the image.
     terminal.press("r")
     terminal.see(r"C-c C-c send")
     terminal.press("M-p")
@@ -174,12 +174,12 @@ def takes_no_images(home, emacs):
 
 @scenario
 def signs_in(home, emacs):
-    """An agent that nobody is signed in to says how to; it is signed in and out by name."""
+    """An agent without a login names the remedy; the user signs in and out."""
     configure(home, "--account", os.path.join(home.path, "signed-in"))
     terminal = start(home, emacs, columns=110)
     ask(terminal, "hello")
     terminal.see(r"^✗ Failed: choosy wants you to log in: [^✗]*M-x duet-login")
-    terminal.command("duet-login")  # whom is told by the transcript
+    terminal.command("duet-login")  # the transcript provides the agent
     terminal.see(r"^Sign in to choosy:")
     terminal.type("Br")
     terminal.press("Tab", "Enter")

@@ -1,4 +1,4 @@
-"""Builds, previews, budgets, and what is done when something happens."""
+"""Builds, previews, budgets and triggers."""
 
 import os
 
@@ -26,7 +26,7 @@ action = { type = "notify", channel = "office", message = "the walnuts are crack
 
 @scenario
 def builds(home, emacs):
-    """The project is built; one goes from mistake to mistake as with compile, and ends what takes too long."""
+    """The user builds the project, visits each error as with compile, and cancels a long build."""
     home.configure(CONFIG)
     home.write("main.txt", "one\ntwo (2\nthree\n")
     terminal = start(home, emacs, columns=120)  # a newer Emacs lays the mode line out wider
@@ -39,7 +39,7 @@ def builds(home, emacs):
     terminal.see_cursor_at(r"^two \(2$")
     terminal.command("next-error")
     terminal.see_cursor_at(r"^three$")
-    # What Flymake knows, whoever has built.
+    # Flymake has the errors of any client's build.
     terminal.command("flymake-mode")
     terminal.see(r"Flymake\[1 1\]|Flymake\[1 1 0\]")
     home.write("slow", "")
@@ -57,7 +57,7 @@ def builds(home, emacs):
 
 @scenario
 def triggers(home, emacs):
-    """A trigger is seen to do something, and is switched off."""
+    """A trigger fires, and the user disables it."""
     home.configure(CONFIG)
     terminal = start(home, emacs)
     terminal.command("duet-triggers")
@@ -85,11 +85,11 @@ def triggers(home, emacs):
 
 @scenario
 def previews(home, emacs):
-    """The pages that the project makes are opened, and what they complain about is listed, visited and asked about."""
+    """A preview opens; console messages of its pages are listed, visited and quoted in a prompt."""
     os.mkdir(os.path.join(home.project, "dist"))
     home.write("dist/index.html", "<h1>Walnuts</h1><script src=app.js></script>")
     home.write("dist/app.js", "one\ntwo(\nthree\n")
-    # What is asked for as a browser does it; its console is ours.
+    # This requests pages like a browser, and sends its own console messages.
     home.init("""
 (setq duet-preview-browse-function
       (lambda (address)
@@ -125,7 +125,7 @@ def previews(home, emacs):
 
 @scenario
 def budgets(home, emacs):
-    """A turn that has used what its prompt allows is interrupted; a budget that is none is not sent."""
+    """A turn that reaches its budget is interrupted; an invalid budget is not sent."""
     home.configure(CONFIG)
     terminal = start(home, emacs)
     terminal.press("c")

@@ -1,4 +1,4 @@
-"""What a turn has changed."""
+"""The changes of a turn."""
 
 from steps import ask, expect, replace, scenario, start
 from terminal import Terminal, settled, wait_for
@@ -6,7 +6,7 @@ from terminal import Terminal, settled, wait_for
 
 @scenario
 def reviews_changes(home, emacs):
-    """What a turn has changed is shown; one change is reverted, and that is undone."""
+    """The changes of a turn are shown; one is reverted, and the revert is undone."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
@@ -51,7 +51,7 @@ def shares_decisions_with_a_shell(home, emacs):
 
 @scenario
 def reverts_one_of_two(home, emacs):
-    """One change of two in a file is taken back on disk, unless that is edited and not saved."""
+    """One of two changes in a file is reverted on disk, unless a buffer has unsaved edits of the file."""
     lines = [f"line {number}" for number in range(1, 21)]
     home.write("demo.txt", "".join(line + "\n" for line in lines))
     terminal = start(home, emacs, lines=50)
@@ -79,7 +79,7 @@ def reverts_one_of_two(home, emacs):
     terminal.see(r"^Reverted in demo\.txt$")
     whole = "".join(line + "\n" for line in [*lines, "Turn 1: hello"])
     wait_for(lambda: home.read("demo.txt") == whole, "one change to be taken back", screen=terminal.screen)
-    # Where somebody is at work, it is left alone.
+    # Unsaved edits prevent a revert.
     terminal.press("Enter")
     terminal.see_cursor_at(r"^line 18$")
     terminal.type("mine ")
@@ -94,7 +94,7 @@ def reverts_one_of_two(home, emacs):
 
 @scenario
 def follows_what_an_agent_writes(home, emacs):
-    """A buffer that visits a file follows when an agent writes it; if it is not to, a change is reverted all the same."""
+    """A buffer is updated when an agent writes its file; without that, reverting a change still works."""
     home.write("demo.txt", "one\n")
     terminal = Terminal(home, emacs)
     terminal.press("C-x", "C-f")
@@ -139,7 +139,7 @@ def follows_what_an_agent_writes(home, emacs):
 
 @scenario
 def compares_with_ediff(home, emacs):
-    """Ediff shows a file before and after a turn, and leaves the windows as they were."""
+    """Ediff shows a file before and after a turn, and restores the windows."""
     home.write("demo.txt", "one\n")
     terminal = start(home, emacs)
     ask(terminal, "hello")
@@ -165,7 +165,7 @@ def compares_with_ediff(home, emacs):
 
 
 def shown(terminal):
-    """Returns what the screen shows, but for the echo area."""
+    """Returns the screen without the echo area."""
     return terminal.screen().splitlines()[:-1]
 
 
@@ -209,7 +209,7 @@ def chooses_an_attempt(home, emacs):
 
 @scenario
 def lands_a_worktree(home, emacs):
-    """A session works in a worktree; its work is landed, and what is not landed is kept where it is discarded."""
+    """A session works in a worktree; its work lands, and discarded work is kept in a ref."""
     for command in (("init", "-qb", "main"), ("config", "user.name", "Ann"), ("config", "user.email", "ann@example.org"),
                     ("add", "-A"), ("commit", "-qm", "files")):
         home.run("git", *command)

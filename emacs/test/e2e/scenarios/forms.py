@@ -1,11 +1,11 @@
-"""Forms that agents have filled in."""
+"""Forms from agents."""
 
 from steps import ask, scenario, start
 
 
 @scenario
 def fills_in_a_form(home, emacs):
-    """Each field is read; a wrong value is refused in words; C-g keeps what was filled in."""
+    """Each field is read; an invalid value is refused with a message; C-g keeps the values."""
     terminal = start(home, emacs)
     ask(terminal, "quiet form")
     terminal.see(r"^\? What shall I order\?")
@@ -46,7 +46,7 @@ def fills_in_a_form(home, emacs):
 
 @scenario
 def declines_a_form(home, emacs):
-    """A form is declined by one key, and left without an answer from the minibuffer."""
+    """One key declines a form; the minibuffer can leave it without an answer."""
     terminal = start(home, emacs)
     ask(terminal, "quiet form")
     terminal.see(r"^ +\[r\] answer  \[d\] decline")

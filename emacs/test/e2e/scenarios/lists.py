@@ -1,4 +1,4 @@
-"""What is done with sessions as a whole."""
+"""Actions on whole sessions."""
 
 import os
 
@@ -7,7 +7,7 @@ from steps import ask, scenario, start
 
 @scenario
 def forks(home, emacs):
-    """A fork knows what was said up to the turn at point, and the session that it is of stays as it is."""
+    """A fork has the messages up to the turn at point, and the original session is unchanged."""
     terminal = start(home, emacs, lines=50)
     ask(terminal, "quiet first words")
     terminal.see(r"^ ● completed")
@@ -24,7 +24,7 @@ def forks(home, emacs):
     terminal.press("l")
     terminal.see(r"^ ● +completed +quiet other words +demo")
     terminal.see(r"^ ● +completed +quiet first words +demo")
-    # In the list it is all that was said, and still another session.
+    # From the list the fork has all messages, and is also a new session.
     terminal.press("M-<")
     ask(terminal, "quiet last words", key="f")
     terminal.see(r"^❯ quiet last words$")
@@ -39,7 +39,7 @@ def forks(home, emacs):
 
 @scenario
 def archives(home, emacs):
-    """Sessions that are marked are put away and taken back, with their names."""
+    """Marked sessions are archived and restored, with their names."""
     terminal = start(home, emacs)
     for prompt in "quiet one", "quiet two", "quiet three":
         ask(terminal, prompt)
@@ -71,7 +71,7 @@ def archives(home, emacs):
 
 @scenario
 def deletes(home, emacs):
-    """Sessions are deleted for good once that was confirmed; one that waits is refused, with what to do."""
+    """Sessions are deleted after a confirmation; one with an open question is refused, with the remedy."""
     terminal = start(home, emacs)
     for prompt in "quiet one", "quiet two", "quiet three":
         ask(terminal, prompt)
@@ -108,7 +108,7 @@ def deletes(home, emacs):
 
 @scenario
 def exports(home, emacs):
-    """A session is written to a file, or shown, as the program prints it."""
+    """A session is exported to a file or a buffer, with the program's output."""
     terminal = start(home, emacs)
     ask(terminal, "quiet Grüße")
     terminal.see(r"^ ● completed")
@@ -133,7 +133,7 @@ def exports(home, emacs):
 
 @scenario
 def projects(home, emacs):
-    """Sessions of all projects are in one list, and each is opened with the server of its own."""
+    """One list has the sessions of all projects; each opens with the server of its project."""
     other = os.path.join(home.path, "other")
     os.mkdir(other)
     open(os.path.join(other, ".duet.toml"), "x").close()

@@ -1,4 +1,4 @@
-"""What agents say, as the Markdown that it is."""
+"""Markdown in messages of agents."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import re
 from steps import ask, expect, scenario, start
 from terminal import wait_for
 
-# A program whose answer is a page, whatever it is asked.
+# A program that answers each prompt with a page.
 CONFIG = """default_agent = "page"
 
 [agents.page]
@@ -67,7 +67,7 @@ The end\.$"""
 
 
 def page(home, emacs, **arguments):
-    """Starts Emacs, has an agent say the page, and returns the terminal."""
+    """Starts Emacs, lets an agent send the page, and returns the terminal."""
     home.configure(CONFIG)
     home.write("page.md", PAGE)
     os.mkdir(os.path.join(home.project, "src"))
@@ -81,7 +81,7 @@ def page(home, emacs, **arguments):
 
 @scenario
 def markdown_is_shown(home, emacs):
-    """A page of Markdown is shown as what it stands for; a key shows how it was written, another copies its code."""
+    """A page of Markdown is rendered; one key shows its source, another copies its code."""
     terminal = page(home, emacs)
     terminal.see(SHOWN)
     terminal.press("`")
@@ -109,14 +109,14 @@ def markdown_is_shown(home, emacs):
 
 @scenario
 def markdown_in_sixty_columns(home, emacs):
-    """It is the same in a narrow window."""
+    """The page is rendered the same in a narrow window."""
     terminal = page(home, emacs, columns=60)
     terminal.see(SHOWN)
 
 
 @scenario
 def markdown_links(home, emacs):
-    """RET opens the file that is named, at its line, and asks before it opens what the text does not name."""
+    """RET opens a named file at its line, and asks before it opens a hidden address."""
     terminal = page(home, emacs)
     terminal.see(SHOWN)
     terminal.press("M-<", "C-s")
@@ -136,7 +136,7 @@ def markdown_links(home, emacs):
 
 @scenario
 def headings_in_imenu(home, emacs):
-    """Imenu goes to what an agent has called a part."""
+    """Imenu goes to a heading of the agent."""
     terminal = page(home, emacs)
     terminal.see(SHOWN)
     terminal.command("imenu")
@@ -165,7 +165,7 @@ def code_keeps_the_message(home, emacs):
 
 @scenario
 def next_error_in_a_transcript(home, emacs):
-    """M-g n goes to the places that the agent names, from the transcript and from the file."""
+    """M-g n visits the locations that the agent names, from the transcript and from the file."""
     home.write("rows.txt", "one\ntwo\nthree\n")
     terminal = start(home, emacs)
     ask(terminal, "quiet look at rows.txt:2 and at rows.txt:3")

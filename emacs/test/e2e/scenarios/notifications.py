@@ -1,4 +1,4 @@
-"""Who looks elsewhere is told by the desktop."""
+"""Desktop notifications while Emacs has no focus."""
 
 import os
 
@@ -17,7 +17,7 @@ INIT = '''
 
 @scenario
 def notifies(home, emacs):
-    """Of a question and of an end one is told while the terminal has no focus, and only then."""
+    """A question and the end of a turn cause a notification, only while the terminal has no focus."""
     def told():
         try:
             with open(os.path.join(home.path, "told"), encoding="utf-8") as file:
@@ -51,7 +51,7 @@ def notifies(home, emacs):
     terminal.see(r"You asked: quiet now That is all")
     terminal.see(r"^ ● completed")
     expect(told().count("\n") == 2, "one who looks again was told", terminal)
-    # An agent that goes on by itself asks, too.
+    # An agent that continues by itself asks, too.
     ask(terminal, "quiet background", key="r")
     terminal.see(r"^❯ quiet background$")
     terminal.focus(False)

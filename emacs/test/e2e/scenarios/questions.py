@@ -1,4 +1,4 @@
-"""What agents ask, and how it is answered."""
+"""Questions of agents and their answers."""
 
 from steps import ask, expect, replace, scenario, start
 from terminal import wait_for
@@ -6,7 +6,7 @@ from terminal import wait_for
 
 @scenario
 def approves(home, emacs):
-    """A question is seen from any buffer, looked at with its diff, and approved."""
+    """A question is listed from any buffer, shown with its diff, and approved."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"^ \? waits for you · demo · .*1 waiting: j")
@@ -61,7 +61,7 @@ def denies(home, emacs):
 
 @scenario
 def edits_and_answers(home, emacs):
-    """The input of a tool is changed before it is approved; a question has an answer."""
+    """The user edits the input of a tool before approval, and answers a question."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
@@ -83,7 +83,7 @@ def edits_and_answers(home, emacs):
 
 @scenario
 def answers_in_words(home, emacs):
-    """What can be told is said before it is typed, and nothing else is taken; none of it can be declined."""
+    """The prompt lists the answers, and takes no others; the question can be declined."""
     terminal = start(home, emacs, columns=110)
     ask(terminal, "ask")
     terminal.see(r"^\? Which colour do you like\?\n +\[r\] answer +\[d\] decline +\[1\] red")
@@ -112,7 +112,7 @@ def answers_in_words(home, emacs):
 
 @scenario
 def allows_from_now_on(home, emacs):
-    """What is allowed in a session is not asked there again, in the project nowhere."""
+    """A tool that is allowed in a session or a project needs no more approval there."""
     terminal = start(home, emacs, lines=50)
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
@@ -130,7 +130,7 @@ def allows_from_now_on(home, emacs):
     wait_for(lambda: "Turn 2: again\n" in (home.read("demo.txt") or ""), "a change that was not asked about",
              screen=terminal.screen)
     terminal.see(r"^ ● completed")
-    # Another session asks, until the whole project is told.
+    # Another session still asks, until the user allows the tool in the project.
     terminal.press("l")
     ask(terminal, "hello two")
     terminal.see(r"^ \? waits for you")
@@ -148,7 +148,7 @@ def allows_from_now_on(home, emacs):
 
 @scenario
 def answers_at_once(home, emacs):
-    """After a prompt was sent, the keys that its question tells of answer it where point is."""
+    """After a prompt is sent, the keys that its question names answer it at point."""
     terminal = start(home, emacs)
     ask(terminal, "permit:2")
     terminal.see(r"^ +\[a\] approve")
@@ -164,7 +164,7 @@ def answers_at_once(home, emacs):
     terminal.press("a")
     terminal.see(r"^ ● completed · demo")
     terminal.see_cursor_at(r"^$")
-    # Somebody who reads elsewhere is left alone.
+    # Point elsewhere in the buffer stays.
     ask(terminal, "hello")
     terminal.press("M-<")
     terminal.see(r"1 waiting: j")

@@ -1,9 +1,9 @@
-"""C-g, wherever one is asked for something."""
+"""C-g in each prompt."""
 
 from steps import ask, expect, scenario, start
 from terminal import Terminal, alive, wait_for
 
-# How one is asked, what is then shown, and what is typed before the C-g.
+# How to open the prompt, what the screen shows then, and the text to type before the C-g.
 PROMPTS = [
     (lambda terminal: terminal.press("T"), r"^Title: quiet stream:5000@20", " or so"),
     (lambda terminal: terminal.press("/"), r"^Search conversations:", "chunk"),
@@ -16,7 +16,7 @@ PROMPTS = [
 
 
 def see_clean_log(terminal):
-    """Sees that nothing odd was logged."""
+    """Checks that the log has nothing unexpected."""
     terminal.command("duet-log-show")
     terminal.see(r"\*duet-log\* .*\(Duet-Log\)")
     expect(not terminal.shows(r"^20\d\d-\d\d-\d\d "), "something was logged", terminal)
@@ -24,7 +24,7 @@ def see_clean_log(terminal):
 
 @scenario
 def quits_prompts(home, emacs):
-    """C-g at any prompt leaves all as it was, and what an agent does goes on."""
+    """C-g in any prompt changes nothing, and the agent continues."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:5000@20")
     terminal.see(r"chunk \d+ ")
@@ -56,14 +56,14 @@ def quits_prompts(home, emacs):
 
 @scenario
 def quits_questions(home, emacs):
-    """C-g leaves a question, and the question whether a project is trusted, as they are."""
+    """C-g leaves a question, and the trust question, unanswered."""
     home.write(".duet.toml", '[agents.parrot]\ndriver = "command"\ncommand = ["/bin/echo", "Parrot says {prompt}"]\n')
     terminal = Terminal(home, emacs)
     terminal.command("duet")
     terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
     terminal.quit()
     terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
-    # Whoever does not want to say anything is left alone, and it is no.
+    # Without a decision the question goes away, and the file is not trusted.
     terminal.press("q")
     terminal.see_no(r"Trust this file\?")
     ask(terminal, "hello")
@@ -87,7 +87,7 @@ def quits_questions(home, emacs):
 
 @scenario
 def quits_emacs(home, emacs):
-    """Emacs ends without a question while an agent works; the turn and what was being written are there in the next one."""
+    """Emacs exits without a question while an agent works; the next one has the turn and the draft."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:5000@20")
     terminal.see(r"chunk \d+ ")
@@ -113,7 +113,7 @@ def quits_emacs(home, emacs):
 
 @scenario
 def stops_the_server(home, emacs):
-    """The server of a project is stopped, and what runs goes on; it can be started again at once."""
+    """The server of a project is stopped, and running turns continue; it can be started again at once."""
     one = start(home, emacs)
     one.see(r"No sessions yet")
     other = start(home, emacs)
@@ -123,7 +123,7 @@ def stops_the_server(home, emacs):
     one.command("duet-stop")
     one.see(r"^The server is stopped; its agents go on with 1 turn$")
     one.see(r"\[stopped\]")
-    # Emacs is there, and the agent, well after a server that does not answer is killed.
+    # Emacs and the agent still run well after the time to kill a hanging server.
     other.see(r"chunk 199 ")
     other.see(r"^ ● completed · demo")
     for _ in range(3):

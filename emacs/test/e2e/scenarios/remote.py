@@ -1,9 +1,9 @@
-"""Projects on other machines, which TRAMP leads to."""
+"""Projects on other machines, by TRAMP."""
 
 from steps import ask, scenario
 from terminal import Terminal
 
-# The other machine is this one, by a shell that TRAMP starts, as its own tests have it.
+# The other machine is this one: TRAMP starts a shell here, as in its own tests.
 MOCK = """
 (require 'tramp)
 (add-to-list 'tramp-methods
@@ -17,7 +17,7 @@ MOCK = """
 
 @scenario
 def other_machine(home, emacs):
-    """A session on another machine: a question is answered, its file visited, its change taken back."""
+    """In a session on another machine a question is answered, its file visited, its change reverted."""
     home.init(MOCK + f"""
 (connection-local-set-profile-variables
  'duet-there '((duet-rpc-command . ("{home.programs}/duet-rpc"))))

@@ -1,11 +1,11 @@
-"""The box at the end of a transcript in which the next prompt is written."""
+"""The box at the end of a transcript for the next prompt."""
 
 from steps import ask, scenario, start
 
 
 @scenario
 def replies_in_the_transcript(home, emacs):
-    """What is typed at the end is sent by RET, and nothing that is typed is taken for a command."""
+    """RET sends the text at the end, and typed text is never a command."""
     home.init("(setq duet-reply-box t)\n")
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet first")
@@ -25,7 +25,7 @@ def replies_in_the_transcript(home, emacs):
     terminal.press("Tab", "Enter")
     terminal.see(r"That is all\.\s+❯ quiet first$")
     terminal.press("C-c", "C-k")
-    # A question comes; what is typed is typed.
+    # A question arrives; typed text stays text.
     terminal.type("hello")
     terminal.press("Enter")
     terminal.see(r"^\? Write +demo\.txt(.*\n)+❯ *$")
@@ -41,7 +41,7 @@ def replies_in_the_transcript(home, emacs):
 
 @scenario
 def counts_the_seconds(home, emacs):
-    """While a turn runs the header tells for how long."""
+    """While a turn runs the header shows the elapsed time."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:2000@20")
     terminal.see(r"^ ◐ running · demo · (\d+m )?\d+s [-|/\\]")
@@ -52,7 +52,7 @@ def counts_the_seconds(home, emacs):
 
 @scenario
 def sends_now_while_the_agent_works(home, emacs):
-    """While the agent works, C-c C-n gives it what is written, and RET queues that."""
+    """While the agent works, C-c C-n sends it the text, and RET queues the text."""
     home.init("(setq duet-reply-box t)\n")
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet slow permit:1")

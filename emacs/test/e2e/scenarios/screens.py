@@ -1,6 +1,6 @@
-"""What each view looks like: its screen, compared with the one that is kept in screens/.
+"""The screen of each view, compared with the recorded one in screens/.
 
-Emacs lays some views out differently from version to version, so one version is compared.
+The layout of some views depends on the version of Emacs, so one version is compared.
 """
 
 import difflib
@@ -13,10 +13,10 @@ from steps import SCREENS, scenario
 from terminal import POLL, Failure, Missing, Narrow, settled
 from tour import configure, tour
 
-VERSION = 30  # of the Emacs whose screens are kept
+VERSION = 30  # of the Emacs with recorded screens
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "screens")
 
-# A project that comes with an agent and with a server of its own, which only one who trusts it runs.
+# A project with its own agent and server, which run only after the user trusts it.
 TRUSTED = """default_agent = "parrot"
 
 [agents.parrot]
@@ -25,11 +25,11 @@ command = ["/bin/echo", "Parrot says {prompt}"]
 env = { LANG = "C", DEBUG = "1" }
 """
 
-# What differs from run to run and from machine to machine.
+# Text that depends on the run or the machine.
 NORMAL = [
     # The mode line.
     (r"^-[UuCc=]{2,}\S*? *F1 +(\S.*?)(?: {2,}.*)?$", r"---- \1"),
-    # Where programs are.
+    # Paths of programs.
     (r"(?<=  )/\S*\$?$", "/PATH"),
     (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
     (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
@@ -44,10 +44,10 @@ NORMAL = [
 
 
 def normal(screen, cursor):
-    """Returns a screen, with the cursor in a line, without what is not the same each time."""
+    """Returns the screen, with the cursor in a line, without text that depends on the run."""
     lines = screen.splitlines()
     if len(lines) > 2 and cursor < len(lines) - 1 and re.match("-[UuCc=]{2}", lines[-2]):
-        # What is said in the echo area goes away by itself, or not.
+        # Messages in the echo area may disappear by themselves.
         lines = lines[:-1]
     for pattern, by in NORMAL:
         lines = [re.sub(pattern, by, line).rstrip() for line in lines]
@@ -55,7 +55,7 @@ def normal(screen, cursor):
 
 
 def kept(path):
-    """Returns the screen that is kept in path, or None."""
+    """Returns the recorded screen in path, or None."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -64,18 +64,18 @@ def kept(path):
 
 
 class Shots:
-    """Compares the screens of a terminal of so many columns with those that are kept."""
+    """Compares the screens of a terminal with the recorded ones for its number of columns."""
 
     def __init__(self, terminal, columns):
         self.terminal = terminal
         self.columns = columns
 
     def screen(self):
-        """Returns the screen as it is now, without what is not the same each time."""
+        """Returns the current screen, without text that depends on the run."""
         return normal(self.terminal.screen(), self.terminal.cursor())
 
     def take(self, name):
-        """Compares the screen, once it is what it should be."""
+        """Compares the screen, after waiting until it is as expected."""
         path = os.path.join(FOLDER, f"{self.columns}-{name}.txt")
         if SCREENS["update"]:
             with open(path, "w", encoding="utf-8") as file:
@@ -93,9 +93,9 @@ class Shots:
             time.sleep(POLL)
 
     def pages(self, name):
-        """Compares all pages of the buffer, from its beginning."""
+        """Compares all pages of the buffer, from the beginning."""
         self.terminal.press("C-x", "1", "M-<")
-        # What has not been in sight is not laid out; where a page begins must not depend on when that is done.
+        # Display each page once, so that its layout is final before the comparison.
         for _ in self.leaf():
             settled(self.screen)
         self.terminal.press("M-<")
@@ -112,7 +112,7 @@ class Shots:
 
 
 def more(home, terminal, shots):
-    """Shows what the tour does not."""
+    """Shows views that the tour does not show."""
     terminal.press("/")
     terminal.see(r"^Search conversations")
     terminal.type("comma")

@@ -1,11 +1,11 @@
-"""Where something was said."""
+"""Search in conversations."""
 
 from steps import ask, expect, scenario, start
 
 
 @scenario
 def searches(home, emacs):
-    """Places are listed with their sessions; RET goes to one, however long ago it was."""
+    """Matches are listed with their sessions; RET goes to one, also in old messages."""
     terminal = start(home, emacs)
     ask(terminal, "quiet walnuts grow here")
     terminal.see(r"^ ● completed")
@@ -25,7 +25,7 @@ def searches(home, emacs):
     terminal.press("Enter")
     terminal.see(r"^❯ quiet walnuts grow here$")
     terminal.see_cursor_at(r"^❯ quiet walnuts grow here$")
-    # Nothing is found, and C-g leaves that as it is.
+    # C-g cancels a search without matches.
     terminal.press("/")
     terminal.see(r"^Search conversations: ?$")
     terminal.type("pistachios")

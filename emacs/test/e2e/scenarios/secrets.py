@@ -1,4 +1,4 @@
-"""Keys of services, and where they must not be."""
+"""Keys of services, and the places that must not have them."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ command = ["/bin/sh", "-c", "printf 'The key has %s characters' $(printf %s \\"$
 keys = { THE_KEY = "cave" }
 '''
 
-# Put together, so that it is not there because we look for it.
+# The key is concatenated, so that the search itself does not contain it.
 INIT = f'''
 (setq duet-events-buffer-size 200000)
 (defun look-for-the-key ()
@@ -33,7 +33,7 @@ INIT = f'''
 
 @scenario
 def gives_a_key(home, emacs):
-    """Who has no key is told what to write; once it is there the agent gets it, and nobody keeps it."""
+    """Without a key, the user reads what to write; then the agent gets the key, and no file or log has it."""
     home.init(INIT)
     home.configure(CONFIG)
     terminal = start(home, emacs, columns=140)

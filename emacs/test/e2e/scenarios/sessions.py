@@ -1,4 +1,4 @@
-"""Sessions: how they begin and go on, and what outlives what."""
+"""Sessions: their start, their continuation, and lost processes."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from terminal import Missing, Terminal, wait_for
 
 @scenario
 def first_start(home, emacs):
-    """Nothing is configured; the first command says what to do, and the demo agent does it."""
+    """Without configuration, the first command says what to do, and the demo agent does it."""
     terminal = Terminal(home, emacs)
     terminal.command("duet")
     terminal.see(r"No sessions yet\.  c asks an agent for something, \? tells")
@@ -23,7 +23,7 @@ def first_start(home, emacs):
 
 @scenario
 def no_server(home, emacs):
-    """The program is not there: the message names it, and what to do."""
+    """The error for a missing program names it, and the remedy."""
     home.programs = "/usr/bin"
     terminal = Terminal(home, emacs)
     terminal.command("duet")
@@ -33,7 +33,7 @@ def no_server(home, emacs):
 
 @scenario
 def streams_and_is_interrupted(home, emacs):
-    """What an agent says is there as it comes; i ends it, and r goes on."""
+    """Messages of an agent appear as they arrive; i interrupts the turn, and r continues."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:2000@20")
     terminal.see(r"chunk \d+ ")
@@ -49,7 +49,7 @@ def streams_and_is_interrupted(home, emacs):
 
 @scenario
 def goes_on_by_itself(home, emacs):
-    """An agent goes on after its turn: the transcript shows it, its question is answered, and i interrupts it."""
+    """An agent continues after its turn: the transcript shows it, the user answers it, and i interrupts it."""
     terminal = start(home, emacs, lines=40)
     ask(terminal, "quiet background")
     terminal.see(r"my turn ends\. That is all\.\n\n■ Continued by itself\.\n\nThe background task has finished\.\n")
@@ -65,7 +65,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^Queued: it runs when this turn has ended$")
     terminal.see(r"\(queued, e edits it, k takes it back\) quiet after that$")
     terminal.press("j", "a")
-    # An agent of version 2 gets it in the middle of what it does by itself, once the edit is done.
+    # An agent of version 2 gets the prompt while it continues by itself, after the edit.
     terminal.see(r"^❯ quiet after that\n(.*\n)*Hello(.*\n)+ *\n.*-UUU")
     expect(not terminal.shows(r"the run ended before this did"), "the edit is cut short", terminal)
     terminal.see(r"^ ● completed")
@@ -73,7 +73,7 @@ def goes_on_by_itself(home, emacs):
     ask(terminal, "quiet goal", key="r")
     terminal.see(r"^Turn 2 towards the goal\.")
     terminal.see(r"^ ◐ running")
-    # Between its turns nothing runs that could be interrupted.
+    # Between its turns there is nothing to interrupt.
     terminal.press_until(["i"], r"^■ Interrupted$")
     terminal.see(r"^ ■ interrupted")
     terminal.see(r"^ ■ +interrupted +quiet background +demo")
@@ -94,7 +94,7 @@ def goes_on_by_itself(home, emacs):
     other.see(r"^ \? +waits for you +quiet background of a shell")
 
 
-# An agent is called silent sooner than a user would want it.
+# This reports a silent agent sooner than a user would want.
 SOON_SILENT = """
 default_agent = "sleeper"
 [agents.sleeper]
@@ -106,7 +106,7 @@ silent_tool_after = "2s"
 
 @scenario
 def ends_what_hangs(home, emacs):
-    """An agent that hangs is said to, and ends by i, or by its time limit, with the reason."""
+    """An agent that hangs is reported; i or its time limit ends it, with the reason."""
     home.configure(SOON_SILENT)
     terminal = start(home, emacs)
     ask(terminal, "hang")
@@ -126,7 +126,7 @@ def ends_what_hangs(home, emacs):
 
 @scenario
 def ends_a_sub_agent_that_hangs(home, emacs):
-    """A sub-agent that hangs is ended with the run, by i or by its time limit; its calls are not shown as running any more."""
+    """A sub-agent that hangs ends with the run, by i or by its time limit; its calls no longer show as running."""
     home.configure(SOON_SILENT)
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")
@@ -149,7 +149,7 @@ def ends_a_sub_agent_that_hangs(home, emacs):
 
 @scenario
 def shows_a_thought_that_is_an_image(home, emacs):
-    """A thought that is an image stands as one, with its label, between the words before and behind it."""
+    """A thought that is an image is shown with its label, between the text before and after it."""
     terminal = start(home, emacs)
     ask(terminal, "quiet think sketch")
     terminal.see(r"^✻ Thought$")
@@ -159,7 +159,7 @@ def shows_a_thought_that_is_an_image(home, emacs):
 
 @scenario
 def compose_loses_nothing(home, emacs):
-    """C-g, C-c C-k and a killed buffer leave what was written within reach."""
+    """After C-g, C-c C-k or a killed buffer the text can be recalled."""
     terminal = start(home, emacs)
     terminal.press("c")
     terminal.see(r"New session.*C-c C-c send")
@@ -203,7 +203,7 @@ def shows_the_end(home, emacs):
 
 @scenario
 def server_killed(home, emacs):
-    """A server that dies in the midst of a turn is started again; the turn goes on."""
+    """A server that dies during a turn is restarted; the turn continues."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:200@50")
     terminal.see(r"chunk \d+ ")
@@ -220,7 +220,7 @@ def server_killed(home, emacs):
 
 @scenario
 def daemon_killed(home, emacs):
-    """A daemon that dies in the midst of a turn is started again; the turn can be continued."""
+    """A daemon that dies during a turn is restarted; the user can continue the turn."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:2000@20")
     terminal.see(r"chunk \d+ ")
@@ -237,7 +237,7 @@ def daemon_killed(home, emacs):
 
 @scenario
 def emacs_killed(home, emacs):
-    """Emacs dies while an agent works and while a question waits: both go on in another one."""
+    """Emacs dies during a turn and an open question: both continue in another Emacs."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"waits for you")
@@ -259,7 +259,7 @@ def emacs_killed(home, emacs):
 
 @scenario
 def two_emacsen(home, emacs):
-    """Two Emacsen have a project open: each shows the session, and an answer counts in both."""
+    """Two Emacs processes open a project: both show the session, and an answer counts in both."""
     first = start(home, emacs)
     second = start(home, emacs)
     ask(first, "hello")
@@ -275,7 +275,7 @@ def two_emacsen(home, emacs):
     for terminal in first, second:
         terminal.see(r"^ ● completed")
         terminal.see_no(r"Duet\[")
-    # The Emacs that started the daemon ends, and its server; the daemon goes on.
+    # The Emacs that started the daemon exits with its server; the daemon continues.
     first.await_end(first.close())
     ask(second, "quiet alone", key="r")
     second.see(r"^❯ quiet alone$")
@@ -285,7 +285,7 @@ def two_emacsen(home, emacs):
 
 @scenario
 def menu(home, emacs):
-    """The menu is there in each buffer, and begins things."""
+    """Each buffer has the menu, which starts commands."""
     terminal = start(home, emacs)
     terminal.press("?")
     terminal.see(r"c +New session")
@@ -312,7 +312,7 @@ def menu(home, emacs):
 
 @scenario
 def menu_of_a_small_terminal(home, emacs):
-    """All of the menu is seen in 50 columns and 24 lines, beside two windows."""
+    """The whole menu is visible in 50 columns and 24 lines, beside two windows."""
     terminal = start(home, emacs, columns=50)
     ask(terminal, "quiet hello")
     terminal.see(r"^ ● completed")
@@ -329,7 +329,7 @@ def menu_of_a_small_terminal(home, emacs):
 
 @scenario
 def reads_the_manual(home, emacs):
-    """The manual came with the package, and is in the list of manuals."""
+    """The package contains the manual, and the list of manuals has it."""
     if not home.has_manual():
         raise Missing("makeinfo")
     terminal = Terminal(home, emacs)
@@ -347,7 +347,7 @@ def reads_the_manual(home, emacs):
 
 @scenario
 def window_is_filled(home, emacs):
-    """Whatever was in its way, a transcript's window shows as much as it can, down to the end."""
+    """A transcript's window shows as much text as fits, down to the end, after other windows close."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:400@2000")
     full = r"chunk 3\d\d(.*\n)*.*chunk 400(.*\n){1,5}-UUU.*Duet"

@@ -5,7 +5,7 @@ import glob
 from steps import scenario, start
 from terminal import Missing
 
-# Debian's vterm is found by its own Emacs alone, and works in others.
+# Only Debian's Emacs finds Debian's vterm, which works in others.
 VTERM = "/usr/share/emacs/site-lisp/elpa-src/vterm-*"
 INIT = f"""
 (unless (locate-library "vterm")
@@ -16,13 +16,13 @@ INIT = f"""
 
 @scenario
 def terminals_in_term(home, emacs):
-    """A terminal is started, shared by two Emacsen, left and found again, with term."""
+    """With term, a terminal is started, shared by two Emacs processes, left and attached again."""
     share(home, emacs, "term", r"^Process .* finished$")
 
 
 @scenario
 def terminals_in_vterm(home, emacs):
-    """The same with vterm."""
+    """The same works with vterm."""
     if not glob.glob(VTERM):
         raise Missing("vterm")
     home.init(INIT)
@@ -30,14 +30,14 @@ def terminals_in_vterm(home, emacs):
 
 
 def share(home, emacs, backend, ended):
-    """Two Emacsen work in a terminal, one of them leaves it, and it ends."""
+    """Two Emacs processes share a terminal, one leaves it, and it ends."""
     home.init(f"(setq duet-terminal-backend '{backend})\n", add=True)
     first = start(home, emacs)
     second = start(home, emacs)
     first.command("duet-terminal")
     first.see(r"\*duet terminal: project\*")
     first.see(r"^[#$] *$")
-    # Programs know what their terminal can do.
+    # Programs know the capabilities of their terminal.
     first.type("tput colors && echo it has $(tput colors) colours")
     first.press("Enter")
     first.see(r"^it has [1-9]\d* colours$")
@@ -52,7 +52,7 @@ def share(home, emacs, backend, ended):
     second.type("echo $N again")
     second.press("Enter")
     first.see(r"^42 again$")
-    # To kill the buffer leaves the terminal as it is.
+    # Killing the buffer does not end the terminal.
     first.press("C-x", "k", "Enter")
     first.see_no(r"\*duet terminal: project\*")
     second.type("echo $N alone")
@@ -72,7 +72,7 @@ def share(home, emacs, backend, ended):
 
 @scenario
 def ends_a_terminal(home, emacs):
-    """A program is run in a terminal and left there; k in the list ends it, once that is confirmed."""
+    """A program runs in a terminal without a buffer; k in the list ends it after a confirmation."""
     home.init("(setq duet-terminal-backend 'term)\n")
     terminal = start(home, emacs)
     terminal.command("duet-terminal", prefix=["C-u"])

@@ -1,4 +1,4 @@
-"""What a project may run."""
+"""Trust in projects."""
 
 from steps import ask, expect, scenario, start
 from terminal import Terminal
@@ -6,7 +6,7 @@ from terminal import Terminal
 
 @scenario
 def trusts(home, emacs):
-    """What a project would run is shown and asked about once; with a yes it runs."""
+    """The programs of a project are shown in one question; after a yes they run."""
     home.write(".duet.toml", 'default_agent = "parrot"\n[agents.parrot]\ndriver = "command"\n'
                'command = ["/bin/echo", "Parrot says {prompt}"]\n')
     terminal = Terminal(home, emacs)
@@ -27,7 +27,7 @@ def trusts(home, emacs):
 
 @scenario
 def does_not_trust(home, emacs):
-    """With a no nothing of the file has an effect, all else works, and it is not asked about again."""
+    """After a no the file has no effect, everything else works, and there is no second question."""
     home.write(".duet.toml", '[agents.parrot]\ndriver = "command"\ncommand = ["/bin/echo", "Parrot says {prompt}"]\n')
     terminal = Terminal(home, emacs)
     terminal.command("duet")
@@ -53,7 +53,7 @@ def does_not_trust(home, emacs):
     ask(terminal, "quiet more")
     terminal.see(r"^ ● completed · demo")
     expect(not terminal.shows(r"Trust this file\?"), "what is not trusted was asked about again", terminal)
-    # Whoever has changed their mind is asked, and another file is another question.
+    # The command asks again, and a changed file causes a new question.
     terminal.command("duet-trust")
     terminal.see(r"Trust this file\?  C-c C-c yes, C-c C-k no")
     home.write(".duet.toml", '[agents.cat]\ndriver = "command"\ncommand = ["/bin/echo", "Meow"]\n')

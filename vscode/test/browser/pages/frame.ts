@@ -1,4 +1,4 @@
-// The iframe of rpc.test.ts. ?origin= is the one that it speaks with.
+// The iframe of rpc.test.ts. ?origin= is the origin that it talks to.
 import { JSONRPCClient, JSONRPCServer, RPCError, portTransport, windowTransport } from "../../../src/rpc/index.js";
 
 const query = new URLSearchParams(location.search);
@@ -13,7 +13,7 @@ server.method("navigate", () => {
 server.method("askBack", () => client.request("whoAreYou"));
 server.method("navigated", () => navigated);
 server.onNotify("updateNavigationState", () => navigated++);
-// A port may come by another protocol, and then speaks ours.
+// Another protocol may transfer a port, which then uses ours.
 window.addEventListener("message", (event) => {
   if (event.data === "port") {
     new JSONRPCServer(portTransport(event.ports[0]!)).method("ping", () => "pong through the port");

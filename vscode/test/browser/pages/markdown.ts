@@ -1,4 +1,4 @@
-// Gives a test the class that shows Markdown as it comes.
+// Exports the class that shows streaming Markdown to a test.
 import { MarkdownStream } from "../../../src/webview/stream";
 
 Object.assign(window, { MarkdownStream });

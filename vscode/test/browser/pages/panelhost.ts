@@ -1,23 +1,23 @@
-// Stands for the extension behind a panel: it speaks src/panel/protocol.ts, and a test says what there is.
+// Replaces the extension behind a panel: it implements src/panel/protocol.ts, and a test sets its data.
 import type { PanelStart } from "../../../src/panel/protocol";
 import type { JSONRPCMessage } from "../../../src/rpc/index";
 
 type Data = Record<string, unknown>;
 
 export class FakeHost {
-  /** What the page has asked for. */
+  /** The requests of the page. */
   readonly calls: Array<{ method: string; params: Data }> = [];
   start: PanelStart = { thread: "thread", session: "run", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
   items: Data[] = [];
   approvals: Data[] = [];
-  /** The prompts that wait, the next one first. */
+  /** The queued prompts, the next one first. */
   queued: Data[] = [];
   session: Data = { id: "run", agent: "demo", status: "completed", state: "completed", title: "A conversation", conversation_title: "A conversation", thread_id: "thread", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
   sessions: Record<string, Data> = {};
   attachments: Record<string, string> = {};
-  /** What a method answers, in the place of what it would. Thrown: an error with message, and its code if it has one. */
+  /** Results of methods that replace the default ones. A thrown error becomes an error response with its message and code. */
   readonly answers: Record<string, (params: Data) => unknown> = {};
-  /** Methods that are not answered. */
+  /** Methods that get no response. */
   readonly silent = new Set<string>();
   state: unknown;
   seq = 1000;
@@ -62,7 +62,7 @@ export class FakeHost {
     this.notify("event", { subscription_id: "sub", seq: ++this.seq, event: { type, timestamp: new Date().toISOString(), data: { session_id: "run", thread_id: "thread", ...data } } });
   }
 
-  /** Edits or moves a queued prompt, and tells the page as the hub does. */
+  /** Edits or moves a queued prompt, and sends the page an event as the hub does. */
   changeQueue({ session_id, query, before }: { session_id: string; query?: string; before?: string }): void {
     const prompt = this.queued.find((one) => one["session_id"] === session_id);
     if (prompt === undefined) throw Object.assign(new Error(`${session_id} is running`), { data: { kind: "bad_state" } });
@@ -154,5 +154,5 @@ window.acquireVsCodeApi = () => ({
     sessionStorage.setItem("state", JSON.stringify(state));
   },
 });
-// A test says what there is before the page asks.
+// A test sets the data before the first request of the page.
 (window as unknown as { prepare?: (host: FakeHost) => void }).prepare?.(host);

@@ -1,4 +1,4 @@
-// The page of rpc.test.ts: it has an iframe, a worker and a channel, and the test asks through them.
+// The page of rpc.test.ts: it has an iframe, a worker and a channel, through which the test sends requests.
 import { JSONRPCClient, JSONRPCServer, portTransport, webviewPageTransport, windowTransport, workerTransport } from "../../../src/rpc/index.js";
 
 Object.assign(window, { JSONRPCClient, JSONRPCServer, portTransport, webviewPageTransport, windowTransport, workerTransport });
