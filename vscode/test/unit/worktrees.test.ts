@@ -92,7 +92,7 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   assert.deepEqual([hasWorktree(of().session), forkChoices(of()).folder], [false, project.folder]);
   await assert.rejects(openWorktree(of()), /the worktree of duet\/the-parser is gone/);
   answers.push("Merge");
-  await assert.rejects(land(of(), panels), /is gone/);
+  await assert.rejects(land(of(), panels), /no longer exists.*refs\/duet\/discarded/);
   answers.push("Delete");
   await deleteConversation(of(), panels);
   await until("its end", () => model.sessions.length === 0);
