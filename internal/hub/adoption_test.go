@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,6 +61,51 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		require.Len(t, items, 1)
 		assert.Contains(t, items[0].Content, c.note)
 	}
+}
+
+// endless is a store in which no run can be changed while refuses is set.
+type endless struct {
+	store.Store
+	refuses error
+}
+
+func (s *endless) Write(ctx context.Context, change func(store.Tx) error) error {
+	return s.Store.Write(ctx, func(t store.Tx) error { return change(endlessTx{t, s.refuses}) })
+}
+
+type endlessTx struct {
+	store.Tx
+	refuses error
+}
+
+func (t endlessTx) UpdateRun(r domain.Run) error {
+	if t.refuses != nil {
+		return t.refuses
+	}
+	return t.Tx.UpdateRun(r)
+}
+
+// A failed adoption stores nothing, so it can be retried.
+func TestAdoptWholeOrNotAtAll(t *testing.T) {
+	var s endless
+	h := openHub(t, database(t), nil, func(o *Options) {
+		open := o.OpenStore
+		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+			s.Store, err = open(ctx, opts)
+			return &s, err
+		}
+	})
+	s.refuses = errors.New("it cannot end")
+	_, fresh, err := h.Adoption().Adopt(t.Context(), session)
+	assert.ErrorContains(t, err, "it cannot end")
+	assert.False(t, fresh)
+	_, ok, err := h.Adoption().Find(t.Context(), "fake", "n")
+	require.NoError(t, err)
+	assert.False(t, ok)
+	s.refuses = nil
+	_, fresh, err = h.Adoption().Adopt(t.Context(), session)
+	require.NoError(t, err)
+	assert.True(t, fresh)
 }
 
 // A draft does not use an agent's session; a queued run does.
