@@ -358,17 +358,17 @@ func TestACPGoldenExchanges(t *testing.T) {
 		"refusals": func(_ *testing.T, s *site, c *acpClient) {
 			session := c.begin(s.root)
 			c.awaitUpdate("available_commands_update")
-			c.result(c.ask("session/prompt", promptOf("nobody's", "Edit it")))
+			c.result(c.ask("session/prompt", promptOf("unknown", "Edit it")))
 			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": "Edit it"}))
 			c.result(c.ask("session/set_mode", object{"sessionId": session, "modeId": "yolo"}))
 			c.result(c.ask("session/new", object{"cwd": "here", "mcpServers": []any{}}))
 			c.result(c.ask("session/new", object{"cwd": filepath.Join(s.root, "nowhere"), "mcpServers": []any{}}))
-			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "nobody"}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "unknown"}))
 			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "colour", "value": "red"}))
-			c.result(c.ask("session/load", object{"sessionId": "nobody's", "cwd": s.root, "mcpServers": []any{}}))
-			c.result(c.ask("session/fork", object{"sessionId": "nobody's", "cwd": s.root}))
-			c.result(c.ask("session/delete", object{"sessionId": "nobody's"}))
-			c.result(c.ask("session/close", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/load", object{"sessionId": "unknown", "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/fork", object{"sessionId": "unknown", "cwd": s.root}))
+			c.result(c.ask("session/delete", object{"sessionId": "unknown"}))
+			c.result(c.ask("session/close", object{"sessionId": "unknown"}))
 			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{}}))
 			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{object{"type": "image", "mimeType": "image/png"}}}))
 			c.result(c.ask("session/prompt", promptOf(session, "quiet fail")))
@@ -856,7 +856,7 @@ func TestACPAnotherAgent(t *testing.T) {
 
 	c.answers(session, "/agent scripted", "The agent behind this session is scripted.")
 	c.answers(session, "quiet again", "You asked: quiet again")
-	c.answers(session, "/agent nobody", "The agent behind this session stays scripted: there is no agent nobody. There are:")
+	c.answers(session, "/agent unknown", "The agent behind this session stays scripted: there is no agent unknown. There are:")
 
 	// Who loads it elsewhere finds all of it in one conversation.
 	other := s.editor(nil)

@@ -72,6 +72,29 @@ func insertRun(t *testing.T, h *Hub, thread *domain.Thread, r domain.Run) (run d
 	return r, token
 }
 
+// A token permits its own run to an executor, and to a client all runs of its conversation.
+func TestTokenOfASibling(t *testing.T) {
+	h := openHub(t, database(t), nil)
+	thread := &domain.Thread{Agent: "fake"}
+	one, token := insertRun(t, h, thread, domain.Run{State: domain.Completed})
+	sibling, _ := insertRun(t, h, thread, domain.Run{State: domain.Completed, Parent: one.ID})
+	stranger, _ := insertRun(t, h, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Completed})
+	for _, task := range []string{"", one.UUID, one.SessionID, one.RunID} {
+		got, err := h.calls.TokenOf(t.Context(), token, task)
+		require.NoError(t, err, task)
+		assert.Equal(t, one.ID, got.Run)
+	}
+	for _, task := range []string{sibling.UUID, stranger.UUID, "nothing"} {
+		_, err := h.calls.TokenOf(t.Context(), token, task)
+		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), task)
+	}
+	for _, id := range []string{one.UUID, sibling.SessionID, thread.UUID} {
+		assert.NoError(t, h.calls.CheckTokenOf(t.Context(), token, id))
+	}
+	assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, stranger.UUID)))
+	assert.Equal(t, domain.KindRunNotFound, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, "nothing")))
+}
+
 // An agent gets the context of its conversation without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
 	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })

@@ -114,9 +114,15 @@ func TestAFullDiskLeavesAnInterruptedRunToItsEnd(t *testing.T) {
 		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
 		require.Error(t, err)
 		s.full.Store(false)
+		later := inState(t, h, launch(t, h, "later"), domain.Running)
+		s.full.Store(true) // again
+		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+		require.Error(t, err)
+		s.full.Store(false)
 		close(release)
 		assert.Equal(t, domain.Interrupted, await(t, h, ending).State)
 		assert.Equal(t, domain.CodeStoreFull, await(t, h, working).ErrorCode)
+		assert.Equal(t, domain.CodeStoreFull, await(t, h, later).ErrorCode, "a run that began meanwhile, too")
 	})
 }
 
