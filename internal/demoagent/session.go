@@ -98,8 +98,8 @@ type session struct {
 
 	mu      sync.Mutex
 	rec     record
-	cancels map[*turn]context.CancelFunc // of running and waiting turns
-	running chan struct{}                // a token: the turn that has it runs
+	cancels map[*context.CancelFunc]struct{} // of running and waiting turns, and of work after them
+	running chan struct{}                    // a token: the turn that has it runs
 
 	servers json.RawMessage // the MCP servers that the client gave
 
@@ -114,7 +114,7 @@ type session struct {
 
 func newSession(st *store, rec record) *session {
 	return &session{
-		store: st, rec: rec, cancels: map[*turn]context.CancelFunc{}, running: make(chan struct{}, 1),
+		store: st, rec: rec, cancels: map[*context.CancelFunc]struct{}{}, running: make(chan struct{}, 1),
 		state: acp.StateIdle, background: []any{},
 	}
 }
@@ -141,14 +141,14 @@ func (s *session) mode() (mode string) {
 }
 
 // cancelledBy registers cancel for a cancellation of the session's turns. forget removes it.
-func (s *session) cancelledBy(t *turn, cancel context.CancelFunc) (forget func()) {
+func (s *session) cancelledBy(cancel context.CancelFunc) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cancels[t] = cancel
+	s.cancels[&cancel] = struct{}{}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.cancels, t)
+		delete(s.cancels, &cancel)
 		cancel()
 	}
 }
@@ -178,8 +178,8 @@ func (s *session) isClosed() bool {
 func (s *session) cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, cancel := range s.cancels {
-		cancel()
+	for cancel := range s.cancels {
+		(*cancel)()
 	}
 }
 

@@ -180,7 +180,7 @@ func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	forget := s.cancelledBy(t, cancel)
+	forget := s.cancelledBy(cancel)
 	if !a.beginTurn() {
 		forget()
 		return t.notBegun()
@@ -448,10 +448,11 @@ func (t *turn) goOnLater() {
 		return
 	}
 	answered := t.lines.promptAnswered()
+	ctx, cancel := context.WithCancel(t.ctx)
+	forget := t.session.cancelledBy(cancel) // now, because a cancel may follow the response at once
 	go func() {
 		defer t.turns.Done()
-		ctx, cancel := context.WithCancel(t.ctx)
-		defer t.session.cancelledBy(t, cancel)()
+		defer forget()
 		select {
 		case <-answered:
 		case <-ctx.Done():
