@@ -173,8 +173,9 @@ func errClosing() error {
 }
 
 // StopTask implements catalog.Executor. It may arrive before its task, which is sent at the same
-// time. The stop is then stored, and the task ends when it begins. Since an ended task looks the
-// same as one that has not arrived, StopTask accepts every task id.
+// time. The stop is then stored, and the task ends when it begins. It may also arrive just after
+// its task has ended; then it stops what the agent goes on with by itself. Since an ended task looks
+// the same as one that has not arrived, StopTask accepts every task id.
 func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	if p.TaskID == "" {
 		return catalog.StopTaskResult{Message: "no task is named"}, nil
@@ -183,9 +184,10 @@ func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalo
 	defer x.mu.Unlock()
 	if t := x.tasks[p.TaskID]; t != nil {
 		t.Stop() // does not block
-	} else {
+	} else if !x.closing {
 		maps.DeleteFunc(x.stopped, func(_ string, at time.Time) bool { return time.Since(at) > stopKept })
 		x.stopped[p.TaskID] = time.Now()
+		x.agents.StopEnded(p.TaskID)
 	}
 	return catalog.StopTaskResult{Stopped: true}, nil
 }

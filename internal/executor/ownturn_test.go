@@ -68,6 +68,14 @@ func (a *acpAgent) ownTurn(style string) {
 		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "left", "status": "completed", "rawOutput": "at last"})
 	case "usage": // of the previous turn
 		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 12, "size": 100, "cost": map[string]any{"amount": 0.75, "currency": "USD"}})
+	case "again": // it goes on until it is cancelled
+		a.text("It is over.")
+		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
+		a.out.Flush()
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("It is cancelled.")
+		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
 	case "works": // until it is cancelled
 		a.text("working")
 		for a.read().Method != "session/cancel" {
@@ -285,6 +293,21 @@ func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
 	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 	assert.Equal(t, catalog.StatusCancelled, results("own-1").Status)
 	assert.Equal(t, "working, cancelled", h.said("own-1"))
+	p.TaskID, p.Prompt = "task-2", "turn"
+	execute(t, x, p)
+	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")
+}
+
+// An agent that begins turn after turn is cancelled by a stop that arrives just after the end of one
+// of them.
+func TestStopAfterAnAgentInitiatedTurn(t *testing.T) {
+	p := prompt(t, "plain", "own again")
+	h, x, results := ownTurns(t, p)
+	execute(t, x, p)
+	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
+	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
+	h.Await(t, func() bool { return results("own-2").Status != "" }, "what the agent says to that")
+	assert.Equal(t, "It is cancelled.", h.said("own-2"))
 	p.TaskID, p.Prompt = "task-2", "turn"
 	execute(t, x, p)
 	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")

@@ -132,6 +132,10 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 				return err
 			}
 		}
+		if run.State == domain.Interrupting && run.Source == domain.SourceAgent { // see liveRun.stop
+			t.AfterCommit(func() { h.stopAgent(live) })
+			return nil
+		}
 		if err := h.transition(t, &run, domain.Running, outcome{}); err != nil {
 			return err
 		}

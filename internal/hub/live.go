@@ -35,13 +35,17 @@ type liveRun struct {
 	answered chan struct{} // closed when its executor has finished with it
 }
 
-// stop ends a run's agent. If the run waits for an executor, stop cancels that wait.
+// stop ends a run's agent. If the run waits for an executor, stop cancels that wait. The agent of
+// an agent-initiated run works already, so attemptWith stops it as soon as the run has its
+// executor.
 func (l *liveRun) stop(h *Hub) {
 	h.mu.Lock()
 	lease := l.lease
 	h.mu.Unlock()
 	if lease == nil {
-		l.cancel()
+		if l.run.Source != domain.SourceAgent {
+			l.cancel()
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(h.ctx, killAfter)

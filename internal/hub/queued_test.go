@@ -167,3 +167,48 @@ func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
 	assert.True(t, now.Run.Restricted)
 	assert.Equal(t, "x", now.Prompt)
 }
+
+// lateExecutors provide no executor until proceed is closed.
+type lateExecutors struct {
+	Executors
+	asked, proceed chan struct{}
+}
+
+func (l lateExecutors) Acquire(ctx context.Context, w catalog.LeaseRequest) (catalog.Lease, error) {
+	l.asked <- struct{}{}
+	select {
+	case <-l.proceed:
+		return l.Executors.Acquire(ctx, w)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// The agent of an agent-initiated run works before the run has its executor. An interruption at
+// that time reaches the agent.
+func TestAnOwnTurnIsInterruptedAtItsStart(t *testing.T) {
+	ctx := context.Background()
+	daemons := make(chan catalog.Daemon, 2)
+	stopped := false
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemons <- x.daemon
+		if x.p.Unprompted {
+			select {
+			case <-ctx.Done():
+				stopped = true
+			case <-time.After(within):
+			}
+		}
+		return completed
+	})
+	first := await(t, h, launch(t, h, "first"))
+	late := lateExecutors{h.executors, make(chan struct{}), make(chan struct{})}
+	h.executors = late
+	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
+	<-late.asked
+	interrupted := must(h.Interrupt(ctx, first.SessionID, ""))(t)
+	assert.Equal(t, []any{begun.TaskID, domain.Interrupting}, []any{interrupted.UUID, interrupted.State})
+	close(late.proceed)
+	assert.Equal(t, domain.Interrupted, await(t, h, interrupted).State)
+	assert.True(t, stopped, "the agent was asked to stop")
+}

@@ -361,7 +361,9 @@ func callWithin[R any](a *agent, d time.Duration, method string, params any) (R,
 func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	select {
 	case <-finished:
-		return
+		if !t.Stopped() {
+			return
+		}
 	case <-t.Context().Done():
 	}
 	grace := time.NewTimer(a.driver.opts.CancelGrace)
@@ -372,15 +374,22 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 		defer close(t.cancelSent)
 		select {
 		case <-t.prompted:
+		case <-finished:
+		}
+		if t.hasPrompt() { // also if it has just finished: the agent may continue by itself
 			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
 			a.cancelSubagents(t)
-		case <-finished:
 		}
 	})
 	select {
 	case <-t.prompted:
 		select {
 		case <-finished:
+			select { // a later cancel would end the next turn
+			case <-t.cancelSent:
+			case <-grace.C:
+			case <-a.driver.ctx.Done():
+			}
 			return
 		case <-grace.C:
 		case <-a.driver.ctx.Done():

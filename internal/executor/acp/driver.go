@@ -102,7 +102,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		}
 		return "", nil
 	}
-	c.working.Store(a)
+	c.latest.Store(a)
 	finished := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { a.guard(t, finished) })
@@ -114,7 +114,6 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	}
 	close(finished)
 	watching.Wait()
-	c.working.Store(nil)
 	a.finish(t)
 	a.reportBackground()
 	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile

@@ -231,7 +231,7 @@ type conversation struct {
 	busy  chan struct{} // holds a token while the agent is in use
 	agent *agent        // nil, or an agent that may have died; only the token holder accesses it
 
-	working atomic.Pointer[agent] // set while it has a turn
+	latest atomic.Pointer[agent] // that of the current or the latest turn, until it is dismissed
 }
 
 // enter waits until no other prompt of the conversation runs. It returns nil if the task is
@@ -297,7 +297,7 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	case c.busy <- struct{}{}:
 		defer func() { <-c.busy }()
 	default:
-		if a := c.working.Load(); a != nil && p.Background != "" {
+		if a := c.latest.Load(); a != nil && p.Background != "" {
 			return a.cancelTask(p.Background)
 		}
 		return catalog.ReleaseSessionResult{Reason: "busy"}
@@ -339,6 +339,50 @@ func (c *conversation) dismiss() {
 	if c.agent != nil {
 		c.agent.retire()
 		c.agent = nil
+		c.latest.Store(nil)
+	}
+}
+
+// StopEnded cancels what an agent does by itself after a task that has ended. It does nothing once
+// the conversation's next task has begun.
+func (d *Driver) StopEnded(task string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.conversations {
+		if a := c.latest.Load(); a != nil && a.isAfter(task) {
+			d.work.Go(func() { c.cancelAfter(task) })
+			return
+		}
+	}
+}
+
+// isAfter reports whether a task was the agent's latest.
+func (a *agent) isAfter(task string) bool {
+	last := a.last.Load()
+	return last != nil && last.task == task
+}
+
+// cancelAfter sends session/cancel to an idle agent, if a task was its latest.
+func (c *conversation) cancelAfter(task string) {
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	default:
+		return // its next task begins
+	}
+	a := c.agent
+	if a == nil || a.session == "" || !a.isAfter(task) {
+		return
+	}
+	sent := make(chan struct{})
+	a.driver.work.Go(func() { // concurrently, because an agent that does not read would block it
+		defer close(sent)
+		_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
+	})
+	select {
+	case <-sent:
+	case <-time.After(a.driver.opts.CancelGrace):
+	case <-a.driver.ctx.Done():
 	}
 }
 

@@ -157,7 +157,7 @@ func (d *Driver) SetSession(ctx context.Context, p catalog.SetSessionParams) cat
 	if c == nil {
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}
 	}
-	a := c.working.Load()
+	a := c.latest.Load()
 	if a == nil {
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}
 	}

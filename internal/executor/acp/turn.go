@@ -209,7 +209,7 @@ func (d *Driver) workingOn(task string) *agent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.conversations {
-		if a := c.working.Load(); a != nil {
+		if a := c.latest.Load(); a != nil {
 			if t := a.current.Load(); t != nil && t.ID == task {
 				return a
 			}
