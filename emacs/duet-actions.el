@@ -119,7 +119,7 @@ If it has no active or queued turn, end the background work of its agent."
      :success-fn (lambda (_)
                    (message (cond (more "Interrupting; the queued prompt runs next")
                                   (run "Interrupting; r continues")
-                                  (t "Ending what the agent does in the background")))))))
+                                  (t "Stopping the agent's background work")))))))
 
 (defvar duet-actions-continue-functions nil
   "Functions that move point to the box for the next prompt of a session.

@@ -108,7 +108,7 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
         (message "%s" (if-let ((note (duet-get-string result :note)))
                           (duet-visible-line note)
                         (substitute-command-keys
-                         "It is a session of Duet's now; \\<duet-transcript-mode-map>\\[duet-continue] goes on with it"))))))))
+                         "Duet has the session now; \\<duet-transcript-mode-map>\\[duet-continue] continues it"))))))))
 
 (provide 'duet-adopt)
 ;;; duet-adopt.el ends here

@@ -191,7 +191,7 @@ If that fails, call ERROR-FN with the reason; if it is nil, show the reason."
                                  (and hint (duet-visible-line hint))
                                  report
                                  (and (equal state "unknown")
-                                      "I asks it, and signs in.")))
+                                      "I asks the agent and signs in.")))
                  "\n"))))
 
 (defun duet-agents--age (time)
@@ -313,7 +313,7 @@ previous agent end with it."
          (if (null others)
              (message "No other agent is ready; see M-x duet-agents")
            (when-let ((agent (duet-agents-choose--read
-                              (format "Agent that goes on (now %s)"
+                              (format "Agent that continues (now %s)"
                                       (duet-visible-line (or (duet-session-agent session) "?")))
                               others nil)))
              (let ((name (duet-get-string agent :name)))

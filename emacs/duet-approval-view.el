@@ -175,8 +175,8 @@ MORE are further parts for `duet-header-fit'."
     (when (duet-get data :truncated)
       ;; In an event the text is missing; the server's reply has it, with notes about cuts.
       (insert (propertize (if (eq data (duet-approval-data approval))
-                              "It is long, and comes in a moment"
-                            "It is too long for a message: parts of it are left out")
+                              "The long text is loading"
+                            "The text is too long for one message; parts are left out")
                           'font-lock-face 'duet-failed)
               "\n"))
     (dolist (line (duet-form-lines data))
@@ -409,7 +409,7 @@ Further lines are indented, so that none looks like another member."
   (cond
    ((null duet-approval) "")
    ((not (duet-approval-connection duet-approval))
-    (propertize " This is decided; what is written here is not used" 'face 'duet-failed))
+    (propertize " This is decided already; this text is not used" 'face 'duet-failed))
    (t (cl-flet ((key (command words)
                   (duet-header-key command words 'duet-approval-edit-mode-map)))
         (concat " " (key #'duet-approval-edit-send "approves with this input")
@@ -423,7 +423,7 @@ Earlier edits are kept."
   (when (duet-approval-question-p approval)
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
-    (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
+    (user-error "This agent runs the tool with its own input; deny it with a comment that says what to run"))
   (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval)))

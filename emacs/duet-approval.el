@@ -119,7 +119,7 @@ question stays open."
          (message "Duet: %s: %s" name
                   (pcase (duet-get-string result :status)
                     ('nil (or (duet-get-string result :error) "not answered"))
-                    (status (format "another client was faster, it is %s already"
+                    (status (format "another client was faster: it is already %s"
                                     status)))))
        (duet-approval--forget model approval))
      :error-fn
@@ -618,7 +618,7 @@ that rejects."
     (pcase (duet-get-string data :decided_by)
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
-      ("overtaken" "was withdrawn: the conversation went on without it")
+      ("overtaken" "was withdrawn: the conversation continued without an answer")
       ("changed" "was replaced: the agent changed the tool call")
       (by (let ((why (if (member by '(nil "user")) comment
                        (duet-get-string data :explanation))))

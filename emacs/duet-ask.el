@@ -121,7 +121,7 @@ argument, CONTINUE, to the last."
                 "\n"
                 (duet-ask--quote (funcall around beg (- duet-ask-error-lines))
                                  (funcall around end duet-ask-error-lines)))))
-    (duet-ask--compose text "Why is that, and how is it mended?" continue)))
+    (duet-ask--compose text "What is the cause, and how do I fix it?" continue)))
 
 (provide 'duet-ask)
 ;;; duet-ask.el ends here

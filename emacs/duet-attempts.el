@@ -78,7 +78,7 @@
 (duet-menu-bar-add duet-attempts-mode-map
                    '(["Open" duet-attempts-visit]
                      ["Files" duet-attempts-toggle :help "Show which files the attempt has changed"]
-                     ["Changes" duet-attempts-patch :help "Show what the attempt has changed"]
+                     ["Changes" duet-attempts-patch :help "Show the attempt's changes"]
                      ["Choose…" duet-attempts-choose :help "Land this attempt, and discard the others"]
                      ["Continue" duet-continue :help "Write the next prompt of this attempt"]
                      ["Refresh" duet-attempts-refresh]))

@@ -132,7 +132,7 @@ With a prefix argument choose it."
     (with-current-buffer buffer
       (when duet-build--request
         (unless (yes-or-no-p "A build is running; stop it? ")
-          (user-error "The build goes on"))
+          (user-error "The build continues"))
         (duet-build--drop))
       (setq duet-build--name name)
       (duet-build--begin))

@@ -174,7 +174,7 @@ A worktree is a directory outside of the project, on a branch of its own.
     (user-error "Only a new session can get a worktree"))
   (setq duet-compose--worktree (not duet-compose--worktree))
   (force-mode-line-update)
-  (message (if duet-compose--worktree "The agent works in a git worktree of its own"
+  (message (if duet-compose--worktree "The agent works in its own git worktree"
              "The agent works in the project's directory")))
 
 (defun duet-compose--agent-names ()
@@ -200,7 +200,7 @@ NAMES are agents, or NAME=MODEL; nil means one agent.
   (setq duet-compose--agents
         (and names (duet-directive-parse-agents names (duet-directive-agent-choices))))
   (force-mode-line-update)
-  (message (if names "Each agent works in a git worktree of its own" "One agent gets the prompt")))
+  (message (if names "Each agent works in its own git worktree" "One agent gets the prompt")))
 
 (defun duet-compose--learn-agents ()
   "Show the agent in the header line once it is known."
@@ -588,8 +588,8 @@ Any of its words selects it."
             :annotation-function
             (lambda (candidate)
               (pcase candidate
-                ("@region" " what is marked")
-                ("@diagnostics" " what Flymake says")))
+                ("@region" " the region")
+                ("@diagnostics" " Flymake's diagnostics")))
             :exit-function #'duet-compose--completed))))
 
 (defun duet-compose-complete-command ()

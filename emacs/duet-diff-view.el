@@ -222,7 +222,7 @@ Some agents do not report their changes."
           (substitute-command-keys
            (concat
             (if (vc-responsible-backend default-directory t)
-                "\n \\[vc-root-diff] (vc-root-diff) shows all that differs from the last commit,\n \\[vc-diff] (vc-diff) in the buffer of a file what differs there.\n"
+                "\n \\[vc-root-diff] (vc-root-diff) shows all changes since the last commit,\n \\[vc-diff] (vc-diff) in a file's buffer the changes of that file.\n"
               "")
             (if (cdr (duet-session-runs duet-session))
                 "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n"

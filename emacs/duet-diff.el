@@ -326,7 +326,7 @@ BUFFER and DONE are as in `duet-diff--send'."
          (with-current-buffer buffer (setq duet-diff--deciding nil)))
        (message "Duet: %s%s"
                 (if (= all 1) ""
-                  (format "%s %d of the %d turns that changed %s, the %s first; the rest is as it was: "
+                  (format "%s %d of the %d turns that changed %s, the %s first; the rest is unchanged: "
                           (pcase decision
                             ("accept" "Accepted") ("revert" "Reverted") (_ "Reopened"))
                           (- all (length runs)) all (file-name-nondirectory path)
@@ -381,7 +381,7 @@ and show the message WORDS."
   (interactive nil duet-diff-mode)
   (let ((file (duet-diff--file-here)))
     (when (eq (duet-diff-file-state file) 'reverted)
-      (user-error "All of it is reverted"))
+      (user-error "The whole file is reverted"))
     (duet-diff--check file nil)
     (duet-diff--decide file file "accept")))
 
@@ -410,7 +410,7 @@ If the buffer shows several turns, revert their changes, the last first."
          (name (duet-diff--name file))
          (turns (if duet-diff--whole "these turns have" "this turn has")))
     (when (eq (duet-diff-file-state file) 'reverted)
-      (user-error "All of it is reverted already"))
+      (user-error "The whole file is reverted already"))
     (duet-diff--check file t)
     (if (y-or-n-p (pcase (duet-diff--kind file)
                     ('new (format "Delete %s, which %s made? " name turns))

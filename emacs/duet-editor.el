@@ -280,7 +280,7 @@ BUFFERS."
 Signal an error for etags without a table, since Emacs would ask for one."
   (let ((backend (xref-find-backend)))
     (when (or (null backend) (and (eq backend 'etags) (not (bound-and-true-p tags-file-name))))
-      (error "No language server or other source of definitions is there for %s"
+      (error "%s has no language server or other source of definitions"
              (buffer-name)))
     backend))
 

@@ -66,7 +66,7 @@ Ask whether to overwrite an existing file."
     (unless (file-name-extension file)
       (setq file (concat file ".md")))
     (when (and (file-exists-p file)
-               (not (y-or-n-p (format "%s is there; write over it? " (duet-remote-abbreviate file)))))
+               (not (y-or-n-p (format "%s exists; overwrite it? " (duet-remote-abbreviate file)))))
       (user-error "Not written"))
     file))
 

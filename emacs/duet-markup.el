@@ -63,8 +63,8 @@ changes that in one transcript."
     (add-to-invisibility-spec 'duet-blank))
   (jit-lock-refontify)
   (duet-markup-in-sight)
-  (message (if duet-markup--raw "Markdown is shown as it was written"
-             "Markdown is shown as what it stands for")))
+  (message (if duet-markup--raw "Markdown is shown as plain text"
+             "Markdown is shown formatted")))
 
 
 ;;;; Copying

@@ -62,13 +62,13 @@
      :help "Write the next prompt of this session"]
     ["Rewind" duet-rewind :enable (duet-menu-bar--session-p)]
     ["Fork" duet-fork :enable (duet-menu-bar--session-p)
-     :help "Write a prompt for a session that begins as this one did"]
+     :help "Write a prompt for a copy of this session"]
     ["Interrupt" duet-interrupt :enable (duet-menu-bar--busy-p)
-     :help "Interrupt the turn, or what the agent does in the background"]
+     :help "Interrupt the turn, or stop the agent's background work"]
     ["Changes" duet-diff :enable (duet-menu-bar--session-p)
-     :help "Show what the turn has changed, to accept or revert"]
+     :help "Show the turn's changes, to accept or revert"]
     ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)
-     :help "Show what all turns together have changed"]
+     :help "Show the changes of all turns together"]
     ["Write to a File…" duet-export-session :enable (duet-menu-bar--session-p)
      :help "Write the session to a file, as Markdown or JSON"]
     ["Land the Worktree" duet-land :enable (duet-menu-bar--worktree-p)
@@ -76,36 +76,36 @@
     ["Discard the Worktree…" duet-discard-worktree :enable (duet-menu-bar--worktree-p)
      :help "Delete the session's worktree and its branch"]
     ["Compare the Attempts" duet-attempts :enable (duet-menu-bar--attempts-p)
-     :help "Compare what several agents did with the same prompt"]
+     :help "Compare the work of several agents on the same prompt"]
     ["Visit the Worktree" duet-worktree-dired :enable (duet-menu-bar--worktree-p)
      :help "Visit the directory of the session's worktree"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
-     :help "Say what the agent may do without asking"]
+     :help "Choose what needs your approval"]
     ["Model…" duet-set-model :enable (duet-menu-bar--session-p)]
     ["Agent's Option…" duet-set-option :enable (duet-menu-bar--session-p)]
     ["Another Agent…" duet-set-agent :enable (duet-menu-bar--session-p)
-     :help "Have another agent go on with the session"]
+     :help "Continue the session with another agent"]
     "---")
   "Menu items of the commands on a session.")
 
 (defconst duet-menu-bar--project
   '(["Next Question" duet-approval-next
-     :help "Go to the next question that waits, in whatever session"]
+     :help "Go to the next waiting question of any session"]
     ["Waiting Questions" duet-approvals]
     ["Search All Conversations…" duet-search]
     "---"
     ["Agents" duet-agents]
     ["Agent of New Sessions…" duet-choose-agent]
     ["Take Over an Agent's Session…" duet-adopt-session
-     :help "Go on with a session that was begun in an agent's own program"]
+     :help "Continue a session of an agent's own program"]
     ["New Terminal" duet-terminal]
     ["Terminals" duet-terminals]
-    ["Build" duet-build :help "Build the project, and go to the mistakes"]
-    ["Preview" duet-preview :help "See the pages that the project makes"]
-    ["Triggers" duet-triggers :help "What is done when something happens"]
+    ["Build" duet-build :help "Build the project, and list its errors"]
+    ["Preview" duet-preview :help "Show the project's pages in a browser"]
+    ["Triggers" duet-triggers :help "Actions that events start"]
     "---"
-    ["All That Can Be Done" duet-menu-or-help]
+    ["All Commands" duet-menu-or-help]
     ["Options" (customize-group 'duet)]
     ["Manual" (info "(duet)")]
     ["Stop the Server" duet-stop])
@@ -140,7 +140,7 @@
   `("Duet"
     ,@duet-menu-bar--session
     ["Send Now" duet-reply-send-now :enable (duet-reply-busy-p)
-     :help "Give what is written in the reply box to the agent while it works"]
+     :help "Send the reply box's text to the agent while it works"]
     ["Next Prompt" duet-prompt-next]
     ["Previous Prompt" duet-prompt-previous]
     ["Fold or Unfold All" duet-section-toggle-all]
@@ -200,7 +200,7 @@
   "Menu of the input of a tool."
   '("Duet"
     ["Approve with This Input" duet-approval-edit-send]
-    ["Leave It" duet-approval-edit-cancel :help "What is changed is there the next time"]))
+    ["Leave It" duet-approval-edit-cancel :help "Duet keeps your changes for the next time"]))
 
 (easy-menu-define nil duet-compose-mode-map
   "Menu of the compose buffer."
@@ -210,14 +210,14 @@
      :help "Give it to the agent while it works"]
     ["In a Worktree" duet-compose-toggle-worktree :enable (null duet-session)
      :style toggle :selected duet-compose--worktree
-     :help "Have the new session work in a git worktree of its own"]
+     :help "Run the new session in its own git worktree"]
     ["Several Agents…" duet-compose-agents :enable (null duet-session)
-     :help "Have several agents get the prompt, each in a git worktree of its own"]
-    ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
-    ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
+     :help "Give the prompt to several agents, each in its own git worktree"]
+    ["Do Not Send" duet-compose-cancel :help "Keep the text for the next prompt"]
+    ["Attach a File…" duet-attach-file :help "Attach a file to the prompt"]
     ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]
     ["Do Not Attach…" duet-attach-remove :enable duet-attach--items]
-    ["Complete" completion-at-point :help "Behind an @, the name of a file"]
+    ["Complete" completion-at-point :help "Complete a file name after @"]
     ["Earlier Prompt" duet-compose-previous]
     ["Later Prompt" duet-compose-next :enable duet-compose--place]
     "---"

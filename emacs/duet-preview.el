@@ -90,7 +90,7 @@ such a host can open 127.0.0.1 on the same port."
 (duet-menu-bar-add duet-preview-mode-map
                    '(["Open in the Browser" duet-preview-open :enable duet-preview--address]
                      ["Load the Pages Again" duet-preview-reload]
-                     ["Ask about What Is Wrong" duet-preview-ask]
+                     ["Ask an Agent about the Errors" duet-preview-ask]
                      ["End the Preview" duet-preview-stop
                       :enable (process-live-p duet-preview--process)]))
 
@@ -259,7 +259,7 @@ preview runs, open it again."
     (duet-compose duet-connection)
     (goto-char (point-max))
     (save-excursion
-      (insert (if (bolp) "" "\n") "\nPages of the preview say:\n```\n"
+      (insert (if (bolp) "" "\n") "\nMessages of the preview's pages:\n```\n"
               ;; A page may contain third-party text.
               (string-replace "```" "'''" complaints) "\n```\n"))))
 

@@ -74,7 +74,7 @@ Stop the timer if there are none."
             (propertize (aref duet-progress--elapsed-signs
                               (% (gethash session duet-progress--elapsed-counts 0)
                                  (length duet-progress--elapsed-signs)))
-                        'help-echo "It turns when the agent says or does something"))))
+                        'help-echo "The sign turns with each sign of life of the agent"))))
 
 (add-hook 'duet-header-functions #'duet-progress--elapsed-header)
 

@@ -214,7 +214,7 @@ Projects of the same name also get the name of the parent directory."
    (cond (sessions "")
          ((> duet-projects--asking 0) "\n Asking for the sessions of all projects…\n")
          (t (substitute-command-keys
-             "\n No sessions in any project yet.  \\[duet] lists those of one, and asks for the first.\n")))
+             "\n No sessions in any project yet.  \\[duet] lists those of one project, and begins the first.\n")))
    (mapconcat (lambda (problem)
                 (concat "\n " (propertize (duet-visible-line problem) 'face 'duet-attention)))
               duet-projects--problems "")))

@@ -143,7 +143,7 @@ and signal an error with that output."
         (delete-process process)))
     (unless (string-search duet-remote--ready said)
       (error "The program did not start on the other machine: %s"
-             (if (string-blank-p said) "nothing was said" (string-trim said))))))
+             (if (string-blank-p said) "it printed nothing" (string-trim said))))))
 
 (defvar tramp-process-connection-type)
 

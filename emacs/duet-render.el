@@ -436,7 +436,7 @@ Without DIFFS, return INPUT."
         (hunks (duet-render--hunks diff)))
     (if (null hunks)
         (concat "  " (duet-render-file path root)
-                (propertize " is as it was" 'face 'duet-dim))
+                (propertize " is unchanged" 'face 'duet-dim))
       (mapconcat
        (lambda (hunk)
          (let* ((lines (duet-lines-hunk-lines hunk))

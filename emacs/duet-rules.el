@@ -72,7 +72,7 @@
   (unless rules
     (let ((inhibit-read-only t))
       (erase-buffer)
-      (insert "\n Nothing was decided for good; what agents may not do by themselves is asked.\n")
+      (insert "\n No rules yet: agents ask before each action that their mode does not allow.\n")
       (duet-sessions-fill-hint)
       (goto-char (point-min))))
   (restore-buffer-modified-p nil))

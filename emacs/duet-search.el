@@ -85,7 +85,7 @@
   "Return the header line."
   (duet-header-fit
    (cons
-    (concat " Said: " (propertize (replace-regexp-in-string
+    (concat " Search: " (propertize (replace-regexp-in-string
                                    "%" "%%" (or duet-search--query ""))
                                   'face 'bold)
             "  " (duet-header-key #'duet-search-visit "open" 'duet-search-mode-map))

@@ -241,7 +241,7 @@ If there is none, return the place of the previous one, or the first line."
                "All sessions are in the archive.  \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived] shows it, \\[duet-sessions-compose] begins another."))
              (t
               (substitute-command-keys
-               "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
+               "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] begins one, \\[duet-menu-or-help] lists all commands."))))))
 
 (defun duet-sessions--background (session)
   "Return the background work of SESSION's agent in words, or nil.
@@ -498,7 +498,7 @@ The sessions are the one at point, or in a list the marked ones."
 
 (defun duet-marks--delete-question (sessions)
   "Return the question for confirmation before SESSIONS are deleted."
-  (format "Delete %s for good, with all that was said and done there?  Files stay%s.  "
+  (format "Delete %s for good, with its whole conversation?  Files stay%s.  "
           (if (cdr sessions)
               (format "%d sessions (%s)" (length sessions)
                       (truncate-string-to-width

@@ -225,7 +225,7 @@ Request them from the server, since the known ones may be old, and wait for
   (interactive
    (let* ((session (duet-actions-session))
           (options (or (duet-settings-options (duet-session-agent-info session))
-                       (user-error "The agent has no options of its own")))
+                       (user-error "The agent reports no options")))
           (id (or (if (cdr options)
                       (duet-settings--read "Option" (duet-settings-choices options) nil
                                            'duet-option)
@@ -403,15 +403,15 @@ without a CATEGORY has no value."
           (append
            (list (list "model" 'duet-model "the model that the agent uses"
                        (duet-settings-choices (duet-get-objects info :model :available)))
-                 (list "mode" 'duet-mode "what the agent may do"
+                 (list "mode" 'duet-mode "the agent's permissions"
                        (duet-settings-mode-choices modes session))
-                 (list "budget" 'duet-budget "what a turn may use" nil))
+                 (list "budget" 'duet-budget "the limit of a turn" nil))
            (unless session
-             (list (list "agent" 'duet-agent "the agent that is asked"
+             (list (list "agent" 'duet-agent "the agent of the session"
                          (duet-directive-agent-choices))
-                   (list "agents" 'duet-agent "several agents, each in a git worktree of its own"
+                   (list "agents" 'duet-agent "several agents, each in its own git worktree"
                          (duet-directive-agent-choices))
-                   (list "worktree" nil "the agent works in a git worktree of its own" nil)))
+                   (list "worktree" nil "the agent works in its own git worktree" nil)))
            (mapcar (lambda (option)
                      (list (duet-get-string option :id) 'duet-option-value
                            (or (duet-get-string option :name) "an option of the agent")
@@ -480,7 +480,7 @@ are the usable agents, or nil if they are unknown."
 (defun duet-directive--list (choices)
   "Return CHOICES in words."
   (if choices (mapconcat (lambda (choice) (duet-visible-line (cadr choice))) choices ", ")
-    "what the agent has, which is not known yet"))
+    "those of the agent, which are not known yet"))
 
 (defun duet-directive-take (text session)
   "Return the directives of TEXT, a prompt for SESSION or nil: (REST . SETTINGS).

@@ -69,9 +69,9 @@
 
 (duet-menu-bar-add duet-triggers-mode-map
                    '(["Switch On or Off" duet-triggers-switch]
-                     ["What It Has Done" duet-triggers-log]
-                     ["What an Event Would Do…" duet-triggers-test]
-                     ["Where It Is Written" duet-triggers-display]
+                     ["Past Actions" duet-triggers-log]
+                     ["Test with an Event…" duet-triggers-test]
+                     ["Open Its Definition" duet-triggers-display]
                      ["Refresh" duet-triggers-refresh]))
 
 (defun duet-triggers--buffer (connection mode kind refresh)
@@ -121,7 +121,7 @@ Call REFRESH in the buffer after each action of a trigger."
     (duet-triggers--print
      (duet-triggers--fitted
       (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
-     (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
+     (concat "No triggers are configured.  Add [[triggers]] to .duet.toml or to your own config.toml."
              (if problem (concat "\n " (duet-visible problem)) "")))
     ;; Below the list are a remark if all triggers are off, and the problem.
     (when rules
@@ -187,7 +187,7 @@ actions the rest."
     (pcase (duet-get-string action :type)
       ("agent" (format "%s: %s" (if (duet-get-string action :agent) (part :agent) "agent")
                        (part :prompt)))
-      ("notify" (concat "tells: " (part :message)))
+      ("notify" (concat "notifies: " (part :message)))
       ("webhook" (concat "sends to " (part :url)))
       (type (duet-visible-line (or type "?"))))))
 

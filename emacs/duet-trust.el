@@ -193,7 +193,7 @@ of the user's command, or nil."
 You can change your mind later: M-x duet-trust\n"
            'face 'duet-dim)
           (substitute-command-keys
-           "\n\\<duet-trust-mode-map>\\[duet-trust-yes] trusts it as it is, \\[duet-trust-no] does not.\n")))
+           "\n\\<duet-trust-mode-map>\\[duet-trust-yes] trusts this version, \\[duet-trust-no] does not.\n")))
 
 (defun duet-trust--text (value)
   "Return VALUE, third-party text, as text that is safe to show."
@@ -236,7 +236,7 @@ You can change your mind later: M-x duet-trust\n"
            (message "Duet: the file is not trusted")
          (duet-trust--refuse root nil)
          (duet-trust--close buffer)
-         (message "Trusted, as it is now"))))))
+         (message "Trusted: this version"))))))
 
 (defun duet-trust-no ()
   "Do not trust the file of the buffer.

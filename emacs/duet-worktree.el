@@ -166,8 +166,8 @@ non-nil for it."
                            (duet-worktree--count files "file")))
            (t (concat "Landed without a commit: " (duet-worktree--count files "file"))))
      (when nested
-       (concat "; not landed, " (if (cdr nested) "repositories of their own: "
-                                  "a repository of its own: ")
+       (concat "; not landed, " (if (cdr nested) "nested repositories: "
+                                  "a nested repository: ")
                (mapconcat #'duet-visible-line nested ", "))))))
 
 (defun duet-worktree--not-landed (connection session err)
@@ -249,7 +249,7 @@ The session stays; a fork continues it in the project's directory."
   '((:commits . "commit that is not landed")
     (:uncommitted . "changed file that is not committed")
     (:untracked . "new file that is not committed")
-    (:nested . "repository of its own, which is not kept")
+    (:nested . "nested repository, which is not kept")
     (:ignored . "ignored file or directory, which is not kept"))
   "Kinds of work in a worktree that are not landed, in words.")
 

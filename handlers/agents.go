@@ -170,7 +170,7 @@ func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentPara
 }
 
 var duetsModes = map[string]protocol.Mode{
-	catalog.ModeDefault:     {ID: catalog.ModeDefault, Name: "Default", Description: "The agent is left in its own mode; what it asks is asked", By: "duet"},
+	catalog.ModeDefault:     {ID: catalog.ModeDefault, Name: "Default", Description: "The agent keeps its own mode; you answer its requests", By: "duet"},
 	catalog.ModeAcceptEdits: {ID: catalog.ModeAcceptEdits, Name: "Accept edits", Description: "Edits of files need no approval", By: "duet"},
 	catalog.ModeBypass:      {ID: catalog.ModeBypass, Name: "Bypass permissions", Description: "Nothing needs approval", By: "duet"},
 	catalog.ModePlan:        {ID: catalog.ModePlan, Name: "Plan", Description: "What would change something is refused", By: "duet"},
@@ -316,7 +316,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot send the session's history, but can continue it"
 	case replayed.LeftOut > 0:
-		r.Note = fmt.Sprintf("it is longer than what is kept: its first %d parts are left out", replayed.LeftOut)
+		r.Note = fmt.Sprintf("the conversation is too long: its first %d parts are left out", replayed.LeftOut)
 	}
 	return r, nil
 }
@@ -324,7 +324,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 func alreadyHere(s domain.Session, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
 		LaunchResult: launched(s), NativeSession: native, History: true,
-		Note: "it has a conversation here already, which was left as it is: " + domain.TaskName(s.Task),
+		Note: "its conversation here is unchanged: " + domain.TaskName(s.Task),
 	}
 }
 

@@ -465,5 +465,5 @@ func (u *Unwatched) Notice() string {
 	}
 	which := strings.Join(u.sessions, ", ")
 	u.sessions = nil
-	return which + " went on while no editor or shell was there; see when_alone in [daemon]"
+	return which + " continued without an editor or shell; see when_alone in [daemon]"
 }

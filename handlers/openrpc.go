@@ -82,7 +82,7 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 func Markdown(reg *server.Registry) string {
 	var b strings.Builder
 	methods := reg.Methods()
-	b.WriteString("| method | what it does |\n| --- | --- |\n")
+	b.WriteString("| method | effect |\n| --- | --- |\n")
 	for _, m := range methods {
 		first, _, _ := strings.Cut(m.Doc, ". ")
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", m.Name, anchor(m.Name), strings.TrimSuffix(first, "."))

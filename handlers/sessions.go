@@ -393,7 +393,7 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	for name, s := range c.Servers {
 		if name == catalog.EditorServer {
 			return nil, server.InvalidParam(server.ParamError{
-				Param: "mcp_config.mcpServers." + name, Expected: "another name", Received: "that of the server which gives agents the tools of the editor",
+				Param: "mcp_config.mcpServers." + name, Expected: "another name", Received: "the name of the server that gives agents the editor's tools",
 			})
 		}
 		if s.Command == "" && s.URL == "" {

@@ -154,7 +154,7 @@ func TestPermissionWithoutInput(t *testing.T) {
 				shown := s.run("approvals", "show", question.Data.ApprovalID)
 				assert.Contains(t, shown, "Running: touch after.txt")
 				for _, scope := range []string{"session", "project"} {
-					s.refuses("does not say what the tool would get", "approvals", "approve", question.Data.ApprovalID, "--scope", scope)
+					s.refuses("does not report the tool's input", "approvals", "approve", question.Data.ApprovalID, "--scope", scope)
 				}
 				s.run("approvals", "approve", question.Data.ApprovalID)
 				editor.completes(l)

@@ -56,7 +56,7 @@ func TestAPromptGoesWithoutASilentPipe(t *testing.T) {
 	<-p.ended
 	assert.Zero(t, p.cmd.ProcessState.ExitCode())
 	assert.Contains(t, string(out), "You asked: quiet hello")
-	assert.Contains(t, p.log.String(), "the prompt goes without it")
+	assert.Contains(t, p.log.String(), "the prompt is sent without it")
 }
 
 // sees waits until texts are printed one behind the other, and behind what was waited for before.
@@ -779,7 +779,7 @@ func TestAnEditorChangesTheInput(t *testing.T) {
 	p.presses("y", "+Gone 1: hello")
 	p.endsWith(0)
 
-	for editor, says := range map[string]string{"true": "the input stays as it is", "false": "the editor: false: exit status 1"} {
+	for editor, says := range map[string]string{"true": "the input is unchanged", "false": "the editor: false: exit status 1"} {
 		s.env = append(s.env, "EDITOR="+editor)
 		p = s.prompt(t, "hello")
 		p.sees("[e]dit: ")

@@ -79,7 +79,7 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p := s.talk(t)
 	p.sees("RET sends")
 	p.presses("/land\r", "there is no turn yet")
-	p.presses("/worktree\r", "the next conversation works in a git worktree", "scripted · in a worktree")
+	p.presses("/worktree\r", "the next conversation works in its own git worktree", "scripted · in a worktree")
 	p.presses("hello\r", "Allow? ")
 	p.presses("y", "scripted · duet/hello · context")
 	p.presses("/worktree\r", "this conversation has begun")

@@ -39,7 +39,7 @@ done
        (duet-test-wait-for (duet-test-heard "^Quit$")))
      (duet-test-typing "Beg TAB RET"
        (duet-adopt-session t)
-       (duet-test-wait-for (duet-test-heard "^It is a session of Duet.s now")))
+       (duet-test-wait-for (duet-test-heard "^Duet has the session now")))
      (duet-test-wait-for
       (let ((buffer (window-buffer)))
         (with-current-buffer buffer

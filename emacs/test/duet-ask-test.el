@@ -84,7 +84,7 @@
                     (concat "a/code.el:2: no such function\n\n"
                             "a/code.el:1-3\n````emacs-lisp\n;; one\n(two)\n"
                             "(three \"```\")\n````\n\n"
-                            "Why is that, and how is it mended?"))))))
+                            "What is the cause, and how do I fix it?"))))))
 
 (provide 'duet-ask-test)
 ;;; duet-ask-test.el ends here

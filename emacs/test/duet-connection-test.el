@@ -63,7 +63,7 @@ The last state is the first element."
       (duet-test-listening
         (duet-connection-restart connection)
         (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-        (should (duet-test-heard "Duet: task-0001 went on while no editor")))
+        (should (duet-test-heard "Duet: task-0001 continued without an editor")))
       (duet-test-request connection 'interruptSession (list :session_id (duet-run-id run)))
       (duet-test-wait-for-state session 'interrupted))))
 

@@ -99,7 +99,7 @@ A change that a later turn has taken back is left out."
     (should (equal (duet-diff-turns-test--states "two.txt") '("reverted" "reverted")))
     (should (string-match-p "^● two.txt  .*\n.*\n.*\n✗ reverted  @@ -1,.*\n✗ reverted  @@ -17"
                             (duet-diff-test--visible)))
-    (duet-test-should-say "All of it is reverted" (duet-diff-accept-file))
+    (duet-test-should-say "The whole file is reverted" (duet-diff-accept-file))
     (duet-diff-test-press "u" #'duet-diff-undo)
     (should (equal (duet-diff-test-read "two.txt")
                    (funcall lines '(3 . "three\n") '(20 . "twenty\n"))))
@@ -113,7 +113,7 @@ A change that a later turn has taken back is left out."
     (duet-test-go "● two.txt")
     (duet-diff-test-press "K" #'duet-diff-revert-file)
     (should (duet-test-heard
-             "^Duet: Reverted 1 of the 2 turns that changed two.txt, the last first; the rest is as it was: .*/two.txt was changed here since"))
+             "^Duet: Reverted 1 of the 2 turns that changed two.txt, the last first; the rest is unchanged: .*/two.txt was changed here since"))
     (should (equal (duet-diff-test-read "two.txt") (funcall lines '(3 . "mine\n"))))
     (should (equal (duet-diff-turns-test--states "two.txt") '("open" "reverted")))
     ;; The turns do not agree.

@@ -78,7 +78,7 @@
                                    (all-completions (buffer-substring beg end) table))))))))
       (should (equal (offered "/m")
                      '("/m" duet-command ("/model  the model that the agent uses"
-                                          "/mode  what the agent may do"))))
+                                          "/mode  the agent's permissions"))))
       (should (equal (nth 2 (offered "/r")) '("/review")))
       (should (equal (offered "/model ")
                      '("" duet-model ("m-large  Large" "m-small  Small: Cheap"))))

@@ -14,7 +14,7 @@
   (duet-test-with-project connection
     (save-window-excursion
       (call-interactively #'duet-rules)
-      (duet-test-wait-for-text (current-buffer) "Nothing was decided for good")
+      (duet-test-wait-for-text (current-buffer) "No rules yet")
       (should-error (duet-test-press "k" #'duet-rules-take-back) :type 'user-error)
       (let* ((session (duet-test-launch connection "hello"))
              (approval (duet-test-wait-for (car (duet-session-approvals session)))))
@@ -27,7 +27,7 @@
                                  "^ allow +Write +\\./\\* +hello *$")
         (goto-char (point-min))
         (duet-test-press "k" #'duet-rules-take-back)
-        (duet-test-wait-for-text (current-buffer) "Nothing was decided for good")
+        (duet-test-wait-for-text (current-buffer) "No rules yet")
         (duet-test-request connection 'continueSession
                            (list :session_id (duet-session-leaf-id session) :query "again"))
         (duet-test-wait-for (duet-session-approvals session))

@@ -44,7 +44,7 @@
                                   (list :session_id (duet-session-leaf-id session)))
                                  :session :model)
                 "big"))
-        (duet-test-should-say "no options of its own"
+        (duet-test-should-say "The agent reports no options"
           (call-interactively #'duet-set-option)))
       (with-temp-buffer
         (dolist (command '(duet-set-mode duet-set-model duet-set-option))

@@ -470,7 +470,7 @@
     (should (string-match-p "\\`○ Edit \\+2 −2\n  @@ /nowhere/a\\.txt:5\n   row 2\n" text))
     (should (string-match-p "\n  -row 5\n  \\+five\n   row 6\n" text))
     (should (string-match-p "\n  @@ /nowhere/a\\.txt:30\n   row 27\n" text))
-    (should (string-match-p "\n  /nowhere/b\\.txt is as it was\\'" text))
+    (should (string-match-p "\n  /nowhere/b\\.txt is unchanged\\'" text))
     (should-not (string-match-p "row 15" text))))
 
 (ert-deftest duet-transcript-test-long-lines ()

@@ -200,7 +200,7 @@ command = [\"echo\", \"from the project\"]
             (with-current-buffer buffer
               (dolist (key '("y" "n" "a" "d" "c" "i"))
                 (should (memq (key-binding key) '(undefined nil))))
-              (should (string-match-p "C-c C-c trusts it as it is, C-c C-k does not"
+              (should (string-match-p "C-c C-c trusts this version, C-c C-k does not"
                                       (buffer-string)))
               (should (string-match-p "C-c C-c yes, C-c C-k no" (duet-trust--header))))
             (kill-buffer buffer)))))))

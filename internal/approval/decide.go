@@ -323,7 +323,7 @@ func (d Decision) checkScope(a domain.Approval) error {
 	}
 	call := callOf(a)
 	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
-		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+		return domain.Invalid("scope", "once: the agent does not report the tool's input, so a rule could allow anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	}
 	if d.Decision == Approve && call.IsAmbiguous() {
 		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)

@@ -151,7 +151,7 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 		later := h.runIn(t, run.Thread, domain.Completed)
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, later, false) }))
 		assert.Empty(t, h.pending(t, run))
-		assert.Contains(t, h.notes[len(h.notes)-1], "went on with something else")
+		assert.Contains(t, h.notes[len(h.notes)-1], "continued without this question")
 		assert.False(t, must(h.Inbox.Find(ctx, asked.ID))(t).Carried)
 	})
 	t.Run("the turn that it began is stopped, and another one waits", func(t *testing.T) {

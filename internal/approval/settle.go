@@ -70,7 +70,7 @@ func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
 const (
 	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
 	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
-	againNotAsked = "%s before, but the agent went on without asking this again, so it never got the answer"
+	againNotAsked = "%s before, but the agent continued without this question, so it never got the answer"
 	againChanged  = "%s before, but the agent had changed the tool call by then"
 	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
 )
@@ -80,10 +80,10 @@ const (
 	givenUpStopped    = "%s, but the turn was stopped before the agent was seen to act on the answer"
 	givenUpInputFixed = "%s, but the continuing agent would run the tool with its own input, so the question is asked again"
 	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
-	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
+	givenUpNotNeeded  = "%s, but the agent continued without this question"
 	givenUpLate       = "%s, but the agent did not ask this again for so long that the answer no longer counts"
 	givenUpChanged    = "%s, but the agent had changed the tool call by then"
-	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
+	givenUpOvertaken  = "%s, but the conversation continued without this question"
 )
 
 // inWords describes a human's answer in a few words.

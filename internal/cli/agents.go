@@ -88,7 +88,7 @@ Exit status: 0 if each could be asked; 1 if one could not.`
 func newCheck(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "check [NAME...]",
-		Short:             "Start agents, and say their versions and who is signed in",
+		Short:             "Start agents, and print their versions and sign-ins",
 		Long:              checkHelp,
 		ValidArgsFunction: s.completeAgents,
 		RunE: func(cmd *cobra.Command, names []string) error {

@@ -151,7 +151,7 @@ func newAdd(s *settings) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.from, "from", "", "the registry: a file, or an https URL")
-	f.StringVar(&a.as, "as", "", "what the agent is called here (default: its id in the registry)")
+	f.StringVar(&a.as, "as", "", "the agent's name here (default: its id in the registry)")
 	f.StringVar(&a.via, "via", "", "how to install it: binary, npx or uvx (default: the first that works here)")
 	f.StringVar(&a.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
 	f.BoolVarP(&a.yes, "yes", "y", false, "add it without asking")

@@ -182,8 +182,8 @@ func newApproveCommand(s *settings) *cobra.Command {
 	var input, option string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
-		Short: "Allow what an agent asks",
-		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
+		Short: "Allow an agent's request",
+		Long: "Allow an agent's request: once, for the rest of the session or in the whole\n" +
 			"project. With --edit-input the tool runs with another input.\n\n" +
 			"approvals show lists the agent's own answers, and what a rule would allow.\n" + hubStatusHelp,
 		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
@@ -211,8 +211,8 @@ func newDenyCommand(s *settings) *cobra.Command {
 	var option string
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",
-		Short:             "Deny what an agent asks",
-		Long:              "Deny what an agent asks. Most agents cannot receive the reason; with --tell it is\nsent as their next prompt.\n" + hubStatusHelp,
+		Short:             "Deny an agent's request",
+		Long:              "Deny an agent's request. Most agents cannot receive the reason; with --tell it is\nsent as their next prompt.\n" + hubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, approvalCandidates),
@@ -493,7 +493,7 @@ func newQuestion(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&p.Subject, "subject", "", "what it is about, in a few words")
+	cmd.Flags().StringVar(&p.Subject, "subject", "", "its subject, in a few words")
 	cmd.Flags().StringArrayVar(&p.Options, "option", nil, "an answer to choose; may be given several times")
 	p.flag(cmd)
 	return cmd

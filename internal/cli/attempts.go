@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const agentsUsage = "send the prompt to several agents, each in a worktree of its own: `NAME[=MODEL],...`"
+const agentsUsage = "send the prompt to several agents, each in its own worktree: `NAME[=MODEL],...`"
 
 // attemptAgents reads the names and models of --agents.
 func attemptAgents(list []string, mode string) (agents []protocol.AttemptAgent, err error) {

@@ -139,7 +139,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	}
 	var r protocol.BuildResult
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("reading what the hub answered to %s: %w", b.method, err)
+		return fmt.Errorf("reading the hub's answer to %s: %w", b.method, err)
 	}
 	progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, term.Duration(time.Since(begun)), r.Found())
 	return nil

@@ -20,7 +20,7 @@ environment, the project's .duet.toml, your config.toml, or a default. The value
 of environment variables for agents are hidden.
 
 With --defaults, print a configuration file that describes every key. With
---check, print only what is wrong.
+--check, print only problems.
 
 Exit status: 0 if the configuration is right; 1 if anything in it is wrong.`
 
@@ -51,7 +51,7 @@ func newConfigCommand(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&defaults, "defaults", false, "print a configuration file that describes every key")
-	cmd.Flags().BoolVar(&check, "check", false, "print only what is wrong")
+	cmd.Flags().BoolVar(&check, "check", false, "print only problems")
 	cmd.MarkFlagsMutuallyExclusive("defaults", "check")
 	return cmd
 }
@@ -154,7 +154,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
-	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
+	cmd.Flags().BoolVar(&o.show, "show", false, "only show the file's content and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
 	return cmd

@@ -199,7 +199,7 @@ Exit status: 0 if a hub runs here, 1 if not.`
 func newStatus(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say whether a hub runs here, and what it does",
+		Short: "Print whether a hub runs here, and its work",
 		Long:  daemonStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

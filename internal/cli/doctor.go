@@ -49,7 +49,7 @@ func newDoctorCommand(s *settings) *cobra.Command {
 	var showExchange, showKeys bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what duet-rpc needs, and say what is wrong and what to do",
+		Short: "Check what duet-rpc needs, and print each problem with its solution",
 		Long:  doctorHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -433,7 +433,7 @@ func checkGit(c *config.Config) []finding {
 	if _, err := exec.LookPath("git"); err == nil || !c.Checkpoints {
 		return nil
 	}
-	return []finding{{Check: "git", State: findingNote, Found: "git is not installed: what the commands of agents change is not known, and no file can go back to before a turn", Todo: "install git 2.39 or newer, or set checkpoints.enabled = false"}}
+	return []finding{{Check: "git", State: findingNote, Found: "git is not installed: Duet cannot see which files the commands of agents change, and cannot restore files to before a turn", Todo: "install git 2.39 or newer, or set checkpoints.enabled = false"}}
 }
 
 // checkPreview checks that the configured directory of [preview] exists.
@@ -505,7 +505,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) finding {
 	case errors.As(err, &unserved):
 		f.Found = "none runs here; an editor or a command starts a daemon"
 	case errors.As(err, new(*hubprocess.SilentError)):
-		f.State, f.Found, f.Todo = findingWrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"
+		f.State, f.Found, f.Todo = findingWrong, err.Error(), "`duet-rpc daemon logs` shows its last actions"
 	default:
 		f.State, f.Found, f.Todo = findingWrong, err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
 	}
@@ -539,7 +539,7 @@ func checkAgents(c *config.Config) finding {
 		f.State, f.Todo = findingNote, "only the demo agent answers; `duet-rpc agents` says how to get others"
 	default:
 		f.Found += "; " + a.Name + " is the default"
-		f.Todo = "`duet-rpc agents check` starts them, and says who is signed in"
+		f.Todo = "`duet-rpc agents check` starts them, and prints their sign-ins"
 	}
 	return f
 }

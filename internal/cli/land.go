@@ -20,7 +20,7 @@ import (
 )
 
 // worktreeUsage describes the flag of commands that begin a conversation.
-const worktreeUsage = "have the agent work in a git worktree of its own, or with =false not (default: as configured)"
+const worktreeUsage = "run the agent in its own git worktree, or with =false not (default: as configured)"
 
 // worktreeFlag adds --worktree. to stays nil without the flag: the configuration decides.
 func worktreeFlag(cmd *cobra.Command, to **bool) {
@@ -128,7 +128,7 @@ func worktreeSession(ctx context.Context, c *client.Client, args []string) (prot
 
 func showLanded(view *turn.View, r protocol.LandResult) {
 	for _, path := range r.Nested {
-		view.Note("not landed, a repository of its own: " + term.Line(path))
+		view.Note("not landed, a nested repository: " + term.Line(path))
 	}
 	if len(r.Files)+len(r.Commits) == 0 {
 		view.Note("there is nothing new to land")
@@ -245,7 +245,7 @@ func showLosses(view *turn.View, l protocol.Losses) {
 		{l.Commits, "commit that is not landed"},
 		{l.Uncommitted, "changed file that is not committed"},
 		{l.Untracked, "new file that is not committed"},
-		{l.Nested, "repository of its own, which is not kept"},
+		{l.Nested, "nested repository, which is not kept"},
 		{l.Ignored, "ignored file or directory, which is not kept"},
 	} {
 		if kind.list == nil {

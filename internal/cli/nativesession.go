@@ -167,7 +167,7 @@ type which struct {
 }
 
 func (w *which) addFlags(cmd *cobra.Command, s *settings) {
-	agentFlag(cmd, s, &w.agent, "the agent whose sessions they are (default: the configured one)")
+	agentFlag(cmd, s, &w.agent, "the agent of the sessions (default: the configured one)")
 	w.addPlaces(cmd)
 }
 

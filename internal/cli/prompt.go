@@ -387,7 +387,7 @@ type agentSettings struct {
 // complete.
 func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (protocol.AgentDescription, error)) {
 	f := cmd.Flags()
-	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(hubclient.DuetModes, ", ")+", or a mode of its own")
+	f.StringVar(&a.mode, "mode", "", "the agent's permissions: `MODE` is "+strings.Join(hubclient.DuetModes, ", ")+", or one of the agent's own modes")
 	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
 	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
 	for name, list := range map[string]func(k protocol.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
@@ -447,7 +447,7 @@ func readPromptText(in io.Reader, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "" || text == "-" {
 		if term.IsTerminal(os.Stdin) {
-			return "", errors.New(`say what the agent is to do, such as: duet-rpc prompt "Say hello"`)
+			return "", errors.New(`give the agent a prompt, such as: duet-rpc prompt "Say hello"`)
 		}
 		var err error
 		if text, err = readAll(in); err != nil {
@@ -483,11 +483,11 @@ func promptWithInput(in io.Reader, args []string, note func(string), p patience)
 		defer time.AfterFunc(p.silently, func() { note("reading the prompt from standard input") }).Stop()
 		return readPromptText(in, args)
 	case wanted && term.IsTerminal(in):
-		return "", errors.New(`"-" is for what comes through a pipe or from a file, and standard input is a terminal`)
+		return "", errors.New(`"-" reads a pipe or a file, but standard input is a terminal`)
 	case !wanted && !isPiped(in):
 		return text, nil
 	case !wanted && !awaitInput(in, note, p):
-		note(fmt.Sprintf("nothing has come through standard input in %d s, so the prompt goes without it; a - behind the prompt waits for it", int(p.atMost.Seconds())))
+		note(fmt.Sprintf("standard input had no data for %d s, so the prompt is sent without it; a - after the prompt waits for the data", int(p.atMost.Seconds())))
 		return text, nil
 	}
 	waiting := time.AfterFunc(p.silently, func() {

@@ -90,7 +90,7 @@ func TestSilentPipeIsSkipped(t *testing.T) {
 	assert.Equal(t, "a b", text)
 	require.Len(t, notes, 2)
 	assert.Contains(t, notes[0], "waiting for standard input")
-	assert.Contains(t, notes[1], "so the prompt goes without it")
+	assert.Contains(t, notes[1], "so the prompt is sent without it")
 
 	_, err = write.WriteString("b") // once input has begun, the command waits for its end
 	require.NoError(t, err)

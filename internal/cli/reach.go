@@ -223,7 +223,7 @@ func newCallCommand(s *settings) *cobra.Command {
 			}
 			var indented bytes.Buffer
 			if err := json.Indent(&indented, raw, "", "  "); err != nil {
-				return fmt.Errorf("reading what the hub answered: %w", err)
+				return fmt.Errorf("reading the hub's answer: %w", err)
 			}
 			return term.Raw(cmd.OutOrStdout(), indented.Bytes())
 		},

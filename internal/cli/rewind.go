@@ -144,7 +144,7 @@ func notRecordedBecause(reason string) string {
 	case "too-large":
 		return " (over 10 MB)"
 	case "nested-repository":
-		return " (a repository of its own)"
+		return " (a nested repository)"
 	case "unreadable":
 		return " (it cannot be read)"
 	case "untracked":

@@ -205,7 +205,7 @@ func newQueue(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&edit, "edit", "", "change the prompt to `TEXT`")
-	cmd.Flags().StringVar(&before, "before", "", "have the prompt run before that of `ID`")
+	cmd.Flags().StringVar(&before, "before", "", "run the prompt before the prompt of `ID`")
 	cmd.Flags().BoolVar(&last, "last", false, "have the prompt run after all others")
 	_ = cmd.RegisterFlagCompletionFunc("before", completeFirst(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("edit", "before", "last")
@@ -321,7 +321,7 @@ func newShow(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&whole, "transcript", false, "the whole conversation")
-	cmd.Flags().BoolVar(&changes, "diff", false, "what it changed, as a unified diff")
+	cmd.Flags().BoolVar(&changes, "diff", false, "its changes, as a unified diff")
 	cmd.Flags().StringVar(&export, "export", "", "the conversation for other tools, as `md or json`")
 	cmd.MarkFlagsMutuallyExclusive("transcript", "diff", "export")
 	_ = cmd.RegisterFlagCompletionFunc("export", cobra.FixedCompletions([]string{"md", "json"}, cobra.ShellCompDirectiveNoFileComp))

@@ -242,7 +242,7 @@ func talkCommands() []talkCommand {
 		{"agent", "[NAME]", "list the agents, or choose another one", (*talking).chooseAgent},
 		{"model", "[NAME]", "list the agent's models, or choose one", (*talking).chooseModel},
 		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
-		{"diff", "", "show what the last turn has changed", afterTurn((*talking).diff)},
+		{"diff", "", "show the changes of the last turn", afterTurn((*talking).diff)},
 		{"review", "", "accept or revert each change", afterTurn((*talking).review)},
 		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", afterTurn((*talking).rewind)},
 		{"worktree", "", "have the next new conversation work in a git worktree, or not", (*talking).inWorktree},
@@ -301,7 +301,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
 		{"up, down", "earlier prompts"},
-		{"C-r", "find an earlier prompt; what is written is searched for"},
+		{"C-r", "find an earlier prompt that contains the typed text"},
 		{"S-TAB", "the next permission mode: default, acceptEdits, plan"},
 		{"C-x C-e", "write the prompt in $VISUAL or $EDITOR"},
 		{"C-c, ESC", "interrupt the turn"},
@@ -499,7 +499,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	t.set.agent, t.fork = session.Agent, r.ForkFrom
 	t.talk.Show(protocol.Session{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues from before " + session.TaskID + "; /resume " + session.TaskID + " goes back to the conversation as it was")
+	t.view.Note("your next prompt continues from before " + session.TaskID + "; /resume " + session.TaskID + " returns to the conversation as it was")
 	t.talk.Write(r.Prompt)
 	return nil
 }
@@ -514,7 +514,7 @@ func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 		return nil
 	}
 	t.set.worktree = new(true)
-	t.view.Note("the next conversation works in a git worktree of its own; /land brings its changes to your branch")
+	t.view.Note("the next conversation works in its own git worktree; /land brings its changes to your branch")
 	return nil
 }
 

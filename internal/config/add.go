@@ -167,7 +167,7 @@ func (e *Edit) Write() error {
 	mode := fs.FileMode(0o600)
 	switch {
 	case err == nil && !bytes.Equal(now, e.old), errors.Is(err, fs.ErrNotExist) && len(e.old) > 0:
-		return fmt.Errorf("%s was changed meanwhile: try again", e.File)
+		return fmt.Errorf("another program changed %s at the same time: try again", e.File)
 	case err == nil:
 		info, err := os.Stat(e.place)
 		if err != nil {

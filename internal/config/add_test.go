@@ -94,9 +94,9 @@ func TestAddLeavesAFileThatWasChangedMeanwhile(t *testing.T) {
 	a, err := add(theirs)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte("# changed\n"), 0o600))
-	require.ErrorContains(t, a.Write(), "changed meanwhile")
+	require.ErrorContains(t, a.Write(), "at the same time: try again")
 	require.NoError(t, os.Remove(file))
-	require.ErrorContains(t, a.Write(), "changed meanwhile")
+	require.ErrorContains(t, a.Write(), "at the same time: try again")
 }
 
 func TestAddFollowsALink(t *testing.T) {

@@ -93,7 +93,7 @@ func decode(t Table) Definition {
 	}
 	d.Directory = filepath.FromSlash(d.Directory)
 	if !t.Has("name") {
-		t.Missing("name", "what it is called")
+		t.Missing("name", "its name")
 	}
 	switch hasCommand, hasShell := t.Has("command"), t.Has("shell"); {
 	case hasCommand && hasShell:

@@ -172,7 +172,7 @@ func (e *Error) Error() string {
 	for _, p := range e.Problems {
 		lines = append(lines, p.String())
 	}
-	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
+	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and its values)"), "\n")
 }
 
 // Explain begins the list of problems on its own line, where editors and terminals find the

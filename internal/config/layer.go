@@ -108,7 +108,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	files := fileNames{Base: filepath.Dir(path), Home: getenv("HOME")}
 	if top.Has("safe_directories") && source == SourceProject {
-		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories decides whose files count, so it belongs only in your own configuration")
+		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories decides which users' files Duet accepts, so it belongs only in your own configuration")
 	} else {
 		for _, dir := range top.Texts("safe_directories", checkSafe) {
 			l.safe = append(l.safe, files.Path(dir, dir != "*"))
@@ -221,7 +221,7 @@ func decodeServer(t Table, files fileNames) catalog.MCPServer {
 	}
 	hasCommand, hasURL := t.Has("command"), t.Has("url")
 	if !t.Has("name") {
-		t.Missing("name", "what the agent calls the server")
+		t.Missing("name", "the server's name for the agent")
 	}
 	switch remote := s.Type == "http" || s.Type == "sse" || s.Type == "" && hasURL; {
 	case remote && hasCommand:

@@ -67,7 +67,7 @@ func TestSafeDirectoriesAreTheUsersToSay(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.project, "safe_directories = ['*']")
 	_, err := config.Load(w.sources())
-	require.ErrorContains(t, err, ".duet.toml:1:1: safe_directories decides whose files count, so it belongs only in your own configuration")
+	require.ErrorContains(t, err, ".duet.toml:1:1: safe_directories decides which users' files Duet accepts, so it belongs only in your own configuration")
 	w.write(w.project, "[mcp]\neditor = true")
 	_, err = config.Load(w.sources())
 	require.ErrorContains(t, err, ".duet.toml:1:2: [mcp] decides which servers agents get and whether these are tried, so it belongs only in your own configuration")

@@ -144,7 +144,7 @@ func decodeCondition(t Table) Condition {
 	switch c.Value.(type) {
 	case string, int64, float64, bool:
 	case nil:
-		t.Missing("value", "what the member is compared with")
+		t.Missing("value", "the value to compare the member with")
 	default:
 		t.Wrong("value", "a string, a number, true or false", "")
 	}

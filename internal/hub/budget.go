@@ -59,7 +59,7 @@ func (h *Hub) spend(t store.Tx, live *liveRun) error {
 func (h *Hub) timeUsed(live *liveRun) {
 	err := h.write(h.ctx, func(t store.Tx) error { return h.spend(t, live) })
 	if err != nil && h.ctx.Err() == nil {
-		h.log.Warn("what a run has used could not be held against its budget", "err", err)
+		h.log.Warn("cannot compare the usage of a run with its budget", "err", err)
 	}
 }
 

@@ -192,7 +192,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 	}{
 		"that ends at once":                {ends(exited), "it never got the answer"},
 		"that ends when it has the answer": {hears(ends(exited)), "it may have been carried out"},
-		"that asks nothing":                {ends(completed), "went on without asking this again"},
+		"that asks nothing":                {ends(completed), "continued without this question"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, first := afterCrash(t, turns(hears(hang), c.second, says))
@@ -219,7 +219,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	pendingOf(t, h, 0)
 	said := notes(t, h, must(h.query.SessionOf(context.Background(), first.Run))(t).UUID)
 	require.Len(t, said, 2)
-	assert.Contains(t, said[1], "approved, but the agent went on without asking this again")
+	assert.Contains(t, said[1], "approved, but the agent continued without this question")
 }
 
 // An agent whose turn ended early may continue by itself. Its next question has already been
@@ -448,7 +448,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 			await(t, h, at)
 			again := pendingOf(t, h, 1)[0]
 			assert.Equal(t, open.ID, again.Reopens)
-			assert.Contains(t, again.Reopened, "without asking this again")
+			assert.Contains(t, again.Reopened, "continued without this question")
 			approve(t, h, again, "")
 			assert.Equal(t, "yes user_approved", lastOf(t, h, "a", domain.SourceDecision).Result)
 			pendingOf(t, h, 0)

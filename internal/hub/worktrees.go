@@ -271,7 +271,7 @@ func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain
 	}
 	if renews {
 		if renewed, err := repository.Renew(ctx, w); err != nil {
-			h.sayInWorktree(run, fmt.Sprintf("The worktree stays as it is: %v.", err))
+			h.sayInWorktree(run, fmt.Sprintf("The worktree is unchanged: %v.", err))
 		} else if renewed {
 			h.sayInWorktree(run, "All work in the worktree is landed: it is at the commit of "+w.Into+" now.")
 		}

@@ -20,7 +20,7 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 		return result, nil, err
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return result, nil, fmt.Errorf("reading what the hub answered to %s: %w", method, err)
+		return result, nil, fmt.Errorf("reading the hub's answer to %s: %w", method, err)
 	}
 	return result, raw, nil
 }

@@ -131,7 +131,7 @@ func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error
 func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
 	var does domain.TriggerAction
 	if err := json.Unmarshal(x.Does, &does); err != nil {
-		return fmt.Errorf("reading what a trigger does: %w", err)
+		return fmt.Errorf("reading the action of a trigger: %w", err)
 	}
 	if does.Type == domain.ActionAgent {
 		return e.begin(tx, does, x, draft)
@@ -193,7 +193,7 @@ func (e *Engine) session(does domain.TriggerAction, x *domain.TriggerExecution, 
 func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) error {
 	var does domain.TriggerAction
 	if err := json.Unmarshal(x.Does, &does); err != nil {
-		return fmt.Errorf("reading what a trigger does: %w", err)
+		return fmt.Errorf("reading the action of a trigger: %w", err)
 	}
 	run, err := e.opts.Runs.Begin(tx, e.session(does, x, true))
 	if err != nil {

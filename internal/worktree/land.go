@@ -61,7 +61,7 @@ func (e *UncommittedError) Error() string {
 }
 
 // errMoved reports that the branch has moved since Land has read it.
-var errMoved = errors.New("nothing is landed: the branch moves meanwhile; try again")
+var errMoved = errors.New("nothing is landed: the branch changes at the same time; try again")
 
 const attempts = 3
 

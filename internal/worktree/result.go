@@ -131,7 +131,7 @@ func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (
 	if files, err := t.resolve(ctx, at+"^{tree}"); err != nil || files == merged {
 		return at, err
 	}
-	return "", errors.New("nothing is landed: a merge in the worktree has changes of its own, which a rebase loses: use merge or squash")
+	return "", errors.New("nothing is landed: a merge commit in the worktree contains changes that a rebase loses: use merge or squash")
 }
 
 // landed returns the last commit of the worktree whose changes a branch has by an earlier

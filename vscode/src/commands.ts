@@ -137,7 +137,7 @@ async function fork(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const name = nameOf(session);
   const chosen = forkChoices(of);
-  const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which stays as it is.`;
+  const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which does not change.`;
   await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
 }
 
@@ -249,12 +249,12 @@ async function pickGates(project: Project): Promise<string[] | undefined> {
     ...configured.map(({ name, command, waitsForTrust }) => ({ label: name, detail: command.join(" "), description: waitsForTrust ? "waits for your trust" : "" })),
     { label: typed, detail: "A line for the shell, such as make test", description: "" },
   ];
-  const picked = configured.length === 0 ? [{ label: typed }] : await vscode.window.showQuickPick(items, { title: "What has to succeed?", canPickMany: true, matchOnDetail: true, ignoreFocusOut: true });
+  const picked = configured.length === 0 ? [{ label: typed }] : await vscode.window.showQuickPick(items, { title: "Which gates have to pass?", canPickMany: true, matchOnDetail: true, ignoreFocusOut: true });
   if (!picked || picked.length === 0) return undefined;
   const gates = picked.map(({ label }) => label).filter((label) => label !== typed);
   if (gates.length === picked.length) return gates;
   const line = await vscode.window.showInputBox({
-    title: "What has to succeed?", prompt: "A line for the shell, run after each turn where the agent works", placeHolder: "make test", ignoreFocusOut: true,
+    title: "Which gates have to pass?", prompt: "A line for the shell, run after each turn where the agent works", placeHolder: "make test", ignoreFocusOut: true,
     validateInput: (text) => (text.trim() === "" ? "Type a command, or press Escape" : undefined),
   });
   return line === undefined ? undefined : [...gates, line.trim()];

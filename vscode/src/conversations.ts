@@ -76,7 +76,7 @@ export async function rewind({ project, session }: ProjectSession, panels: Panel
   }
   const name = nameOf(session);
   const { fork_from: from, prompt } = preview;
-  const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The conversation as it was stays, too.`;
+  const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The old conversation stays, too.`;
   const chosen = forkChoices({ project, session });
   await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { session: from, chosen } }) });
 }

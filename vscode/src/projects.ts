@@ -235,7 +235,7 @@ export async function showUntrusted(project: Project, error: unknown): Promise<b
   }
   // The configuration file has changed since the workspace was trusted.
   const file = [".duet.toml"].map((name) => join(projectRoot(project.folder.uri.fsPath), name)).find((path) => existsSync(path));
-  const [look, trust] = ["Look at It", "Trust It as It Is Now"];
+  const [look, trust] = ["Look at It", "Trust This Version"];
   const pressed = await fail(error.message, ...(file ? [look] : []), trust);
   if (pressed === look && file) await vscode.window.showTextDocument(vscode.Uri.file(file));
   else if (pressed === trust) await project.connection.trustChanged();

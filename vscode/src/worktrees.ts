@@ -54,7 +54,7 @@ export async function land(of: ProjectSession, panels: Panels): Promise<void> {
 export function landedWords({ branch, commits, files, more = 0, nested = [] }: Result<"session.land">): string {
   const where = branch === "" ? "landed without a commit: " : `landed on ${branch}: ${counted(commits.length, "commit")}, `;
   const what = files.length + commits.length === 0 ? "there is nothing new to land" : `${where}${counted(files.length + more, "file")}`;
-  return [what, ...nested.map((path) => `not landed, a repository of its own: ${path}`)].join("; ");
+  return [what, ...nested.map((path) => `not landed, a nested repository: ${path}`)].join("; ");
 }
 
 /** Says which files kept changes from being landed, and what to do. Throws any other error. */
@@ -95,7 +95,7 @@ const lossWords: Array<[kind: keyof Losses, one: string, several: string]> = [
   ["commits", "commit that is not landed", "commits that are not landed"],
   ["uncommitted", "changed file that is not committed", "changed files that are not committed"],
   ["untracked", "new file that is not committed", "new files that are not committed"],
-  ["nested", "repository of its own, which is not kept", "repositories of their own, which are not kept"],
+  ["nested", "nested repository, which is not kept", "nested repositories, which are not kept"],
   ["ignored", "ignored file or directory, which is not kept", "ignored files or directories, which are not kept"],
 ];
 

@@ -165,7 +165,7 @@ func decidedBy(d hubclient.EventData) string {
 	case "user":
 		return "in " + cmp.Or(d.DecidedIn, "another client")
 	case "overtaken":
-		return "because the conversation went on without it"
+		return "because the conversation continued without an answer"
 	case "changed":
 		return "because the agent changed the tool call"
 	}

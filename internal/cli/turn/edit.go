@@ -49,7 +49,7 @@ func (a *asker) editWith(q asked) {
 		return
 	case strings.TrimSpace(text) == "", text == was:
 		a.draft = draft{}
-		a.view.Note("the input stays as it is")
+		a.view.Note("the input is unchanged")
 		a.show(q)
 		return
 	}

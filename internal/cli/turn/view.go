@@ -134,7 +134,7 @@ func (v *View) Begin(s protocol.Session) {
 // waitsFor says what a queued session waits for, if the hub reports it.
 func waitsFor(s protocol.Session) string {
 	if s.ParentSessionID != "" {
-		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows what runs, `duet-rpc approvals` what is asked"
+		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows the running tasks, `duet-rpc approvals` the open questions"
 	}
 	return "queued: waiting for a free slot; `duet-rpc task list` shows what runs"
 }

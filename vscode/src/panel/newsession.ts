@@ -81,7 +81,7 @@ export async function newSessionOf({ about = "", chosen: { worktree, agents: sev
   const place = { ...(worktrees && { worktrees }), chosen: { ...chosen, ...(worktrees && worktree && { worktree }), ...(worktrees && several && { agents: several }) } };
   const where = vscode.workspace.getWorkspaceFolder(folder)?.name ?? chosen.folder;
   if (!fork) {
-    const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in a git worktree of its own, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in a git worktree of its own" : ""}`;
+    const what = place.chosen.agents ? `${several!.length} sessions in ${where}, each in its own git worktree, whose results you compare` : `a session in ${where}${place.chosen.worktree === "yes" ? ", in its own git worktree" : ""}`;
     about = `Your first prompt starts ${what}. ${about}`;
   }
   const all = fork ? [] : projects.all.flatMap((project) => project.folders).map(({ name, uri }) => ({ path: uri.fsPath, name }));

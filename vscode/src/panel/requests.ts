@@ -195,7 +195,7 @@ async function pickAgents({ connection }: Project, chosen: readonly string[]): P
       ...(described?.agent_session?.model?.available ?? []).map((model) => ({ label: `${label} (${visible(model.name || model.id)})`, description: "", name: `${name}=${model.id}` })),
     ];
   }))).flat().map((item) => ({ ...item, picked: chosen.includes(item.name) }));
-  const picked = await vscode.window.showQuickPick(items, { title: "Which agents get the prompt? Each works in a git worktree of its own.", canPickMany: true, ignoreFocusOut: true });
+  const picked = await vscode.window.showQuickPick(items, { title: "Which agents get the prompt? Each works in its own git worktree.", canPickMany: true, ignoreFocusOut: true });
   if (picked && picked.length > mostAgents) throw new RPCError(ErrorCode.InvalidParams, `a prompt can have at most ${mostAgents} agents`);
   return picked && picked.length > 0 ? picked.map(({ name }) => name) : undefined;
 }

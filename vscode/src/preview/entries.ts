@@ -70,7 +70,7 @@ function indented(text: string): string {
 
 /** A prompt from the user's words and a report. The report is in a block that it cannot end, so a page cannot speak for the user. */
 export function promptOf(words: string, report: string): string {
-  return `${words}\n\nPages of the preview say:\n\n${fenced(report)}`;
+  return `${words}\n\nMessages of the preview's pages:\n\n${fenced(report)}`;
 }
 
 /** The navigation history of a preview, and the current URL. */

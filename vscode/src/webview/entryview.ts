@@ -246,7 +246,7 @@ function remedyOf(code: string | undefined, methods: unknown): string {
       return `Sign in to the agent in a terminal (duet-rpc agents login)${names.length > 0 ? `; it offers: ${names.join(", ")}` : ""}. Then send the prompt again.`;
     }
     case "AGENT_NOT_FOUND":
-      return "Install the agent's program, or name another one in the configuration; duet-rpc doctor says what it looks for.";
+      return "Install the agent's program, or name another one in the configuration; duet-rpc doctor lists the programs that it looks for.";
     case "AGENT_CONTEXT_OVERFLOW":
       return "The conversation no longer fits into the model's context: fork it from an earlier prompt, or begin a new session.";
     case "STORE_FULL":

@@ -200,7 +200,7 @@ export class Head {
     // Escape ends a turn, and no background work.
     if (background === "") this.interrupt.setAttribute("aria-keyshortcuts", "Escape");
     else this.interrupt.removeAttribute("aria-keyshortcuts");
-    this.interrupt.title = background === "" ? "Interrupt the agent (Escape)" : visible(`End what the agent does in the background:\n${background}`);
+    this.interrupt.title = background === "" ? "Interrupt the agent (Escape)" : visible(`Stop the agent's background work:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;

@@ -68,7 +68,7 @@ export function newSettingsOf({ folders, agents, worktrees, description, chosen 
     ...setting("folder", "Folder", folders.map(({ path, name }) => ({ id: path, name, description: path }))),
     ...setting("agent", "Agent", [
       ...agents.map(({ name, title, description }) => ({ id: name, name: title, description })),
-      ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in a git worktree of its own" }]),
+      ...(several === undefined ? [] : [{ id: severalChosen, name: several, description: "Each works on the prompt in its own git worktree" }]),
       ...(worktrees && agents.length > 1 ? [{ id: askSeveral, name: "Several Agents…", description: "Send the prompt to several agents, and choose one of the results" }] : []),
     ]).map((of) => ({ ...of, ...(several !== undefined && { current: severalChosen }), change: (value: string) => (value === askSeveral ? { agents: [] } : { agent: value }) })),
     ...setting("worktree", "Place of work", worktrees && several === undefined ? places : []),
@@ -154,7 +154,7 @@ export class SettingsBar {
       setText(this.note, await this.set(setting, value));
     } catch (error) {
       box.value = setting.current;
-      setText(this.note, `${setting.name} stays as it was: ${(error as Error).message}`);
+      setText(this.note, `${setting.name} is unchanged: ${(error as Error).message}`);
     } finally {
       this.busy.delete(setting.id);
       box.removeAttribute("aria-busy");

@@ -32,7 +32,7 @@ test("mode, model and options are set; what is refused goes back and says why", 
   });
   const model = page.getByRole("combobox", { name: "Model" });
   await model.selectOption("small");
-  await page.getByText("Model stays as it was: the agent has no model small today").waitFor();
+  await page.getByText("Model is unchanged: the agent has no model small today").waitFor();
   assert.equal(await model.inputValue(), "large");
   assert.deepEqual(await callsOf(page, "session.set"), [{ session_id: "thread", mode: "acceptEdits" }, { session_id: "thread", options: { effort: "low" } }, { session_id: "thread", model: "small" }]);
 });
@@ -198,7 +198,7 @@ test("work in the background stands in the head, and is ended by the Interrupt b
   const state = head.getByText("done; works in the background: 2 tasks", { exact: true });
   await state.waitFor();
   assert.equal(await state.getAttribute("title"), "sleep 5\nnpm run watch");
-  assert.equal(await interrupt.getAttribute("title"), "End what the agent does in the background:\nsleep 5\nnpm run watch");
+  assert.equal(await interrupt.getAttribute("title"), "Stop the agent's background work:\nsleep 5\nnpm run watch");
   await interrupt.click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
   assert.deepEqual(await callsOf(page, "interruptSession"), [{ session_id: "run" }]);

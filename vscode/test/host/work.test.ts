@@ -138,7 +138,7 @@ test("an agent works in a worktree: its branch and its files are shown, and its 
   await openViews();
   await command("Duet: New Session");
   await panel.getByRole("combobox", { name: "Place of work" }).selectOption("In a worktree");
-  await panel.getByText("Your first prompt starts a session in project, in a git worktree of its own.").waitFor();
+  await panel.getByText("Your first prompt starts a session in project, in its own git worktree.").waitFor();
   await picture("worktree-new");
   await send("Fill the cart", "one\ntwo\n");
   const worktree = panel.getByRole("group", { name: "Worktree" });
@@ -198,7 +198,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await list.locator(".monaco-list-row").filter({ hasText: "Demonstration" }).click();
   await picture("attempts-agents");
   await list.getByRole("button", { name: "OK" }).click();
-  await panel.getByText(/^Your first prompt starts 2 sessions in project, each in a git worktree of its own/).waitFor();
+  await panel.getByText(/^Your first prompt starts 2 sessions in project, each in its own git worktree/).waitFor();
   await picture("attempts-new");
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   await prompt.fill(`Fill the cart ${JSON.stringify({ "docs/cart.txt": "one\ntwo\n" })}`);

@@ -174,7 +174,7 @@ test("the next window says that work went on without one", async (t) => {
   await noOtherClient(project);
   await connection.start();
   assert.equal(notices.length, 1);
-  assert.match(notices[0]!, /^task-0001 went on while no editor or shell was there/);
+  assert.match(notices[0]!, /^task-0001 continued without an editor or shell/);
   await connection.request("interruptSession", { session_id });
   await until("its end", () => model.session(session_id)?.status === "interrupted");
 });

@@ -122,7 +122,7 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   await assert.rejects(page.request("panel.choose", { worktree: "maybe" }), /worktree has to be yes, no or empty/);
   await page.request("panel.choose", { worktree: "yes" });
   const chosen = await page.request<NewSession>("panel.choose", { agent: "demo" });
-  assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in a git worktree of its own")], ["yes", true], "another agent has it, too");
+  assert.deepEqual([chosen.chosen.worktree, chosen.about.includes("docs, in its own git worktree")], ["yes", true], "another agent has it, too");
   assert.equal((await newSession(begin(folder))).chosen.worktree, undefined, "it is remembered for its own prompt only");
   const fork = open({ title: "Fork", chosen: { folder, worktree: "yes" }, fork: { session: "task-0001", chosen: { folder, agent: "demo" } } });
   assert.deepEqual([(await newSession(fork)).worktrees, (await newSession(fork)).chosen.worktree], [undefined, undefined]);
@@ -158,7 +158,7 @@ test("the first prompt is sent to several agents, which the user chooses, in a r
   assert.deepEqual(shown.at(-1)!.labels, titles);
   assert.equal((await choose(titles[1]!)).chosen.agents, undefined, "one agent");
   const { chosen, about, description } = await choose(...titles);
-  assert.deepEqual([[...chosen.agents!].sort(), about, description!.modes.every(({ by }) => by === "duet")], [["demo", "other"], "Your first prompt starts 2 sessions in " + folder + ", each in a git worktree of its own, whose results you compare. ", true]);
+  assert.deepEqual([[...chosen.agents!].sort(), about, description!.modes.every(({ by }) => by === "duet")], [["demo", "other"], "Your first prompt starts 2 sessions in " + folder + ", each in its own git worktree, whose results you compare. ", true]);
   assert.ok(description!.modes.some(({ id }) => id === "acceptEdits"));
   await page.request("panel.choose", { mode: "acceptEdits" });
   await assert.rejects(page.request("panel.launch", { query: "quiet" }), /commit/);

@@ -126,7 +126,7 @@ def exports(home, emacs):
     terminal.press("W")
     terminal.see(r"project/quiet-grüße\.md$")
     terminal.press("Enter")
-    terminal.see(r"quiet-grüße\.md is there; write over it\? \(y or n\)")
+    terminal.see(r"quiet-grüße\.md exists; overwrite it\? \(y or n\)")
     terminal.press("n")
     terminal.see(r"^Not written$")
 

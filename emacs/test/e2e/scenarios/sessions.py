@@ -12,7 +12,7 @@ def first_start(home, emacs):
     """Without configuration, the first command says what to do, and the demo agent does it."""
     terminal = Terminal(home, emacs)
     terminal.command("duet")
-    terminal.see(r"No sessions yet\.  c asks an agent for something, \? tells")
+    terminal.see(r"No sessions yet\.  c begins one, \? lists")
     ask(terminal, "quiet please")
     terminal.see(r"^❯ quiet please$")
     terminal.see(r"^Hello from")

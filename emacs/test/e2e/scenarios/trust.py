@@ -61,5 +61,5 @@ def does_not_trust(home, emacs):
     terminal.see(r"^The file has changed; look at it again$")
     terminal.see(r"Meow")
     terminal.press("C-c", "C-c")
-    terminal.see(r"^Trusted, as it is now$")
+    terminal.see(r"^Trusted: this version$")
     terminal.see_no(r"Trust this file\?")
