@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// An acpMessage is a message of the Agent Client Protocol.
+// An acpMessage is an Agent Client Protocol message.
 type acpMessage struct {
 	ID     json.RawMessage `json:"id,omitempty"`
 	Method string          `json:"method,omitempty"`
@@ -30,7 +30,7 @@ type acpMessage struct {
 	reply
 }
 
-// An acpUpdate is what tests look at of a session/update.
+// An acpUpdate holds the fields of a session/update that the tests check.
 type acpUpdate struct {
 	Kind       string `json:"sessionUpdate"`
 	MessageID  string `json:"messageId"`
@@ -41,7 +41,7 @@ type acpUpdate struct {
 	raw        json.RawMessage
 }
 
-// text is that of a chunk.
+// text returns the text of a chunk.
 func (u acpUpdate) text() string {
 	var c struct{ Text string }
 	_ = json.Unmarshal(u.Content, &c)
@@ -56,16 +56,16 @@ type acpClient struct {
 
 	// Guarded by the peer's lock.
 	updates  []acpUpdate
-	asked    []acpMessage // requests of the program
-	reported []acpMessage // notifications but session/update
-	came     []string     // all messages, in the order in which they came
-	// exchange is all messages of both sides, as a golden file has them.
+	asked    []acpMessage // the program's requests
+	reported []acpMessage // the program's notifications except session/update
+	came     []string     // all messages in their order of arrival
+	// exchange holds all messages of both sides, for a golden file.
 	exchange []string
 	answer   func(acpMessage) any
 }
 
-// acp starts the program as an agent of a client. Where the answer is not nil the
-// client answers requests with it, as far as that gives something.
+// acp starts `duet-rpc acp` and connects a client to it. The client answers each request of the
+// program with the result of answer. A nil answer or a nil result sends no response.
 func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
 	s.t.Helper()
 	l := s.launch(append([]string{"acp"}, args...)...)
@@ -81,7 +81,7 @@ func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
 	return c
 }
 
-// editor is acp with the handshake done.
+// editor is acp with an initialized connection.
 func (s *site) editor(answer func(acpMessage) any, args ...string) *acpClient {
 	s.t.Helper()
 	c := s.acp(answer, args...)
@@ -89,7 +89,7 @@ func (s *site) editor(answer func(acpMessage) any, args ...string) *acpClient {
 	return c
 }
 
-// newACPSession is a site in which an editor has made a session.
+// newACPSession returns a site and an editor with a new session.
 func newACPSession(t *testing.T) (s *site, c *acpClient, session string) {
 	t.Helper()
 	s = withoutDaemons(t, newSite(t))
@@ -97,11 +97,11 @@ func newACPSession(t *testing.T) (s *site, c *acpClient, session string) {
 	return s, c, c.begin(s.root)
 }
 
-// take sorts a message. The lock is held.
+// take stores a message. The caller holds the lock.
 func (c *acpClient) take(line []byte) error {
 	var m acpMessage
 	if err := json.Unmarshal(line, &m); err != nil {
-		c.t.Errorf("standard output has something else than messages: %.300q", line)
+		c.t.Errorf("standard output has a line that is not a message: %.300q", line)
 		return nil
 	}
 	c.came = append(c.came, strings.TrimSuffix(string(line), "\n"))
@@ -111,7 +111,7 @@ func (c *acpClient) take(line []byte) error {
 		var p struct{ Update json.RawMessage }
 		u := acpUpdate{}
 		if json.Unmarshal(m.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
-			c.t.Errorf("no update: %.300q", line)
+			c.t.Errorf("invalid session/update: %.300q", line)
 		}
 		u.raw = p.Update
 		c.updates = append(c.updates, u)
@@ -170,7 +170,7 @@ func (c *acpClient) result(id int) (r reply) {
 	return r
 }
 
-// call sends a request, and requires that it succeeds.
+// call sends a request and requires its success.
 func (c *acpClient) call(method string, params object, into any) {
 	c.t.Helper()
 	r := c.result(c.ask(method, params))
@@ -200,13 +200,13 @@ func (c *acpClient) begin(cwd string) (id string) {
 	return r.SessionID
 }
 
-// load opens a session with all that was said in it.
+// load loads a session. The program replays its conversation.
 func (c *acpClient) load(session, cwd string) {
 	c.t.Helper()
 	c.call("session/load", opening(session, cwd), nil)
 }
 
-// opening are the parameters of session/load.
+// opening returns the parameters of session/load.
 func opening(session, cwd string) object {
 	return object{"sessionId": session, "cwd": cwd, "mcpServers": []any{}}
 }
@@ -215,7 +215,7 @@ func promptOf(session, text string) object {
 	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
 }
 
-// prompt runs a turn, and returns why it stopped.
+// prompt runs a turn and returns its stop reason.
 func (c *acpClient) prompt(session, text string) string {
 	c.t.Helper()
 	var r struct{ StopReason string }
@@ -229,20 +229,20 @@ func (c *acpClient) asks(session, text string, n int) (turn int, question acpMes
 	return c.ask("session/prompt", promptOf(session, text)), c.awaitAsked(n)
 }
 
-// answers runs a turn to its end, in which the agent has to say words.
+// answers requires that a turn ends with end_turn and that the agent's text so far contains words.
 func (c *acpClient) answers(session, text, words string) {
 	c.t.Helper()
 	require.Equal(c.t, "end_turn", c.prompt(session, text))
 	require.Contains(c.t, c.said("agent_message_chunk"), words)
 }
 
-// heard waits until the agent has said words.
+// heard waits until the agent's text contains words.
 func (c *acpClient) heard(words string) {
 	c.t.Helper()
 	c.until(words, func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), words) })
 }
 
-// stopped is why a turn stopped.
+// stopped returns the stop reason in a prompt's response.
 func stopped(t *testing.T, r reply) (why string) {
 	t.Helper()
 	require.Nil(t, r.Error, "%v", r.Error)
@@ -250,7 +250,7 @@ func stopped(t *testing.T, r reply) (why string) {
 	return why
 }
 
-// said is the text of all chunks of a kind.
+// said returns the text of all chunks of a kind.
 func (c *acpClient) said(kind string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +284,7 @@ func (c *acpClient) requireAsked(n int, why string) {
 	require.Len(c.t, c.asked, n, why)
 }
 
-// choose answers a permission request.
+// choose answers a permission request with an option.
 func (c *acpClient) choose(m acpMessage, option string) {
 	c.send(object{"id": m.ID, "result": chosen(option)})
 }
@@ -293,7 +293,7 @@ func chosen(option string) object {
 	return object{"outcome": object{"outcome": "selected", "optionId": option}}
 }
 
-// allowing answers each permission request by its first option.
+// allowing answers each permission request with its first option.
 func allowing(m acpMessage) any {
 	var p struct {
 		Options []struct {
@@ -306,7 +306,7 @@ func allowing(m acpMessage) any {
 	return chosen(p.Options[0].OptionID)
 }
 
-// quit closes the client's end, and waits for the end of the program.
+// quit closes the program's stdin, waits for its end and requires exit status 0.
 func (c *acpClient) quit() {
 	c.t.Helper()
 	c.closeStdin()
@@ -314,14 +314,15 @@ func (c *acpClient) quit() {
 	require.True(c.t, c.cmd.ProcessState.Success(), c.cmd.ProcessState)
 }
 
-// crash kills the program as an editor does that has no time.
+// crash sends SIGKILL to the program, as an editor does at its forced end.
 func (c *acpClient) crash() {
 	_ = c.cmd.Process.Signal(syscall.SIGKILL)
 	<-c.ended
 	c.closeStdin()
 }
 
-// withoutDaemons ends the daemon of a site at the end of a test.
+// withoutDaemons stops the site's daemon after a successful test. After a failed test it kills the
+// daemon and logs its output.
 func withoutDaemons(t *testing.T, s *site) *site {
 	s.clearDaemons()
 	t.Cleanup(func() {
@@ -332,9 +333,9 @@ func withoutDaemons(t *testing.T, s *site) *site {
 	return s
 }
 
-// Whole exchanges with an editor, as testdata/acp has them: a line for each message,
-// those of the editor behind "editor: ". Pieces of one message that came in several
-// updates are one there, since how many there are is a matter of time.
+// The golden files in testdata/acp hold whole exchanges with an editor, one message per line. The
+// prefix "editor: " marks the editor's messages. The test joins consecutive chunks of one message,
+// because their number depends on timing.
 func TestACPGoldenExchanges(t *testing.T) {
 	t.Parallel()
 	for name, converse := range map[string]func(*testing.T, *site, *acpClient){
@@ -392,12 +393,12 @@ func (c *acpClient) awaitUpdate(kind string) {
 	c.until(kind, func() bool { return slices.ContainsFunc(c.updates, func(u acpUpdate) bool { return u.Kind == kind }) })
 }
 
-// written is the exchange as golden files have it.
+// written returns the exchange in the format of the golden files.
 func (c *acpClient) written(root string) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lines []string
-	open := "" // the message that the line before is a piece of
+	open := "" // the message of the previous line's chunk
 	for _, line := range c.exchange {
 		piece, text := pieceOf(line)
 		if piece != "" && piece == open {
@@ -405,18 +406,18 @@ func (c *acpClient) written(root string) []byte {
 			continue
 		}
 		open = piece
-		if n := len(lines); n > 0 && isSettings(line) && isSettings(lines[n-1]) { // they are sent whole, as they become known
+		if n := len(lines); n > 0 && isSettings(line) && isSettings(lines[n-1]) { // each update holds all settings, so only the last one stays
 			lines = lines[:n-1]
 		}
 		lines = append(lines, line)
 	}
 	text := strings.ReplaceAll(strings.Join(lines, "\n")+"\n", root, "/project")
 	text = numbered(anID, "<id %d>", text)
-	text = numbered(aMessage, `"msg-%d"`, text) // they count pieces, too
+	text = numbered(aMessage, `"msg-%d"`, text) // the program numbers messages per chunk
 	return []byte(aTime.ReplaceAllString(text, "<time>"))
 }
 
-// numbered has what matches counted in the order in which it comes.
+// numbered replaces each match with a name and a number, in order of first occurrence.
 func numbered(pattern *regexp.Regexp, name, text string) string {
 	seen := map[string]string{}
 	return pattern.ReplaceAllStringFunc(text, func(id string) string {
@@ -433,7 +434,7 @@ var (
 	aTime    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// A chunkLine is the line of an update that has a piece of a text.
+// A chunkLine is a session/update with a chunk of text.
 type chunkLine struct {
 	JSONRPC string `json:"jsonrpc"`
 	Method  string `json:"method"`
@@ -443,7 +444,7 @@ type chunkLine struct {
 	} `json:"params"`
 }
 
-// pieceOf says which message a line has a piece of, or "".
+// pieceOf returns the message and the text of a chunk line, or "" for any other line.
 func pieceOf(line string) (message, text string) {
 	var l chunkLine
 	var content struct{ Type, Text string }
@@ -458,7 +459,7 @@ func isSettings(line string) bool {
 	return json.Unmarshal([]byte(line), &l) == nil && string(l.Params.Update["sessionUpdate"]) == `"config_option_update"`
 }
 
-// withText is a line with more text.
+// withText returns a chunk line with more text at its end.
 func withText(line, more string) string {
 	_, text := pieceOf(line)
 	before, _ := json.Marshal(text)
@@ -466,9 +467,8 @@ func withText(line, more string) string {
 	return string(bytes.Replace([]byte(line), before, after, 1))
 }
 
-// An editor that dies, and its process with it, ends nothing: the turn goes on, its
-// question waits, and another editor answers it. What was said through it is said in
-// the conversation.
+// The death of an editor's process ends no turn. The turn continues, its question stays open, and
+// another editor answers it. The conversation keeps the editor's prompt.
 func TestACPEditorDies(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	c.asks(session, "Edit it", 1)
@@ -483,14 +483,14 @@ func TestACPEditorDies(t *testing.T) {
 	require.Contains(t, string(question.Params), `"type":"diff"`)
 	taken := third.awaitAsked(1)
 	other.choose(question, "allow_once")
-	third.until("the question to be taken back", func() bool { return len(third.reported) > 0 })
+	third.until("the withdrawal of the question", func() bool { return len(third.reported) > 0 })
 	require.Equal(t, "$/cancel_request", third.reported[0].Method)
 	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.reported[0].Params))
 	other.heard("That is all.")
 	written := readFile(t, filepath.Join(s.root, "demo.txt"))
 	require.Equal(t, "Turn 1: Edit it\n", written)
 
-	// A turn of another client is shown, with its prompt.
+	// Other editors see the prompt and the text of a client's turn.
 	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
 	other.until("the other's turn", func() bool {
 		return strings.HasSuffix(other.saidLocked("user_message_chunk"), "quiet from the third") &&
@@ -499,7 +499,7 @@ func TestACPEditorDies(t *testing.T) {
 	require.Empty(t, third.said("user_message_chunk"), "a client does not receive its own prompt")
 	out := s.run("session", "show", session)
 	require.Contains(t, out, "quiet from the third")
-	var conversation json.RawMessage // as HumanLayer's clients have it
+	var conversation json.RawMessage // HumanLayer's clients read it in this way
 	s.lines().call("getConversation", object{"session_id": session}, &conversation)
 	require.Contains(t, string(conversation), "Edit it")
 
@@ -509,7 +509,7 @@ func TestACPEditorDies(t *testing.T) {
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, session, list.Sessions[0].SessionID)
-	require.Equal(t, "Edit it", list.Sessions[0].Title, "by its first words, not by the last ones")
+	require.Equal(t, "Edit it", list.Sessions[0].Title, "the first prompt gives the title")
 	s.run("session", "rename", session, "A better name")
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Equal(t, "A better name", list.Sessions[0].Title)
@@ -517,7 +517,8 @@ func TestACPEditorDies(t *testing.T) {
 	third.quit()
 }
 
-// What is asked in the editor can be answered elsewhere, and the other way round.
+// The inbox shows an editor's question, and its answer withdraws the question in the editor. A late
+// answer of the editor changes nothing.
 func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	turn, question := c.asks(session, "Edit it", 1)
@@ -526,17 +527,17 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	require.NotNil(t, id, out)
 	s.run("approvals", "approve", id[1])
 	require.Nil(t, c.result(turn).Error)
-	c.until("the question to be taken back", func() bool { return len(c.reported) > 0 })
-	c.choose(question, "reject_once") // too late, and not asked any more
+	c.until("the withdrawal of the question", func() bool { return len(c.reported) > 0 })
+	c.choose(question, "reject_once") // too late: the program has withdrawn the question
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 
-	// An answer that was not offered is none: the question stays.
+	// An unknown option answers nothing, so the question stays open until the turn is cancelled.
 	turn, question = c.asks(session, "Edit again", 2)
 	c.choose(question, "yolo")
 	c.tell("session/cancel", object{"sessionId": session})
 	require.Equal(t, "cancelled", stopped(t, c.result(turn)))
 
-	// Forms and addresses.
+	// The editor accepts an elicitation.
 	turn, question = c.asks(session, "link", 3)
 	require.Equal(t, "elicitation/create", question.Method)
 	c.send(object{"id": question.ID, "result": object{"action": "accept"}})
@@ -544,7 +545,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	c.quit()
 }
 
-// However fast an agent writes, the client receives all of it, in order.
+// The client receives all text of a fast agent, in order.
 func TestACPTellsEveryChunk(t *testing.T) {
 	_, c, session := newACPSession(parallel(t))
 	most := watchMemory(c.cmd.Process.Pid)
@@ -617,7 +618,7 @@ func TestACPLateText(t *testing.T) {
 	require.Equal(t, "end_turn", c.prompt(session, "go"))
 	const want = "It begins, goes on, and ends."
 	c.until("the late text", func() bool { return c.saidLocked("agent_message_chunk") == want })
-	require.Empty(t, c.said("agent_thought_chunk"), "Duet says there that an agent has continued by itself")
+	require.Empty(t, c.said("agent_thought_chunk"), "a thought chunk would announce an agent-initiated turn")
 
 	other := s.editor(nil)
 	other.load(session, s.root)
@@ -636,8 +637,8 @@ func TestACPLateText(t *testing.T) {
 	require.Equal(t, []string{want + ` {"first":true,"vendor":{"n":2}}`}, replayed)
 }
 
-// A turn that is cancelled has ended as cancelled, also one that has hardly begun; an
-// editor that goes cancels nothing, unless it is started so.
+// A cancelled turn ends with the stop reason cancelled, even just after its start. The exit of an
+// editor cancels its turns only with --cancel-on-disconnect.
 func TestACPCancels(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	for range 3 {
@@ -645,7 +646,7 @@ func TestACPCancels(t *testing.T) {
 		c.tell("session/cancel", object{"sessionId": session})
 		require.Equal(t, "cancelled", stopped(t, c.result(id)))
 	}
-	for range 5 { // while it is being begun
+	for range 5 { // during the start of the turn
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("$/cancel_request", object{"requestId": id})
 		if r := c.result(id); r.Error != nil {
@@ -658,7 +659,7 @@ func TestACPCancels(t *testing.T) {
 	c.heard("chunk 2")
 	c.tell("$/cancel_request", object{"requestId": id})
 	require.Equal(t, "cancelled", stopped(t, c.result(id)))
-	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "nothing is in the way of the next one")
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "the next turn runs")
 
 	stays := c.begin(s.root)
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
@@ -684,8 +685,8 @@ func TestACPCancels(t *testing.T) {
 	again.quit()
 }
 
-// Whatever a client says of its servers, it gets a session; no update comes before it
-// has its id. A session that was never used leaves nothing behind.
+// session/new succeeds with any mcpServers value. No update precedes the response with the
+// session's id. session/list omits sessions without a prompt.
 func TestACPSessionsBegin(t *testing.T) {
 	s := withoutDaemons(t, newSite(parallel(t)))
 	c := s.editor(allowing)
@@ -701,7 +702,7 @@ func TestACPSessionsBegin(t *testing.T) {
 		if strings.Contains(line, "session/update") {
 			var m struct{ Params struct{ SessionID string } }
 			require.NoError(t, json.Unmarshal([]byte(line), &m))
-			require.Contains(t, strings.Join(c.came[:i], "\n"), `"result":{"sessionId":"`+m.Params.SessionID, "an update before the answer")
+			require.Contains(t, strings.Join(c.came[:i], "\n"), `"result":{"sessionId":"`+m.Params.SessionID, "an update precedes the response")
 		}
 	}
 	c.mu.Unlock()
@@ -724,9 +725,9 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.quit()
 }
 
-// What an agent reads in a turn of the client is read from the client's editor, with what
-// is not saved there; in a turn of another client, and where the client is started so, from
-// the disk. Version 2 of the protocol has no such reads: the demo agent speaks version 1.
+// In a turn of a client, the agent's file reads return the unsaved text of that client's editor.
+// With --saved-files or saved_files = true they return the file on disk. Version 2 has no such
+// reads, so the demo agent speaks version 1.
 func TestACPUnsavedFiles(t *testing.T) {
 	s := withoutDaemons(t, newSite(parallel(t)))
 	s.speaks1()
@@ -767,11 +768,11 @@ func TestACPUnsavedFiles(t *testing.T) {
 	other := s.acp(allowing, "--saved-files")
 	other.initializeWith(object{"readTextFile": true})
 	other.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
-	c.quit() // or it may answer before the other one is asked
+	c.quit() // otherwise this client could answer the permission request first
 	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
 	other.quit()
 
-	// The configuration says it, too.
+	// The configuration has the same setting.
 	path = filepath.Join(s.root, ".duet.toml")
 	require.NoError(t, os.WriteFile(path, []byte("[acp]\nsaved_files = true\n"), 0o600))
 	third := s.acp(buffers)
@@ -781,8 +782,8 @@ func TestACPUnsavedFiles(t *testing.T) {
 	third.quit()
 }
 
-// A client that asks for version 2 gets it, whichever shape of the parameters it sends
-// beside; one that asks for version 1 does not.
+// The program answers with the requested protocol version, even if the request has the members of
+// both versions.
 func TestACPVersions(t *testing.T) {
 	s := withoutDaemons(t, newSite(parallel(t)))
 	both := object{
@@ -812,13 +813,13 @@ func TestACPVersions(t *testing.T) {
 			})
 			require.Contains(t, string(c.result(id).Result), `"messageId":`)
 			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
-			c.requireAsked(1, "version 2 has no files of the client")
+			c.requireAsked(1, "version 2 has no file requests to the client")
 		}
 		c.quit()
 	}
 }
 
-// member is a member of a JSON object.
+// member returns a member of a JSON object.
 func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	t.Helper()
 	var m map[string]json.RawMessage
@@ -826,8 +827,8 @@ func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	return m[name]
 }
 
-// The agent behind a session is another one after the first prompt, too: by the choice
-// that the editor shows, and by the slash command. It receives the conversation so far.
+// The config option and the slash command /agent change the agent of a session after its first
+// prompt. The new agent receives the conversation so far.
 func TestACPAnotherAgent(t *testing.T) {
 	s := withoutDaemons(t, newSite(parallel(t)))
 	s.agents("[agents.echo]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
@@ -858,7 +859,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	c.answers(session, "quiet again", "You asked: quiet again")
 	c.answers(session, "/agent unknown", "The agent behind this session stays scripted: there is no agent unknown. There are:")
 
-	// Who loads it elsewhere finds all of it in one conversation.
+	// Another editor loads the whole conversation.
 	other := s.editor(nil)
 	other.load(session, s.root)
 	for _, said := range []string{"quiet first", "and you", "quiet again"} {
@@ -870,8 +871,8 @@ func TestACPAnotherAgent(t *testing.T) {
 	c.quit()
 }
 
-// What a session says when it is loaded is what was said while it went on: also what is no
-// message of the agent's, such as a line that it has printed by mistake.
+// A loaded session replays the text of the live session, even after invalid output, errors and a
+// crash of the agent.
 func TestACPLoadTellsWhatWasTold(t *testing.T) {
 	s := withoutDaemons(t, newSite(parallel(t)))
 	c := s.editor(allowing)
@@ -884,12 +885,12 @@ func TestACPLoadTellsWhatWasTold(t *testing.T) {
 	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk"} {
 		require.Equal(t, c.said(kind), other.said(kind), kind)
 	}
-	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "it is no part of the conversation")
+	require.NotContains(t, other.said("agent_message_chunk"), "this line is no JSON {]", "a line that is no JSON is no part of the conversation")
 	other.quit()
 	c.quit()
 }
 
-// orphaned requires that a prompt has ended since the process that ran it has died.
+// orphaned requires that a prompt failed because the process that ran it died.
 func orphaned(t *testing.T, r reply) {
 	t.Helper()
 	require.NotNil(t, r.Error, "%s", r.Result)
@@ -897,8 +898,8 @@ func orphaned(t *testing.T, r reply) {
 	require.Contains(t, string(r.Error.Data), "ORPHANED")
 }
 
-// A hub that is killed while a turn of the editor runs: the prompt ends with that, and the
-// session goes on with another hub. Nothing is shown twice.
+// The kill of the hub during a turn fails the prompt. The session continues with the next hub, and
+// the editor shows nothing twice.
 func TestACPHubIsKilledInATurn(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
@@ -912,7 +913,7 @@ func TestACPHubIsKilledInATurn(t *testing.T) {
 	c.quit()
 }
 
-// requireChunksInOrder requires that what a stream of the demo agent says is there once, in order.
+// requireChunksInOrder requires that the demo agent's chunks appear once, in order.
 func requireChunksInOrder(t *testing.T, said string) {
 	t.Helper()
 	for i, found := range regexp.MustCompile(`chunk (\d+) `).FindAllStringSubmatch(said, -1) {
@@ -920,8 +921,9 @@ func requireChunksInOrder(t *testing.T, said string) {
 	}
 }
 
-// A hub that is killed while a question is open: the prompt ends, and says that the question
-// still counts; it is asked again in each editor, once, and its answer has the agent go on.
+// The kill of the hub with an open question fails the prompt. The error says that the question
+// stays open. The next hub sends the question once to each editor, and the agent continues after
+// its answer.
 func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	other := s.editor(nil)
@@ -941,15 +943,15 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	other.requireTakenBack(seen, seenAgain)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	for _, e := range []*acpClient{c, other} {
-		e.requireAsked(2, "it is asked again once")
+		e.requireAsked(2, "the next hub sends the question once")
 		e.quit()
 	}
 }
 
-// requireTakenBack requires that those questions, and no others, are taken back.
+// requireTakenBack requires that the program withdraws exactly these questions, in this order.
 func (c *acpClient) requireTakenBack(questions ...acpMessage) {
 	c.t.Helper()
-	c.until("questions to be taken back", func() bool { return len(c.reported) >= len(questions) })
+	c.until("the withdrawal of questions", func() bool { return len(c.reported) >= len(questions) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	require.Len(c.t, c.reported, len(questions))
@@ -962,7 +964,7 @@ func (c *acpClient) requireTakenBack(questions ...acpMessage) {
 // After a kill of a hub that no request waits for, the editor's next request works.
 func TestACPHubIsKilledIdle(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
-	s.crashHub() // before the session is in the hub
+	s.crashHub() // the hub has no run of the session yet
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
 	for _, next := range []func(){
 		func() { c.call("session/set_mode", object{"sessionId": session, "modeId": "plan"}, nil) },
@@ -978,18 +980,18 @@ func TestACPHubIsKilledIdle(t *testing.T) {
 	c.quit()
 }
 
-// Whenever the hub is killed, a prompt is in the conversation once, ends once, and is none
-// of the messages that are shown to who wrote it.
+// A kill of the hub at any moment keeps one copy of a prompt in the conversation. The prompt ends
+// once, and its sender gets no echo.
 func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
-	rounds := 3 // each with another moment
+	rounds := 3 // each kills the hub at another moment
 	if soak {
 		rounds = 12
 	}
 	var ends []string
 	for i := range rounds {
-		if i%3 == 2 { // it has read nothing of what it is asked
+		if i%3 == 2 { // the suspended hub has read no part of the prompt
 			suspend(t, s.lockHolder())
 		}
 		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
@@ -1020,8 +1022,8 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	c.quit()
 }
 
-// outsider is an agent that takes prompts when the user has signed in: by a request, or in
-// a terminal.
+// outsider is an agent that opens sessions only for a signed-in user. The user signs in by a
+// request or in a terminal.
 const outsider = `#!/bin/sh
 answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
 while read -r line; do
@@ -1036,7 +1038,7 @@ while read -r line; do
 done
 `
 
-// newOutsiderSite makes a site with that agent. The user is signed in while the file in exists.
+// newOutsiderSite returns a site with this agent. The user is signed in while the file in exists.
 func newOutsiderSite(t *testing.T) (s *site, in string) {
 	t.Helper()
 	s = withoutDaemons(t, newSite(t))
@@ -1046,8 +1048,8 @@ func newOutsiderSite(t *testing.T) (s *site, in string) {
 	return s, in
 }
 
-// Every client receives the ways to sign in, as the registry of agents wants it, and
-// they are those of the agent behind.
+// Every client receives Duet's own sign-in methods in initialize, as the agent registry requires. A
+// refused prompt adds the methods of the session's agent.
 func TestACPSignIn(t *testing.T) {
 	s, in := newOutsiderSite(parallel(t))
 
@@ -1064,7 +1066,7 @@ func TestACPSignIn(t *testing.T) {
 	require.Equal(t, -32000, refused.Error.Code)
 	var data struct{ AuthMethods []method }
 	require.NoError(t, json.Unmarshal(refused.Error.Data, &data))
-	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}, {ID: "browser"}}, data.AuthMethods, "what it does in a terminal is run by Duet")
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}, {ID: "browser"}}, data.AuthMethods, "Duet replaces the agent's terminal method with its own")
 	notYet := c.result(c.ask("authenticate", object{"methodId": "terminal"}))
 	require.Equal(t, -32000, notYet.Error.Code)
 	c.call("authenticate", object{"methodId": "agent"}, nil)
@@ -1076,8 +1078,8 @@ func TestACPSignIn(t *testing.T) {
 	require.NoFileExists(t, in)
 	c.quit()
 
-	// A client that opens no terminal is offered none; who asks without need is not
-	// bothered, whichever agent is behind.
+	// A client without terminals gets no terminal method. A sign-in that no agent requires succeeds
+	// without a question, whatever the agent is.
 	other := s.acp(nil)
 	hello.AuthMethods = nil
 	other.call("initialize", object{"protocolVersion": 1}, &hello)
@@ -1087,8 +1089,8 @@ func TestACPSignIn(t *testing.T) {
 	other.quit()
 }
 
-// In version 2 the end of the turn says that the user has to sign in, and how; the client
-// signs in and out by auth/login and auth/logout.
+// In version 2, the end of the turn reports the required sign-in and its methods. The client uses
+// auth/login and auth/logout.
 func TestACPSignInVersion2(t *testing.T) {
 	s, in := newOutsiderSite(parallel(t))
 	c := s.acp(nil, "--agent", "outsider")
@@ -1111,7 +1113,7 @@ func TestACPSignInVersion2(t *testing.T) {
 	end := ended(1)
 	requireParts(t, end, `"stopReason":"error","error":{"code":-32000,`, `"authMethods":[{"methodId":"agent",`)
 	require.Contains(t, end, `{"methodId":"browser","name":"In a browser","type":"agent"}`)
-	require.NotContains(t, end, `"tui"`, "what it does in a terminal is run by Duet")
+	require.NotContains(t, end, `"tui"`, "Duet does not list the agent's terminal method")
 	c.call("auth/login", object{"methodId": "browser"}, nil)
 	require.FileExists(t, in)
 	c.call("session/prompt", promptOf(session, "hello"), nil)

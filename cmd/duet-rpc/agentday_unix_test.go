@@ -15,59 +15,59 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A dayAgent is an agent that has a day in TestAgentDay, and its ways.
+// A dayAgent is an agent of TestAgentDay, with its peculiarities.
 type dayAgent struct {
 	name     string
 	folder   string // of testdata/agents
-	packaged string // the package whose version is reported
+	packaged string // the package that the table names with its version
 	site     func(testing.TB) *agentSite
-	briefly  bool // the client tier plays the brief scenarios with it, and no others
+	briefly  bool // the client tier plays only the brief scenarios with it
 
-	// The names of the answers that it offers when it wants to leave plan mode;
-	// none: it never does, since planless. telling: the question has the plan.
+	// leaves lists the options of its question about leaving plan mode. nil: it never asks, for the
+	// reason in planless. telling: the question contains the plan.
 	leaves   []string
 	planless string
 	telling  bool
-	absolute bool // the names of files that it takes
+	absolute bool // its file tools take absolute paths
 
-	model     string // one that it has
-	modelless bool   // it names none
+	model     string // one of its models
+	modelless bool   // it reports no models
 
-	denialEnds bool   // its turn
-	denialSays string // what it says of that itself
-	forgets    bool   // the prompt of an interrupted turn
-	mutters    bool   // of a 500, over the protocol or on its standard error
-	withholds  bool   // what it has for its standard error, until it ends
-	retells    string // what it says of each try in its turn
+	denialEnds bool   // a denial ends its turn
+	denialSays string // its own text about that; empty: Duet's
+	forgets    bool   // it drops the prompt of an interrupted turn
+	mutters    bool   // it reports an error 500, over the protocol or on its stderr
+	withholds  bool   // it writes its stderr only at its end
+	retells    string // its text about each retry
 
-	command      string // a slash command that it tells of, and
-	commandless  string // why that is not the project's own
-	prompt, says string // what it makes of the command
+	command      string // a slash command that it reports
+	commandless  string // why command is not the project's own
+	prompt, says string // a prompt with a command, and a part of the answer
 
-	keyless  bool   // it begins without a key
-	unsigned string // what it says when there is none
+	keyless  bool   // it starts without a key
+	unsigned string // its error without a key
 
-	todoless string   // why there is no plan of what the model has noted
-	start    []string // how it is started without Duet
-	unlisted bool     // its sessions are not
-	deletes  bool     // a session that it has loaded
-	forks    bool     // its own sessions
+	todoless string   // why it reports no plan from the model's list
+	start    []string // its command without Duet
+	unlisted bool     // it does not list its sessions
+	deletes  bool     // it deletes a session that it has loaded
+	forks    bool     // it forks its own sessions
 
 	goalless string // why it takes no /goal; empty: it does
 
 	foreground string // why it runs nothing in the background here; empty: it does
-	holds      bool   // its turn, until what runs in the background has ended
-	mute       bool   // but for its questions, when it goes on by itself
+	holds      bool   // its turn lasts until the end of its background command
+	mute       bool   // it sends only the questions of an agent-initiated turn
 
-	untried []string // scenarios
+	untried []string // scenarios that the test skips
 
-	sub      string // why a sub-agent's command is not asked about; empty: it is
-	subFlat  bool   // it is, and not as a sub-agent's
-	subHangs bool   // until it is interrupted
-	subSays  string // what it says of it otherwise
+	sub      string // why it does not ask about a sub-agent's command; empty: it asks
+	subFlat  bool   // it asks, without the sub-agent as the parent of the call
+	subHangs bool   // a sub-agent's command blocks it until an interruption
+	subSays  string // its text if the sub-agent's command is refused
 }
 
-// dayAgents are the columns of the table.
+// dayAgents returns the agents, one for each column of the table.
 func dayAgents() []dayAgent {
 	return []dayAgent{
 		{
@@ -133,7 +133,7 @@ func dayAgents() []dayAgent {
 	}
 }
 
-// version is the one that the lock file names.
+// version returns the agent's version from its lock file.
 func (a dayAgent) version(t testing.TB) string {
 	t.Helper()
 	text := readFile(t, filepath.Join("../../testdata/agents", a.folder, "package-lock.json"))
@@ -144,21 +144,21 @@ func (a dayAgent) version(t testing.TB) string {
 	return lock.Packages["node_modules/"+a.packaged].Version
 }
 
-// A dayScenario is what happens to everybody on some day. play requires that
-// it goes as it should, and says so, in words for a table: "yes", or "no:" and
-// what the agent does not do, which it requires, too.
+// A dayScenario is a situation in the use of an agent. play requires the expected outcome and
+// returns its table cell: "yes", or "no:" with the agent's limitation. It requires the limitation
+// too.
 type dayScenario struct {
 	name string
 	play func(*testing.T, dayAgent) string
-	// core marks the scenarios that the client tier plays with every agent. The others
-	// take minutes, and the layers below test what they have in common: `make agents`
-	// plays them all.
+	// core marks the scenarios that the client tier plays with all agents but the brief ones.
+	// `make agents` plays all scenarios. The others take minutes, and tests of lower layers cover
+	// their common parts.
 	core bool
-	// brief marks the scenarios that the client tier plays with the agents that it tests briefly.
+	// brief marks the scenarios that the client tier plays with the brief agents.
 	brief bool
 }
 
-// Scenarios that are not tried with each agent.
+// Scenarios that some agents skip.
 const (
 	planScenario     = "Plan mode is left by an answer, and then a file is written"
 	subAgentScenario = "A sub-agent wants to run a command"
@@ -191,8 +191,8 @@ var dayScenarios = []dayScenario{
 	{name: "A conversation is forked at its end", play: playFork},
 }
 
-// A day with each of the agents that people have, and a model that does what
-// its prompts say. What came of it is in docs/agents-tested.md.
+// TestAgentDay plays the scenarios with real agents and a model that follows its prompts.
+// docs/agents-tested.md holds the outcomes.
 func TestAgentDay(t *testing.T) {
 	t.Parallel()
 	agents := dayAgents()
@@ -201,7 +201,7 @@ func TestAgentDay(t *testing.T) {
 	t.Run("agents", func(t *testing.T) {
 		for _, a := range agents {
 			t.Run(a.folder, func(t *testing.T) {
-				t.Parallel() // the agents; but each is too large to be there many times
+				t.Parallel() // only the agents: each of them is too large for parallel scenarios
 				for _, s := range dayScenarios {
 					if played := a.briefly && s.brief || !a.briefly && s.core; !soak && !played {
 						continue
@@ -221,14 +221,14 @@ func TestAgentDay(t *testing.T) {
 		}
 	})
 	if t.Failed() || len(reported) < len(agents)*len(dayScenarios) {
-		t.Log("not all of them had their day, so the table is not compared")
+		t.Log("a scenario failed or has no outcome, so the test does not compare the table")
 		return
 	}
 	testkit.GoldenBytes(t, "../../docs/agents-tested.md", dayTable(t, agents, reported))
 }
 
-// keptDay reads the table of docs/agents-tested.md: the outcomes of the scenarios that this
-// run does not play stay as they are.
+// keptDay reads the outcomes in docs/agents-tested.md. A run keeps the outcomes of the scenarios
+// that it does not play.
 func keptDay(t testing.TB, agents []dayAgent) map[string]string {
 	t.Helper()
 	text := readFile(t, "../../docs/agents-tested.md")

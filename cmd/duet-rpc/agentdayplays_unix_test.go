@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
-// asksToRun waits until a session asks whether it may run something.
+// asksToRun waits for a session's question about a shell command.
 func (s *agentSite) asksToRun(c *client, session string) event {
 	s.t.Helper()
 	question := c.awaitQuestion(session)
@@ -35,7 +35,7 @@ func (s *agentSite) asksToRun(c *client, session string) event {
 	return question
 }
 
-// transcript is the whole conversation of a session.
+// transcript returns the text of a session's whole conversation.
 func (c *client) transcript(session string) string {
 	c.t.Helper()
 	var all strings.Builder
@@ -45,7 +45,7 @@ func (c *client) transcript(session string) string {
 	return all.String()
 }
 
-// refusals are who did not let tool calls of a session run, and why.
+// refusals returns the decider and the reason of each refused tool call of a session.
 func (c *client) refusals(session string) (list []string) {
 	c.t.Helper()
 	for _, e := range c.items(session) {
@@ -56,20 +56,19 @@ func (c *client) refusals(session string) (list []string) {
 	return list
 }
 
-// opens opens a site of the agent.
+// opens returns a site of the agent and its client.
 func (a dayAgent) opens(t *testing.T) (*agentSite, *client) {
 	s := a.site(t)
 	return s, s.open()
 }
 
-// begins opens a site of the agent, in which a conversation begins with a prompt.
+// begins is opens with a launched session.
 func (a dayAgent) begins(t *testing.T, prompt string) (*agentSite, *client, launched) {
 	s, c := a.opens(t)
 	return s, c, c.launch(prompt, s.agent)
 }
 
-// touchesUnderRule is a site whose user has a rule of an effect for the command that the
-// agent wants to run.
+// touchesUnderRule is begins with a user's rule for the agent's command. effect is allow or deny.
 func (a dayAgent) touchesUnderRule(t *testing.T, effect string) (*agentSite, *client, launched) {
 	s := a.site(t)
 	s.rules = fmt.Sprintf("[[rules]]\neffect = %q\ntool = \"Bash\"\ncommand = \"touch *\"\n", effect)
@@ -78,7 +77,7 @@ func (a dayAgent) touchesUnderRule(t *testing.T, effect string) (*agentSite, *cl
 	return s, c, c.launch("run: touch made", s.agent)
 }
 
-// neverAsked requires that no question was asked so far.
+// neverAsked requires that no session has asked a question so far.
 func (c *client) neverAsked() {
 	c.t.Helper()
 	for _, e := range c.seen() {
@@ -119,12 +118,12 @@ func playDenial(t *testing.T, a dayAgent) string {
 	for _, call := range c.refusals(l.SessionID) {
 		assert.Equal(t, "user: say: another name, please", call)
 	}
-	// The reason is the next prompt, as it was wanted.
+	// With tell, the reason is the next prompt.
 	require.NotEmpty(t, begun.SessionID)
 	c.completes(launched{SessionID: begun.SessionID})
 	assert.Contains(t, c.transcript(begun.SessionID), "and I did not give it: say: another name, please")
 	l.SessionID = begun.SessionID
-	// It is there for the next prompt.
+	// The agent takes another prompt.
 	l = c.goesOn(l, "say: hello")
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
@@ -134,13 +133,13 @@ func playDenial(t *testing.T, a dayAgent) string {
 	return "yes: its turn goes on; it learns the reason with its next prompt"
 }
 
-// playRule has a rule of the user that denies what the agent would run.
+// playRule has a user's rule deny the agent's command.
 func playRule(t *testing.T, a dayAgent) string {
 	s, c, l := a.touchesUnderRule(t, "deny")
 	c.awaitEnd(l.SessionID)
 	assert.False(t, s.exists("made"))
 	c.neverAsked()
-	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
+	for _, call := range c.toolCalls(l.SessionID) { // some agents do not report a refused call
 		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
 	}
 	refusals := c.refusals(l.SessionID)
@@ -151,7 +150,7 @@ func playRule(t *testing.T, a dayAgent) string {
 	return s.closed(c, "yes")
 }
 
-// playAllowRule has a rule of the user that allows what the agent would run.
+// playAllowRule has a user's rule allow the agent's command.
 func playAllowRule(t *testing.T, a dayAgent) string {
 	s, c, l := a.touchesUnderRule(t, "allow")
 	c.completes(l)
@@ -169,16 +168,17 @@ func playAlways(t *testing.T, a dayAgent) string {
 
 	l = c.goesOn(l, "run: touch made")
 	for _, e := range c.seen() {
-		require.False(t, e.Type == "new_approval" && e.Data.SessionID == l.SessionID, "it was asked again: %s", e.Raw)
+		require.False(t, e.Type == "new_approval" && e.Data.SessionID == l.SessionID, "the agent asked again: %s", e.Raw)
 	}
-	l = c.next(l, "run: rm made") // that was not meant
+	l = c.next(l, "run: rm made") // the decision does not cover this command
 	c.awaitQuestion(l.SessionID)
 	c.interrupt(l)
 	assert.True(t, s.exists("made"))
 	return s.closed(c, "yes")
 }
 
-// A question outlives the hub; its answer counts when the agent asks it again.
+// playKill kills the hub while a question is open. The question survives, and its answer applies
+// when the agent asks again.
 func playKill(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
@@ -189,33 +189,33 @@ func playKill(t *testing.T, a dayAgent) string {
 	c = s.open()
 	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
 	c.approve(question.Data.ApprovalID)
-	end := c.await("the end of the session that goes on", func(e event) bool {
+	end := c.await("the end of the continued session", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
 	})
 	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 	assert.True(t, s.exists("made"))
 	for _, e := range c.seen() {
-		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "it was asked again: %s", e.Raw)
+		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "the agent asked again: %s", e.Raw)
 	}
 	prompts := s.model.Prompts()
 	if a.forgets {
-		prompts = append(prompts, prompts[0])[:2] // it may know of the first one, or not
+		prompts = append(prompts, prompts[0])[:2] // the agent may have kept or lost the first prompt
 	}
-	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the agent may have lost it, so it is sent again")
+	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the hub sends the prompt again, since the agent may have lost it")
 	return s.closed(c, "yes")
 }
 
 // playSubAgent has a sub-agent run a command.
 func playSubAgent(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "delegate: run: touch made")
-	s.goesOn = true // it may take up what the sub-agent has done
+	s.goesOn = true // the agent may start a turn with the sub-agent's result
 	if a.sub == "" {
 		question := s.asksToRun(c, l.SessionID)
 		c.approve(question.Data.ApprovalID)
 		c.completes(l)
 		assert.True(t, s.exists("made"))
 		assert.Equal(t, 1, c.asked(l.SessionID), "one command, one question")
-		parents := make(map[string]string) // of tools, by their names
+		parents := make(map[string]string) // tool names to parents
 		ids := make(map[string]string)
 		for _, e := range c.items(l.SessionID) {
 			if e.Type == "tool_call" {
@@ -236,8 +236,8 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	}
 	if a.subHangs {
 		require.Eventually(t, func() bool { return slices.Equal(s.model.Prompts(), []string{"run: touch made"}) }, watchdog/3, pollEvery,
-			"the sub-agent does not begin")
-		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // which is reported at least
+			"the sub-agent did not start")
+		c.awaitSilence(l, func(s silence) bool { return s.Tool != "" }) // the hub reports the silence
 		c.interrupt(l)
 	} else {
 		c.completes(l)
@@ -248,7 +248,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 	return s.closed(c, "no: "+a.sub)
 }
 
-// playTodos has the agent note what is to be done, which is its plan.
+// playTodos has the agent write a list of tasks, which becomes the session's plan.
 func playTodos(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "todo: look around")
 	isPlan := func(e event) bool { return e.Type == "plan" && e.Data.SessionID == l.SessionID }
@@ -265,14 +265,14 @@ func playTodos(t *testing.T, a dayAgent) string {
 	require.NoError(t, json.Unmarshal(plan.Raw, &reported))
 	require.Len(t, reported.Entries, 1)
 	assert.Equal(t, "look around", reported.Entries[0].Content)
-	assert.Contains(t, []string{"pending", "in_progress"}, reported.Entries[0].Status) // the first where one is only reported later
+	assert.Contains(t, []string{"pending", "in_progress"}, reported.Entries[0].Status) // pending, if the agent reports its progress later
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "The tool said: ")
 	return s.closed(c, "yes: it is the session's plan")
 }
 
-// playBackground has an agent run a command in the background. When that has ended, after the
-// turn, the agent goes on by itself, and wants to run another one.
+// playBackground has an agent run a command in the background. The end of that command starts an
+// agent-initiated turn with another command.
 func playBackground(t *testing.T, a dayAgent) string {
 	s, c, own, question := a.goesOn(t)
 	if question == nil {
@@ -293,7 +293,7 @@ func playBackground(t *testing.T, a dayAgent) string {
 	return "yes: asked, and carried out"
 }
 
-// playBackgroundKill is playBackground where the hub is killed while the question is open.
+// playBackgroundKill is playBackground with a kill of the hub while the question is open.
 func playBackgroundKill(t *testing.T, a dayAgent) string {
 	s, c, own, question := a.goesOn(t)
 	if question == nil {
@@ -308,8 +308,8 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 	cut := c.session(own)
 	assert.Equal(t, "interrupted", cut.State)
 	c.approve(question.Data.ApprovalID)
-	if a.holds || a.mute { // the agent gets its prompt again, or its first question had no input
-		again := c.await("the question of the session that goes on", func(e event) bool {
+	if a.holds || a.mute { // the agent receives its prompt again, or its first question had no input
+		again := c.await("the question of the continued session", func(e event) bool {
 			return e.Type == "new_approval" && e.Seq > question.Seq && e.Data.SessionID != own
 		})
 		want := "sleep 3"
@@ -319,7 +319,7 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 		assert.Contains(t, string(again.Data.ToolInput), want)
 		c.approve(again.Data.ApprovalID)
 	}
-	end := c.await("the end of the session that goes on", func(e event) bool {
+	end := c.await("the end of the continued session", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.ThreadID == cut.ThreadID && e.Seq > question.Seq && e.Data.SessionID != own && ended(e.Data.State)
 	})
 	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
@@ -331,8 +331,9 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 	return "yes"
 }
 
-// goesOn has an agent run a command in the background, and returns the question that it asks
-// when it goes on by itself, in the session own; nil if it runs nothing in the background.
+// goesOn has an agent run a command in the background. It returns the agent's question after the
+// end of that command, and the session own of the question. question is nil for an agent without
+// background commands.
 func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, question *event) {
 	s, c, l := a.begins(t, "background: sleep 3; echo over")
 	s.goesOn = true
@@ -347,7 +348,7 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, que
 		first := c.awaitQuestion(l.SessionID)
 		c.approve(first.Data.ApprovalID)
 		own = l.SessionID
-		asked = c.await("a question when the command has ended", func(e event) bool {
+		asked = c.await("a question after the end of the command", func(e event) bool {
 			return e.Type == "new_approval" && e.Data.SessionID == own && e.Data.ApprovalID != first.Data.ApprovalID
 		})
 	} else {
@@ -365,7 +366,7 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, que
 	return s, c, own, &asked
 }
 
-// playGoal gives the agent a goal: it starts turn after turn by itself, until it is interrupted.
+// playGoal gives the agent a goal. The agent starts turns by itself until an interruption.
 func playGoal(t *testing.T, a dayAgent) string {
 	if a.goalless != "" {
 		return "no: " + a.goalless
@@ -395,11 +396,11 @@ func playGoal(t *testing.T, a dayAgent) string {
 			c.awaitEnd(own)
 		}
 	}
-	assert.False(t, goesOn, "the goal was not given up")
+	assert.False(t, goesOn, "the agent continues its goal after the interruption")
 	return s.closed(c, "yes: each turn is a session, and interrupting one ends the goal")
 }
 
-// playSteer has a person say something while the agent talks.
+// playSteer sends a steered message during the agent's turn.
 func playSteer(t *testing.T, a dayAgent) string {
 	if a.takesSteering(t, a.site(t)) {
 		return "yes"
@@ -414,7 +415,7 @@ func playSteer(t *testing.T, a dayAgent) string {
 	return "yes, with `protocol = 1`; in version 2 of the protocol it comes behind the turn"
 }
 
-// takesSteering reports whether what a person says while the agent talks reaches it in its turn.
+// takesSteering reports whether a steered message reaches the agent within its turn.
 func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	c := s.open()
 	l := c.launch("talk:", s.agent)
@@ -442,8 +443,8 @@ func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	return true
 }
 
-// playTimeout has an agent wait, for its model or for a sub-agent that asks no permission,
-// until its run may not take longer.
+// playTimeout has a run exceed its time limit. The agent waits for its model, or for a sub-agent
+// whose question it does not pass on.
 func playTimeout(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
 	prompt := "hang:"
@@ -458,7 +459,7 @@ func playTimeout(t *testing.T, a dayAgent) string {
 	return s.closed(c, "yes: it ends with the reason")
 }
 
-// playPlan leaves plan mode, and then edits as the answer said.
+// playPlan approves the agent's plan, and then its edit.
 func playPlan(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
 	var l launched
@@ -498,7 +499,7 @@ func playPlan(t *testing.T, a dayAgent) string {
 		Rule json.RawMessage `json:"rule_preview"`
 	}
 	require.NoError(t, json.Unmarshal(exit.Raw, &shown))
-	assert.Contains(t, shown.Plan, "1. Write the file.", "as the text that it is")
+	assert.Contains(t, shown.Plan, "1. Write the file.", "the question has the plan as text")
 	assert.Empty(t, shown.Rule)
 	assert.ErrorContains(t, c.try("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "scope": "session"}, nil), "a plan is agreed to for itself")
 	c.call("sendDecision", object{"approval_id": exit.Data.ApprovalID, "decision": "approve", "option": chosen}, nil)
@@ -519,7 +520,7 @@ func playPlan(t *testing.T, a dayAgent) string {
 	return "yes"
 }
 
-// playUnknownModel asks for a model that no agent has.
+// playUnknownModel requests a model that no agent has.
 func playUnknownModel(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
 	l := c.begins("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"})
@@ -535,14 +536,14 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	requireParts(t, end.Data.Error, "no-such-model", a.model)
 	assert.Empty(t, s.model.Prompts())
 
-	// Now it is known.
+	// The hub now knows the agent's models and refuses the request itself.
 	refused := c.refused("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"})
 	assert.Contains(t, string(refused.Data), a.model)
 	return s.closed(c, "yes: refused, with a list of what it has")
 }
 
-// awaitCommand waits until the agent of a session has reported a slash command, which
-// it may do when its turn is over. The report is kept.
+// awaitCommand waits for the agent's report of a slash command, which may follow its turn. It
+// requires that getSessionState returns the command.
 func (c *client) awaitCommand(l launched, name string) {
 	c.t.Helper()
 	has := func(s reportedSession) bool {
@@ -574,10 +575,10 @@ func playSlashCommand(t *testing.T, a dayAgent) string {
 	return "yes"
 }
 
-// An image of one point.
+// onePoint is a PNG image of one pixel, in base64.
 const onePoint = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// playImage has an image in a prompt.
+// playImage sends a prompt with an image.
 func playImage(t *testing.T, a dayAgent) string {
 	s, c := a.opens(t)
 	l := c.begins("launchSession", object{"query": "say: seen", "agent": s.agent, "content": []object{{"type": "image", "mimeType": "image/png", "data": onePoint}}})
@@ -598,10 +599,10 @@ func playInterrupt(t *testing.T, a dayAgent) string {
 	select {
 	case <-s.model.HungUp:
 	case <-time.After(watchdog / 3):
-		require.Fail(t, "the agent still listens to its model")
+		require.Fail(t, "the agent keeps its connection to the model")
 	}
 	assert.Contains(t, c.conversation(l.SessionID), "and on ")
-	l = c.next(l, "say: hello") // it lives on, and knows of it
+	l = c.next(l, "say: hello") // the agent takes another prompt
 	c.completes(l)
 	if a.forgets {
 		require.Equal(t, []string{"say: hello"}, s.model.Prompts())
@@ -639,14 +640,15 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	return "yes: an error at once, with its ways to sign in"
 }
 
-// A silence is the report about an agent that gives no sign of life.
+// A silence is the data of an agent_silent event.
 type silence struct {
 	Note  string `json:"note"`
 	Tool  string `json:"tool_id"`
 	Ended bool   `json:"ended"`
 }
 
-// awaitSilence waits for a silence of a session that fits, and has not ended.
+// awaitSilence waits for an agent_silent event of a session that fits and marks no end of a
+// silence.
 func (c *client) awaitSilence(l launched, fits func(silence) bool) {
 	c.t.Helper()
 	c.await("the agent's silence", func(e event) bool {
@@ -655,18 +657,18 @@ func (c *client) awaitSilence(l launched, fits func(silence) bool) {
 	})
 }
 
-// isSilent reports whether the state of a session has since when its agent is silent.
+// isSilent reports whether the state of a session has a start of a silence.
 func (c *client) isSilent(l launched) bool {
 	c.t.Helper()
 	return c.session(l.SessionID).SilentSince != nil
 }
 
-// playOutage has the API fail for minutes, while the agent tries again. Duet shows the silence
-// and what the agent prints. The user can interrupt the agent, which works again later.
+// playOutage has the API fail for minutes, while the agent retries. Duet shows the silence and the
+// agent's output. The user can interrupt the agent, which takes another prompt later.
 func playOutage(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "fail: 500")
 	if a.retells != "" {
-		c.await("what it says of a try", func(e event) bool {
+		c.await("the agent's text about a retry", func(e event) bool {
 			return e.Type == "message_delta" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), a.retells)
 		})
 		c.interrupt(l)
@@ -675,7 +677,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 	c.awaitSilence(l, func(s silence) bool {
 		return !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
 	})
-	// It may give a sign of life meanwhile, as with each try, and is silent again.
+	// The agent may send an update with each retry, and is silent again afterwards.
 	require.Eventually(t, func() bool { return c.isSilent(l) }, watchdog/3, pollEvery)
 	if a.withholds {
 		for _, e := range c.seen() {
@@ -696,8 +698,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 	return "yes: Duet shows that it is silent"
 }
 
-// alone has the site's agent answer a prompt without Duet, and returns the agent's id of
-// the session.
+// alone has the site's agent answer a prompt without Duet, and returns the agent's session id.
 func (s *agentSite) alone(command []string, prompt string) (native string) {
 	s.t.Helper()
 	env := []string{"LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.t.TempDir()}
@@ -753,23 +754,23 @@ func (s *agentSite) alone(command []string, prompt string) (native string) {
 	}
 	call("session/new", object{"cwd": s.root, "mcpServers": []any{}}, &session)
 	call("session/prompt", object{"sessionId": session.ID, "prompt": []object{{"type": "text", "text": prompt}}}, nil)
-	s.awaitRecord(`"` + strings.TrimPrefix(prompt, "say: ") + `"`) // the answer; the prompt has more
+	s.awaitRecord(`"` + strings.TrimPrefix(prompt, "say: ") + `"`) // the answer; the prompt has a prefix
 	require.NoError(s.t, in.Close())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
-	select { // it writes down what it has not yet
+	select { // the agent may still write its records
 	case <-ended:
 	case <-time.After(watchdog / 6):
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // some have others below them
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // some agents have child processes
 	<-ended
 	return session.ID
 }
 
-// playAdopted adopts a session that the agent has had without Duet, and goes on with it.
+// playAdopted adopts a session that the agent began without Duet, and continues it.
 func playAdopted(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	native := s.alone(a.start, "say: begun alone")
@@ -790,7 +791,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	reported := c.reported(adopted.SessionID)
 	require.GreaterOrEqual(t, len(reported), 2)
 	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, reported[len(reported)-2:])
-	if a.unlisted { // it deletes it when it is started again
+	if a.unlisted { // the agent deletes a loaded session at its next start
 		assert.Contains(t, adopted.Note, "deletes a loaded session")
 		next := c.goesOn(adopted.launched, "say: gone on")
 		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session. A new session received the conversation so far: the messages and which tools were used")
@@ -799,7 +800,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	}
 	next := s.requireGoesOn(c, adopted.launched, "say: begun alone", "say: gone on")
 	assert.Equal(t, native, c.usage(next.SessionID).Native)
-	assert.Equal(t, "gone on", c.conversation(next.SessionID)[len("begun alone"):], "what it tells again is not said again")
+	assert.Equal(t, "gone on", c.conversation(next.SessionID)[len("begun alone"):], "the conversation does not repeat the agent's replay")
 	return s.closed(c, "yes")
 }
 
@@ -823,7 +824,7 @@ func playRestarts(t *testing.T, a dayAgent) string {
 	const lost = "The agent had lost its session"
 	said := c.transcript(l.SessionID)
 	s.close(c)
-	if a.deletes { // the first time already, if that is in the minute in which it was begun
+	if a.deletes { // after the first restart already, if it follows within the minute of the session's start
 		assert.Contains(t, said, lost)
 		return "no: it deletes a session that it has loaded when it is started again; Duet sends it the transcript, and the conversation says so"
 	}
@@ -845,11 +846,11 @@ func playFork(t *testing.T, a dayAgent) string {
 	assert.NotEqual(t, native, c.usage(fork.SessionID).Native)
 	forked := strings.Contains(string(own.Raw), `"forked":true`)
 	assert.Equal(t, a.forks, forked, "%s", own.Raw)
-	assert.Equal(t, "onetwo", c.conversation(fork.SessionID), "what it tells again is not said again")
+	assert.Equal(t, "onetwo", c.conversation(fork.SessionID), "the conversation does not repeat the agent's replay")
 	if forked {
 		require.Equal(t, []string{"say: one", "say: two"}, s.model.Prompts())
 	}
-	// The other one goes on as it was.
+	// The original conversation continues as before.
 	s.requireGoesOn(c, first, "say: one", "say: three")
 	s.close(c)
 	if forked {

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// What an agent does looks the same to people in both versions of the protocol.
+// Both versions of the protocol look the same to the user.
 func TestBothVersionsOfTheProtocol(t *testing.T) {
 	t.Parallel()
 	for version := 1; version <= 2; version++ {
@@ -32,7 +32,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			l := c.launch("terminal", "recorded")
 			c.completes(l)
 			assert.Contains(t, c.conversation(l.SessionID), "The command is done. ")
-			assert.Contains(t, c.toolResults(l.SessionID), "total ", "what ls has printed")
+			assert.Contains(t, c.toolResults(l.SessionID), "total ", "the output of ls")
 			assert.Contains(t, printedIn(c.seen()), "total ")
 
 			l = c.next(l, "ask")
@@ -75,7 +75,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 	}
 }
 
-// toolResults is what the tools of a session have returned.
+// toolResults returns the results of a session's tool calls.
 func (c *client) toolResults(session string) (all string) {
 	c.t.Helper()
 	for _, e := range c.items(session) {
@@ -84,8 +84,7 @@ func (c *client) toolResults(session string) (all string) {
 	return all
 }
 
-// awaitOwnTurn waits until an agent has gone on by itself, and returns the
-// nth such session.
+// awaitOwnTurn waits for the nth agent-initiated turn and returns its session.
 func (c *client) awaitOwnTurn(n int) (session string) {
 	c.t.Helper()
 	seen := make(map[string]bool)
@@ -98,11 +97,11 @@ func (c *client) awaitOwnTurn(n int) (session string) {
 	return e.Data.SessionID
 }
 
-// interruptOwnTurn interrupts a conversation in which its agent goes on turn after turn by itself,
-// in the turn with a number or a later one, whose session it returns.
+// interruptOwnTurn interrupts a conversation whose agent starts turn after turn. It interrupts turn
+// n or a later one, and returns the session of that turn.
 func (c *client) interruptOwnTurn(n int, l launched) (session string) {
 	c.t.Helper()
-	for c.awaitOwnTurn(n); c.try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // that turn has ended already
+	for c.awaitOwnTurn(n); c.try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // turn n has already ended
 		c.awaitOwnTurn(n + 1)
 	}
 	return c.await("a turn is interrupted", func(e event) bool {
@@ -110,7 +109,7 @@ func (c *client) interruptOwnTurn(n int, l launched) (session string) {
 	}).Data.SessionID
 }
 
-// ownTurns are the sessions that agents have begun so far.
+// ownTurns returns the sessions of agent-initiated turns so far.
 func (c *client) ownTurns() map[string]bool {
 	sessions := make(map[string]bool)
 	for _, e := range c.seen() {
@@ -121,7 +120,8 @@ func (c *client) ownTurns() map[string]bool {
 	return sessions
 }
 
-// What an agent says after its turn is a session of the same conversation, whole and in order.
+// Text that an agent sends after its turn becomes a session of the same conversation, complete and
+// in order.
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	c := newSite(parallel(t)).open()
 	l := c.launch("late:10000", "")
@@ -134,14 +134,14 @@ func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	}
 	assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
 
-	// The conversation goes on from the session that a human has begun.
+	// The user continues the conversation from the session that the user began.
 	next := c.next(l, "quiet")
 	assert.Equal(t, l.ThreadID, next.ThreadID)
 	c.completes(next)
 	c.leave()
 }
 
-// Interrupting a session that has ended reaches what its agent does by itself since.
+// An interruption of an ended session stops the agent-initiated turns that followed it.
 func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	c := newSite(parallel(t)).open()
 	l := c.launch("goal", "")
@@ -151,15 +151,16 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	next := c.begins("continueSession", object{"session_id": own, "query": "quiet slow"})
 	c.completes(next)
 	assert.Equal(t, l.ThreadID, next.ThreadID)
-	// What the agent wrote before it got the interruption has been read by now, as turns of its own.
+	// The hub has now read the agent's output from before the interruption, as agent-initiated
+	// turns.
 	turns := c.ownTurns()
 	c.completes(c.begins("continueSession", object{"session_id": next.SessionID, "query": "quiet slow"}))
-	assert.Equal(t, turns, c.ownTurns(), "the goal was given up")
+	assert.Equal(t, turns, c.ownTurns(), "the agent continues its goal after the interruption")
 	c.leave()
 }
 
-// A prompt that is sent while the agent works by itself waits until its question is answered. Then
-// its run ends, and the agent works on in that of the prompt.
+// A prompt during an agent-initiated turn waits until the user answers the question of that turn.
+// Then the run of that turn ends, and the agent works on in the run of the prompt.
 func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	c := newSite(parallel(t)).open()
 	l := c.launch("quiet background", "")
@@ -175,8 +176,8 @@ func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	c.leave()
 }
 
-// An agent with modes and models of its own: what it does not have is an error that
-// lists what it has, at its first start and, once it has reported, before it is started.
+// An unknown mode or model is an error that lists the agent's own. The agent's first start reports
+// it. Later the hub refuses the request before a start.
 func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	s := newSite(parallel(t))
 	id := func(name, of string) object { return object{name: of, "name": of} }
@@ -211,19 +212,18 @@ func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	for _, line := range []string{
 		`(?m)^mode +code$`, `(?m)^modes +ask, code, default, acceptEdits, bypassPermissions$`, `(?m)^model +m-small$`, `(?m)^models +m-large, m-small$`, `(?m)^commands +/review$`,
 	} {
-		assert.Regexp(t, line, shown, "after a restart, too")
+		assert.Regexp(t, line, shown, "the next hub knows the settings")
 	}
 	listed := s.run("session", "commands", "task-0002")
 	assert.Regexp(t, `(?m)^/review +what +Review it$`, listed)
 
 	s.run("prompt", "--continue", "task-0002", "again")
 	shown = s.run("session", "show", "task-0003")
-	assert.Regexp(t, `(?m)^mode +code$`, shown, "it goes on where it was")
+	assert.Regexp(t, `(?m)^mode +code$`, shown, "the next session keeps the mode")
 	s.run("daemon", "stop")
 }
 
-// In a narrow terminal the list of agents keeps what it is for: how the missing ones
-// are got is not cut.
+// In a narrow terminal, the list of agents does not cut the installation commands.
 func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
 	s := newSite(parallel(t))
 	programs := filepath.Join(s.home, "programs")
@@ -249,7 +249,7 @@ func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
 	assert.Contains(t, notes, "`duet-rpc agents check scripted gemini` asks.")
 }
 
-// keeping gives the site an agent that keeps its sessions in a directory.
+// keeping configures an agent that keeps its sessions in a directory, and returns the directory.
 func (s *site) keeping(abilities string, sessions ...keptSession) (dir string) {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -263,8 +263,8 @@ func (s *site) keeping(abilities string, sessions ...keptSession) (dir string) {
 	return dir
 }
 
-// elsewhere is a session that was begun without Duet: two prompts, with a thought, a
-// plan and an edit.
+// elsewhere returns a session that was begun without Duet: two prompts, with a thought, a plan and
+// an edit.
 func (s *site) elsewhere(id, title, updated string) keptSession {
 	update := func(u object) json.RawMessage { return mustMarshal(u) }
 	return keptSession{ID: id, Dir: s.root, Title: title, Updated: updated, Told: []json.RawMessage{
@@ -309,14 +309,14 @@ type nativeAdopted struct {
 	Note    string `json:"note"`
 }
 
-// adopt takes a session over that an agent keeps.
+// adopt adopts a session that an agent keeps.
 func (c *client) adopt(agent, native string) (a nativeAdopted) {
 	c.t.Helper()
 	c.call("agent.adopt", object{"agent": agent, "native_session_id": native}, &a)
 	return a
 }
 
-// reported are the kinds and the texts of what a session's conversation holds.
+// reported returns the type, role, text and tool of each item of a session's conversation.
 func (c *client) reported(session string) (list []string) {
 	c.t.Helper()
 	for _, e := range c.items(session) {
@@ -325,8 +325,8 @@ func (c *client) reported(session string) (list []string) {
 	return list
 }
 
-// A session that was begun without Duet is listed, adopted with its history, and gone
-// on with in the agent's own session.
+// Duet lists a session that was begun without it, adopts the session with its history, and
+// continues it in the agent's own session.
 func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, abilities := range map[string]string{"resumed": "list load resume close delete", "loaded": "list load", "told late": "list load late"} {
@@ -373,7 +373,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			assert.Equal(t, "Mending", c.session(a.SessionID).Title)
 			assert.Equal(t, "Mend it", c.session(a.SessionID).Query)
 
-			// Again: nothing is doubled.
+			// A second adoption changes nothing.
 			again := c.adopt("keeping", "one")
 			assert.False(t, again.Adopted)
 			assert.Equal(t, a.SessionID, again.SessionID)
@@ -385,14 +385,14 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 
 			next := c.goesOn(a.launched, "and now?")
 			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
-			assert.Equal(t, whole, c.reported(next.SessionID), "the agent knows what was said, and sends none of it again")
-			assert.Len(t, keptIn(dir), 3, "it is the same session")
+			assert.Equal(t, whole, c.reported(next.SessionID), "the agent knows the history, and does not send it again")
+			assert.Len(t, keptIn(dir), 3, "the agent began no new session")
 			c.leave()
 		})
 	}
 }
 
-// requests are how often the agent was asked for something.
+// requests counts the agent's requests that equal a line.
 func (s *site) requests(dir, line string) (n int) {
 	s.t.Helper()
 	text := readFile(s.t, filepath.Join(dir, "log"))
@@ -404,8 +404,8 @@ func (s *site) requests(dir, line string) (n int) {
 	return n
 }
 
-// An agent that can go on with a session and not tell it is believed; one that can do
-// neither is refused, and nothing is kept.
+// Duet adopts a session without its history if the agent offers only session/resume. It refuses an
+// agent without session/load and session/resume, and stores nothing.
 func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	s := newSite(parallel(t))
 	s.keeping("resume", s.elsewhere("one", "", "2026-01-02T03:04:05Z"))
@@ -435,11 +435,11 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.ErrorContains(t, err, "not_offered")
 	err = c.try("agent.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
 	require.Error(t, err)
-	assert.Len(t, c.sessions(), 2, "of what was refused nothing is kept")
+	assert.Len(t, c.sessions(), 2, "a refused adoption stores no session")
 	c.leave()
 }
 
-// A missing directory is reported before the agent is asked to load.
+// Duet reports a missing directory before it sends session/load to the agent.
 func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	s := newSite(parallel(t))
 	gone := s.elsewhere("one", "Gone", "2026-01-02T03:04:05Z")
@@ -454,7 +454,7 @@ func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	c.leave()
 }
 
-// A session of an agent's is deleted, but not while it is worked in.
+// Duet deletes an agent's session, but not during a turn of it.
 func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	s := newSite(parallel(t))
 	dir := s.keeping("list load resume delete", s.elsewhere("one", "Mending", "2026-01-02T03:04:05Z"))
@@ -471,7 +471,8 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "Resource not found")
 	c.leave()
 
-	// The conversation goes on with a session of its own, which receives the conversation so far.
+	// The conversation continues in a new session of the agent, which receives the conversation so
+	// far.
 	c = s.open()
 	next := c.goesOn(busy, "on")
 	reported := c.reported(next.SessionID)
@@ -479,8 +480,8 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	c.leave()
 }
 
-// A fork from where a conversation ends is made by the agent, where it can; any other
-// receives the transcript.
+// The agent forks its own session for a fork at the end of a conversation. A branch from an earlier
+// point receives the transcript.
 func TestAnAgentForksItsOwnSession(t *testing.T) {
 	s := newSite(parallel(t))
 	dir := s.keeping("load resume fork close")
@@ -494,25 +495,25 @@ func TestAnAgentForksItsOwnSession(t *testing.T) {
 	fork := c.begins("continueSession", object{"session_id": second.SessionID, "query": "third", "fork": true})
 	c.completes(fork)
 	assert.NotEqual(t, second.ThreadID, fork.ThreadID)
-	assert.Equal(t, []string{"message user third", "message assistant after 2: third"}, c.reported(fork.SessionID)[4:], "it knows what was said, and does not receive it again")
+	assert.Equal(t, []string{"message user third", "message assistant after 2: third"}, c.reported(fork.SessionID)[4:], "the fork knows the history, and does not receive it again")
 	c.await("the fork's own session", func(e event) bool {
 		return e.Data.SessionID == fork.SessionID && strings.Contains(string(e.Raw), `"event_type":"native_session"`) && strings.Contains(string(e.Raw), `"forked":true`)
 	})
 	assert.Equal(t, 1, s.requests(dir, "session/fork "+native))
 	assert.Len(t, keptIn(dir), 2)
 
-	// From an earlier point a fork would know too much.
+	// A fork of the agent's session would know the later turns, too.
 	early := c.goesOn(first, "other")
 	said := strings.Join(c.reported(early.SessionID), "\n")
-	assert.Contains(t, said, "after 0: ", "it receives the transcript")
+	assert.Contains(t, said, "after 0: ", "the new session receives the transcript")
 	assert.Contains(t, said, "first")
 	assert.NotContains(t, said, "second")
 	assert.Equal(t, 1, s.requests(dir, "session/fork "+native))
 	c.leave()
 }
 
-// An agent that waits for a prompt and is not kept closes its session first, and goes
-// on with it when there is another prompt.
+// The hub closes the session of an idle agent before it ends the agent. The next prompt resumes the
+// session.
 func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
 	s := newSite(parallel(t))
 	dir := s.keeping("resume close")
@@ -521,13 +522,13 @@ func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
 	first := c.launch("first", "keeping")
 	c.completes(first)
 	native := keptIn(dir)[0].ID
-	require.Eventually(t, func() bool { return s.requests(dir, "session/close "+native) == 1 }, watchdog/3, pollEvery, "it was not closed")
+	require.Eventually(t, func() bool { return s.requests(dir, "session/close "+native) == 1 }, watchdog/3, pollEvery, "the hub did not close the session")
 	second := c.goesOn(first, "second")
 	assert.Contains(t, c.reported(second.SessionID), "message assistant after 1: second")
 	c.leave()
 }
 
-// In the shell a session is named by the beginning of its id, or as the last one.
+// The shell commands take the beginning of a session's id, or "last".
 func TestTheShellTakesSessionsOver(t *testing.T) {
 	s := newSite(parallel(t))
 	other := s.elsewhere("abd-2", "Other \x1b[31m", "2026-01-03T03:04:05Z")
@@ -547,7 +548,7 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	assert.Regexp(t, `(?m)^ID +ADOPTED +AGE +TITLE +DIRECTORY\nabc-1 +- +\d+d +Mending +`+s.root+`\nolder +- .*\n\z`, here)
 	all := run("session", "list", "--native", "--agent", "keeping", "--everywhere")
 	assert.Contains(t, all, "abd-2")
-	assert.NotContains(t, all, "\x1b", "what an agent wrote is written out")
+	assert.NotContains(t, all, "\x1b", "the list escapes control characters in a title")
 	refused("add --native", "session", "list", "--everywhere")
 	refused("leave one of them out", "session", "list", "--native", "--status", "failed")
 
@@ -558,7 +559,7 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	adopted := strings.TrimSpace(run("session", "adopt", "last", "--agent", "keeping"))
 	assert.Regexp(t, "(?m)^abc-1 +task-0002 ", run("session", "list", "--native", "--agent", "keeping"))
 	assert.Contains(t, run("session", "show", adopted), "You are welcome.")
-	assert.Equal(t, adopted, strings.TrimSpace(run("session", "adopt", "abc", "--agent", "keeping")), "it is there already")
+	assert.Equal(t, adopted, strings.TrimSpace(run("session", "adopt", "abc", "--agent", "keeping")), "a second adoption returns the same session")
 	var raw nativeListed
 	require.NoError(t, json.Unmarshal([]byte(run("session", "list", "--native", "--agent", "keeping", "--json")), &raw))
 	assert.Len(t, raw.Sessions, 2)
@@ -571,7 +572,7 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	run("daemon", "stop")
 }
 
-// An editorWithTools is an editor that answers agents.
+// An editorWithTools is an editor that offers tools to agents.
 type editorWithTools struct {
 	*duet.Client
 	t *testing.T
@@ -601,7 +602,7 @@ func (s *site) editorWithTools(t *testing.T, name string, tools ...string) edito
 	return editorWithTools{c, t}
 }
 
-// prompts starts a session, or continues one, and returns its ids once it has ended.
+// prompts starts or continues a session, waits for its end, and returns its ids.
 func (e editorWithTools) prompts(query, session string) (l launched) {
 	e.t.Helper()
 	method, params := "launchSession", object{"query": query}
@@ -622,7 +623,7 @@ func (e editorWithTools) ended(l launched) {
 	}, watchdog, pollEvery)
 }
 
-// said returns what the agent said in a session.
+// said returns the agent's text in a session.
 func (e editorWithTools) said(l launched) (text string) {
 	e.t.Helper()
 	var r struct {
@@ -642,8 +643,8 @@ func (e editorWithTools) said(l launched) (text string) {
 	return text
 }
 
-// An agent gets the tools of the editor that sent the last prompt of its conversation, without a
-// question to anybody.
+// An agent uses the tools of the editor that sent the last prompt of its conversation. Duet asks
+// the user no question.
 func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 	s := newSite(parallel(t))
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, "main.go"), []byte("package main\n"), 0o600))
@@ -661,7 +662,7 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 	require.NoError(t, first.Call(t.Context(), "fetchApprovals", object{"session_id": l.SessionID, "include_decided": true}, &asked))
 	assert.Empty(t, asked.Approvals)
 
-	// The editor of another conversation stays with that one.
+	// Each conversation keeps its own editor.
 	second := s.editorWithTools(t, "VS Code", "selection")
 	other := second.prompts("editor:selection", "")
 	assert.Contains(t, second.said(other), `"editor":"VS Code"`)
@@ -680,14 +681,15 @@ func TestAnAgentUsesTheToolsOfTheEditor(t *testing.T) {
 		assert.Contains(t, first.said(first.prompts(words, "")), why, words)
 	}
 
-	// When the editor has gone, the hub calls the one that was used last. Without any, it refuses.
+	// After the exit of that editor, the hub calls the most recently used one. Without an editor,
+	// it refuses the call.
 	first.Close()
 	require.Eventually(t, func() bool { return assert.ObjectsAreEqual("VS Code", second.editorOf(l)) }, watchdog, pollEvery)
 	second.Close()
 	require.Eventually(t, func() bool { return none.editorOf(l) == "not_offered" }, watchdog, pollEvery)
 }
 
-// editorOf returns the name of the editor that a conversation has, or the kind of the error.
+// editorOf returns the name of a conversation's editor, or the kind of the error.
 func (e editorWithTools) editorOf(l launched) string {
 	e.t.Helper()
 	var r struct{ Result struct{ Editor string } }
@@ -697,7 +699,7 @@ func (e editorWithTools) editorOf(l launched) string {
 	return r.Result.Editor
 }
 
-// What an editor offers is known to the next hub, too.
+// The next hub knows the editor's tools.
 func TestTheNextHubKnowsTheToolsOfTheEditor(t *testing.T) {
 	s := newSite(parallel(t))
 	e := s.editorWithTools(t, "Emacs", "selection")
@@ -709,7 +711,7 @@ func TestTheNextHubKnowsTheToolsOfTheEditor(t *testing.T) {
 	require.Eventually(t, func() bool { return e.editorOf(l) == "Emacs" }, watchdog, pollEvery)
 }
 
-// mcpProgram is a server that does what its argument says, and notes that it was started.
+// mcpProgram is an MCP server that behaves as its argument says, and records its start.
 const mcpProgram = `#!/bin/sh
 echo "$1" >> "$0.started"
 case $1 in
@@ -719,8 +721,8 @@ ends) echo "no login with $TOKEN" >&2; exit 1 ;;
 esac
 `
 
-// mcpServers gives the site an agent with servers: one that works, one that ends at
-// once, others, and one that is not there.
+// mcpServers configures an agent with MCP servers: one that works, one that ends at once, others,
+// and one without a program. It returns the program of the others.
 func (s *site) mcpServers(more string, others ...string) (program string) {
 	s.t.Helper()
 	program = filepath.Join(s.home, "server")
@@ -737,8 +739,8 @@ func (s *site) mcpServers(more string, others ...string) (program string) {
 
 const mcpEnded = "the MCP server ends ended with status 1 before it answered: no login with [secret]"
 
-// A conversation learns that a server does not work: in events, in the shell and
-// in what is kept; secrets are left out. It learns it once, and nothing of a server that works.
+// The events, the shell and the transcript report a failed MCP server, without secrets. They report
+// it once in a conversation, and report no working server.
 func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	s := newSite(parallel(t))
 	program := s.mcpServers("")
@@ -762,7 +764,8 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	assert.Contains(t, transcript, `the MCP server gone will not start`)
 	assert.NotContains(t, transcript, "server works")
 
-	// Another conversation learns it, too, and has it tried again; the same one does not.
+	// The next session of the conversation neither reports nor starts the server again. A new
+	// conversation does both.
 	again := c.next(first, "again")
 	assert.Equal(t, "completed", c.approveAll(again.SessionID).Data.State)
 	reported(c.launch("hello", "served"), mcpEnded)
@@ -781,8 +784,8 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	c.leave()
 }
 
-// A prompt whose hub ends with it cannot wait for what becomes of a server: it says that
-// this one has not answered.
+// `duet-rpc prompt` ends without an MCP server's answer. It reports that the server has not
+// answered yet.
 func TestAPromptSaysWhichMCPServerHasNotAnswered(t *testing.T) {
 	s := newSite(parallel(t))
 	s.mcpServers("", "hangs")
@@ -790,8 +793,8 @@ func TestAPromptSaysWhichMCPServerHasNotAnswered(t *testing.T) {
 	assert.Contains(t, said, "— the MCP server hangs has not answered yet; `duet-rpc doctor` tries it again\n")
 }
 
-// The user can have servers left alone; what a project's file would have started is,
-// until it is trusted.
+// With mcp.probe = false, Duet starts no MCP server itself. It starts no server from an untrusted
+// project file.
 func TestMCPServersAreNotTriedUnasked(t *testing.T) {
 	s := newSite(parallel(t))
 	program := s.mcpServers("[mcp]\nprobe = false\n")
@@ -805,6 +808,6 @@ func TestMCPServersAreNotTriedUnasked(t *testing.T) {
 		"[agents.theirs]\ncommand = [%q]\n[[agents.theirs.mcp_servers]]\nname = \"x\"\ncommand = %q\n[[agents.served.mcp_servers]]\nname = \"y\"\ncommand = %q\nargs = [\"y\"]\n", program, program, program), 0o600))
 	s.refuses("not trusted", "prompt", "--agent", "theirs", "hello")
 	s.run("prompt", "--agent", "served", "--yes", "hello")
-	started, _ := os.ReadFile(program + ".started") // there may be none: the end of the hub ends what is tried
+	started, _ := os.ReadFile(program + ".started") // the file may be missing: the end of the hub ends its probes
 	assert.NotContains(t, string(started), "y\n")
 }

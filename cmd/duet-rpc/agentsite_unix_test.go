@@ -21,31 +21,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
-// An agentSite is a project in which a real agent works with a model of ours.
-// The agent is the one that duet-rpc knows by itself: it is found on PATH, and
-// gets the model's key by the way that is meant for it.
+// An agentSite is a project in which a real agent works with the test's model. duet-rpc knows the
+// agent by name and finds it on PATH. The configuration names the model's key.
 type agentSite struct {
 	*site
 	model     *model.Model
 	agent     string            // its name in the configuration
-	service   string            // of which it gets the model's key
-	more      string            // of its part of the configuration
-	variables map[string]string // of its environment
-	rules     string            // of the configuration
-	// counted is how many of the two answers in a turn with a tool the agent
-	// counts the tokens of.
+	service   string            // the service whose key is the model's
+	more      string            // more of the agent's configuration
+	variables map[string]string // the agent's environment
+	rules     string            // more of the user's configuration
+	// counted is the number of answers whose tokens the agent counts, out of two in a turn with a
+	// tool.
 	counted int
-	// signOut takes the model's key away.
+	// signOut removes the model's key.
 	signOut func()
-	// ownProvider has Codex use its own provider, for which it wants a login.
+	// ownProvider has Codex use its own provider, which requires a login.
 	ownProvider func()
-	goesOn      bool // the agent goes on by itself when its turn has ended
-	// records reports whether the agent has a text in its own records of
-	// conversations.
+	goesOn      bool // the test expects agent-initiated turns
+	// records reports whether the agent's own records of conversations contain a text.
 	records func(text string) bool
 }
 
-// newAgentSite makes a site with directories of an agent's packages in front of
+// newAgentSite returns a site with path, the directories of an agent's programs, at the front of
 // PATH.
 func newAgentSite(t testing.TB, agent, service, path string) *agentSite {
 	t.Helper()
@@ -54,18 +52,18 @@ func newAgentSite(t testing.TB, agent, service, path string) *agentSite {
 	s.watchdog = 5 * watchdog
 	s.env = []string{
 		"PATH=" + path + string(os.PathListSeparator) + os.Getenv("PATH"), "KEY_OF_THE_MODEL=" + s.model.Key,
-		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", // to the loopback address there is none
+		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", // the loopback address needs no proxy
 	}
 	s.signOut = func() { s.service, s.more = "", "" }
 	return s
 }
 
-// configure writes the user's configuration. It is called when the fields are
-// set, and again when one was changed.
+// configure writes the user's configuration from the fields. A caller that changes a field calls it
+// again.
 func (s *agentSite) configure() {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[agents.%s]\n%s\nstart_timeout = \"10m\"\n[agents.%s.env]\n", s.agent, s.more, s.agent) // they are large, and the machine may be slow
+	fmt.Fprintf(&b, "[agents.%s]\n%s\nstart_timeout = \"10m\"\n[agents.%s.env]\n", s.agent, s.more, s.agent) // agents are large, and the machine may be slow
 	for _, name := range slices.Sorted(maps.Keys(s.variables)) {
 		fmt.Fprintf(&b, "%s = %q\n", name, s.variables[name])
 	}
@@ -82,8 +80,7 @@ func (s *agentSite) put(path, format string, args ...any) {
 	require.NoError(s.t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
 }
 
-// recordsIn reports whether one of the files in the home that fit a pattern
-// has a text.
+// recordsIn returns a records function for the files in the home that match a pattern.
 func (s *agentSite) recordsIn(pattern string) func(text string) bool {
 	return func(text string) bool {
 		files, err := filepath.Glob(filepath.Join(s.home, pattern))
@@ -95,8 +92,8 @@ func (s *agentSite) recordsIn(pattern string) func(text string) bool {
 	}
 }
 
-// The folders of testdata/agents with versions of Claude Code's adapter: the newest, and the
-// newest that Node 20 has.
+// Folders of testdata/agents with versions of Claude Code's adapter: the newest version, and the
+// newest one for Node 20.
 const (
 	claudeFolder    = "claude-agent-acp-0.101"
 	oldClaudeFolder = "claude-agent-acp-0.49"
@@ -120,21 +117,22 @@ func claudeSite(t testing.TB, path string) *agentSite {
 		"DISABLE_AUTOUPDATER":                      "1",
 		"DISABLE_ERROR_REPORTING":                  "1",
 		"DISABLE_TELEMETRY":                        "1",
-		// By itself it begins a turn without the tools of a server that took 5 s to start.
+		// By default, Claude Code starts a turn without the tools of a server that needs over 5 s
+		// to start.
 		"MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "600000", "MCP_TIMEOUT": "600000",
 	}
 	s.env = append(s.env, "ANTHROPIC_BASE_URL="+s.model.URL, "ANTHROPIC_API_KEY=not-this-one")
 	s.signOut = func() { s.service, s.env = "", append(s.env, "ANTHROPIC_API_KEY=") }
 	s.counted = 2
 	s.records = s.recordsIn(".claude/projects/*/*.jsonl")
-	// Once in a while Claude Code removes this directory while it is empty, and then cannot
-	// write the plan for which it has just made it.
+	// Claude Code sometimes removes this directory while it is empty, and then fails to write its
+	// plan.
 	s.put(filepath.Join(s.home, ".claude", "plans", "earlier.md"), "# A plan\n")
 	s.configure()
 	return s
 }
 
-// newQwenSite has Qwen Code work with the model by OpenAI's chat completions.
+// newQwenSite returns a site in which Qwen Code uses the model over OpenAI's chat completions.
 func newQwenSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newAgentSite(t, "qwen", "openai", onNode22(t, "qwen-code"))
@@ -150,7 +148,7 @@ func newQwenSite(t testing.TB) *agentSite {
 	return s
 }
 
-// newKimiSite has Kimi Code work with the model by OpenAI's chat completions.
+// newKimiSite returns a site in which Kimi Code uses the model over OpenAI's chat completions.
 func newKimiSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newAgentSite(t, "kimi", "kimi", onNode22(t, "kimi-code"))
@@ -174,11 +172,12 @@ func newKimiSite(t testing.TB) *agentSite {
 	return s
 }
 
-// newCopilotSite has GitHub Copilot work with the model by OpenAI's chat completions.
+// newCopilotSite returns a site in which GitHub Copilot uses the model over OpenAI's chat
+// completions.
 func newCopilotSite(t testing.TB) *agentSite {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("testdata/agents/copilot has it for x86-64 Linux alone")
+		t.Skip("testdata/agents/copilot supports only x86-64 Linux")
 	}
 	installed := installedAgent(t, "copilot")
 	s := newAgentSite(t, "copilot", "copilot", filepath.Join(installed, "node_modules", "@github", "copilot-linux-x64"))
@@ -202,7 +201,7 @@ func newCodexSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newAgentSite(t, "codex", "openai", programsOf(t, "codex-acp"))
 	path := filepath.Join(s.home, ".codex", "config.toml")
-	// The newest model that it knows: to others it offers other tools.
+	// Codex offers other tools to models that it does not know. This is the newest known one.
 	const common = "model = \"gpt-6.1-sol\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\nanalytics.enabled = false\n"
 	s.put(path, common+`
 model_provider = "ours"
@@ -225,8 +224,8 @@ env_key = "OPENAI_API_KEY"
 	return s
 }
 
-// newCodexToolsSite has Codex wait for the server of the editor's tools. By itself it begins a turn
-// without the tools of a server that took 10 s to start.
+// newCodexToolsSite has Codex wait for the server of the editor's tools. By default, Codex starts a
+// turn without the tools of a server that needs over 10 s to start.
 func newCodexToolsSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newCodexSite(t)
@@ -235,7 +234,7 @@ func newCodexToolsSite(t testing.TB) *agentSite {
 	_, err = f.WriteString("[mcp_servers.duet-editor]\ncommand = \"replaced by what Duet says\"\nrequired = true\nstartup_timeout_sec = 600\n")
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	s.variables["DISABLE_MCP_CONFIG_FILTERING"] = "true" // else the server of this name that Duet gives is skipped
+	s.variables["DISABLE_MCP_CONFIG_FILTERING"] = "true" // otherwise Codex skips Duet's server of this name
 	s.configure()
 	return s
 }
@@ -249,7 +248,8 @@ func newGeminiSite(t testing.TB) *agentSite {
 	}`)
 	s.variables["GOOGLE_GEMINI_BASE_URL"] = s.model.URL
 	recorded := s.recordsIn(".gemini/tmp/*/chats/*.json*")
-	// It writes a call down when that has been decided, and a prompt at once.
+	// Gemini CLI records a call after its decision, but a prompt at once. Without quotation marks,
+	// the text in the prompt counts.
 	s.records = func(text string) bool { return recorded(strings.Trim(text, `"`)) }
 	s.configure()
 	return s
@@ -258,7 +258,7 @@ func newGeminiSite(t testing.TB) *agentSite {
 func newOpencodeSite(t testing.TB) *agentSite {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("testdata/agents/opencode has it for x86-64 Linux alone")
+		t.Skip("testdata/agents/opencode supports only x86-64 Linux")
 	}
 	s := newAgentSite(t, "opencode", "anthropic", filepath.Join(installedAgent(t, "opencode"), "node_modules", "opencode-linux-x64", "bin"))
 	s.more = `keys = { KEY_FROM_DUET = "anthropic" }`
@@ -274,14 +274,14 @@ func newOpencodeSite(t testing.TB) *agentSite {
 			}}
 		}}
 	}`, s.model.URL)
-	s.counted = 1                                 // the last
-	s.records = func(string) bool { return true } // at once
+	s.counted = 1                                 // the last answer
+	s.records = func(string) bool { return true } // opencode records at once
 	s.configure()
 	return s
 }
 
-// close ends the program and requires that the key is nowhere in what it
-// said, logged and kept.
+// close ends the program. It requires that no event, log line or project file has the model's key.
+// It also requires that no agent-initiated turn was unexpected.
 func (s *agentSite) close(c *client) {
 	s.t.Helper()
 	c.leave()
@@ -289,7 +289,7 @@ func (s *agentSite) close(c *client) {
 	for _, e := range c.seen() {
 		require.NotContains(s.t, string(e.Raw), s.model.Key)
 		require.False(s.t, !s.goesOn && e.Data.Subtype == "went_on", "unexpected agent-initiated turn: %s", e.Raw)
-		require.False(s.t, !s.goesOn && e.Type == "agent_session" && strings.Contains(string(e.Raw), `"background":[{`), "nothing was left in the background: %s", e.Raw)
+		require.False(s.t, !s.goesOn && e.Type == "agent_session" && strings.Contains(string(e.Raw), `"background":[{`), "unexpected background work: %s", e.Raw)
 	}
 	require.NotContains(s.t, c.log.String(), s.model.Key)
 	require.FileExists(s.t, s.database())
@@ -303,7 +303,7 @@ func (s *agentSite) close(c *client) {
 	}))
 }
 
-// closed is close at the end of a scenario, whose outcome it returns.
+// closed is close at the end of a scenario. It returns the scenario's outcome.
 func (s *agentSite) closed(c *client, outcome string) string {
 	s.t.Helper()
 	s.close(c)
@@ -315,14 +315,14 @@ func (s *agentSite) exists(name string) bool {
 	return err == nil
 }
 
-// awaitRecord waits until the agent has written something down. It does so a
-// moment later, and forgets what it had not written down when it ended.
+// awaitRecord waits until the agent has recorded a text. Agents record late, and lose unrecorded
+// text at their end.
 func (s *agentSite) awaitRecord(text string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return s.records(text) }, watchdog/3, pollEvery, "%s is not in the agent's records", text)
 }
 
-// asked launches a session that asks whether it may make the file "made".
+// asked launches a session and waits for its question about a command that makes the file "made".
 func (s *agentSite) asked(c *client) (launched, event) {
 	s.t.Helper()
 	l, question := c.asks("run: touch made", s.agent)
@@ -335,13 +335,13 @@ func (s *agentSite) asked(c *client) (launched, event) {
 	return l, question
 }
 
-// programsOf is the folder of an installed agent's programs.
+// programsOf returns the folder of an installed agent's programs.
 func programsOf(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(installedAgent(t, name), "node_modules", ".bin")
 }
 
-// onNode22 is programsOf for an agent that needs Node 22, with that in front of it.
+// onNode22 is programsOf for an agent that needs Node 22. It puts Node 22 in front of the folder.
 func onNode22(t testing.TB, name string) string {
 	t.Helper()
 	programs := programsOf(t, name)
@@ -354,13 +354,13 @@ func onNode22(t testing.TB, name string) string {
 	_, err = fmt.Sscanf(string(version), "v%d", &major)
 	require.NoError(t, err, "%s", version)
 	if major < 22 {
-		t.Skip("testdata/agents/node-22 has Node for x86-64 Linux alone, and the system's is older than 22")
+		t.Skip("testdata/agents/node-22 supports only x86-64 Linux, and the system's Node is older than 22")
 	}
 	return programs
 }
 
-// installedAgent is the folder into which .ci/install has put an agent. The
-// test is skipped if it has not, and fails where all tests are meant to run.
+// installedAgent returns the folder into which .ci/install has put an agent. If the agent is
+// missing, it skips the test, or fails it where all tests must run.
 func installedAgent(t testing.TB, name string) string {
 	t.Helper()
 	cache := os.Getenv("XDG_CACHE_HOME")
@@ -376,7 +376,7 @@ func installedAgent(t testing.TB, name string) string {
 	if noNode == nil && string(got) == want {
 		return dir
 	}
-	testkit.SkipMissing(t, fmt.Sprintf("%s, as its lock file has it, is not in %s, or there is no Node: run .ci/install", name, dir))
+	testkit.SkipMissing(t, fmt.Sprintf("%s in the version of its lock file is not in %s, or Node is missing: run .ci/install", name, dir))
 	return ""
 }
 
@@ -388,7 +388,7 @@ func tomlList(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// A toolCall is one of a conversation, with its result.
+// A toolCall is a tool call of a conversation, with its result.
 type toolCall struct{ Tool, Input, Status, Approval, Result string }
 
 func (c toolCall) withoutInput() toolCall {
@@ -402,14 +402,14 @@ func (c *client) toolCalls(session string) (calls []toolCall) {
 		switch e.Type {
 		case "tool_call":
 			calls = append(calls, toolCall{Tool: e.Tool, Input: e.Input, Status: e.Status, Approval: e.Approval})
-		case "tool_result": // it follows its call
+		case "tool_result": // a result follows its call
 			calls[len(calls)-1].Result = e.Result
 		}
 	}
 	return calls
 }
 
-// A toldUsage is what a session says of its tokens.
+// A toldUsage holds the token counts in a session's state.
 type toldUsage struct {
 	Native  string `json:"claude_session_id"`
 	Input   int    `json:"input_tokens"`
@@ -426,8 +426,8 @@ func (c *client) usage(session string) toldUsage {
 	return r.Session
 }
 
-// requireGoesOn requires that a session goes on with the last of prompts, and
-// that the model receives all of them.
+// requireGoesOn continues a session with the last of prompts. It requires that the session
+// completes and that the model receives all prompts.
 func (s *agentSite) requireGoesOn(c *client, from launched, prompts ...string) (next launched) {
 	s.t.Helper()
 	c.call("continueSession", object{"session_id": from.SessionID, "query": prompts[len(prompts)-1]}, &next)

@@ -48,7 +48,7 @@ func (s *site) windowIn(environment []string, cols, rows uint16, args ...string)
 	w := &window{t: s.t, cmd: cmd, keys: keys, printed: &testkit.Text{}, ended: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
-		_, _ = io.Copy(w.printed, keys) // to EIO, when the last has closed its side
+		_, _ = io.Copy(w.printed, keys) // until EIO, when the last process has closed its side
 		_ = cmd.Wait()
 	}()
 	s.t.Cleanup(func() {
@@ -65,7 +65,7 @@ func (w *window) types(text string) {
 	require.NoError(w.t, err)
 }
 
-// shows waits until texts have been printed.
+// shows waits until the window has printed the texts.
 func (w *window) shows(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
@@ -73,20 +73,20 @@ func (w *window) shows(texts ...string) {
 	}
 }
 
-// leaves waits for the end and returns the exit status.
+// leaves waits for the end of the program and returns the exit status.
 func (w *window) leaves() int {
 	w.t.Helper()
 	select {
 	case <-w.ended:
 	case <-time.After(watchdog / 3):
-		require.Fail(w.t, "it does not end", w.printed.String())
+		require.Fail(w.t, "the program does not end", w.printed.String())
 	}
 	return w.cmd.ProcessState.ExitCode()
 }
 
 var greeting = regexp.MustCompile(`— (term_[0-9a-zA-Z_-]+).*; C-\] detaches`)
 
-// terminal is the id of the terminal that is shown.
+// terminal returns the id of the window's terminal.
 func (w *window) terminal() string {
 	w.t.Helper()
 	w.shows("C-] detaches")
@@ -118,7 +118,7 @@ func (s *site) terminals() []listed {
 	return r.Terminals
 }
 
-// completed is what a shell completes there.
+// completed returns the shell completions of a command line.
 func (s *site) completed(args ...string) string {
 	s.t.Helper()
 	l := s.launch()
@@ -130,14 +130,14 @@ func (s *site) completed(args ...string) string {
 	return string(out)
 }
 
-// attached waits until as many are attached to the only terminal.
+// attached waits until n clients are attached to the only terminal.
 func (s *site) attached(n int) {
 	s.t.Helper()
 	var list []listed
 	require.Eventually(s.t, func() bool {
 		list = s.terminals()
 		return len(list) == 1 && list[0].Attached == n
-	}, watchdog/3, pollEvery, "the hub was not notified")
+	}, watchdog/3, pollEvery, "the number of attached clients differs")
 }
 
 func TestAttach(t *testing.T) {
@@ -158,22 +158,22 @@ func TestAttach(t *testing.T) {
 	}, list[0])
 	assert.NoError(t, syscall.Kill(list[0].PID, 0))
 
-	// This terminal's size is that one's.
+	// The terminal takes the size of the window.
 	require.NoError(t, pty.Setsize(first.keys, &pty.Winsize{Cols: 70, Rows: 30}))
 	require.Eventually(t, func() bool { return s.terminals()[0].Cols == 70 }, watchdog/3, pollEvery)
 	first.types("stty size\r")
 	first.shows("30 70\r\n")
 
-	// Who detaches leaves it to itself.
+	// The program keeps running after a detach.
 	first.types("printf '\\033[?1049h\\033[?25l'; echo t-w-o | tr -d -\r")
 	first.shows("two\r\n")
 	first.types("\x1d")
 	assert.Zero(t, first.leaves())
 	first.shows("detached; the program is still running; come back with: duet-rpc attach " + id)
-	assert.Contains(t, first.printed.String(), "\x1b[?25h\x1b[?1049l\x1b[m", "this terminal is as it was")
+	assert.Contains(t, first.printed.String(), "\x1b[?25h\x1b[?1049l\x1b[m", "the detach resets the window's modes")
 	s.attached(0)
 
-	// Two at once, who see what was before.
+	// Two clients attach at once and see the earlier output.
 	second, third := s.window(80, 24, "attach", id), s.window(81, 25, "attach", id)
 	for _, w := range []*window{second, third} {
 		w.shows("one\r\n", "two\r\n")
@@ -190,7 +190,7 @@ func TestAttach(t *testing.T) {
 	second.shows("four\r\n")
 	third.shows("four\r\n")
 
-	// One whose process dies is gone; the clients that are there learn of the end.
+	// The terminal loses a killed client. The other client ends with the program's exit status.
 	require.NoError(t, third.cmd.Process.Kill())
 	s.attached(1)
 	second.types("exit 7\r")
@@ -200,13 +200,13 @@ func TestAttach(t *testing.T) {
 	assert.Equal(t, 1, late.leaves())
 	assert.Contains(t, late.printed.String(), fmt.Sprintf("no terminal has the id %q", id))
 
-	// A signal is reported as shells do.
+	// The exit status reports a signal as shells do.
 	last := s.window(80, 24, "attach", "--new", "--", "sh", "-c", `kill -TERM $$`)
 	assert.Equal(t, 128+15, last.leaves())
 }
 
-// A new terminal knows what the one is that started it, and its user; nothing
-// else of the environment gets there, and nothing to a terminal that is joined.
+// A new terminal receives the variables that describe its starter's terminal and user, and no
+// others.
 func TestAttachEnvironment(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
@@ -225,7 +225,7 @@ func TestAttachEnvironment(t *testing.T) {
 	w.types("\r")
 	assert.Zero(t, w.leaves())
 
-	// What is no terminal says nothing of one.
+	// A starter without a terminal passes no variables about one.
 	cmd := s.shellCommand("attach", "--new", "--", "sh", "-c", "env")
 	cmd.Env = append(cmd.Env, "TERM=dumb", "TERMINFO=/some/where", "USER=somebody")
 	out, err := cmd.Output()
@@ -234,8 +234,7 @@ func TestAttachEnvironment(t *testing.T) {
 	assert.NotRegexp(t, `TERM=dumb|TERMINFO`, string(out))
 }
 
-// A terminal that prints much shows the end of it, whole lines, to who comes
-// later, and its end is not lost.
+// A client that attaches late sees the last lines of a long output, and the end of the terminal.
 func TestAttachToMuchOutput(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
@@ -248,9 +247,9 @@ func TestAttachToMuchOutput(t *testing.T) {
 	w.shows("line 20000\r\n")
 	text := w.printed.String()
 	assert.NotContains(t, text, "line 1\r")
-	assert.NotContains(t, text, "\x1b[c", "what was asked of a terminal then is not asked again")
+	assert.NotContains(t, text, "\x1b[c", "the replay has no terminal queries")
 	_, shown, _ := strings.Cut(text, "detaches\r\n")
-	assert.Regexp(t, `^line \d+\r\nline `, shown, "it begins with a line")
+	assert.Regexp(t, `^line \d+\r\nline `, shown, "the replay begins with a whole line")
 	assert.Less(t, len(shown), 64<<10+1)
 	assert.Greater(t, len(shown), 60<<10)
 	w.types("it\r")
@@ -258,8 +257,8 @@ func TestAttachToMuchOutput(t *testing.T) {
 	w.shows("got it")
 }
 
-// An agent's terminal can be watched, and no more. In version 2 of the protocol it is the
-// agent that runs the command.
+// Clients can only watch an agent's terminal. In version 2 of the protocol, the agent runs the
+// command itself.
 func TestAttachToAnAgentsTerminal(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1", "2"} {
@@ -269,14 +268,14 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 
 func attachToAnAgentsTerminal(t *testing.T, version string) {
 	s := newSite(parallel(t))
-	bin := t.TempDir() // what the agent runs is ls
+	bin := t.TempDir() // the agent runs ls
 	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
 	agent := fastProgram(t)
 	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
 	s.daemon()
 	c := s.lines()
 	l := c.launch("terminal", "watched")
-	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "it is not listed")
+	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "the terminal is not listed")
 	found := s.terminals()[0]
 	assert.Equal(t, listed{
 		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
@@ -290,7 +289,7 @@ func attachToAnAgentsTerminal(t *testing.T, version string) {
 	w.shows("one\r\ntwo\r\n")
 	assert.Contains(t, w.printed.String(), "an agent's terminal: it takes no input")
 	w.types("x\x03")
-	assert.Zero(t, w.leaves(), "C-c leaves it, too")
+	assert.Zero(t, w.leaves(), "C-c detaches, too")
 	for method, params := range map[string]object{
 		"terminal.write":  {"terminal_id": found.ID, "data": "x"},
 		"terminal.resize": {"terminal_id": found.ID, "cols": 10, "rows": 10},
@@ -307,7 +306,8 @@ func attachToAnAgentsTerminal(t *testing.T, version string) {
 	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
 }
 
-// A spawner that has gone, and one that subscribed too.
+// A client that attaches and subscribes to all events receives the end of a terminal once. A
+// subscription that names terminal_exit adds a second event. The spawner has gone.
 func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
@@ -329,14 +329,14 @@ func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 		}
 		return n
 	}
-	named.until("both words of the end, as it asked for", func() bool { return exits(named) == 2 })
+	named.until("both terminal_exit events", func() bool { return exits(named) == 2 })
 	both.until("the end", func() bool { return exits(both) > 0 })
-	// What the log had to say of it was said before what comes now.
+	// A second event about the end would precede the events of a later run.
 	both.runs("quiet")
-	both.until("nothing more", func() bool { return exits(both) == 1 })
+	both.until("one terminal_exit event", func() bool { return exits(both) == 1 })
 }
 
-// attachedTo is the answer to spawn_terminal and terminal.attach.
+// attachedTo is the result of spawn_terminal and terminal.attach.
 type attachedTo struct {
 	ID     string `json:"terminal_id"`
 	PID    int    `json:"pty_pid"`
@@ -352,7 +352,7 @@ func (p *peer) spawn(params object) (r attachedTo) {
 	return r
 }
 
-// kindOf is what data.kind says of an error.
+// kindOf returns data.kind of an error.
 func kindOf(t testing.TB, err error) string {
 	t.Helper()
 	var e *wireError

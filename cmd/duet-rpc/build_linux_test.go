@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stubborn is a build whose processes heed no signal that can be heeded. Two of them have
-// left the process group and the session, one of these its environment, too.
+// stubborn is a build whose processes ignore SIGINT and SIGTERM. Two of them have left the process
+// group and the session. One of these two keeps only HOME of its environment.
 const stubborn = `
 [[builds]]
 name = "stubborn"
@@ -26,7 +26,7 @@ echo begun
 wait; wait"""
 `
 
-// stubbornProcesses are those of such a build that live.
+// stubbornProcesses returns the living processes of a stubborn command.
 func (s *site) stubbornProcesses() (list []string) {
 	for _, r := range s.running() {
 		if strings.Contains(r.command, "sleep 6061") {
@@ -36,8 +36,8 @@ func (s *site) stubbornProcesses() (list []string) {
 	return list
 }
 
-// startStubborn lets a client build, and waits until all processes of that are there.
-// What came of it is sent when the build has ended.
+// startStubborn has a client build, and waits for all processes of the build. The channel receives
+// the result of the request.
 func (s *site) startStubborn(c *client) (ended <-chan error) {
 	s.t.Helper()
 	answer := make(chan error, 1)
@@ -46,7 +46,7 @@ func (s *site) startStubborn(c *client) (ended <-chan error) {
 	return answer
 }
 
-// requireStubborn waits until all processes of a stubborn command are there.
+// requireStubborn waits for all processes of a stubborn command.
 func (s *site) requireStubborn(or string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 8 }, time.Minute, pollEvery, or)
@@ -57,7 +57,7 @@ func (s *site) requireNoBuild(when string) {
 	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) == 0 }, time.Minute, pollEvery, "the build outlives %s", when)
 }
 
-// hubAndOther are two editors of the project.
+// hubAndOther returns two editors of the same hub.
 func (s *site) hubAndOther() (hub, other *client) {
 	s.t.Helper()
 	hub, other = s.start(), s.start()
@@ -73,7 +73,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		ended := s.startStubborn(other)
 		hub.crash()
 		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
-		s.requireNoBuild("its hub, which was killed")
+		s.requireNoBuild("the kill of its hub")
 		other.leave()
 	})
 	t.Run("its executor is killed with it", func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		hub := s.start()
 		s.startStubborn(hub)
 		executor := s.find(t, " executor")
-		suspend(t, executor.pid) // it is to end nothing itself
+		suspend(t, executor.pid) // a suspended executor ends no process itself
 		hub.crash()
 		require.NoError(t, syscall.Kill(executor.pid, syscall.SIGKILL))
 		next := s.start()
@@ -95,7 +95,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		s.startStubborn(hub)
 		hub.closeStdin()
 		<-hub.ended
-		s.requireNoBuild("its hub, which has ended")
+		s.requireNoBuild("the end of its hub")
 	})
 }
 
@@ -154,17 +154,18 @@ func TestAProjectIsBuiltAsItsFilesSuggest(t *testing.T) {
 	assert.Len(t, built.Warnings, 1)
 
 	write(".duet.toml", "[[builds]]\nname = 'mine'\nshell = 'echo mine > /dev/null'\n")
-	assert.Equal(t, "not_trusted", c.refused("build", object{}).kind(), "neither that, nor make")
+	assert.Equal(t, "not_trusted", c.refused("build", object{}).kind(), "neither the untrusted command nor make runs")
 	c.leave()
 }
 
-// stubbornOnce is a gate that runs until it is killed, and passes when it is run again. Its
-// processes are those of stubborn.
+// stubbornOnce is a gate with the processes of stubborn. It runs until a kill, and its next run
+// passes.
 var stubbornOnce = strings.NewReplacer("[[builds]]", "[[gates]]", `"""trap`, `"""test -e ran && exit 0
 touch ran
 trap`).Replace(stubborn)
 
-// sendGated has a task sent whose gate is that, and waits until all processes of it are there.
+// sendGated sends a task with this gate, and waits for all processes of the gate. The channel
+// receives the result of the request.
 func (s *site) sendGated(c *client) (ended <-chan error) {
 	s.t.Helper()
 	answer := make(chan error, 1)
@@ -190,7 +191,7 @@ func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 		ended := s.sendGated(other)
 		hub.crash()
 		assert.Equal(t, "hub_lost", kindOf(t, <-ended))
-		s.requireNoBuild("its hub, which was killed")
+		s.requireNoBuild("the kill of its hub")
 		other.await("the gate passes with the next hub", gatesEnded("passed"))
 		other.leave()
 	})
@@ -198,10 +199,10 @@ func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 		s := newSite(parallel(t), stubbornOnce)
 		hub := s.start()
 		s.sendGated(hub)
-		var executors []int // that of the agent, too
+		var executors []int // the agent's executor, too
 		for _, r := range s.running() {
 			if strings.HasSuffix(r.command, " executor") {
-				suspend(t, r.pid) // it is to end nothing itself
+				suspend(t, r.pid) // a suspended executor ends no process itself
 				executors = append(executors, r.pid)
 			}
 		}
@@ -226,7 +227,7 @@ func TestAGateEndsWithItsTask(t *testing.T) {
 	require.ErrorAs(t, <-ended, &cancelled)
 	assert.Equal(t, -32004, cancelled.Code)
 	assert.Equal(t, "task_cancelled", cancelled.kind())
-	hub.await("the check is stopped", gatesEnded("stopped"))
+	hub.await("the stop of the gate", gatesEnded("stopped"))
 	s.requireNoBuild("its task")
 	leave(other, hub)
 }

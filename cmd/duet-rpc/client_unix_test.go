@@ -32,32 +32,32 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A site is a project with a user of its own: nothing that a test does there
-// is seen by another test, and what it starts is recognized by its HOME.
+// A site is a project with its own user. No other test sees its files, and its HOME identifies its
+// processes.
 type site struct {
 	t    testing.TB
-	root string // of the project
-	home string // no other process on the machine has this one
+	root string // the project's directory
+	home string // unique on the machine
 	args []string
 	env  []string
 
-	binary string // the program, if it is not the one with the race detector
+	binary string // another binary than program; empty: program
 
-	watchdog time.Duration // of its processes; 0: that of all
+	watchdog time.Duration // the limit for its processes; 0: the default
 
-	// Most tests are about what one leaves behind: their daemon ends with the last client that
-	// they started with start or command.
+	// The site stops its daemon after the last client of start or command, because most tests
+	// examine what a client leaves behind.
 	clients     *atomic.Int32
-	daemonStays *atomic.Bool // until the test ends it
-	others      *atomic.Bool // there are clients that are not counted: the daemon stays for them
+	daemonStays *atomic.Bool // the test itself ends the daemon
+	others      *atomic.Bool // the site has uncounted clients, for which the daemon stays
 }
 
-// patiently has the program wait for its hub as long as a slow machine may take,
-// unless a test says otherwise: then it goes on to say so.
+// patiently has the program wait for its hub as long as a slow machine needs. A later flag of a
+// test wins.
 const patiently = "--answer-within=1m"
 
-// newSite makes a project whose default agent is the demo agent, without its
-// pauses. The user's configuration has more.
+// newSite returns a site whose default agent is the demo agent without pauses. The user's
+// configuration also contains more.
 func newSite(t testing.TB, more ...string) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,8 +85,8 @@ func (s *site) speaks1() {
 // agents writes the user's configuration: the demo agent, and more.
 func (s *site) agents(more string) {
 	s.t.Helper()
-	agent := fastProgram(s.t)                          // what is tested is who runs it
-	checkpoints := "checkpoints = { enabled = false }" // they start git for each prompt
+	agent := fastProgram(s.t)                          // the tests examine the agent's client
+	checkpoints := "checkpoints = { enabled = false }" // checkpoints run git for each prompt
 	if strings.Contains(more, "[checkpoints]") {
 		checkpoints = ""
 	}
@@ -101,7 +101,7 @@ env = { DUET_DEMO_DELAY = "0", DUET_DEMO_STATE = %q }
 	writeFile(s.t, path, text)
 }
 
-// state is the project's state directory.
+// state returns the project's state directory.
 func (s *site) state() string {
 	root, err := filepath.EvalSymlinks(s.root)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *site) state() string {
 
 func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 
-// launch is how the program is started there, as a client that is not counted.
+// launch returns the start of the program as an uncounted client.
 func (s *site) launch(args ...string) launch {
 	s.others.Store(true)
 	l := s.counted()
@@ -124,7 +124,7 @@ func (s *site) launch(args ...string) launch {
 	return l
 }
 
-// shellCommand is a command of a shell in the project, as a client that is not counted.
+// shellCommand returns a shell command in the project, as an uncounted client.
 func (s *site) shellCommand(args ...string) *exec.Cmd {
 	l := s.launch()
 	cmd := exec.Command(program, append(l.args, args...)...)
@@ -132,7 +132,7 @@ func (s *site) shellCommand(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// counted is launch for a client that is counted.
+// counted is launch for a client that the caller counts.
 func (s *site) counted() launch {
 	return launch{
 		binary: s.binary,
@@ -147,7 +147,7 @@ func (s *site) counted() launch {
 	}
 }
 
-// start starts the program with a client.
+// start starts the program as an editor, and counts the client.
 func (s *site) start() *client {
 	c := newClient(s.counted().start(s.t))
 	c.site = s
@@ -158,7 +158,7 @@ func (s *site) start() *client {
 	return c
 }
 
-// open starts the program with a client that sees all events.
+// open is start with a subscription to all events.
 func (s *site) open() *client {
 	s.t.Helper()
 	c := s.start()
@@ -166,14 +166,14 @@ func (s *site) open() *client {
 	return c
 }
 
-// newEditorSite makes a site with a client that sees all events.
+// newEditorSite returns a site and an editor with a subscription to all events.
 func newEditorSite(t testing.TB, more ...string) (*site, *client) {
 	t.Helper()
 	s := newSite(t, more...)
 	return s, s.open()
 }
 
-// openDatabase opens the database of the site, which must not be in use or is only read.
+// openDatabase opens the site's database. The caller only reads, or has ended the hub.
 func (s *site) openDatabase(query string) *sql.DB {
 	s.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+s.database()+query)
@@ -182,20 +182,20 @@ func (s *site) openDatabase(query string) *sql.DB {
 	return db
 }
 
-// daemonLog returns what the daemons of the site have logged.
+// daemonLog returns the log of the site's daemons.
 func (s *site) daemonLog() string {
 	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
 	return string(log)
 }
 
-// left notes that a client has gone.
+// left uncounts a client. After the last one it stops the hub, unless the test keeps the hub.
 func (s *site) left() {
 	if s.clients.Add(-1) <= 0 && !s.daemonStays.Load() && !s.others.Load() {
 		stopHub(s.t, s.state())
 	}
 }
 
-// endDaemons ends the daemons of the site, also those of other roots.
+// endDaemons stops the site's daemons, including those of other roots.
 func (s *site) endDaemons() {
 	states, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(s.state())), "projects", "*"))
 	for _, dir := range states {
@@ -203,7 +203,8 @@ func (s *site) endDaemons() {
 	}
 }
 
-// requireNobody requires that nothing of what was started there lives.
+// requireNobody requires that the site's processes end. It stops the hub first, unless a client or
+// the test keeps the hub.
 func (s *site) requireNobody(when string) {
 	s.t.Helper()
 	if s.clients.Load() <= 0 && !s.daemonStays.Load() {
@@ -214,7 +215,7 @@ func (s *site) requireNobody(when string) {
 		"processes are left %s: %s", when, deferred(func() string { return strings.Join(left, "; ") }))
 }
 
-// deferred is a text that is made when it is printed.
+// deferred is a failure message that String builds when the test prints it.
 type deferred func() string
 
 func (d deferred) String() string { return d() }
@@ -232,7 +233,7 @@ func suspend(t testing.TB, pid int) {
 		"process %d did not stop", pid)
 }
 
-// suspendHub is suspend for a daemon, which is killed with the test.
+// suspendHub is suspend for a daemon. The test's cleanup kills the daemon.
 func suspendHub(t testing.TB, pid int) {
 	t.Helper()
 	suspend(t, pid)
@@ -247,7 +248,7 @@ func runningThreads(pid int) (running []string) {
 		if err != nil { // the thread has ended
 			continue
 		}
-		// The state follows the name, which is in parentheses and may hold any sign.
+		// The state follows the name, which is in parentheses and may contain any character.
 		_, state, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 		if !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z") {
 			running = append(running, path)
@@ -256,23 +257,23 @@ func runningThreads(pid int) (running []string) {
 	return running
 }
 
-// A peer is what all clients have in common, whatever their framing: it asks,
-// and keeps what comes. Its methods may be called from any goroutine.
+// A peer is the common part of all clients, whatever their framing: it sends requests and stores
+// received messages. Its methods are safe for concurrent use.
 type peer struct {
 	t      testing.TB
 	write  func(message string) error // frames and sends a message
-	closed chan struct{}              // when nothing more can come
+	closed chan struct{}              // closes after the last message
 
 	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
 	serial  int
-	replies map[string]reply // by raw id
+	replies map[string]reply // by the JSON text of the id
 	events  []event
-	heard   func(event) // gets the events instead
+	heard   func(event) // receives the events instead of the field
 	notes   []taskNote
-	note    func(taskNote) // gets the notes instead
-	patient time.Duration  // for what is waited for; 0: less than a process lives
-	err     error          // why nothing more comes
+	note    func(taskNote) // receives the notes instead of the field
+	patient time.Duration  // limit of a wait; 0: less than a process lives
+	err     error          // the reason for the end of the messages
 }
 
 type reply struct {
@@ -294,7 +295,7 @@ func (e *wireError) kind() string {
 	return d.Kind
 }
 
-// An event is one as a subscriber gets it.
+// An event is an event as a subscriber receives it.
 type event struct {
 	Seq  int64
 	Type string
@@ -302,7 +303,7 @@ type event struct {
 	Data eventData
 }
 
-// eventData are the members of events' data that tests look at.
+// eventData holds the members of event data that the tests check.
 type eventData struct {
 	SessionID  string          `json:"session_id"`
 	TaskID     string          `json:"task_id"`
@@ -336,15 +337,14 @@ type taskNote struct {
 	} `json:"params"`
 }
 
-// newPeer makes a peer that sends by a function. The caller has to read.
+// newPeer returns a peer that sends with write. The caller starts read.
 func newPeer(t testing.TB, write func(string) error) *peer {
 	p := &peer{t: t, write: write, closed: make(chan struct{}), replies: make(map[string]reply)}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
-// read sorts by take what next gives, to the end. take is called with the lock
-// held.
+// read passes each message from next to take, until an error. It holds the lock during take.
 func (p *peer) read(next func() ([]byte, error), take func([]byte) error) {
 	defer close(p.closed)
 	for {
@@ -362,7 +362,7 @@ func (p *peer) read(next func() ([]byte, error), take func([]byte) error) {
 	}
 }
 
-// takeEvent keeps an event. The lock is held.
+// takeEvent stores an event. The caller holds the lock.
 func (p *peer) takeEvent(seq int64, kind string, raw json.RawMessage) error {
 	e := event{Seq: seq, Type: kind, Raw: raw}
 	if err := json.Unmarshal(raw, &e.Data); err != nil {
@@ -376,7 +376,7 @@ func (p *peer) takeEvent(seq int64, kind string, raw json.RawMessage) error {
 	return nil
 }
 
-// takeNote keeps a broadcast about a task. The lock is held.
+// takeNote stores a broadcast about a task. The caller holds the lock.
 func (p *peer) takeNote(message []byte) error {
 	var n taskNote
 	if err := json.Unmarshal(message, &n); err != nil {
@@ -390,8 +390,7 @@ func (p *peer) takeNote(message []byte) error {
 	return nil
 }
 
-// requireGoodEnd requires that nothing came that should not have, when nothing
-// more comes.
+// requireGoodEnd waits for the end of the messages and requires that all of them were valid.
 func (p *peer) requireGoodEnd() {
 	p.t.Helper()
 	<-p.closed
@@ -402,11 +401,10 @@ func (p *peer) requireGoodEnd() {
 	}
 }
 
-// errGone is what a request gets whose process has ended.
+// errGone is the error of a request to a process that has ended.
 var errGone = errors.New("the process has gone")
 
-// try sends a request and waits for its reply. The error is errGone, a
-// *wireError or says that it took too long.
+// try sends a request and waits for its response. The error is errGone, a *wireError or a timeout.
 func (p *peer) try(method string, params, result any) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -415,7 +413,7 @@ func (p *peer) try(method string, params, result any) error {
 	p.mu.Lock()
 	p.serial++
 	id := strconv.Itoa(p.serial)
-	// Inside the lock: no two requests may mix.
+	// The lock keeps two requests from mixing.
 	err = p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, raw))
 	p.mu.Unlock()
 	if err != nil {
@@ -433,8 +431,7 @@ func (p *peer) try(method string, params, result any) error {
 	return json.Unmarshal(r.Result, result)
 }
 
-// tryAgain is try; what was asked of a hub that has just gone is asked again, as the
-// error says that it may be.
+// tryAgain is try with one retry after hub_lost.
 func (p *peer) tryAgain(method string, params, result any) error {
 	err := p.try(method, params, result)
 	var lost *wireError
@@ -444,7 +441,7 @@ func (p *peer) tryAgain(method string, params, result any) error {
 	return err
 }
 
-// reply is the reply to a request that was sent with an id, as it is written.
+// reply waits for the response to a request. id is the JSON text of the request's id.
 func (p *peer) reply(id string) (reply, error) {
 	late, stop := p.deadline()
 	defer stop()
@@ -465,7 +462,7 @@ func (p *peer) reply(id string) (reply, error) {
 	}
 }
 
-// deadline wakes waiting goroutines when it takes too long; late is guarded by the lock.
+// deadline wakes waiting goroutines after the limit of a wait. The lock guards late.
 func (p *peer) deadline() (late *bool, stop func() bool) {
 	late = new(bool)
 	p.mu.Lock()
@@ -486,7 +483,7 @@ func (p *peer) call(method string, params, result any) {
 	require.NoError(p.t, p.try(method, params, result), "%s %v", method, params)
 }
 
-// refused is the error that a request must get.
+// refused returns the error of a request that must fail.
 func (p *peer) refused(method string, params any) *wireError {
 	p.t.Helper()
 	err := p.try(method, params, nil)
@@ -495,8 +492,7 @@ func (p *peer) refused(method string, params any) *wireError {
 	return e
 }
 
-// until waits until something is true of what has come, which is looked at
-// with the lock held.
+// until waits until done returns true. It calls done with the lock held.
 func (p *peer) until(what string, done func() bool) {
 	p.t.Helper()
 	late, stop := p.deadline()
@@ -505,13 +501,13 @@ func (p *peer) until(what string, done func() bool) {
 	defer p.mu.Unlock()
 	for !done() {
 		if p.err != nil || *late {
-			require.Fail(p.t, "it did not come", "%s: %v; %d events%s\n%d notes %v", what, p.err, len(p.events), tailOf(p.events), len(p.notes), p.notes[max(0, len(p.notes)-12):])
+			require.Fail(p.t, "timeout, or the end of the messages", "%s: %v; %d events%s\n%d notes %v", what, p.err, len(p.events), tailOf(p.events), len(p.notes), p.notes[max(0, len(p.notes)-12):])
 		}
 		p.changed.Wait()
 	}
 }
 
-// await waits for an event that fits, from the beginning on.
+// await waits for an event that fits, and considers earlier events first.
 func (p *peer) await(what string, fits func(event) bool) (found event) {
 	p.t.Helper()
 	next := 0
@@ -533,7 +529,7 @@ func (p *peer) awaitNote(method, task string) {
 	p.until(method+" of "+task, func() bool { return countNotes(p.notes, method, task) > 0 })
 }
 
-// count counts the broadcasts of a kind about a task that came so far.
+// count returns the number of broadcasts of a method about a task so far.
 func (p *peer) count(method, task string) int { return countNotes(p.noted(), method, task) }
 
 func countNotes(notes []taskNote, method, task string) (n int) {
@@ -545,7 +541,7 @@ func countNotes(notes []taskNote, method, task string) (n int) {
 	return n
 }
 
-// awaitState waits until a session has come to a state.
+// awaitState waits until a session reaches a state.
 func (p *peer) awaitState(session, state string) event {
 	p.t.Helper()
 	return p.await(fmt.Sprintf("session %s becoming %s", session, state), func(e event) bool {
@@ -582,7 +578,7 @@ func (p *peer) begins(method string, params object) (l launched) {
 	return l
 }
 
-// runs starts a session with the default agent, which has to complete.
+// runs starts a session with the default agent and requires its completion.
 func (p *peer) runs(query string) launched {
 	p.t.Helper()
 	l := p.launch(query, "")
@@ -590,14 +586,14 @@ func (p *peer) runs(query string) launched {
 	return l
 }
 
-// completes waits for the end of a session, which has to be a good one.
+// completes waits for the end of a session and requires its completion.
 func (p *peer) completes(l launched) {
 	p.t.Helper()
 	end := p.awaitEnd(l.SessionID)
 	require.Equal(p.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
-// endsAs waits for the end of a session, which has to have a state and an error code.
+// endsAs waits for the end of a session and requires its state and error code.
 func (p *peer) endsAs(session, state, code string) event {
 	p.t.Helper()
 	end := p.awaitEnd(session)
@@ -606,7 +602,7 @@ func (p *peer) endsAs(session, state, code string) event {
 	return end
 }
 
-// awaitText waits until the agent of a session has said something.
+// awaitText waits for a text of a session's agent.
 func (p *peer) awaitText(l launched) event {
 	p.t.Helper()
 	return p.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
@@ -628,7 +624,7 @@ func (p *peer) awaitQuestionOrEnd(l launched) event {
 	})
 }
 
-// awaitAnswer waits until a question is answered.
+// awaitAnswer waits for the decision on a question.
 func (p *peer) awaitAnswer(approval string) event {
 	p.t.Helper()
 	return p.await("the answer", func(e event) bool { return e.Type == "approval_resolved" && e.Data.ApprovalID == approval })
@@ -657,13 +653,13 @@ func (p *peer) asks(query, agent string) (launched, event) {
 	return l, p.awaitQuestion(l.SessionID)
 }
 
-// approve allows what an approval asks for.
+// approve approves a question.
 func (p *peer) approve(approval string) {
 	p.t.Helper()
 	p.call("sendDecision", object{"approval_id": approval, "decision": "approve"}, nil)
 }
 
-// issues returns what health says is wrong.
+// issues returns the status and the issues of health.
 func (p *peer) issues() (status string, issues []string) {
 	p.t.Helper()
 	var r struct {
@@ -674,14 +670,14 @@ func (p *peer) issues() (status string, issues []string) {
 	return r.Status, r.Issues
 }
 
-// requireIssue requires that health says a text about what is wrong.
+// requireIssue requires that the issues of health contain a text.
 func (p *peer) requireIssue(text string) {
 	p.t.Helper()
 	_, issues := p.issues()
 	require.Contains(p.t, strings.Join(issues, "\n"), text)
 }
 
-// requireDegraded is requireIssue that requires the status, too, and returns all issues.
+// requireDegraded is requireIssue with the status degraded. It returns all issues.
 func (p *peer) requireDegraded(text string) []string {
 	p.t.Helper()
 	status, issues := p.issues()
@@ -690,7 +686,7 @@ func (p *peer) requireDegraded(text string) []string {
 	return issues
 }
 
-// requireNoIssue requires that health says nothing is wrong.
+// requireNoIssue requires the status ok and no issues.
 func (p *peer) requireNoIssue() {
 	p.t.Helper()
 	status, issues := p.issues()
@@ -698,7 +694,7 @@ func (p *peer) requireNoIssue() {
 	require.Empty(p.t, issues)
 }
 
-// seen is what came so far.
+// seen returns the events so far.
 func (p *peer) seen() []event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -711,7 +707,7 @@ func (p *peer) noted() []taskNote {
 	return append([]taskNote(nil), p.notes...)
 }
 
-// tailOf are the last events, to be read by people.
+// tailOf returns the last events as readable text.
 func tailOf(events []event) string {
 	var b strings.Builder
 	for _, e := range events[max(0, len(events)-12):] {
@@ -720,7 +716,7 @@ func tailOf(events []event) string {
 	return b.String()
 }
 
-// An item is one of a conversation, as getConversation says it.
+// An item is an item of a conversation, as getConversation returns it.
 type item struct {
 	Type     string `json:"event_type"`
 	Role     string `json:"role"`
@@ -736,7 +732,7 @@ type item struct {
 	Result   string `json:"tool_result_content"`
 }
 
-// items is the whole conversation of a session.
+// items returns all items of a session's conversation.
 func (p *peer) items(session string) []item {
 	p.t.Helper()
 	var r struct{ Events []item }
@@ -750,7 +746,7 @@ func (c *client) next(from launched, query string) launched {
 	return c.begins("continueSession", object{"session_id": from.SessionID, "query": query})
 }
 
-// goesOn continues a session with a prompt that has to complete.
+// goesOn continues a session with a prompt and requires its completion.
 func (c *client) goesOn(from launched, query string) launched {
 	c.t.Helper()
 	l := c.next(from, query)
@@ -776,7 +772,7 @@ func newClient(p *process) *client {
 	return c
 }
 
-// take sorts a message. The lock is held.
+// take stores a message. The caller holds the lock.
 func (c *client) take(body []byte) error {
 	var m struct {
 		ID     *int   `json:"id"`
@@ -803,19 +799,19 @@ func (c *client) take(body []byte) error {
 		return c.takeNote(body)
 	case m.Method == "" && m.ID != nil:
 		c.replies[strconv.Itoa(*m.ID)] = m.reply
-	case m.Method == "": // an error that answers nothing we sent
+	case m.Method == "": // an error without one of our requests
 		return fmt.Errorf("a message that is not expected: %.300s", body)
 	}
 	return nil
 }
 
-// subscribe asks for all events from the first on.
+// subscribe subscribes to all events from the first one.
 func (c *client) subscribe() {
 	c.t.Helper()
 	c.call("Subscribe", object{"since": 0}, nil)
 }
 
-// A launched is what launchSession and continueSession answer.
+// A launched is the result of launchSession and continueSession.
 type launched struct {
 	SessionID string `json:"session_id"`
 	RunID     string `json:"run_id"`
@@ -823,8 +819,7 @@ type launched struct {
 	ThreadID  string `json:"thread_id"`
 }
 
-// approveAll answers every question of a session until it has ended, and
-// returns that end.
+// approveAll approves every question of a session until its end, and returns the event of its end.
 func (c *client) approveAll(session string) event {
 	c.t.Helper()
 	done := make(map[string]bool)
@@ -842,7 +837,7 @@ func (c *client) approveAll(session string) event {
 	}
 }
 
-// A shownSession is what getSessionState says.
+// A shownSession is a session in the result of getSessionState or listSessions.
 type shownSession struct {
 	ID        string `json:"id"`
 	TaskID    string `json:"task_id"`
@@ -861,10 +856,10 @@ type shownSession struct {
 	Agent       reportedSession       `json:"agent_session"`
 }
 
-// A reportedSession is what an agent reported of its session.
+// A reportedSession holds the members of an agent's report about its session that the tests check.
 type reportedSession struct{ Commands []struct{ Name string } }
 
-// sessions are what listSessions says.
+// sessions returns the sessions of listSessions.
 func (c *client) sessions() []shownSession {
 	c.t.Helper()
 	var r struct{ Sessions []shownSession }
@@ -879,7 +874,7 @@ func (p *peer) session(id string) shownSession {
 	return r.Session
 }
 
-// A daemonStatus is what daemon.status says.
+// A daemonStatus is the result of daemon.status.
 type daemonStatus struct {
 	PID        int
 	Health     string
@@ -902,7 +897,7 @@ func (p *peer) status() (s daemonStatus) {
 	return s
 }
 
-// approval is an approval as getApproval says it.
+// approval returns the result of getApproval.
 func (p *peer) approval(id string) shownApproval {
 	p.t.Helper()
 	var r struct{ Approval shownApproval }
@@ -910,7 +905,7 @@ func (p *peer) approval(id string) shownApproval {
 	return r.Approval
 }
 
-// A shownApproval is what fetchApprovals says.
+// A shownApproval is an approval in the result of fetchApprovals or getApproval.
 type shownApproval struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"session_id"`
@@ -937,7 +932,7 @@ func (c *client) pending() map[string]shownApproval {
 	return m
 }
 
-// conversation is what the agent said in a session.
+// conversation returns the agent's text in a session's conversation.
 func (c *client) conversation(session string) (said string) {
 	c.t.Helper()
 	for _, e := range c.items(session) {
@@ -948,11 +943,11 @@ func (c *client) conversation(session string) (said string) {
 	return said
 }
 
-// crash kills the program and its hub as a machine out of memory does, and takes what it
-// still said.
+// crash kills the program and the site's hub, as a system without memory does, and reads the
+// remaining output.
 func (c *client) crash() {
 	c.t.Helper()
-	require.NoError(c.t, c.cmd.Process.Kill()) // first: it would start another hub
+	require.NoError(c.t, c.cmd.Process.Kill()) // first: a living client would start another hub
 	if c.site != nil {
 		c.site.crashHub()
 		defer c.site.left()
@@ -969,8 +964,8 @@ func leave(clients ...*client) {
 	}
 }
 
-// leave closes standard input, as an editor that ends, and requires that the
-// program does too.
+// leave closes the program's stdin, as an editor does at its end, and requires the end of the
+// program.
 func (c *client) leave() {
 	c.t.Helper()
 	watch := startStopwatch(c.t)
@@ -982,10 +977,10 @@ func (c *client) leave() {
 	}
 }
 
-// raceSlack is what a busy machine and the race detector may add to a time.
+// raceSlack is the extra time that a busy machine and the race detector may need.
 const raceSlack = 500 * time.Millisecond
 
-// requireCore requires that the methods work that need no store.
+// requireCore requires that the methods without a store work.
 func (c *client) requireCore() {
 	c.t.Helper()
 	var pong struct{ Pong bool }
@@ -996,8 +991,7 @@ func (c *client) requireCore() {
 	c.call("listMethods", object{}, nil)
 }
 
-// requireUnavailable requires that methods of each family say that there is
-// no store, and why.
+// requireUnavailable requires that methods of each family report the missing store and the reason.
 func (c *client) requireUnavailable(why string) {
 	c.t.Helper()
 	for method, params := range map[string]object{
@@ -1010,7 +1004,7 @@ func (c *client) requireUnavailable(why string) {
 	}
 }
 
-// socketPath is where the hub of the site listens, or would.
+// socketPath returns the path of the hub's socket, also while no hub runs.
 func (s *site) socketPath() string {
 	s.t.Helper()
 	path, err := socket.Find(s.state())
@@ -1029,7 +1023,7 @@ func (s *site) begin() {
 	}
 }
 
-// connect connects to a socket of a hub that has just been started.
+// connect connects to the socket of a hub that has just started.
 func connect(t testing.TB, path string) (conn *net.UnixConn) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -1046,16 +1040,16 @@ func connect(t testing.TB, path string) (conn *net.UnixConn) {
 	return conn
 }
 
-// A lineClient speaks one JSON value a line, as the clients of AIWG and
-// HumanLayer do.
+// A lineClient sends and receives one JSON value per line, as the clients of AIWG and HumanLayer
+// do.
 type lineClient struct {
 	*peer
 	conn net.Conn
 
 	// Guarded by the peer's lock.
-	lines   []string // all that came, unless quiet
+	lines   []string // all received lines, unless quiet
 	quiet   bool
-	longest int // line, in bytes
+	longest int // the length of the longest line, in bytes
 }
 
 func newLineClient(t testing.TB, path string) *lineClient { return linesOn(t, connect(t, path)) }
@@ -1066,20 +1060,20 @@ func linesOn(t testing.TB, conn net.Conn) *lineClient {
 		_, err := io.WriteString(conn, message+"\n")
 		return err
 	})
-	c.serial = 1_000_000 // far from ids that tests say themselves
+	c.serial = 1_000_000 // far from the ids in requests that tests write themselves
 	in := bufio.NewReaderSize(conn, 16<<10)
 	go c.read(func() ([]byte, error) { return in.ReadBytes('\n') }, c.take)
 	return c
 }
 
-// lines is a client on the project's own socket.
+// lines returns a client on the project's own socket. It starts a daemon if none runs.
 func (s *site) lines() *lineClient {
 	s.t.Helper()
 	s.begin()
 	return newLineClient(s.t, s.socketPath())
 }
 
-// take sorts a line. The lock is held.
+// take stores a line. The caller holds the lock.
 func (c *lineClient) take(line []byte) error {
 	c.longest = max(c.longest, len(line))
 	if !c.quiet {
@@ -1121,14 +1115,14 @@ func (c *lineClient) take(line []byte) error {
 	return nil
 }
 
-// say sends a line as it is.
+// say sends a line unchanged.
 func (c *lineClient) say(line string) {
 	c.t.Helper()
 	_, err := io.WriteString(c.conn, line+"\n")
 	require.NoError(c.t, err)
 }
 
-// said is what came so far.
+// said returns the lines so far.
 func (c *lineClient) said() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -1145,7 +1139,7 @@ func (c *lineClient) requireClosed() {
 	}
 }
 
-// frames is an editor's client on the project's own socket.
+// framesOnSocket returns an editor's client on the project's own socket.
 func (s *site) framesOnSocket() *client {
 	s.t.Helper()
 	s.begin()
@@ -1155,7 +1149,7 @@ func (s *site) framesOnSocket() *client {
 	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
 }
 
-// lockHolder is the process that is the hub of the site, as its lock says.
+// lockHolder returns the process id in the hub's lock.
 func (s *site) lockHolder() int {
 	s.t.Helper()
 	text := readFile(s.t, s.state()+"/lock")
@@ -1163,7 +1157,8 @@ func (s *site) lockHolder() int {
 	return pid
 }
 
-// crashHub kills the process that is the hub. A client that needs one starts another.
+// crashHub kills the hub and waits for the release of its lock. A client that needs a hub starts
+// another.
 func (s *site) crashHub() {
 	s.t.Helper()
 	pid := s.lockHolder()
@@ -1173,8 +1168,8 @@ func (s *site) crashHub() {
 	s.awaitRelease(pid)
 }
 
-// awaitRelease waits until a process does not have the lock any more. The next one may take it
-// before it is seen to be free.
+// awaitRelease waits until a process no longer holds the lock. The next process may take the lock
+// before this function sees it free.
 func (s *site) awaitRelease(pid int) {
 	s.t.Helper()
 	released := project.Project{StateDir: s.state()}.Released()
@@ -1187,7 +1182,7 @@ func (s *site) awaitRelease(pid int) {
 	}
 }
 
-// hubOf is the process that answers a client.
+// hubOf returns the process id of the hub that answers a client.
 func hubOf(t testing.TB, c interface {
 	tryAgain(method string, params, result any) error
 },

@@ -37,7 +37,7 @@ func (s *site) files() *fileClient {
 	return &fileClient{linesOn(s.t, files), files}
 }
 
-// file is the descriptor that came with the last reply.
+// file returns the descriptor that came with the last reply.
 func (c *fileClient) file() *held {
 	c.t.Helper()
 	f, err := c.files.NextFile()
@@ -81,7 +81,7 @@ func printedIn(events []event) string {
 	return b.String()
 }
 
-// A held is a terminal whose descriptor this process has.
+// A held is a terminal whose descriptor this process holds.
 type held struct {
 	t    testing.TB
 	f    *os.File
@@ -94,7 +94,7 @@ func (h *held) types(text string) {
 	require.NoError(h.t, err)
 }
 
-// shows reads until a text has been printed.
+// shows reads until the terminal has printed a text.
 func (h *held) shows(text string) {
 	h.t.Helper()
 	require.NoError(h.t, h.f.SetReadDeadline(time.Now().Add(watchdog/3)))
@@ -123,7 +123,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	tty.shows("12 50\r\n")
 	assert.True(t, s.terminals()[0].Taken)
 
-	// No other client has it meanwhile.
+	// Other clients cannot use the terminal meanwhile.
 	for method, params := range map[string]object{
 		"terminal.attach": {"terminal_id": r.ID},
 		"terminal.write":  {"terminal_id": r.ID, "data": "x"},
@@ -135,23 +135,23 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Equal(t, 1, w.leaves())
 	w.shows("watch it when that client has given")
 
-	// Given back, the hub reads it again, and others see it.
+	// After a detach, the hub reads the terminal again, and other clients see its output.
 	require.NoError(t, tty.f.Close())
 	var detached struct{ Detached bool }
 	holder.call("terminal.detach", object{"terminal_id": r.ID}, &detached)
 	assert.True(t, detached.Detached)
 	holder.call("terminal.detach", object{"terminal_id": r.ID}, &detached)
-	assert.False(t, detached.Detached, "it was already")
+	assert.False(t, detached.Detached, "the client was detached already")
 	holder.until("no event has come", func() bool { return holder.lineClient.printed() == "" })
 	other.call("terminal.attach", object{"terminal_id": r.ID}, nil)
 	other.call("terminal.write", object{"terminal_id": r.ID, "data": "two\r"}, nil)
 	other.until("output as events", func() bool { return other.printed() == "got two\r\n" })
 
-	// While others watch it is not handed over; to who watches alone, it is.
+	// The hub passes the descriptor only if no other client watches the terminal.
 	assert.Equal(t, "terminal_taken", kindOf(t, holder.try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
 	other.call("terminal.detach", object{"terminal_id": r.ID}, nil)
 	holder.call("terminal.attach", object{"terminal_id": r.ID}, nil)
-	holder.until("the past", func() bool { return holder.printed() == "got two\r\n" })
+	holder.until("the recent output", func() bool { return holder.printed() == "got two\r\n" })
 	holder.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true, "cols": 40, "rows": 10}, &r)
 	tty = holder.file()
 	assert.Equal(t, "got two\r\n", r.Recent)
@@ -159,19 +159,18 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Equal(t, 40, r.Cols)
 	tty.types("three\rsize\r")
 	tty.shows("got three\r\n10 40\r\n")
-	assert.Equal(t, "got three\r\n10 40\r\n", tty.seen.String(), "nothing twice")
+	assert.Equal(t, "got three\r\n10 40\r\n", tty.seen.String(), "each output once")
 
-	// The end of the connection gives it back, whatever mode it was left in.
+	// The end of the connection returns the terminal to the hub, even with a blocking descriptor.
 	require.NoError(t, syscall.SetNonblock(int(tty.f.Fd()), false))
 	require.NoError(t, holder.conn.Close())
-	require.Eventually(t, func() bool { return !s.terminals()[0].Taken }, watchdog/3, pollEvery, "it is not given back")
+	require.Eventually(t, func() bool { return !s.terminals()[0].Taken }, watchdog/3, pollEvery, "the hub does not take the terminal back")
 	again := s.files()
 	again.call("terminal.attach", object{"terminal_id": r.ID}, nil)
 	again.call("terminal.write", object{"terminal_id": r.ID, "data": "four\r"}, nil)
 	again.until("output as events", func() bool { return strings.HasSuffix(again.printed(), "got four\r\n") })
 
-	// The holder of the descriptor learns of the program's end, and reads the
-	// rest.
+	// The holder of the descriptor receives the end of the program, and reads the remaining output.
 	again.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)
 	tty = again.file()
 	tty.types("five\rbye\r")
@@ -182,7 +181,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.True(t, errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF), "%v", err)
 	assert.Empty(t, s.terminals())
 
-	// One that ends before it is asked of leaves its output, too.
+	// The descriptor has the output of a program that ends at once.
 	r = again.spawn(object{"shell": "sh", "args": []string{"-c", "echo brief"}, "descriptor": true})
 	tty = again.file()
 	tty.shows("brief\r\n")
@@ -209,8 +208,8 @@ func TestTheGoClientTakesADescriptor(t *testing.T) {
 	tty.shows("got hello\r\n")
 }
 
-// Where no descriptor can be passed the request is refused in words, and the
-// terminal is not started.
+// Only a single request on the socket can receive a descriptor. Any other request is an error with
+// an explanation, and starts no terminal.
 func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	s := newSite(parallel(t))
 	hub, joined := s.start(), s.start()
@@ -260,7 +259,7 @@ func TestTheExecutorOfADescriptorDies(t *testing.T) {
 func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("open files are counted in /proc")
+		t.Skip("the test counts open files in /proc")
 	}
 	s := newSite(t)
 	hub := s.daemon()

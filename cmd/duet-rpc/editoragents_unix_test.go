@@ -17,14 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agentsWithServers are real agents that use the MCP servers that Duet gives them.
+// agentsWithServers returns the real agents that use the MCP servers from Duet.
 func agentsWithServers() map[string]func(testing.TB) *agentSite {
 	return map[string]func(testing.TB) *agentSite{
 		"claude": newClaudeSite, "older claude": newOldClaudeSite, "codex": newCodexToolsSite, "kimi": newKimiSite, "opencode": newOpencodeSite,
 	}
 }
 
-// Real agents start the server of the editor's tools and call one of them. Duet asks the user nothing.
+// Real agents start the server of the editor's tools and call one of them. Duet asks the user no
+// question.
 func TestRealAgentsUseTheToolsOfTheEditor(t *testing.T) {
 	t.Parallel()
 	for name, site := range agentsWithServers() {
@@ -88,7 +89,8 @@ func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 	}
 }
 
-// What a real agent's shell command writes is a change of its session, which can be undone.
+// A file that a real agent's shell command writes is a change of its session. The user can revert
+// the change.
 func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 	t.Parallel()
 	for name, site := range agentsWithServers() {
@@ -117,8 +119,8 @@ func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 	}
 }
 
-// TestExampleAgent has turns with the example agent of the Go SDK of the Agent Client
-// Protocol. A turn reads a file and asks whether it may change another; it takes 5 s
+// TestExampleAgent plays turns with the example agent of the Go SDK of the Agent Client Protocol.
+// In a turn the agent reads a file and asks permission to change another one. A turn takes 5 s,
 // because the agent sleeps.
 func TestExampleAgent(t *testing.T) {
 	t.Parallel()
@@ -127,7 +129,7 @@ func TestExampleAgent(t *testing.T) {
 		method         string
 		params         object
 		state          string
-		edit, approval string // status of the tool call that is asked about, and of the question
+		edit, approval string // status of the tool call in the question, and of the question
 		says           string
 	}{
 		{"allowed", "sendDecision", object{"decision": "approve"}, "completed", "completed", "approved", "successfully updated the configuration"},

@@ -20,18 +20,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The clients of others cannot be fetched where these tests run: AIWG's package is in no
-// registry, and HumanLayer's modules have no version. So what they write is here as they
-// were seen to write it, byte by byte, and of the answers what they read.
+// The tests cannot fetch the clients of AIWG and HumanLayer: AIWG's package is in no registry, and
+// HumanLayer's modules have no version. So the tests send the recorded bytes of these clients, and
+// check the members that the clients read.
 
-// An exchange is a line that a client writes, and the members of the answer that it reads,
-// each with the beginning of its JSON.
+// An exchange is a line from a client and the members of the response that the client reads. Each
+// member has the beginning of its JSON.
 type exchange struct {
 	line  string
 	reads map[string]string
 }
 
-// requireExchange requires that an answer has what the client reads.
+// requireExchange sends a line and requires the members that the client reads.
 func requireExchange(t testing.TB, c *lineClient, x exchange) (result json.RawMessage) {
 	t.Helper()
 	var request struct{ ID json.RawMessage }
@@ -61,12 +61,13 @@ func requireExchange(t testing.TB, c *lineClient, x exchange) (result json.RawMe
 	return answer
 }
 
-// aiwgPlace is where AIWG's command line looks for a daemon.
+// aiwgPlace returns the paths where AIWG's command line looks for a daemon.
 func (s *site) aiwgPlace() (socket, pidFile string) {
 	return filepath.Join(s.root, ".aiwg", "daemon", "daemon.sock"), filepath.Join(s.root, ".aiwg", "daemon.pid")
 }
 
-// requireAIWGFinds requires that AIWG's command line would find a process, as it looks.
+// requireAIWGFinds requires that the pid file and the socket of AIWG's command line lead to a
+// process.
 func (s *site) requireAIWGFinds(pid int) {
 	s.t.Helper()
 	socket, pidFile := s.aiwgPlace()
@@ -80,7 +81,7 @@ func (s *site) requireAIWGFinds(pid int) {
 
 func (s *site) requireNoDaemon() {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "a daemon goes on")
+	require.Eventually(s.t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "a daemon still runs")
 }
 
 func (s *site) makeAIWG() {
@@ -117,7 +118,7 @@ func TestAIWGsCommandLine(t *testing.T) {
 	command(`{"jsonrpc":"2.0","method":"task.get","params":{"taskId":"task-0001"},"id":1}`, map[string]string{"id": `"task-0001"`, "metadata.source": `"ipc-chat"`, "pid": "null"})
 	command(`{"jsonrpc":"2.0","method":"task.cancel","params":{"taskId":"task-0001"},"id":1}`, map[string]string{"cancelled": "true"})
 	command(`{"jsonrpc":"2.0","method":"task.stats","params":{},"id":1}`, map[string]string{"total": "2", "running": "", "queued": "0", "completed": "", "failed": "0", "cancelled": ""})
-	// Its client library has more than its command line.
+	// AIWG's client library has more methods than its command line.
 	command(`{"jsonrpc":"2.0","method":"automation.status","params":{},"id":1}`, map[string]string{
 		"enabled": "true", "ruleCount": "1", "rules.0.id": `"daily"`, "rules.0.trigger": "{", "rules.0.action.type": `"notify"`,
 		"rules.0.enabled": "true", "rules.0.cooldownMs": "0", "rules.0.requiresApproval": "false", "recentExecutions": "[",
@@ -126,7 +127,7 @@ func TestAIWGsCommandLine(t *testing.T) {
 	command(`{"jsonrpc":"2.0","method":"automation.disable","params":{},"id":1}`, map[string]string{"enabled": "false"})
 	command(`{"jsonrpc":"2.0","method":"automation.enable","params":{},"id":1}`, map[string]string{"enabled": "true"})
 
-	// It stops a daemon by a signal, and looks whether the process has gone.
+	// AIWG's command line stops a daemon with SIGTERM, and checks the end of the process.
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 	s.requireNoDaemon()
 	assert.NoFileExists(t, pidFile)
@@ -134,7 +135,7 @@ func TestAIWGsCommandLine(t *testing.T) {
 	assert.DirExists(t, filepath.Dir(socket))
 }
 
-// What a killed daemon has left there is known to be stale.
+// A new daemon replaces the files that a killed daemon has left for AIWG.
 func TestAIWGFindsTheNextDaemon(t *testing.T) {
 	s := newSite(parallel(t))
 	s.clearDaemons()
@@ -145,7 +146,7 @@ func TestAIWGFindsTheNextDaemon(t *testing.T) {
 	require.NoError(t, syscall.Kill(killed, syscall.SIGKILL))
 	s.requireNoDaemon()
 	require.FileExists(t, pidFile)
-	// The number of its process may be another's by now.
+	// Another process may have the process id of the killed daemon by now.
 	another := strconv.Itoa(os.Getpid())
 	require.NoError(t, os.WriteFile(pidFile, []byte(another), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.state(), "aiwg.pid"), []byte(another), 0o600))
@@ -156,7 +157,7 @@ func TestAIWGFindsTheNextDaemon(t *testing.T) {
 	requireNoFile(t, socket)
 }
 
-// AIWG's own daemon, where it runs, stays the one that its command line finds.
+// AIWG's command line still finds AIWG's own daemon while that daemon runs.
 func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for name, running := range map[string]func(t *testing.T, socket, pidFile string){
@@ -173,7 +174,7 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(parallel(t))
 			s.clearDaemons()
-			dir, err := os.MkdirTemp("/tmp", "duet") // short, as net.Listen wants it
+			dir, err := os.MkdirTemp("/tmp", "duet") // short enough for net.Listen
 			require.NoError(t, err)
 			t.Cleanup(func() { os.RemoveAll(dir) })
 			s.root = dir
@@ -181,14 +182,14 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 			socket, pidFile := s.aiwgPlace()
 			running(t, socket, pidFile)
 			before, _ := os.ReadFile(pidFile)
-			require.Equal(t, s.daemon(), hubOf(t, s.lines()), "it serves all others")
+			require.Equal(t, s.daemon(), hubOf(t, s.lines()), "the daemon serves the other clients")
 			after, _ := os.ReadFile(pidFile)
 			assert.Equal(t, string(before), string(after))
 			log := s.run("daemon", "logs")
 			assert.Contains(t, log, "AIWG's command line cannot reach this daemon")
 			status := s.run("daemon", "status")
 			assert.Contains(t, status, "AIWG's command line cannot reach this daemon: ")
-			assert.Contains(t, status, ", healthy\n", "the daemon has what it wants")
+			assert.Contains(t, status, ", healthy\n", "the missing address leaves the daemon healthy")
 			s.run("daemon", "stop")
 			after, _ = os.ReadFile(pidFile)
 			assert.Equal(t, string(before), string(after))
@@ -196,8 +197,8 @@ func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Its command line ends a daemon by a signal, so it is not led to an editor's process; and
-// without AIWG nothing is made.
+// AIWG's command line ends daemons with a signal, so an editor's process does not use AIWG's files.
+// The daemon uses them, but creates no .aiwg directory.
 func TestAIWGIsNotLedToEditors(t *testing.T) {
 	s := newSite(parallel(t))
 	s.makeAIWG()
@@ -216,7 +217,7 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	_, err := other.command("daemon", "stop")
 	require.NoError(t, err)
 
-	// Unless a flag says so.
+	// A --listen flag may name AIWG's socket.
 	s.args = []string{"--listen", socket}
 	editor = s.start()
 	editor.call("daemon.status", object{}, nil)
@@ -261,7 +262,7 @@ func TestHumanLayersTerminalClient(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"sendDecision","params":{"call_id":"` + list.Approvals[0].FunctionCall.CallID + `","type":"function_call","decision":"deny","comment":"no"},"id":7}`,
 		map[string]string{"success": "true"},
 	})
-	resolved := events.await("what became of it", func(e event) bool { return e.Type == "approval_resolved" })
+	resolved := events.await("the decision", func(e event) bool { return e.Type == "approval_resolved" })
 	assert.Contains(t, string(resolved.Raw), `"decision":"denied"`)
 	events.completes(l)
 	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"getSessionState","params":{"session_id":"` + l.SessionID + `"},"id":8}`, map[string]string{
@@ -293,13 +294,13 @@ func TestHumanLayersTerminalClient(t *testing.T) {
 	editor.leave()
 }
 
-// An mcpAgent is an agent that asks by duet-rpc mcp.
+// An mcpAgent is an agent that asks through duet-rpc mcp.
 type mcpAgent struct {
 	*mcp.ClientSession
 	cmd *exec.Cmd
 }
 
-// mcpAgent starts the server, with the client of the Go SDK.
+// mcpAgent starts the server and the client of the Go SDK.
 func (s *site) mcpAgent(t *testing.T, progress func()) mcpAgent {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.watchdog, watchdog))
@@ -315,7 +316,7 @@ func (s *site) mcpAgent(t *testing.T, progress func()) mcpAgent {
 	return mcpAgent{session, cmd}
 }
 
-// permission asks whether a command may run; the answer comes on the channel.
+// permission asks whether a command may run. The channel receives the answer.
 func (a mcpAgent) permission(ctx context.Context, command string) chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -340,7 +341,7 @@ func mcpText(r *mcp.CallToolResult) (text string) {
 	return text
 }
 
-// open waits until one question is open, that fits.
+// open waits for an open question that fits.
 func (c *client) open(fits func(shownApproval) bool) shownApproval {
 	c.t.Helper()
 	return c.openWithin(watchdog/3, fits)
@@ -350,7 +351,7 @@ func (c *client) openWithin(d time.Duration, fits func(shownApproval) bool) (fou
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		var r struct{ Approvals []shownApproval }
-		if c.try("fetchApprovals", object{}, &r) != nil { // the hub is another one now: asked again
+		if c.try("fetchApprovals", object{}, &r) != nil { // the hub was replaced: the next round asks again
 			return false
 		}
 		for _, a := range r.Approvals {
@@ -366,8 +367,8 @@ func (c *client) openWithin(d time.Duration, fits func(shownApproval) bool) (fou
 
 func anyQuestion(shownApproval) bool { return true }
 
-// An agent that speaks no more than the Model Context Protocol asks through the inbox:
-// it may be answered, take the question back, go away and come again, and outlive the hub.
+// An agent that speaks only the Model Context Protocol asks through the inbox. The test answers
+// questions, withdraws one, restarts the agent and kills the hub.
 func TestMCPServer(t *testing.T) {
 	s := newSite(parallel(t))
 	hub, err := os.FindProcess(s.daemon())
@@ -391,7 +392,7 @@ func TestMCPServer(t *testing.T) {
 	answer = a.permission(t.Context(), "rm -rf /")
 	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "deny", "comment": "not that"}, nil)
 	assert.Equal(t, `{"behavior":"deny","message":"Permission denied: not that"}`, <-answer)
-	person.approve(q.ID) // too late, which is no error
+	person.approve(q.ID) // a late decision is no error
 
 	said := make(chan string, 1)
 	go func() {
@@ -405,7 +406,7 @@ func TestMCPServer(t *testing.T) {
 	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "respond", "option": "that"}, nil)
 	assert.Equal(t, "that", <-said)
 
-	// What it takes back is not asked any more.
+	// The agent withdraws a question.
 	ctx, cancel := context.WithCancel(t.Context())
 	answer = a.permission(ctx, "one")
 	person.open(anyQuestion)
@@ -413,7 +414,7 @@ func TestMCPServer(t *testing.T) {
 	<-answer
 	require.Eventually(t, func() bool { return len(person.pending()) == 0 }, watchdog/3, pollEvery)
 
-	// It sees what there is.
+	// The agent reads the sessions and their conversations.
 	r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "list_sessions"})
 	require.NoError(t, err)
 	var list struct {
@@ -435,7 +436,8 @@ func TestMCPServer(t *testing.T) {
 	_, err = a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/nothing"})
 	assert.Error(t, err)
 
-	// Killed with a question open, it comes again and asks the same.
+	// A killed agent restarts and asks its question again. It receives the decision from the
+	// meantime.
 	a.permission(t.Context(), "two")
 	person.open(anyQuestion)
 	require.NoError(t, a.cmd.Process.Kill())
@@ -444,7 +446,8 @@ func TestMCPServer(t *testing.T) {
 	b := s.mcpAgent(t, func() {})
 	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"two"}}`, <-b.permission(t.Context(), "two"))
 
-	// The hub is killed meanwhile: the next one has the question, and the answer arrives.
+	// The hub dies while a question is open. The next hub has the question, and the agent receives
+	// the answer.
 	answer = b.permission(t.Context(), "three")
 	before := person.open(anyQuestion)
 	require.NoError(t, hub.Kill())
@@ -452,11 +455,11 @@ func TestMCPServer(t *testing.T) {
 	person.approve(again.ID)
 	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"three"}}`, <-answer)
 	assert.Empty(t, person.pending())
-	require.NoError(t, b.Close()) // the person's process may be the hub now
+	require.NoError(t, b.Close())
 	person.leave()
 }
 
-// A script asks, waits, and knows by the exit status.
+// A script asks a question and waits. It reads the answer from stdout and the exit status.
 func TestAskingFromAScript(t *testing.T) {
 	s := newSite(parallel(t))
 	person := s.start()

@@ -15,12 +15,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A frameCase is a conversation in testdata/frames, whose README says what the
-// files are.
+// A frameCase is a conversation in testdata/frames, whose README describes the files.
 type frameCase struct {
 	name string
 	in   []byte
-	out  string // a path
+	out  string // the path of the golden file
 	args []string
 }
 
@@ -41,8 +40,8 @@ func frameCases(t *testing.T) []frameCase {
 	return cases
 }
 
-// frameModes are the ways in which the bytes of a case reach the program and come back.
-// Each returns what the program wrote. More of them are added where the system has them.
+// frameModes are the ways in which the bytes of a case reach the program and come back. Each
+// returns the program's output. A file for one system may add modes.
 var frameModes = []struct {
 	name     string
 	converse func(*testing.T, frameCase) []byte
@@ -61,9 +60,8 @@ var frameModes = []struct {
 	{"files", throughFiles},
 }
 
-// TestGoldenFrames plays each case once, in one of the modes: a reader that gets its bytes
-// in another way reads the same (frame.TestGoldenInputsInPieces). `make soak` plays each
-// case in each mode.
+// TestGoldenFrames plays each case in one mode. frame.TestGoldenInputsInPieces covers the other
+// ways to read the bytes. `make soak` plays each case in each mode.
 func TestGoldenFrames(t *testing.T) {
 	for i, c := range frameCases(t) {
 		for j, mode := range frameModes {
@@ -92,7 +90,7 @@ func throughFiles(t *testing.T, c frameCase) []byte {
 	return []byte(readFile(t, out.Name()))
 }
 
-// No file is left behind by a case that was renamed.
+// Each file of a case belongs to an input.
 func TestGoldenFramesBelongTogether(t *testing.T) {
 	for _, pattern := range []string{"*.out", "*.args"} {
 		paths, err := filepath.Glob("../../testdata/frames/" + pattern)
@@ -118,7 +116,7 @@ func converse(t *testing.T, l launch, in []byte, send func(io.Writer, []byte)) [
 	return out
 }
 
-// Write errors mean that the program has gone, which what it wrote will show.
+// atOnce ignores a write error: it means that the program has ended, and the output shows that.
 func atOnce(w io.Writer, in []byte) { _, _ = w.Write(in) }
 
 func byteByByte(w io.Writer, in []byte) {
@@ -140,7 +138,7 @@ const (
 	afterServed = `{"jsonrpc":"2.0","id":"after","result":["served"]}`
 )
 
-// refused is the answer to what was refused, up to the end of its message.
+// refused returns the error response to a refused frame.
 func refused(code int, message, reason string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"%s","data":{"reason":"%s"}}}`, code, message, reason)
 }
@@ -149,7 +147,7 @@ func echoRequest(params string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"echo","params":` + params + `}`
 }
 
-// textOfFrame is a JSON text that makes an echo request of size bytes.
+// textOfFrame returns a JSON text that makes an echo request of size bytes.
 func textOfFrame(size int) string {
 	return `"` + strings.Repeat("x", size-len(echoRequest(`""`))) + `"`
 }
@@ -166,7 +164,7 @@ func TestLargeFrames(t *testing.T) {
 		return refused(-32700, fmt.Sprintf("Parse error: the body of %d bytes is not one valid JSON value", size), "invalid-json")
 	}
 	atLimit, overLimit := textOfFrame(maxFrame), textOfFrame(maxFrame+1)
-	// The request around the nesting is one level of it.
+	// The request itself is one level of the nesting.
 	deepest, tooDeep := nested(maxDepth-1), nested(maxDepth)
 	for _, c := range []struct {
 		name string
@@ -193,7 +191,7 @@ func TestLargeFrames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			out := converse(t, launch{}, []byte(framed(c.body)+framed(after)), atOnce)
-			// The largest are no text to print where they differ.
+			// The largest replies are too long for a failure message.
 			got := requireFrames(t, out)
 			require.Len(t, got, 2)
 			assert.True(t, c.want == got[0], "want: %.500s\ngot:  %.500s", c.want, got[0])
@@ -202,7 +200,7 @@ func TestLargeFrames(t *testing.T) {
 	}
 }
 
-// A length that is over the limit is refused before its body has come.
+// The program refuses a length over the limit before the body arrives.
 func TestOversizeIsAnsweredAtOnce(t *testing.T) {
 	p := run(t)
 	p.send("Content-Length: 1073741824\r\n\r\n")
@@ -210,8 +208,8 @@ func TestOversizeIsAnsweredAtOnce(t *testing.T) {
 	p.finish()
 }
 
-// Any number of frames may come before the first reply is read, in chunks that
-// end anywhere.
+// The client may send any number of frames before it reads the first reply, in chunks that end
+// anywhere.
 func TestPipelinedFramesInRaggedChunks(t *testing.T) {
 	const n = 20_000
 	var in strings.Builder
@@ -237,15 +235,14 @@ func TestPipelinedFramesInRaggedChunks(t *testing.T) {
 
 const tooSlow = "a frame did not arrive whole in time"
 
-// requireTimeouts waits until the log tells of n frames that were too slow.
+// requireTimeouts waits until the log reports n incomplete frames.
 func (p *process) requireTimeouts(n int) {
 	p.t.Helper()
-	p.log.Await(p.t, func(log string) bool { return strings.Count(log, tooSlow) >= n }, fmt.Sprintf("%d frames that were too slow", n))
+	p.log.Await(p.t, func(log string) bool { return strings.Count(log, tooSlow) >= n }, fmt.Sprintf("%d incomplete frames", n))
 }
 
-// What came of a frame that stops arriving is dropped without a word, any
-// number of times, and so is the rest when it comes too late. The next good
-// frame is served.
+// The program drops an incomplete frame without an answer, any number of times. It also drops the
+// late rest of the frame. Then it serves the next good frame.
 func TestAFrameThatStopsArrivingIsDropped(t *testing.T) {
 	launches := map[string]launch{
 		"by flag":        {args: []string{"--read-timeout", "50ms"}},
@@ -268,7 +265,7 @@ func TestAFrameThatStopsArrivingIsDropped(t *testing.T) {
 	}
 }
 
-// The clock goes on in a body that is skipped, but the refusal was said.
+// The read timeout also applies to a skipped body. The program has answered that frame before.
 func TestASkippedBodyThatStopsArrivingIsDropped(t *testing.T) {
 	p := run(t, "--read-timeout", "50ms")
 	p.send("Content-Length: 10485761\r\n\r\nsome of it")
@@ -278,7 +275,7 @@ func TestASkippedBodyThatStopsArrivingIsDropped(t *testing.T) {
 	p.finish()
 }
 
-// Between frames there is no clock, whatever stands there.
+// The read timeout does not apply between frames, even after blank lines or garbage.
 func TestIdlenessIsNoTimeout(t *testing.T) {
 	for name, between := range map[string]string{"nothing": "", "blank lines": "\r\n \r\n", "garbage": "a stray print"} {
 		t.Run(name, func(t *testing.T) {
@@ -300,8 +297,8 @@ func TestIdlenessIsNoTimeout(t *testing.T) {
 
 const secret = "hunter2"
 
-// People paste logs into reports. Not a byte of a refused frame and not a
-// parameter may be in one, at any level.
+// Users paste logs into reports. At no level does the log contain a byte of a refused frame, or a
+// parameter.
 func TestLogKeepsSecrets(t *testing.T) {
 	with := func(params string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"setLogLevel","params":%s}`, params)
@@ -341,13 +338,13 @@ func TestLogKeepsSecrets(t *testing.T) {
 			p.rest()
 			p.requireSuccess()
 			require.Contains(t, p.log.String(), "msg=stopped")
-			require.Greater(t, strings.Count(p.log.String(), "\n"), 2, "there is a line about it")
+			require.Greater(t, strings.Count(p.log.String(), "\n"), 2, "the log has a line about the input")
 			assert.NotContains(t, p.log.String(), secret)
 		})
 	}
 }
 
-// The values of the environment are not logged either.
+// The log has no value of the environment.
 func TestLogKeepsTheEnvironment(t *testing.T) {
 	p := launch{args: []string{"--log-level", "debug", "--test-methods"}, env: []string{"SOME_API_KEY=" + secret}}.start(t)
 	p.ask(`{"jsonrpc":"2.0","id":1,"method":"test.panic"}`)
@@ -355,7 +352,7 @@ func TestLogKeepsTheEnvironment(t *testing.T) {
 	assert.NotContains(t, p.log.String(), secret)
 }
 
-// A log file that is a pipe, a device or a link is written to as it is.
+// The program appends to a log file that is a link or a device.
 func TestLogFileOfAnyKind(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")

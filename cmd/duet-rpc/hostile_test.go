@@ -17,8 +17,8 @@ import (
 
 var hostileSeed = flag.Uint64("hostile-seed", 0, "what made TestAGigabyteOfNonsense fail, to see it again")
 
-// A gigabyte of nonsense costs neither the connection nor much memory: the
-// first good frame behind it is served.
+// A gigabyte of nonsense ends no connection and takes little memory. The program serves the first
+// good frame after it.
 func TestAGigabyteOfNonsense(t *testing.T) {
 	for name, nonsense := range map[string]func(*rand.Rand, *bytes.Buffer){
 		"random bytes":       func(rng *rand.Rand, b *bytes.Buffer) { randomBytes(rng, b, 1<<20) },
@@ -35,8 +35,8 @@ func TestAGigabyteOfNonsense(t *testing.T) {
 	}
 }
 
-// hostileBytes is how much is sent. Under the race detector it takes a test
-// long to make it up.
+// hostileBytes is the number of bytes to send. It is smaller with the race detector, which slows
+// their generation.
 func hostileBytes() int {
 	if raceEnabled {
 		return 1 << 27
@@ -84,8 +84,8 @@ func sendNonsense(w io.Writer, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.
 		}
 		sent += n
 	}
-	// Whatever body was announced has come when this is through, and the last
-	// of it is no line end: the good frame begins in the middle of a line.
+	// This tail is longer than any body announced so far. Its last byte ends no line, so the good
+	// frame begins in the middle of a line.
 	b.Reset()
 	b.WriteString(strings.Repeat("}nonsense{", longestSkip/10+1))
 	b.WriteString(framed(`{"jsonrpc":"2.0","id":"the end","method":"echo"}`))
@@ -93,8 +93,8 @@ func sendNonsense(w io.Writer, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.
 	return err
 }
 
-// longestSkip is the longest body that hostile headers announce and that would
-// be counted off; what is announced beyond 1 GiB is not.
+// longestSkip is the length of the longest body that hostile headers announce and the program
+// skips. The program skips no body over 1 GiB.
 const longestSkip = 12 << 20
 
 func randomBytes(rng *rand.Rand, b *bytes.Buffer, n int) {
@@ -104,14 +104,13 @@ func randomBytes(rng *rand.Rand, b *bytes.Buffer, n int) {
 	}
 }
 
-// hostilePiece appends one of the things that a broken or wicked client might
-// send.
+// hostilePiece appends an input of a broken or malicious client.
 func hostilePiece(rng *rand.Rand, b *bytes.Buffer) {
 	if rng.IntN(5000) == 0 {
 		hugePiece(rng, b)
 		return
 	}
-	some := 1 + rng.IntN(1<<rng.IntN(17)) // mostly little, so that much happens
+	some := 1 + rng.IntN(1<<rng.IntN(17)) // mostly small, so that many pieces fit
 	switch piece := rng.IntN(340); {
 	case piece < 30: // headers that do not end
 		b.WriteString(strings.Repeat(pick(rng, "X: y\r\n", "x", "Content-Length", "X:", "\t", "Content-Type: text/plain\r\n"), some/4))
@@ -142,21 +141,21 @@ func hostilePiece(rng *rand.Rand, b *bytes.Buffer) {
 	}
 }
 
-// headerTokens are what headers are made of, and what is not to be in them.
-// Numbers end, so that none grows to a length that would be counted off.
+// headerTokens are the parts of headers, and invalid parts. Each number has an end, so that none
+// grows to the length of a body that the program would skip.
 var headerTokens = []string{
 	"Content-Length: ", "content-length:", "Content-Type: ", "Content-Type", "X-Other: ", "application/vscode-jsonrpc", "; charset=utf-8", "; charset=",
 	"text/plain", "\r\n", "\n", "\r", "\r\n\r\n", "\n\n", "2\r\n", "66 ", "0\n", "1073741825\r\n", ":", " ", "\t", "x", "{}", "[]", "\x00", "\xff", after,
 }
 
-// hugePiece appends something of megabytes.
+// hugePiece appends a piece of up to 12 MiB.
 func hugePiece(rng *rand.Rand, b *bytes.Buffer) {
 	switch rng.IntN(6) {
 	case 0:
 		b.WriteString(framed(strings.Repeat(pick(rng, "[", `{"":`, `[{"a":[`), 1<<20)))
-	case 1: // announced, and not there
+	case 1: // a body that does not follow
 		fmt.Fprintf(b, "Content-Length: %d\r\n\r\n", rng.IntN(longestSkip))
-	case 2: // over the limit, and there
+	case 2: // a body over the limit
 		fmt.Fprintf(b, "Content-Length: %d\r\n\r\n%s", longestSkip, bytes.Repeat([]byte{'a'}, longestSkip))
 	case 3:
 		b.WriteString(framed("[" + strings.Repeat("1,", 1+rng.IntN(4<<20)) + "1]"))
@@ -169,7 +168,7 @@ func hugePiece(rng *rand.Rand, b *bytes.Buffer) {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// manyMembers is an object with n small members, each with a name of its own.
+// manyMembers returns an object with n small members, each with its own name.
 func manyMembers(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"level":"info"`)
@@ -180,8 +179,8 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// A message may be as long as the limit and as odd as can be: it costs some
-// copies of itself, not a tree of small objects.
+// An odd message of the maximum length takes a few copies of itself in memory, not a tree of small
+// objects.
 func TestOddMessagesCostLittleMemory(t *testing.T) {
 	binary := fastProgram(t)
 	long := strings.Repeat("x", 10_000_000)

@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// newDaemonSite is a site whose user wants daemons.
+// newDaemonSite returns a site whose daemon stays until the test stops it.
 func newDaemonSite(t testing.TB, more ...string) *site {
 	t.Helper()
 	s := newSite(t, more...)
@@ -33,8 +33,7 @@ func newDaemonSite(t testing.TB, more ...string) *site {
 	return s
 }
 
-// clearDaemons kills the daemons that a failed test has left, and shows what
-// they logged.
+// clearDaemons kills the site's daemons after a failed test, and shows their log.
 func (s *site) clearDaemons() {
 	s.t.Cleanup(func() {
 		if !s.t.Failed() {
@@ -47,7 +46,7 @@ func (s *site) clearDaemons() {
 	})
 }
 
-// daemons are the site's processes that were started as daemons.
+// daemons returns the site's processes that started as daemons.
 func (s *site) daemons() (list []running) {
 	for _, r := range s.running() {
 		if strings.Contains(r.command, " daemon start --foreground ") {
@@ -57,8 +56,8 @@ func (s *site) daemons() (list []running) {
 	return list
 }
 
-// requireDaemon requires that all clients have the same hub, which is the only
-// daemon, and returns it.
+// requireDaemon requires that all clients have the same hub, and that this hub is the only daemon.
+// It returns the hub's process id.
 func (s *site) requireDaemon(clients ...*client) int {
 	s.t.Helper()
 	hub := hubOf(s.t, clients[0])
@@ -67,17 +66,17 @@ func (s *site) requireDaemon(clients ...*client) int {
 		require.NotEqual(s.t, hub, c.cmd.Process.Pid)
 	}
 	var daemons []running
-	require.Eventually(s.t, func() bool { // one that came too late is about to end
+	require.Eventually(s.t, func() bool { // a daemon that started too late is about to end
 		daemons = s.daemons()
 		return len(daemons) == 1
-	}, watchdog/3, pollEvery, "there is not one daemon: %v", deferred(func() string { return strings.Join(s.processes(), "\n") }))
+	}, watchdog/3, pollEvery, "expected one daemon: %v", deferred(func() string { return strings.Join(s.processes(), "\n") }))
 	require.Equal(s.t, hub, daemons[0].pid)
 	require.Equal(s.t, hub, s.lockHolder())
 	return hub
 }
 
-// A daemon ends by itself when no client has been there for long and nothing is to be done.
-// A question that an agent waits for keeps it.
+// A daemon ends after its idle time without clients and without work. A question of a waiting agent
+// keeps it.
 func TestADaemonEndsByItself(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	config, err := os.OpenFile(filepath.Join(s.home, "config", "duet", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
@@ -89,20 +88,19 @@ func TestADaemonEndsByItself(t *testing.T) {
 	asking, question := c.asks("quiet permit:1", "")
 	c.leave()
 	later := s.open()
-	require.Equal(t, hub, s.requireDaemon(later), "it has waited with the agent")
+	require.Equal(t, hub, s.requireDaemon(later), "the agent's question keeps the daemon")
 	later.approve(question.Data.ApprovalID)
 	later.completes(asking)
 	later.leave()
-	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on")
+	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon still runs")
 	log := readFile(t, filepath.Join(s.state(), "daemon.log"))
 	assert.Contains(t, log, "so this daemon ends")
 	next := s.open()
-	require.NotEqual(t, hub, s.requireDaemon(next), "who needs one starts one")
+	require.NotEqual(t, hub, s.requireDaemon(next), "a client that needs a daemon starts one")
 	next.leave()
 }
 
-// Where the user wants a daemon, what runs outlives every editor, also those
-// that kill their children.
+// A run outlives every editor, even an editor that dies with its process group.
 func TestHubIsADaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 
@@ -114,7 +112,7 @@ func TestHubIsADaemon(t *testing.T) {
 	second.subscribe()
 	hub := s.requireDaemon(first, second)
 
-	// An editor is killed with all that it started.
+	// The test kills an editor with its process group.
 	asking := first.launch("quiet permit:1", "")
 	talking := first.launch("quiet stream:40@50", "")
 	question := second.awaitQuestion(asking.SessionID)
@@ -127,7 +125,7 @@ func TestHubIsADaemon(t *testing.T) {
 
 	third := s.open()
 	require.Equal(t, hub, s.requireDaemon(third))
-	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "it went on without an editor")
+	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "the run continues without its editor")
 
 	// A daemon that dies has one successor.
 	fourth, fifth := s.start(), s.start()
@@ -143,33 +141,33 @@ func TestHubIsADaemon(t *testing.T) {
 	}
 	require.NotEqual(t, hub, s.requireDaemon(third, fourth, fifth))
 
-	// One that was stopped has none until it is needed.
+	// A stopped daemon has no successor until a client needs one.
 	s.run("daemon", "stop")
 	third.requireCore()
 	_, err := s.command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "a ping needs none")
+	require.ErrorContains(t, err, "no hub runs here", "a ping needs no hub")
 	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
 	s.requireDaemon(third, fourth, fifth)
 	s.run("daemon", "stop", "--force")
-	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
+	_ = third.try("shutdown", object{}, nil) // the client may not have seen the end of the hub yet
 	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
 	leave(fourth, fifth)
-	s.requireNobody("when the last editor has ended: no daemon is started to hear of it")
+	s.requireNobody("after the last editor, whose end starts no daemon")
 }
 
-// The first replies do not wait for the daemon.
+// An editor's first replies do not wait for the daemon.
 func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	require.NoError(t, os.MkdirAll(s.state(), 0o700))
 	starting := flock.New(filepath.Join(s.state(), "starting"))
-	require.NoError(t, starting.Lock(), "as if another process was about to start one")
+	require.NoError(t, starting.Lock(), "the test plays a process that starts a daemon")
 	editor := s.start()
 	editor.requireCore()
 	status, issues := editor.issues()
 	assert.Equal(t, "ok", status, issues)
 	assert.Empty(t, s.daemons())
 	var waiting sync.WaitGroup
-	waiting.Go(func() { assert.NoError(t, editor.try("listSessions", object{}, nil), "what needs a hub waits for it") })
+	waiting.Go(func() { assert.NoError(t, editor.try("listSessions", object{}, nil), "the request waits for the hub") })
 	require.NoError(t, starting.Unlock())
 	waiting.Wait()
 	s.requireDaemon(editor)
@@ -177,8 +175,8 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// Where no daemon can be started the core methods are served, and what needs a hub is refused at
-// once with the reason, until that is mended.
+// If no daemon can start, the program serves the core methods. It refuses other requests at once
+// with the reason, until the user removes the cause.
 func TestNoDaemonCanBeStarted(t *testing.T) {
 	s := newSite(parallel(t))
 	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
@@ -193,8 +191,7 @@ func TestNoDaemonCanBeStarted(t *testing.T) {
 	editor.leave()
 }
 
-// A daemon outlives who started it, and holds nothing that was open there: neither a
-// lock nor the end of a pipe.
+// A daemon outlives its starter and keeps none of its starter's pipes open.
 func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	s := newSite(parallel(t))
 	read, write := newPipe(t)
@@ -209,7 +206,7 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// A daemon shows its starter that it listens: its standard output ends then.
+// A daemon closes its standard output once it listens. Its starter waits for that.
 func TestADaemonTellsThatItListens(t *testing.T) {
 	s := newSite(parallel(t))
 	s.clearDaemons()
@@ -224,30 +221,30 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	s.daemonStays.Store(true)
 	s.run("daemon", "status")
 
-	// The client that stopped it finds no hub: another one is started without waiting.
+	// After `daemon stop`, the socket disappears and the daemon ends with status 0.
 	s.run("daemon", "stop")
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
 }
 
-// An editor whose daemon was stopped starts none by itself, and joins the one that another
-// client starts.
+// An editor whose daemon was stopped starts none by itself. It joins the daemon that another client
+// starts.
 func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	editor := s.open()
 	s.run("daemon", "stop")
 	editor.requireLog("the hub has gone")
 	s.daemonStays.Store(true)
-	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on") // its process ends a little later than its hub
+	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon still runs") // its process ends a little later than its hub
 	s.run("prompt", "quiet")
-	editor.await("the end of a run that it has not begun", func(e event) bool {
+	editor.await("the end of the other client's run", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.State == "completed"
 	})
 	editor.leave()
 	s.run("daemon", "stop")
 }
 
-// Work goes on without a client, and the next one says so: once for each user.
+// A run continues without clients. The notice to the next client says so, once for each user.
 func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	notice := func(c *client) string {
@@ -274,8 +271,8 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// otherBuild returns a copy of the program with another build id. There is one copy, with a link
-// for each test, because with the race detector it has 80 MB.
+// otherBuild returns a copy of the program with another build id. The tests link to one copy,
+// because a copy with the race detector has 80 MB.
 func otherBuild(t *testing.T) string {
 	t.Helper()
 	other := filepath.Join(programDir, "duet-rpc-other")
@@ -303,13 +300,13 @@ func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
 	editor.runs("quiet")
 	first := hubOf(t, editor)
 	s.run("session", "list")
-	require.Equal(t, first, hubOf(t, editor), "it has a client of its own build")
+	require.Equal(t, first, hubOf(t, editor), "the hub has a client of its own build")
 	editor.leave()
 
 	out := s.run("daemon", "status")
-	require.Contains(t, out, fmt.Sprintf("process %d,", first), "who only looks leaves it as it is")
+	require.Contains(t, out, fmt.Sprintf("process %d,", first), "`daemon status` does not replace the hub")
 	var err error
-	require.Eventually(t, func() bool { // the daemon may not have seen yet that the clients before have gone
+	require.Eventually(t, func() bool { // the daemon may still count the earlier clients
 		out, err = s.command("session", "list")
 		return err != nil || s.lockHolder() != first
 	}, watchdog/3, pollEvery)
@@ -317,11 +314,11 @@ func TestIdleDaemonOfAnotherBuildIsReplaced(t *testing.T) {
 	require.Contains(t, out, "task-0001")
 	second := s.lockHolder()
 	s.run("session", "list")
-	require.Equal(t, second, s.lockHolder(), "one of its own build stays")
+	require.Equal(t, second, s.lockHolder(), "a hub of the client's build stays")
 	s.run("daemon", "stop")
 }
 
-// A daemon of another build that has something to do goes on until that has ended.
+// A busy daemon of another build runs until the end of its work.
 func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	other := otherBuild(t)
@@ -342,8 +339,8 @@ func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
 	require.Eventually(t, func() bool {
 		pid := s.lockHolder()
 		return pid != first && pid != 0
-	}, watchdog/3, pollEvery, "it is not replaced when its work is done")
-	editor.runs("quiet") // the subscription goes on
+	}, watchdog/3, pollEvery, "no other daemon replaces it after its work")
+	editor.runs("quiet") // the subscription continues
 	editor.requireNoIssue()
 	editor.leave()
 	s.run("daemon", "stop")
@@ -365,7 +362,7 @@ func TestTheProgramOfADaemonIsReplaced(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// A daemon that speaks another protocol is not used, and the client says what to do.
+// A client does not use a daemon that speaks another protocol, and reports the remedy.
 func TestDaemonOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ answer, says string }{
@@ -389,7 +386,7 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 	}
 }
 
-// What a daemon logs is printed as it comes.
+// `daemon logs -f` prints each new line of the log at once.
 func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 	s := newSite(parallel(t))
 	path := filepath.Join(s.state(), "daemon.log")
@@ -414,8 +411,8 @@ func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 	}
 }
 
-// A command that runs until it is interrupted ends, too, when its output has no reader:
-// not with the next that it would print.
+// A command that follows a log or events ends when its output loses its reader. It does not wait
+// for the next line.
 func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
@@ -437,13 +434,13 @@ func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 		case <-time.After(watchdog / 3):
 			_ = cmd.Process.Kill()
 			<-ended
-			require.Fail(t, "it goes on", "%v", args)
+			require.Fail(t, "the command still runs", "%v", args)
 		}
 	}
 	s.run("daemon", "stop")
 }
 
-// Fifty clients that start at once where no daemon runs start one.
+// Fifty clients that start at once start one daemon.
 func TestFiftyClientsStartOneDaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	var (
@@ -465,8 +462,8 @@ func TestFiftyClientsStartOneDaemon(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// Where the user's home cannot be written there is no daemon: the core methods work, and the rest
-// says what to do.
+// If the user's state directory is read-only, no daemon starts. The core methods work, and other
+// requests report the remedy.
 func TestHomeIsReadOnly(t *testing.T) {
 	s := newSite(parallel(t))
 	state := filepath.Join(s.home, "state")
@@ -490,7 +487,7 @@ func TestHomeIsReadOnly(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// A daemon is started without any other program, such as setsid.
+// A daemon starts without another program, such as setsid.
 func TestADaemonNeedsNoOtherProgram(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	s.env = append(s.env, "PATH="+s.home)
@@ -499,13 +496,13 @@ func TestADaemonNeedsNoOtherProgram(t *testing.T) {
 	daemon := s.requireDaemon(editor)
 	session, err := unix.Getsid(daemon)
 	require.NoError(t, err)
-	require.Equal(t, daemon, session, "it has a session of its own")
+	require.Equal(t, daemon, session, "the daemon leads its own session")
 	editor.leave()
 	s.run("daemon", "stop")
 }
 
-// The clock has stood two years ahead, and is right again: what was stored then goes on, and what
-// is new is the latest.
+// The clock was two years ahead, and is right again. Runs from then continue, and new sessions
+// count as the latest.
 func TestTheClockJumps(t *testing.T) {
 	s, editor := newEditorSite(parallel(t))
 	editor.runs("quiet")
@@ -535,14 +532,14 @@ func TestTheClockJumps(t *testing.T) {
 	out = s.run("session", "show", "last")
 	require.Contains(t, out, "quiet and new", "the last session is the one that began last")
 	out = s.run("session", "list")
-	require.Contains(t, strings.SplitN(out, "\n", 3)[1], "quiet and new", "and the first of the list")
+	require.Contains(t, strings.SplitN(out, "\n", 3)[1], "quiet and new", "the newest session is the first of the list")
 	out = s.run("events", "--no-follow", "--since", "0")
 	require.Greater(t, strings.LastIndex(out, "task-0004"), strings.LastIndex(out, "task-0001"), "events are in the order of their numbers")
 	editor.leave()
 }
 
-// An editor may send all that it has before it reads: requests for the process itself, and then
-// for the daemon.
+// An editor may send all its requests before it reads: requests for the process itself, and one for
+// the daemon.
 func TestAnEditorThatReadsLast(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.launch().start(t)

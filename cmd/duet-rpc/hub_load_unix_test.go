@@ -28,17 +28,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A load is how much TestCrowd asks of a hub.
+// A load is the size of TestCrowd.
 type load struct {
 	clients, tasks int // tasks of each client
-	subscribers    int // at most
+	subscribers    int // upper limit
 	within         time.Duration
-	patient        time.Duration // for a reply
-	peak, rest     int           // bytes the hub may have at most, and once it has nothing to do
+	patient        time.Duration // the limit for a reply
+	peak, rest     int           // limits for the hub's memory in bytes, in the test and after it
 }
 
-// loadOf is a small load, or a great one where DUET_LOAD_TESTS says how many
-// tasks each of its clients has (make load).
+// loadOf returns a small load. If DUET_LOAD_TESTS sets the number of tasks of each client (make
+// load), the load is large.
 func loadOf() load {
 	if tasks, err := strconv.Atoi(os.Getenv("DUET_LOAD_TESTS")); err == nil {
 		return load{clients: 200, tasks: tasks, subscribers: 20, within: 10 * time.Minute, patient: 8 * time.Minute, peak: 256 << 20, rest: 80 << 20}
@@ -48,15 +48,14 @@ func loadOf() load {
 
 const (
 	idleClients = 1000
-	// deafRatio is how much longer the median of calls may take beside clients
-	// that never read: they would make it thousands of times as long, or
-	// endless, if anybody waited for them.
+	// deafRatio limits the median call time beside clients that never read, as a multiple of the
+	// time without them. If the hub waited for them, calls would take thousands of times as long.
 	deafRatio = 3
-	// deafCalls is how much such a client asks at most, and deafPatience is
-	// when it is sure that no more is taken.
+	// deafCalls is the most requests that such a client sends. deafPatience is the write timeout at
+	// which the client knows that the hub takes no more.
 	deafCalls    = 100_000
 	deafPatience = 500 * time.Millisecond
-	// logLines is how much a hub may say about all that.
+	// logLines limits the lines of the hub's log.
 	logLines = 60
 )
 
@@ -64,7 +63,7 @@ const (
 func (s *site) foreground(lives time.Duration) *process {
 	s.t.Helper()
 	l := s.launch()
-	l.binary = fastProgram(s.t) // it starts executors by the hundred, and its memory is looked at
+	l.binary = fastProgram(s.t) // it starts hundreds of executors, and the test measures its memory
 	l.watchdog = lives
 	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
 	p := l.start(s.t)
@@ -72,7 +71,7 @@ func (s *site) foreground(lives time.Duration) *process {
 	return p
 }
 
-// end stops a daemon.
+// end stops a daemon and requires exit status 0.
 func (s *site) end(p *process) {
 	s.t.Helper()
 	_, err := s.command("daemon", "stop", "--force")
@@ -81,17 +80,17 @@ func (s *site) end(p *process) {
 	requireNoFile(s.t, s.socketPath())
 }
 
-// A tally is the states that a subscriber received.
+// A tally counts the states that a subscriber receives.
 type tally struct {
 	mu     sync.Mutex // guards the fields below
 	last   int64
 	events int
-	states map[string]int // how many of runStates a session has gone through
+	states map[string]int // session to the number of runStates that it has reached
 	ended  int
-	wrong  string // the first thing that was
+	wrong  string // the first violation
 }
 
-// runStates are those that a run goes through that is not disturbed.
+// runStates are the states of an undisturbed run.
 var runStates = []string{"queued", "starting", "running", "completed"}
 
 func (y *tally) hear(e event) {
@@ -187,7 +186,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		require.NoError(t, c.try("task.stats", object{}, nil)) // it receives task notifications from now on
 	case subscribes:
 		params := object{"since": 0, "event_types": []string{"session_status_changed"}}
-		if number < families { // these want everything
+		if number < families { // the first subscribers receive all events
 			delete(params, "event_types")
 		}
 		require.NoError(t, c.try("Subscribe", params, nil))
@@ -199,8 +198,8 @@ func (c *caller) try(method string, params, result any) error {
 	return c.peer.try(method, params, result)
 }
 
-// submit starts a run by a method of the caller's family; quick says that the
-// method does not wait for its end.
+// submit starts a run with a method of the caller's family. quick reports whether the method
+// returns before the end of the run.
 func (c *caller) submit(prompt string) (session, task string, quick bool, err error) {
 	var r struct {
 		SessionID string `json:"session_id"`
@@ -230,7 +229,7 @@ func (c *caller) submit(prompt string) (session, task string, quick bool, err er
 	return r.SessionID, r.TaskID, c.family != promptCaller, err
 }
 
-// look asks for something that is quickly answered.
+// look sends a request that the hub answers at once.
 func (c *caller) look(task string, n int) error {
 	switch n % 4 {
 	case 0:
@@ -243,7 +242,7 @@ func (c *caller) look(task string, n int) error {
 	return c.try("task.stats", object{}, nil)
 }
 
-// latencies are those of calls that are answered at once.
+// latencies are the durations of calls that the hub answers at once.
 type latencies []time.Duration
 
 func (l latencies) at(percent int) time.Duration {
@@ -255,19 +254,19 @@ func (l latencies) at(percent int) time.Duration {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(max(b, time.Microsecond)) }
 
-// A crowdRun is the load under way.
+// A crowdRun is a running load.
 type crowdRun struct {
 	t       *testing.T
 	callers []*caller
 
 	mu       sync.Mutex     // guards the fields below
-	sessions map[string]int // which caller's a session is
+	sessions map[string]int // session to its caller
 	tasks    map[string]int
-	took     latencies // in this phase
+	took     latencies // call durations of this phase
 	calls    int
 }
 
-// phase has each caller submit so many tasks.
+// phase has each caller submit a number of tasks, and returns the sorted call durations.
 func (r *crowdRun) phase(tasks int) latencies {
 	r.took = nil
 	var group sync.WaitGroup
@@ -303,7 +302,7 @@ func (r *crowdRun) one(i int, c *caller, n int) error {
 	if quick {
 		r.took = append(r.took, submitted.Sub(asked))
 	}
-	if quick { // else it is the caller's own name of the conversation
+	if quick { // otherwise the caller names the session itself
 		if _, twice := r.sessions[session]; twice {
 			err = errors.Join(err, fmt.Errorf("session %s was given twice", session))
 		}
@@ -316,8 +315,7 @@ func (r *crowdRun) one(i int, c *caller, n int) error {
 	return err
 }
 
-// deaf is a client that asks for all there is, and on and on, until the hub
-// takes no more of it, and never reads.
+// deaf connects a client that never reads. The client sends requests until the hub takes no more.
 func deaf(t *testing.T, path string, framing func(string) string) (leave func()) {
 	conn := connect(t, path)
 	require.NoError(t, conn.SetReadBuffer(4<<10))
@@ -336,18 +334,18 @@ func deaf(t *testing.T, path string, framing func(string) string) (leave func())
 			return func() { conn.Close() }
 		}
 	}
-	require.Fail(t, "the hub keeps whatever a client that never reads asks for")
+	require.Fail(t, "the hub takes all requests of a client that never reads")
 	return nil
 }
 
-// A crowd of clients of all families, beside some that never read, loses no
-// reply and no event, and the hub's memory is bounded and comes back.
+// A crowd of clients of all families, beside some that never read, loses no reply and no event. The
+// hub's memory stays within its limit and shrinks afterwards.
 func TestCrowd(t *testing.T) {
 	_, err := socket.RaiseFileLimit()
 	require.NoError(t, err)
 	l := loadOf()
 	s := newSite(t)
-	// A run is as short as it can be: what is loaded is the hub.
+	// The runs are as short as possible, so that the load is on the hub.
 	s.agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
 	s.env = []string{"DUET_MAX_RUNS=8", "DUET_QUEUE_CAP=100000"}
 	hub := s.foreground(l.within + l.patient)
@@ -360,7 +358,7 @@ func TestCrowd(t *testing.T) {
 	}
 	began := time.Now()
 	var without, beside latencies
-	phases := []bool{false, true, true, false} // so that a slow drift counts for neither
+	phases := []bool{false, true, true, false} // this order cancels a slow drift
 	done := 0
 	for i, isBeside := range phases {
 		n := l.tasks*(i+1)/len(phases) - done
@@ -377,7 +375,7 @@ func TestCrowd(t *testing.T) {
 	}
 	submitted := time.Since(began)
 	all := l.clients * l.tasks
-	require.Len(t, r.tasks, all, "every run has a number of its own")
+	require.Len(t, r.tasks, all, "each run has its own task id")
 
 	// A client that receives states receives all of them once, in order.
 	events, subscribers := 0, 0
@@ -419,8 +417,8 @@ func TestCrowd(t *testing.T) {
 		c.leave()
 	}
 	after := 0
-	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back") {
-		t.Logf("it has %d MiB", after>>20)
+	if !assert.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the hub's memory does not shrink") {
+		t.Logf("the hub has %d MiB", after>>20)
 	}
 	assert.LessOrEqual(t, peak, l.peak)
 	t.Logf("%d clients, %d runs, %d calls: submitted in %v, %.0f calls/s; all ended in %v, %.0f runs/s; %d events to %d subscribers",
@@ -429,13 +427,13 @@ func TestCrowd(t *testing.T) {
 	t.Logf("beside clients that never read: p50 %v, p99 %v; without: p50 %v, p99 %v; ratios %.2f and %.2f", beside.at(50), beside.at(99), without.at(50), without.at(99),
 		ratio(beside.at(50), without.at(50)), ratio(beside.at(99), without.at(99)))
 	t.Logf("memory: %d MiB at first, %d MiB at most, %d MiB afterwards", before>>20, peak>>20, after>>20)
-	assert.Less(t, ratio(beside.at(50), without.at(50)), float64(deafRatio), "who does not read delays the others")
+	assert.Less(t, ratio(beside.at(50), without.at(50)), float64(deafRatio), "clients that never read delay the others")
 	assert.Less(t, strings.Count(hub.log.String(), "\n"), logLines, "the log is flooded:\n%s", hub.log)
 	s.end(hub)
 }
 
-// A thousand idle clients cost other clients nothing, are answered when
-// they ask, and leave nothing behind.
+// A thousand idle clients do not slow other clients. The hub answers each of them, and its memory
+// shrinks after their end.
 func TestIdleClients(t *testing.T) {
 	limit, err := socket.RaiseFileLimit()
 	require.NoError(t, err)
@@ -487,15 +485,15 @@ func TestIdleClients(t *testing.T) {
 		return status.Subsystems.IPC.Clients
 	}
 
-	for i, c := range clients { // who has said nothing yet does not count, but is there
+	for i, c := range clients { // a client counts from its first message
 		if i%10 != 0 {
 			c.say(`{"jsonrpc":"2.0","method":"ping"}`)
 		}
 	}
-	require.Eventually(t, func() bool { return count() == idleClients*9/10+1 }, watchdog/3, pollEvery, "not all are served")
+	require.Eventually(t, func() bool { return count() == idleClients*9/10+1 }, watchdog/3, pollEvery, "the hub does not count all clients")
 	idle := hub.memory(t, "VmRSS")
 	crowded := measured()
-	for i := range idleClients / 10 { // some listen
+	for i := range idleClients / 10 { // some subscribe
 		require.NoError(t, clients[i*10+1].try("Subscribe", object{}, nil))
 	}
 	watch := startStopwatch(t)
@@ -512,26 +510,26 @@ func TestIdleClients(t *testing.T) {
 	for _, c := range clients {
 		c.conn.Close()
 	}
-	require.Eventually(t, func() bool { return count() == 1 }, watchdog/3, pollEvery, "clients that have gone are still served")
+	require.Eventually(t, func() bool { return count() == 1 }, watchdog/3, pollEvery, "the hub still counts closed clients")
 	after := 0
-	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the memory does not come back")
+	require.Eventually(t, func() bool { after = hub.memory(t, "VmRSS"); return after <= l.rest }, watchdog/3, 50*time.Millisecond, "the hub's memory does not shrink")
 	t.Logf("%d clients connected in %v; a prompt took %v before and %v beside them; all answered in %v", idleClients,
 		connected.Round(time.Millisecond), alone.at(50), crowded.at(50), answered.Round(time.Millisecond))
 	t.Logf("memory: %d MiB at first, %d MiB while they wait, %d MiB at most, %d MiB afterwards", before>>20, idle>>20, peak>>20, after>>20)
 	assert.LessOrEqual(t, peak, l.peak)
-	again := measured() // what else the machine does may have changed meanwhile
-	assert.Less(t, ratio(crowded.at(50), max(alone.at(50), again.at(50))), float64(deafRatio), "who only waits delays the others")
+	again := measured() // the other load of the machine may have changed meanwhile
+	assert.Less(t, ratio(crowded.at(50), max(alone.at(50), again.at(50))), float64(deafRatio), "idle clients delay the others")
 	s.end(hub)
 }
 
-// restartWithin is how long a process that follows a killed one may take to
-// its first reply from the store.
+// restartWithin limits the time from the start of a program, after a kill, to its first reply from
+// the store.
 const restartWithin = 100 * time.Millisecond
 
-// A project with a history is served again at once after a kill.
+// After a kill, a project with a history is available again at once.
 //
-// It is the program as it is shipped: the race detector makes it several times
-// slower. It does not run in parallel with other tests.
+// The test uses the program without the race detector, which makes it several times slower. It does
+// not run in parallel with other tests.
 func TestRestartServesAtOnce(t *testing.T) {
 	fast := fastProgram(t)
 	start := func(s *site) (*client, time.Duration) {
@@ -545,7 +543,7 @@ func TestRestartServesAtOnce(t *testing.T) {
 	s := newSite(t)
 	c, _ := start(s)
 	c.subscribe()
-	for range 30 { // each with an agent of its own, which a crash leaves to be looked for
+	for range 30 { // each has its own agent, which the next hub looks for after a crash
 		c.runs("stream:2000 tools:20")
 	}
 	var took, empty []time.Duration
@@ -569,11 +567,11 @@ func TestRestartServesAtOnce(t *testing.T) {
 	slices.Sort(empty)
 	median := len(took) / 2
 	t.Logf("until the first reply from the store: new median %v; after a kill median %v, worst %v", empty[median], took[median], took[len(took)-1])
-	// How long a start takes at all depends on what else the machine does.
+	// The time of a start depends on the other load of the machine.
 	assert.Less(t, took[median], max(restartWithin, 4*empty[median]))
 }
 
-// What an agent says after its turn is kept as fast as what it says in one.
+// The hub stores the chunks after a turn about as fast as the chunks in a turn.
 func TestChunksAfterATurnAreAsFast(t *testing.T) {
 	const chunks, rounds = 100_000, 5
 	c := newSite(t).open()
@@ -598,7 +596,7 @@ func TestChunksAfterATurnAreAsFast(t *testing.T) {
 	c.leave()
 }
 
-// A listening counts what an address is sent by triggers.
+// A listening counts the requests of triggers to a webhook.
 type listening struct {
 	mu   sync.Mutex
 	sent map[string]int // by task
@@ -625,7 +623,7 @@ func (l *listening) times(task string) int {
 	return l.sent[task]
 }
 
-// A triggersKilled is what triggers have done in a project whose hubs are killed.
+// A triggersKilled holds the tasks and the trigger executions of a project whose hubs are killed.
 type triggersKilled struct {
 	tasks      []killedTask
 	executions []killedExecution
@@ -648,21 +646,21 @@ type killedExecution struct {
 
 func readTriggersKilled(c *client) (k triggersKilled) {
 	c.t.Helper()
-	// In this order: what is executed between the two has its session in the second.
+	// The task list comes second, so it has the session of each execution in the log.
 	var log struct{ Executions []killedExecution }
 	c.call("automation.log", object{"limit": 500}, &log)
-	require.Less(c.t, len(log.Executions), 500, "all are kept")
+	require.Less(c.t, len(log.Executions), 500, "the log may lack executions")
 	k.executions = log.Executions
 	c.call("task.list", object{"limit": 1000}, &k.tasks)
 	return k
 }
 
-// own are the tasks that people have begun.
+// own returns the tasks that users have begun.
 func (k triggersKilled) own() []killedTask {
 	return slices.DeleteFunc(slices.Clone(k.tasks), func(t killedTask) bool { return t.Metadata.RuleID != "" })
 }
 
-// of are the executions of a trigger that fit.
+// of returns the executions of a trigger that fit.
 func (k triggersKilled) of(rule string, fits func(killedExecution) bool) (list []killedExecution) {
 	for _, x := range k.executions {
 		if x.RuleID == rule && fits(x) {
@@ -680,7 +678,7 @@ func (k triggersKilled) ofFile(file string) []killedExecution {
 	return k.of("files", func(x killedExecution) bool { return slices.Contains(x.Event.Payload.Paths, file) })
 }
 
-// seenTo reports whether all that has happened was seen to. Nothing may have been twice.
+// seenTo reports whether each task and each file has its executions. It requires that none has two.
 func (k triggersKilled) seenTo(t testing.TB, files []string, l *listening) bool {
 	t.Helper()
 	complete := true
@@ -698,8 +696,8 @@ func (k triggersKilled) seenTo(t testing.TB, files []string, l *listening) bool 
 	return complete
 }
 
-// Whenever the program is killed, what a trigger does for an event it does once: by what is
-// kept of it, by the sessions that there are, and by what an address was sent.
+// A trigger acts once for an event, whenever the hub is killed. The execution log, the sessions and
+// the requests to the webhook agree on that.
 func TestATriggerDoesSomethingOnceWheneverTheHubIsKilled(t *testing.T) {
 	t.Parallel()
 	l := &listening{sent: make(map[string]int)}
@@ -743,17 +741,17 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 		require.Eventually(t, func() bool {
 			k = readTriggersKilled(c)
 			return k.seenTo(t, files, l)
-		}, watchdog/2, 20*time.Millisecond, "something was not seen to: %s", deferred(func() string {
+		}, watchdog/2, 20*time.Millisecond, "an execution is missing: %s", deferred(func() string {
 			return fmt.Sprintf("%+v %+v %v", k.own(), k.executions, files)
 		}))
 		return k
 	}
-	settle(c) // the triggers are known
+	settle(c) // the hub knows the triggers now
 	c.crash()
 	for round := range manyKills / 2 {
 		c = s.start()
 		c.call("daemon.status", object{}, nil)
-		if round%3 == 2 { // so that nothing waits for longer than the last minute, which is promised
+		if round%3 == 2 { // so that no event waits longer than the promised minute
 			settle(c)
 		}
 		var began sync.WaitGroup
@@ -763,7 +761,7 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 		file := fmt.Sprintf("watched/%d", round)
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, file), []byte("x"), 0o600))
 		files = append(files, file)
-		time.Sleep(time.Duration(random.Int64N(int64(700 * time.Millisecond)))) // killed wherever it is then
+		time.Sleep(time.Duration(random.Int64N(int64(700 * time.Millisecond)))) // the kill comes at any moment
 		c.crash()
 		began.Wait()
 	}
@@ -778,11 +776,11 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 			assert.Equal(t, 1, l.times(task.ID))
 			sent++
 		} else {
-			assert.Equal(t, "error", call.Status, "it is unknown whether it arrived")
+			assert.Equal(t, "error", call.Status, "the arrival is unknown")
 		}
 	}
 	assert.Positive(t, sent)
-	// The sessions that there are are those that are kept as begun.
+	// Each session of a trigger has one execution, and each execution has one session.
 	begun := make(map[string]int)
 	for _, task := range k.tasks {
 		if task.Metadata.RuleID != "" && !strings.HasPrefix(task.Prompt, "Continue where you left off") {

@@ -26,12 +26,11 @@ import (
 const (
 	// soon keeps a command from waiting long for a hub that does not answer.
 	soon = "--answer-within=300ms"
-	// lately is for who has a hub that answers before, on a machine that may be slow.
+	// lately gives a working hub enough time to answer on a slow machine.
 	lately = "--answer-within=4s"
 )
 
-// silentDaemon makes the site's hub a daemon that is stopped as by a debugger: it
-// listens, and does not answer.
+// silentDaemon starts a daemon and suspends it, as a debugger does. It listens and does not answer.
 func (s *site) silentDaemon() (pid int) {
 	s.t.Helper()
 	pid = s.daemon()
@@ -39,7 +38,8 @@ func (s *site) silentDaemon() (pid int) {
 	return pid
 }
 
-// Where a hub does not answer every command says so and ends; it can be killed.
+// Every command reports a hub that does not answer, and ends. `daemon stop --force` kills such a
+// hub.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
 	pid := s.silentDaemon()
@@ -79,12 +79,11 @@ func (s *site) stranger() net.Listener {
 	return l
 }
 
-// A program that listens where the hub should, and is none, is neither waited
-// for nor killed.
+// A command reports a program on the hub's socket that is no hub. It does not kill that program.
 func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
 	s.stranger()
-	s.others.Store(true) // the stranger is not asked to end
+	s.others.Store(true) // otherwise the site would send daemon.stop to the stranger
 	for _, args := range [][]string{{"task", "list"}, {"daemon", "start"}, {"daemon", "stop", "--force"}} {
 		_, err := s.command(append([]string{soon}, args...)...)
 		assert.ErrorContains(t, err, "does not answer, and it is not this project's hub", "%v", args)
@@ -97,21 +96,21 @@ func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 func TestSignalEndsACommandThatWaits(t *testing.T) {
 	s := newSite(parallel(t))
 	stranger := s.stranger()
-	require.NoError(t, stranger.(*net.UnixListener).SetDeadline(time.Now().Add(watchdog))) // a command that does not ask
+	require.NoError(t, stranger.(*net.UnixListener).SetDeadline(time.Now().Add(watchdog))) // limits the wait for a command that does not connect
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}, {"daemon", "start"}} {
 			l := s.launch(append([]string{"--answer-within=1h"}, args...)...)
 			p := l.start(t)
-			p.closeStdin() // or it would be context of the prompt
+			p.closeStdin() // an open stdin would be context of the prompt
 			conn, err := stranger.Accept()
 			require.NoError(t, err)
-			_, err = conn.Read(make([]byte, 1)) // it has asked
+			_, err = conn.Read(make([]byte, 1)) // the command has sent a request
 			require.NoError(t, err)
 			require.NoError(t, p.cmd.Process.Signal(sig))
 			select {
 			case <-p.ended:
 			case <-time.After(watchdog / 3):
-				require.Fail(t, "it goes on", "%v after %v", args, sig)
+				require.Fail(t, "the command still runs", "%v after %v", args, sig)
 			}
 			assert.Equal(t, 130, p.cmd.ProcessState.ExitCode(), "%v after %v", args, sig)
 			conn.Close()
@@ -122,7 +121,7 @@ func TestSignalEndsACommandThatWaits(t *testing.T) {
 	}
 }
 
-// A second signal ends a command also where the first has not.
+// A second signal ends a command that the first one has not ended.
 func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	s := newSite(parallel(t))
 	pid := s.daemon()
@@ -136,8 +135,8 @@ func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	assert.Equal(t, 130, p.cmd.ProcessState.ExitCode())
 }
 
-// Who comes while a process that has the lock opens its socket waits for it,
-// but not long for one that has none.
+// A command waits while the holder of the hub's lock opens its socket. Without a socket, it fails
+// after its time limit.
 func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemonStays.Store(true) // the test is the hub
@@ -154,14 +153,14 @@ func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 		_, err := s.command("call", "ping")
 		done <- err
 	}()
-	l := s.stranger() // as that process would
+	l := s.stranger() // the lock holder opens its socket
 	defer l.Close()
 	go answerAll(l, fmt.Sprintf(`"result":{"protocol":%d}`, hubprocess.Protocol))
 	assert.NoError(t, <-done)
 }
 
-// answerAll answers each request on the connections to a socket in the same way, until the socket
-// is closed.
+// answerAll sends the same answer to each request on the connections of a listener, until the
+// listener closes.
 func answerAll(l net.Listener, answer string) {
 	for {
 		conn, err := l.Accept()
@@ -172,7 +171,7 @@ func answerAll(l net.Listener, answer string) {
 			defer conn.Close()
 			var m frame.Message
 			for reader := frame.NewReader(conn, frame.LSP, frame.Limits{}); reader.Next(&m) == nil; {
-				if len(m.ID) > 0 { // else it is the client's environment
+				if len(m.ID) > 0 { // a message without an id is the client's environment
 					_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, answer)))
 				}
 			}
@@ -180,20 +179,19 @@ func answerAll(l net.Listener, answer string) {
 	}
 }
 
-// daemon start does not pass a daemon off as one that listens where it does not.
+// `daemon start --listen` fails if the running daemon does not listen on that path.
 func TestDaemonStartPretendsNothing(t *testing.T) {
 	s := newSite(parallel(t))
 	extra, another := filepath.Join(s.home, "extra.sock"), filepath.Join(s.home, "another.sock")
 	pid := s.daemon("--listen", extra)
-	assert.Equal(t, pid, s.daemon(), "it is there already")
-	assert.Equal(t, pid, s.daemon("--listen", extra), "and listens there")
+	assert.Equal(t, pid, s.daemon(), "the daemon runs already")
+	assert.Equal(t, pid, s.daemon("--listen", extra), "the daemon listens there already")
 	s.refuses(fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another), "daemon", "start", "--listen", another)
 	s.run("daemon", "stop")
 }
 
-// Editors whose hub is stopped learn it by the answer to their request, and by
-// health; so is one that comes meanwhile. When it goes on they go on with it, and
-// nothing was done twice.
+// An editor learns of a suspended hub from the error of its request, and from health. So does a new
+// editor. When the hub continues, the editors continue, and no request has run twice.
 func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
 	s.args = []string{lately}
@@ -206,12 +204,12 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	assert.Equal(t, "hub_silent", e.kind())
 	assert.Contains(t, e.Message, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	assert.Contains(t, string(e.Data), `"retry":false`)
-	editor.await("that the hub is silent", func(e event) bool { return e.Type == "hub_silent" })
+	editor.await("the hub_silent event", func(e event) bool { return e.Type == "hub_silent" })
 	editor.requireDegraded(fmt.Sprintf("process %d", pid))
 	e = editor.refused("launchSession", object{"query": "quiet kept back"})
 	assert.Contains(t, string(e.Data), `"retry":true`)
 
-	// One that comes now.
+	// A new editor starts while the hub is suspended.
 	late := s.start()
 	late.requireCore()
 	e = late.refused("listSessions", object{})
@@ -219,7 +217,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	late.requireIssue(fmt.Sprintf("process %d", pid))
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
-	editor.await("that the hub answers", func(e event) bool { return e.Type == "hub_answers" })
+	editor.await("the hub_answers event", func(e event) bool { return e.Type == "hub_answers" })
 	editor.runs("quiet after")
 	var queries []string
 	for _, session := range editor.sessions() {
@@ -231,8 +229,8 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	leave(editor, late)
 }
 
-// So does the user at a prompt; the hub handles their answers when
-// the hub goes on.
+// `duet-rpc prompt` reports a suspended hub to the user. The hub handles the user's answer when it
+// continues.
 func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
 	pid := s.daemon()
@@ -247,7 +245,7 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// holdDatabase makes the database of the site and a transaction in it that blocks every other one.
+// holdDatabase creates the site's database, and a transaction in it that blocks every other one.
 func (s *site) holdDatabase() (release func()) {
 	s.t.Helper()
 	c := s.open()
@@ -259,8 +257,7 @@ func (s *site) holdDatabase() (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// Where another process holds the database, such as a hub that was stopped in the
-// middle of a transaction and whose lock was removed, it is named, and how to end it.
+// If another process holds the database, the error names that process and the command that ends it.
 func TestDatabaseThatIsLockedByAnother(t *testing.T) {
 	s := newSite(parallel(t))
 	release := s.holdDatabase()
@@ -271,12 +268,12 @@ func TestDatabaseThatIsLockedByAnother(t *testing.T) {
 	assert.Contains(t, e.Message, fmt.Sprintf("it is process %d, which `kill -9 %d` ends", os.Getpid(), os.Getpid()))
 	c.requireIssue(fmt.Sprintf("process %d", os.Getpid()))
 	release()
-	require.Eventually(t, func() bool { return c.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond, "it is there again")
+	require.Eventually(t, func() bool { return c.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond, "the database is available again")
 	c.leave()
 }
 
-// A hub whose directory is removed or replaced under it, as git clean -fdx does,
-// confirms nothing that is lost; a moment later there is one hub again.
+// A hub whose state directory is removed or replaced confirms nothing that is lost. A moment later
+// there is one hub again.
 func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, s *site){
@@ -293,19 +290,19 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			remove(t, s)
 			s.requireNotOf(hub, editor.try("launchSession", object{"query": "quiet two"}, nil))
 
-			// There is a hub again, for the editors that were there and for those that come.
+			// One new hub serves the old editors and a new one.
 			var begun launched
 			require.Eventually(t, func() bool {
 				return editor.try("launchSession", object{"query": "quiet three"}, &begun) == nil
-			}, watchdog/3, 100*time.Millisecond, "there is no hub again")
+			}, watchdog/3, 100*time.Millisecond, "no new hub serves the editor")
 			next := s.lockHolder()
 			assert.NotEqual(t, hub, next)
 			third := s.open()
 			for _, c := range []*client{other, third} {
-				require.Eventually(t, func() bool { // the editor that has just lost its hub learns it
+				require.Eventually(t, func() bool { // the editor may not have seen the loss of its hub yet
 					var status struct{ PID int }
 					return c.try("daemon.status", object{}, &status) == nil && status.PID == next
-				}, watchdog/3, 100*time.Millisecond, "another editor has another hub")
+				}, watchdog/3, 100*time.Millisecond, "the editors have different hubs")
 			}
 			editor.requireNoIssue()
 			begun = third.launch("quiet four", "")
@@ -324,8 +321,8 @@ func removeState(t *testing.T, s *site) {
 	require.Eventually(t, func() bool { return os.RemoveAll(s.state()) == nil }, watchdog/3, pollEvery)
 }
 
-// requireNotOf requires that a daemon which has lost its files has confirmed nothing: the request
-// failed, or the next daemon has got it.
+// requireNotOf requires that a daemon without its files has confirmed nothing: the request failed,
+// or the next daemon has received it.
 func (s *site) requireNotOf(hub int, err error) {
 	s.t.Helper()
 	if err == nil {
@@ -340,7 +337,7 @@ func (s *site) requireNotOf(hub int, err error) {
 	}
 }
 
-// Where another process has become the hub meanwhile the old one ends: there is one at any time.
+// A hub ends after another process has become the hub, so that there is only one.
 func TestHubThatWasReplacedEnds(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -352,23 +349,23 @@ func TestHubThatWasReplacedEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(s.state(), filepath.Join(s.home, "away")))
 	require.NoError(t, os.Rename(p.StateDir, s.state()))
-	require.Eventually(t, func() bool { return syscall.Kill(hub, 0) != nil }, watchdog/3, pollEvery, "process %d goes on", hub)
+	require.Eventually(t, func() bool { return syscall.Kill(hub, 0) != nil }, watchdog/3, pollEvery, "process %d still runs", hub)
 	require.NoError(t, lock.Close())
 	require.Eventually(t, func() bool { return editor.try("listSessions", object{}, nil) == nil }, watchdog/3, pollEvery)
 	editor.leave()
 }
 
-// A daemon whose project is removed ends.
+// A daemon ends after the removal of its project.
 func TestDaemonEndsWithItsProject(t *testing.T) {
 	s := newSite(parallel(t))
 	pid := s.daemon()
 	require.NoError(t, os.RemoveAll(s.root))
-	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, watchdog/3, pollEvery, "process %d goes on", pid)
-	assert.NoDirExists(t, s.root, "and it is not made again")
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, watchdog/3, pollEvery, "process %d still runs", pid)
+	assert.NoDirExists(t, s.root, "the daemon does not create the project again")
 }
 
-// A hub whose write-ahead log, or its index, is removed confirms nothing that is
-// lost, and what it confirmed before is there after a kill.
+// A hub whose write-ahead log or its index is removed confirms nothing that is lost. Confirmed
+// sessions survive a kill.
 func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"-wal", "-shm"} {
@@ -391,7 +388,7 @@ func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 						confirmed = append(confirmed, begun)
 					}
 				}
-				require.Len(t, confirmed, 10, "there is a hub again")
+				require.Len(t, confirmed, 10, "no new hub confirms sessions")
 				editor.crash()
 
 				next := s.start()
@@ -404,8 +401,7 @@ func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 	}
 }
 
-// What keeps the hub from being opened can be mended while the editor's process
-// runs.
+// The user can remove the cause of a missing hub while the editor's process runs.
 func TestWhatIsMendedWorks(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]struct {
@@ -440,14 +436,14 @@ func TestWhatIsMendedWorks(t *testing.T) {
 			require.NoError(t, wrong.mended(s))
 			require.Eventually(t, func() bool {
 				return c.try("listSessions", object{}, nil) == nil
-			}, watchdog/3, pollEvery, "it works again")
+			}, watchdog/3, pollEvery, "the editor has no hub after the repair")
 			c.subscribe()
 			c.runs("quiet")
 			health.Issues = nil
 			c.call("health", object{}, &health)
 			assert.Empty(t, health.Issues)
 
-			// And it is the hub for others.
+			// Another editor uses the same hub.
 			second := s.open()
 			assert.Equal(t, hubOf(t, c), hubOf(t, second))
 			leave(second, c)
@@ -455,8 +451,8 @@ func TestWhatIsMendedWorks(t *testing.T) {
 	}
 }
 
-// However a hub ends, a client that follows tasks learns once how each has ended,
-// also who came to another hub then.
+// However a hub ends, a client that follows tasks receives the end of each task once, even from the
+// next hub.
 func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, hub int, other *client){
@@ -480,8 +476,8 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			attached.awaitNote("event.taskStarted", after.TaskID)
 
 			end(t, process, attached)
-			s.awaitRelease(process)                                // until then it refuses what is asked
-			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
+			s.awaitRelease(process)                                // until then the hub refuses requests
+			for attached.try("task.stats", object{}, nil) != nil { // a request that needs a hub
 			}
 			for _, task := range []launched{before, after} {
 				attached.awaitNote("event.taskCancelled", task.TaskID)
@@ -501,21 +497,21 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 	}
 }
 
-// takeovers is how often the hub is killed in one project.
+// takeovers is the number of kills of the hub in one project.
 const takeovers = 5
 
-// workingWithin is how long an editor whose hub was killed may be without one.
+// workingWithin limits the time of an editor without a hub after a kill.
 const workingWithin = 2 * time.Second
 
-// When the daemon is killed, another takes its place at once, and no editor loses
-// anything but what it was just asking.
+// After a kill of the daemon, another one takes its place at once. Editors lose only their pending
+// requests.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	fast := fastProgram(t)
 	takeOver(t, fast, takeovers, workingWithin)
 }
 
-// takeOver kills the hub of four editors' project again and again.
+// takeOver repeatedly kills the hub of a project with four editors.
 func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	s := newSite(t)
 	s.binary = binary
@@ -534,25 +530,24 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	for round := range times {
 		hub := s.lockHolder()
 
-		// Runs are under way: one that talks, one that asks, one that waits.
+		// Two runs are active: one streams text, and one waits for an answer.
 		talking := editors[0].launch(fmt.Sprintf("quiet stream:100000@400 round %d", round), "")
 		asking := editors[1].launch(fmt.Sprintf("quiet permit:1 round %d", round), "")
 		question := editors[2].awaitQuestion(asking.SessionID)
 		editors[2].await("text", func(e event) bool {
 			return e.Type == "message_delta" && e.Data.SessionID == talking.SessionID
 		})
-		behind := make([]int64, len(editors)) // the last number each has seen
+		behind := make([]int64, len(editors)) // the last sequence number of each editor
 		for i, c := range editors {
 			c.awaitText(talking)
 			c.awaitQuestion(asking.SessionID)
 			behind[i] = lastSeq(c.seen())
 		}
 
-		// Each editor has requests pending, and asks on as soon as it learns
-		// that they are lost.
+		// Each editor has pending requests, and sends others as soon as it learns of their loss.
 		var group sync.WaitGroup
 		var mu sync.Mutex
-		var killed *stopwatch // since then
+		var killed *stopwatch // runs since the kill
 		type outcome struct {
 			lost  []error
 			after time.Duration
@@ -583,8 +578,8 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 				outcomes[i] = outcome{lost, killed.had(), status.PID, err}
 			})
 		}
-		// The hub has what they ask.
-		require.Eventually(t, func() bool { return len(editors[0].pending()) >= 1+len(editors) }, watchdog/3, pollEvery, "the prompts do not come to ask")
+		// The hub has the prompts of the editors.
+		require.Eventually(t, func() bool { return len(editors[0].pending()) >= 1+len(editors) }, watchdog/3, pollEvery, "the questions of the prompts are missing")
 
 		mu.Lock()
 		killed = startStopwatch(t)
@@ -609,11 +604,11 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		measured = append(measured, took...)
 		require.NotEqual(t, hub, successor)
 		lines := s.lines()
-		assert.Equal(t, successor, hubOf(t, lines), "who has the lock listens")
+		assert.Equal(t, successor, hubOf(t, lines), "the lock holder listens")
 		lines.conn.Close()
 
-		// What ran is interrupted, what was asked is still asked; everybody is
-		// sent both, and a new client receives the same.
+		// The streaming run ends as interrupted, and the question stays open. All editors receive
+		// both, and a new client receives the same events.
 		for _, c := range editors {
 			c.endsAs(talking.SessionID, "interrupted", "ORPHANED")
 			require.True(t, c.pending()[question.Data.ApprovalID].Stale)
@@ -653,7 +648,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 				answered.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no agent asks this now"}, nil)
 			}
 		}
-		for _, c := range editors { // it goes on where it asked
+		for _, c := range editors { // the asking run continues
 			c.await("the question's answer", func(e event) bool {
 				return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID && e.Data.Decision == "approved"
 			})
@@ -673,7 +668,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 	requireNoFile(t, s.socketPath())
 }
 
-// lastSeq is the highest number among events.
+// lastSeq returns the highest sequence number of events.
 func lastSeq(events []event) (last int64) {
 	for _, e := range events {
 		last = max(last, e.Seq)

@@ -4,8 +4,7 @@ package main_test
 
 import "testing"
 
-// What TestTakeover does, for the eyes of the race detector; its time is not
-// measured.
+// TestTakeoverWithoutRaces is TestTakeover with the race detector, fewer rounds and no time limit.
 func TestTakeoverWithoutRaces(t *testing.T) {
 	t.Parallel()
 	takeOver(t, program, 2, watchdog)

@@ -29,8 +29,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// command runs the program as from a shell in the project, and returns what
-// it printed. Its environment is the site's.
+// command runs the program as a shell in the project does, with the site's environment. It counts
+// as a client, and returns its standard output.
 func (s *site) command(args ...string) (stdout string, err error) {
 	s.t.Helper()
 	l := s.counted()
@@ -61,14 +61,14 @@ func (s *site) run(args ...string) (stdout string) {
 	return stdout
 }
 
-// refuses is command for a command that must fail and say why.
+// refuses is command for a command that must fail with an error that contains why.
 func (s *site) refuses(why string, args ...string) {
 	s.t.Helper()
 	_, err := s.command(args...)
 	require.ErrorContains(s.t, err, why, "%q", args)
 }
 
-// commandIn runs the program in a directory, with no root named.
+// commandIn runs the program in a directory, without a named root.
 func (s *site) commandIn(dir string, args ...string) (stdout, stderr string, err error) {
 	s.t.Helper()
 	cmd := exec.Command(program, args...)
@@ -90,7 +90,7 @@ func (s *site) runIn(dir string, args ...string) string {
 	return out + problem
 }
 
-// daemon starts a daemon, which is killed should the test not end it.
+// daemon starts a daemon and returns its process id. The cleanup of a failed test kills the daemon.
 func (s *site) daemon(args ...string) (pid int) {
 	s.t.Helper()
 	out, err := s.command(append([]string{"daemon", "start", "--json"}, args...)...)
@@ -117,8 +117,8 @@ func requireNoFile(t testing.TB, path string) {
 	}, watchdog/3, pollEvery, "%s is still there", path)
 }
 
-// lasting are the events up to a number that look the same whenever they are
-// received, by their numbers.
+// lasting returns the events up to a sequence number that every replay repeats unchanged, by
+// sequence number.
 func lasting(events []event, upTo int64) map[int64]string {
 	m := make(map[int64]string)
 	for _, e := range events {
@@ -129,7 +129,7 @@ func lasting(events []event, upTo int64) map[int64]string {
 	return m
 }
 
-// requireRising requires that events came in their order.
+// requireRising requires that the sequence numbers of events rise.
 func requireRising(t testing.TB, events []event) {
 	t.Helper()
 	last := int64(0)
@@ -142,8 +142,8 @@ func requireRising(t testing.TB, events []event) {
 	}
 }
 
-// Editors on one project see the same, whichever of them it began in, and
-// each may answer; the first answer wins.
+// Editors of one project receive the same events, whichever editor began a session. Each may answer
+// a question, and the first answer wins.
 func TestEditorsShare(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3} {
@@ -185,7 +185,7 @@ func TestEditorsShare(t *testing.T) {
 					})
 				}
 				group.Wait()
-				require.Len(t, won, 1, "the first answer wins, and only that")
+				require.Len(t, won, 1, "only the first answer wins")
 				for _, text := range lost {
 					assert.Contains(t, text, "already")
 				}
@@ -211,8 +211,8 @@ func TestEditorsShare(t *testing.T) {
 	}
 }
 
-// A client of a daemon may leave in any way, also while its run works: the next client's
-// sessions run.
+// A client of a daemon may leave in any way during its run. The run continues, and the sessions of
+// the next client run.
 func TestWaysToLeaveADaemon(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(c *client){
@@ -242,21 +242,21 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 	}
 }
 
-// A daemon is there until it is stopped.
+// A daemon runs until `daemon stop`.
 func TestDaemon(t *testing.T) {
 	s := newSite(parallel(t))
 	s.refuses("no hub runs here; `duet-rpc daemon start`", "daemon", "status")
 	s.refuses("no hub runs here", "daemon", "stop")
 	s.refuses("no daemon was started here", "daemon", "logs")
 
-	// A log that has become long is put aside.
+	// A starting daemon renames a long log.
 	log := filepath.Join(s.state(), "daemon.log")
 	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
 	require.NoError(t, os.WriteFile(log, bytes.Repeat([]byte("old\n"), 2<<20+1), 0o600))
 
 	pid := s.daemon()
 	require.Equal(t, pid, s.lockHolder())
-	require.Equal(t, pid, s.daemon(), "the second start finds the first one's")
+	require.Equal(t, pid, s.daemon(), "the second start finds the first daemon")
 	out := s.run("daemon", "start")
 	assert.Equal(t, fmt.Sprintf("a hub runs here already (process %d)\n", pid), out)
 	out = s.run("daemon", "status")
@@ -269,7 +269,7 @@ func TestDaemon(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 8<<20+4, info.Size())
 
-	// Editors come and go; what they began goes on.
+	// A run continues after the exit of its editor.
 	editor := s.open()
 	require.Equal(t, pid, hubOf(t, editor))
 	running, question := editor.asks("quiet permit:1", "")
@@ -280,7 +280,7 @@ func TestDaemon(t *testing.T) {
 	editor.approve(question.Data.ApprovalID)
 	editor.completes(running)
 
-	// What runs is waited for.
+	// `daemon stop` waits for running sessions.
 	running = editor.launch("quiet stream:60@50", "")
 	editor.awaitState(running.SessionID, "running")
 	out = s.run("daemon", "stop")
@@ -288,12 +288,12 @@ func TestDaemon(t *testing.T) {
 	editor.completes(running)
 	requireNoFile(t, s.socketPath())
 	_, err = s.command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "an editor starts none before it needs one")
+	require.ErrorContains(t, err, "no hub runs here", "an editor starts no hub before it needs one")
 	require.Equal(t, "completed", editor.session(running.SessionID).State)
 	require.NotEqual(t, pid, hubOf(t, editor))
 	editor.leave()
 
-	// Or not, with --force.
+	// `daemon stop --force` does not wait for them.
 	pid = s.daemon()
 	editor = s.open()
 	running = editor.launch("quiet stream:100000@50", "")
@@ -303,20 +303,20 @@ func TestDaemon(t *testing.T) {
 	watch.assertWithin(t, 5*time.Second)
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
 	requireNoFile(t, s.socketPath())
-	require.Eventually(t, func() bool { // it may be asked before it knows
+	require.Eventually(t, func() bool { // the editor may not have seen the end of its hub yet
 		var lost *wireError
 		err := editor.try("getSessionState", object{"session_id": running.SessionID}, nil)
 		return err == nil || !errors.As(err, &lost) || lost.Code != -32042
-	}, watchdog/3, pollEvery, "the request may be sent again")
+	}, watchdog/3, pollEvery, "the editor has no new hub")
 	require.Equal(t, "interrupted", editor.session(running.SessionID).State)
 	editor.leave()
 	s.requireNobody("after the daemon")
 }
 
-// lineAtMost is where clients of AIWG and HumanLayer give a line up, in bytes.
+// lineAtMost is the length in bytes from which clients of AIWG and HumanLayer reject a line.
 const lineAtMost = 1 << 20
 
-// ask sends a line and returns the one that comes next.
+// ask sends a line and returns the next received one.
 func (c *lineClient) ask(line string) (answer string) {
 	c.t.Helper()
 	before := len(c.said())
@@ -331,8 +331,8 @@ func (c *lineClient) ask(line string) (answer string) {
 	return answer
 }
 
-// A client of AIWG is answered as its own daemon does, or better where
-// JSON-RPC asks for it.
+// The socket answers a client of AIWG as AIWG's own daemon does, or better where JSON-RPC requires
+// it.
 func TestSocketServesAIWG(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -397,7 +397,7 @@ func TestSocketServesAIWG(t *testing.T) {
 	unknown := c.refused("task.get", object{"taskId": "task-4711"})
 	assert.Equal(t, -32000, unknown.Code)
 
-	// What is wrong is answered, and the next line is served.
+	// The hub answers an invalid line with an error, and serves the next line.
 	for line, code := range map[string]string{
 		`{bad json`:                              "-32700",
 		`[]`:                                     "-32600",
@@ -412,13 +412,12 @@ func TestSocketServesAIWG(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","method":"ping"}`)
 	c.say(`{"jsonrpc":"2.0","method":"nope"}`)
 	c.say(``)
-	assert.Equal(t, `{"jsonrpc":"2.0","id":"after","result":[7]}`, c.ask(`{"jsonrpc":"2.0","id":"after","method":"echo","params":[7]}`), "a notification is not answered")
+	assert.Equal(t, `{"jsonrpc":"2.0","id":"after","result":[7]}`, c.ask(`{"jsonrpc":"2.0","id":"after","method":"echo","params":[7]}`), "a notification has no response")
 	c.conn.Close()
 	editor.leave()
 }
 
-// Broadcasts about tasks go to clients that have spoken that family, and to no
-// else.
+// The hub broadcasts about tasks only to clients that have called a method of the task family.
 func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -432,13 +431,13 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	for _, c := range []*lineClient{speaks, listens} {
 		c.awaitNote("event.taskCompleted", begun.TaskID)
 	}
-	// Another task, which another family begins, is one too.
+	// The broadcasts include a task that a client of another family begins.
 	l := other.launch("quiet", "")
 	for _, c := range []*lineClient{speaks, listens} {
 		c.awaitNote("event.taskStarted", l.TaskID)
 		c.awaitNote("event.taskCompleted", l.TaskID)
 	}
-	for _, c := range []*lineClient{other, silent} { // whatever was sent to them has come before this
+	for _, c := range []*lineClient{other, silent} { // the response follows any earlier broadcast
 		c.call("ping", object{}, nil)
 		assert.Empty(t, c.noted())
 	}
@@ -448,8 +447,8 @@ func TestSocketBroadcastsToItsFamily(t *testing.T) {
 	editor.leave()
 }
 
-// A client of HumanLayer gets the events in its shape, on a connection that
-// goes on to serve it.
+// A client of HumanLayer receives events in its own format. The same connection still serves its
+// requests.
 func TestSocketServesHumanLayer(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -509,12 +508,12 @@ func TestSocketServesHumanLayer(t *testing.T) {
 	}
 	assert.Greater(t, events, 5)
 	requireRising(t, c.events)
-	assert.Empty(t, c.noted(), "it has not spoken the other family")
+	assert.Empty(t, c.noted(), "the client has not called the task family")
 	c.conn.Close()
 	editor.leave()
 }
 
-// However long a conversation is, no line is longer than such clients take.
+// No line exceeds lineAtMost, however long a conversation is.
 func TestSocketKeepsLinesShort(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -525,7 +524,7 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 	subscriber.completes(l)
 	tasks.awaitNote("event.taskCompleted", l.TaskID)
 	editor.t = t
-	assert.Greater(t, len(editor.conversation(l.SessionID)), 5_000_000, "an editor gets all of it")
+	assert.Greater(t, len(editor.conversation(l.SessionID)), 5_000_000, "an editor receives the whole conversation")
 
 	late := s.lines()
 	late.call("Subscribe", object{"since": 0}, nil)
@@ -545,8 +544,8 @@ func TestSocketKeepsLinesShort(t *testing.T) {
 	editor.leave()
 }
 
-// A client of the socket can end its own connection, and nothing else. The
-// same socket speaks frames to a client that begins with a header.
+// A client of the socket can end only its own connection. The same socket speaks frames to a client
+// that begins with a header.
 func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 	s, editor := newEditorSite(parallel(t))
 	running, question := editor.asks("quiet permit:1", "")
@@ -580,7 +579,7 @@ func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 	editor.leave()
 }
 
-// requireSocket requires a socket of ours that answers.
+// requireSocket requires that the hub answers on a socket, which only its user can open.
 func requireSocket(t testing.TB, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -599,7 +598,7 @@ func requireSocket(t testing.TB, path string) {
 	assert.Equal(t, fs.ModeSocket|0o600, info.Mode(), path)
 }
 
-// More sockets can be asked for, wherever they are to be.
+// A --listen flag opens another socket, at any path.
 func TestListen(t *testing.T) {
 	s := newSite(parallel(t))
 	here, err := os.Getwd()
@@ -625,13 +624,13 @@ func TestListen(t *testing.T) {
 	for _, path := range append(paths, s.socketPath()) {
 		requireSocket(t, path)
 		if path == paths[2] {
-			continue // its directory was there
+			continue // its directory existed before
 		}
 		requireMode(t, filepath.Dir(path), 0o700)
 	}
 	requireMode(t, filepath.Join(s.root, ".aiwg"), 0o700)
 
-	// They are one hub's, and the next hub's when that one is killed.
+	// All sockets belong to one hub. After a kill of that hub they belong to the next one.
 	second := s.start()
 	hub := hubOf(t, second)
 	require.Equal(t, hub, hubOf(t, newLineClient(t, paths[0])))
@@ -645,7 +644,7 @@ func TestListen(t *testing.T) {
 		requireNoFile(t, path)
 	}
 
-	// What is there already and is no socket is left alone, and the rest works.
+	// The hub does not replace an existing file that is no socket. It opens the other sockets.
 	require.NoError(t, os.WriteFile(paths[2], []byte("mine"), 0o600))
 	third := s.start()
 	requireSocket(t, paths[0])
@@ -665,8 +664,8 @@ func TestListen(t *testing.T) {
 	requireNoFile(t, filepath.Join(s.root, "from", "here.sock"))
 }
 
-// A project whose path is too long for a socket has it elsewhere, and tells
-// where.
+// If the path of a hub's socket is too long, the socket is in XDG_RUNTIME_DIR. A file in the state
+// directory contains its path.
 func TestSocketOfALongPath(t *testing.T) {
 	s := newSite(parallel(t))
 	s.root = filepath.Join(s.root, strings.Repeat("long", 15), strings.Repeat("path", 15))
@@ -683,7 +682,7 @@ func TestSocketOfALongPath(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(s.state(), "socket"))
 		where = strings.TrimSuffix(string(text), "\n")
 		return err == nil
-	}, watchdog/3, pollEvery, "the socket's place is not announced")
+	}, watchdog/3, pollEvery, "no file contains the path of the socket")
 	require.Equal(t, filepath.Join(short, "duet"), filepath.Dir(where))
 	require.Equal(t, where, s.socketPath())
 	requireSocket(t, where)
@@ -691,7 +690,8 @@ func TestSocketOfALongPath(t *testing.T) {
 	requireMode(t, filepath.Join(s.state(), "socket"), 0o600)
 	requireNoFile(t, filepath.Join(s.state(), "duet.sock"))
 
-	// Others find it, whatever their environment, and take it over.
+	// A client with another environment finds the socket. After a kill of the hub, the next hub
+	// opens a socket.
 	s.env = nil
 	second := s.start()
 	require.Equal(t, hub, hubOf(t, second))
@@ -709,8 +709,8 @@ func TestSocketOfALongPath(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What the program answers is what its own rpc.discover says, so that clients
-// can be made from that.
+// The results of methods match the schemas in rpc.discover, so that programmers can generate
+// clients from them.
 func TestResultsAreWhatDiscoverSays(t *testing.T) {
 	c := newSite(t).start()
 	var doc struct {
@@ -750,7 +750,7 @@ func TestResultsAreWhatDiscoverSays(t *testing.T) {
 		TaskID string `json:"taskId"`
 	}
 	require.NoError(t, json.Unmarshal(holds("task.submit", object{"prompt": "quiet"}), &done))
-	require.NoError(t, json.Unmarshal(holds("task.submit", object{"prompt": "edit"}), &waits)) // asks a permission
+	require.NoError(t, json.Unmarshal(holds("task.submit", object{"prompt": "edit"}), &waits)) // asks for permission
 	c.subscribe()
 	c.await("the question", func(e event) bool { return e.Type == "new_approval" })
 	c.await("the end of the first task", func(e event) bool { return e.Type == "session_status_changed" && e.Data.State == "completed" })

@@ -22,8 +22,8 @@ import (
 const testVersion = "0.0.0-test"
 
 var (
-	programDir string // where the binaries are, for PATH
-	program    string // the binary, with the race detector if the tests have it
+	programDir string // the directory of the binaries, for PATH
+	program    string // the binary, with the race detector if the tests use it
 )
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// waitInParallel lets more tests run at once than there are processors, unless
-// a flag says how many: what they do is mostly to wait for a process.
+// waitInParallel raises the number of parallel tests above the number of processors, unless a flag
+// sets it. Most tests wait for a process.
 func waitInParallel() {
 	parallel := flag.Lookup("test.parallel")
 	if parallel.Value.String() == parallel.DefValue {
@@ -69,9 +69,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// translated are packages that are not written in Go but translated from C: SQLite.
-// The race detector does not watch them; they would be many times slower, and with
-// them whatever begins with a database.
+// translated lists the packages of SQLite, which are C code translated to Go. The build leaves the
+// race detector out of them: it would slow each use of a database many times.
 var translated = []string{"modernc.org/sqlite/lib", "modernc.org/libc", "modernc.org/memory"}
 
 func build(path string, race bool) error {
@@ -84,7 +83,7 @@ func build(path string, race bool) error {
 	}
 	cmd := exec.Command("go", append(args, ".")...)
 	if cmd.Env = os.Environ(); !race {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as make build and make test do: packages are compiled once
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as in make build and make test, which share the compiled packages
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
@@ -92,8 +91,8 @@ func build(path string, race bool) error {
 	return nil
 }
 
-// fastProgram returns the binary without the race detector, which makes whatever
-// it watches slow and large.
+// fastProgram returns the binary without the race detector, which slows the program and enlarges
+// its memory.
 func fastProgram(t testing.TB) string {
 	t.Helper()
 	path, err := buildFast()

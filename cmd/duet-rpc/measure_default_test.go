@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// soak reports whether the tests may take their time: `make soak` builds them with the
-// tag of this name. Then they play every variant, and more rounds with random seeds.
+// soak is true in `make soak`, which builds the tests with the tag soak. Then the tests play every
+// variant, and more rounds with random seeds.
 const soak = false
 
-// The default tier measures nothing: whatever takes time there may take until the watchdog
-// of the process. `make soak` holds the program to its limits of time and memory
-// (measure_soak_test.go), and the packages that keep them are tested in synctest bubbles.
+// The default tier measures nothing: each step may take until the watchdog of its process. `make
+// soak` enforces the limits of time and memory (measure_soak_test.go). The tests of the packages
+// that keep these limits use synctest bubbles.
 
-// A stopwatch measures the time that the program had, in `make soak`.
+// A stopwatch measures the program's time, in `make soak` only.
 type stopwatch struct{}
 
 func startStopwatch(testing.TB) *stopwatch                        { return &stopwatch{} }
@@ -23,18 +23,18 @@ func (*stopwatch) ends()                                          {}
 func (*stopwatch) had() time.Duration                             { return 0 }
 func (*stopwatch) assertWithin(testing.TB, time.Duration, ...any) {}
 
-// requireGoneWithin requires that the process ends by itself, with status 0, and in
-// `make soak` within a time.
+// requireGoneWithin requires that the process ends by itself, with status 0. In `make soak` it also
+// requires a time limit.
 func (p *process) requireGoneWithin(_ time.Duration, _ *stopwatch) {
 	p.t.Helper()
 	p.requireSuccess()
 }
 
-// watchMemory returns the most memory, in bytes, that a process ever had, in `make soak`.
+// watchMemory returns a function for the peak memory of a process in bytes, in `make soak` only.
 func watchMemory(int) (most func() int64) { return func() int64 { return 0 } }
 
-// memory is a figure of the process's memory in bytes, in `make soak`.
+// memory returns a figure of the process's memory in bytes, in `make soak` only.
 func (p *process) memory(testing.TB, string) int { return 0 }
 
-// memoryOf is such a figure of a process with an id, in `make soak`.
+// memoryOf is memory for a process id.
 func memoryOf(testing.TB, int, string) int { return 0 }

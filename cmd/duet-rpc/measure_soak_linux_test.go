@@ -14,10 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watchMemory follows how much memory a program has from now on, and returns
-// what gives the most it ever had, in bytes, once it has ended. What the kernel
-// tells of a process that has ended begins with what its parent had when it was
-// started, which says nothing of it.
+// watchMemory samples the memory of a process from now on. most waits for the end of the process
+// and returns its peak memory in bytes. The kernel's figure for an ended process is no help: it
+// includes the parent's memory at the start of the process.
 func watchMemory(pid int) (most func() int64) {
 	const between = 2 * time.Millisecond
 	peak := make(chan int64, 1)
@@ -39,14 +38,14 @@ func watchMemory(pid int) (most func() int64) {
 	return sync.OnceValue(func() int64 { return <-peak })
 }
 
-// memory is a figure of the process's memory in bytes: VmRSS, what it has now,
-// or VmHWM, the most it ever had.
+// memory returns a figure of the process's memory in bytes: VmRSS for the current memory, VmHWM for
+// the peak.
 func (p *process) memory(t testing.TB, name string) int {
 	t.Helper()
 	return memoryOf(t, p.cmd.Process.Pid, name)
 }
 
-// memoryOf is such a figure of a process with an id.
+// memoryOf is memory for a process id.
 func memoryOf(t testing.TB, pid int, name string) int {
 	t.Helper()
 	status := readFile(t, fmt.Sprintf("/proc/%d/status", pid))

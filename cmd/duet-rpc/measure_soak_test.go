@@ -13,12 +13,10 @@ import (
 
 const soak = true
 
-// A stopwatch tells how long something takes that the program promises to do within
-// a time, and how much of that the machine withheld. The latter is measured: the
-// stopwatch works for a moment and sleeps for a moment, again and again, and what
-// these take longer than on a processor that no other process uses is withheld. On a
-// machine that has nothing else to do that is nothing, so that a promise counts as
-// it is given.
+// A stopwatch measures the duration of a step with a promised limit, and the share of that time
+// that the machine withheld. It alternates between work and sleep for some milliseconds each. Time
+// beyond the sleep and the shortest work counts as withheld. An idle machine withholds nothing, so
+// the limits apply unchanged.
 type stopwatch struct {
 	began time.Time
 	stop  chan struct{}
@@ -27,13 +25,12 @@ type stopwatch struct {
 }
 
 const (
-	// stopwatchAfter is how long nothing is measured: most things are done by then.
+	// stopwatchAfter is the time before the first measurement. Most steps end earlier.
 	stopwatchAfter = 200 * time.Millisecond
 	stopwatchPause = 6 * time.Millisecond
 )
 
-// startStopwatch starts one, which runs until the end of the test, or until it is
-// stopped.
+// startStopwatch starts a stopwatch, which runs until ends or the end of the test.
 func startStopwatch(t testing.TB) *stopwatch {
 	w := &stopwatch{began: time.Now(), stop: make(chan struct{})}
 	over := make(chan struct{})
@@ -48,7 +45,7 @@ func startStopwatch(t testing.TB) *stopwatch {
 	return w
 }
 
-// ends stops the stopwatch; it may be called more than once, by one goroutine.
+// ends stops the stopwatch. One goroutine may call it more than once.
 func (w *stopwatch) ends() {
 	select {
 	case <-w.stop:
@@ -77,13 +74,12 @@ func (w *stopwatch) measure() {
 	}
 }
 
-// leastWork is the shortest time that work has taken in this run, in ns.
+// leastWork is the shortest duration of work in this run, in ns.
 var leastWork atomic.Int64
 
-var worked atomic.Uint64 // so that work is not left out
+var worked atomic.Uint64 // keeps the compiler from removing work
 
-// work keeps a processor busy for some milliseconds, and returns how long that takes
-// where nothing else does.
+// work keeps a processor busy for some milliseconds, and returns its shortest duration in this run.
 func work() time.Duration {
 	began := time.Now()
 	x := uint64(began.UnixNano())
@@ -103,13 +99,13 @@ func work() time.Duration {
 	}
 }
 
-// left is how much of a promised time is left, in the time that the program had.
+// left returns the rest of a promised time, in the program's time.
 func (w *stopwatch) left(promise time.Duration) time.Duration {
 	return promise - w.had()
 }
 
-// had is how much time the program had so far: what has passed without what the
-// machine withheld, of which there was as much before it was measured as after.
+// had returns the program's time so far: the passed time without the withheld share. It assumes the
+// same share before the first measurement.
 func (w *stopwatch) had() time.Duration {
 	passed := time.Since(w.began)
 	measured := w.measured.Load()
@@ -119,15 +115,14 @@ func (w *stopwatch) had() time.Duration {
 	return time.Duration(float64(passed) * (1 - float64(w.withheld.Load())/float64(measured)))
 }
 
-// assertWithin asserts that something which is over now took no longer than the
-// program promises.
+// assertWithin stops the stopwatch and asserts that the program's time is less than promise.
 func (w *stopwatch) assertWithin(t testing.TB, promise time.Duration, of ...any) {
 	t.Helper()
 	w.ends()
 	assert.Less(t, w.had(), promise, of...)
 }
 
-// The stopwatch does not count what others take, and counts all else.
+// The stopwatch does not count withheld time, and counts all other time.
 func TestStopwatch(t *testing.T) {
 	w := startStopwatch(t)
 	<-time.After(2 * stopwatchAfter)
@@ -141,8 +136,8 @@ func TestStopwatch(t *testing.T) {
 	assert.InDelta(t, float64(passed)/4, float64(w.had()), float64(passed)/8)
 }
 
-// requireGoneWithin requires that the process ends by itself, with status 0,
-// within a time since its end began.
+// requireGoneWithin requires that the process ends by itself, with status 0, within promise since
+// the start of the stopwatch.
 func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
 	p.t.Helper()
 	defer watch.ends()
@@ -161,5 +156,5 @@ func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
 		case <-time.After(left):
 		}
 	}
-	require.Fail(p.t, "still there", "%v after it should have begun to end, of which it had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
+	require.Fail(p.t, "the process still runs", "%v after the start of its end, of which the program had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
 }
