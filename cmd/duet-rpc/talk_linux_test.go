@@ -68,6 +68,14 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.leaves()
 }
 
+// An agent-initiated turn appears in the conversation, with its cause once.
+func TestAConversationShowsAnAgentInitiatedTurn(t *testing.T) {
+	p := newSite(parallel(t)).talk(t)
+	p.presses("quiet late:1\r", "That is all. ", "Continued by itself.", "chunk 1", idleFooter)
+	assert.Equal(t, 1, strings.Count(p.tty.printed.String(), "Continued by itself"))
+	p.leaves()
+}
+
 func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.talk(t, "prompt", "quiet tools:1 hang")

@@ -437,7 +437,9 @@ func (t *Talk) begin(s protocol.Session) {
 		return // the line is on the screen
 	}
 	if s.Query == "" {
-		t.view.Note(s.Summary)
+		if s.Source != "agent" { // else its first message says why the agent continued
+			t.view.Note(s.Summary)
+		}
 		return
 	}
 	lines := strings.Split(term.Exact(strings.TrimSpace(s.Query)), "\n")
