@@ -154,7 +154,7 @@ Text that only looks like a diagnostic is ignored."
     (duet-build-test-configure connection "echo second")
     (with-current-buffer build
       (cl-letf (((symbol-function 'yes-or-no-p) #'ignore))
-        (duet-test-should-say "goes on" (duet-test-press "g" #'duet-build-again)))
+        (duet-test-should-say "The build continues" (duet-test-press "g" #'duet-build-again)))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (duet-test-press "g" #'duet-build-again))
       (duet-test-wait-for-text build "^second\n\nBuild finished$")
