@@ -297,7 +297,7 @@ func TestToolsOfMCPServers(t *testing.T) {
 	assert.Equal(t, -32602, e.Code)
 	assert.Equal(t, []any{"far", "missing"}, e.Data["accepted"])
 
-	// The hub asks a person, who may change the tool's input.
+	// The hub asks a person. The person may change the tool's input.
 	id := c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
 	q := question(t, w, person)
 	assert.Equal(t, "mcp__far__echo", q["tool_name"])

@@ -193,7 +193,7 @@ func TestPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
 	assert.Contains(t, said, `"update":`+running)
 
-	// Another client's prompt waits behind it.
+	// Another client's prompt begins after this one.
 	s.prompted("other", "y")
 	s.status("run-1", "completed", "")
 	s.update(ended)

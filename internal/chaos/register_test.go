@@ -140,7 +140,7 @@ func settle(calls []call, events []questionEvent) []call {
 	return settled
 }
 
-// Client ids beside those of the people.
+// The ids of the other clients. A person's number is a client id too.
 const (
 	hubClient = 0
 	hurried   = 9

@@ -19,7 +19,7 @@ import (
 )
 
 // The executor asks the hub again when the agent changes the tool call before the answer reaches
-// it, even with the answer on its way. A denial stands.
+// it, even with the answer on its way. A denial is final.
 func TestChangedToolCallIsAskedAgain(t *testing.T) {
 	const update = `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1",`
 	for name, c := range map[string]struct {

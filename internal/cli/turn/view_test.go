@@ -74,7 +74,7 @@ func TestViewShowsEvents(t *testing.T) {
 `, normal(side.String()))
 }
 
-// normal replaces the brackets for other locales with the brackets for UTF-8 locales.
+// normal replaces the brackets for UTF-8 locales with the brackets for other locales.
 func normal(text string) string {
 	return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text)
 }
