@@ -25,7 +25,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// signsIn is an agent that can be signed in to and does nothing else.
+// signsIn is an agent that supports only login and logout.
 const signsIn = `#!/bin/sh
 state=${0%/*}
 touch "$state/started"
@@ -41,8 +41,8 @@ while read -r line; do
 done
 `
 
-// askable has clients of a project whose file defines the agent of [signsIn], and
-// is trusted; mine, as every editor unless it says otherwise.
+// askable returns the directory of a project and a client. The project's trusted file defines the
+// agent [signsIn].
 func askable(t *testing.T) (dir string, mine *client) {
 	t.Helper()
 	dir = t.TempDir()
@@ -75,7 +75,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	}
 	assert.True(t, names["theirs"])
 	assert.Contains(t, names, "claude")
-	assert.NoFileExists(t, filepath.Join(dir, "started"), "no agent is started to be listed")
+	assert.NoFileExists(t, filepath.Join(dir, "started"), "agent.list starts no agent")
 
 	listed := func() (one map[string]any) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	checked := c.ask("agent.check", `{"agent":"theirs"}`)
 	assert.Equal(t, "no", testkit.JSONAs[string](t, checked, "report.signed_in"))
 	assert.Equal(t, "4.5.6", testkit.JSONAs[string](t, checked, "report.version"))
-	assert.Equal(t, "no", listed()["signed_in"], "it has reported that")
+	assert.Equal(t, "no", listed()["signed_in"], "agent.list shows the last check")
 	assert.Equal(t, "4.5.6", listed()["version"])
 	assert.Equal(t, "log in first", listed()["account"])
 	assert.Contains(t, listed(), "signed_in_at")
@@ -123,7 +123,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	assert.Equal(t, "no", signedIn())
 }
 
-// What a workspace defines is not started for an editor that does not trust it.
+// Duet starts no agent of a workspace's file for an editor that does not trust the workspace.
 func TestAgentsOfAWorkspaceThatIsNotTrustedAreNotAsked(t *testing.T) {
 	dir, c := askable(t)
 	c.ask("initialize", `{"workspaceTrusted":false}`)
@@ -133,8 +133,7 @@ func TestAgentsOfAWorkspaceThatIsNotTrustedAreNotAsked(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
 }
 
-// keeps is an agent that keeps a session, and does nothing else. Its variable is in what
-// it says.
+// keeps is an agent that stores one session. The session's messages contain the variable THEIR_KEY.
 const keeps = `#!/bin/sh
 answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
 tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"%s","content":{"type":"text","text":"%s"}}}}\n' "$1" "$2"; }
@@ -173,7 +172,7 @@ func TestSessionsOfAgents(t *testing.T) {
 	session := testkit.JSONAs[string](t, adopted, "session_id")
 	reported := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
 	assert.Contains(t, reported, "so it is ")
-	assert.NotContains(t, reported, key, "the agent's key is taken out")
+	assert.NotContains(t, reported, key, "the hub removes the agent's key")
 	assert.Equal(t, session, testkit.JSONAs[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
 
 	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)

@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// choosy is an agent that has modes, models, an option and commands of its own, and
-// works until it is stopped.
+// choosy is an agent with its own modes, models, options and commands. It works until it is
+// stopped.
 func choosy(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	modes := []domain.Choice{{ID: "ask", Name: "Ask", Description: "Asks first"}, {ID: "code", Extra: json.RawMessage(`{"_meta":1}`)}}
 	x.report(catalog.EventSession, catalog.Session{
@@ -45,7 +45,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	c := w.connect(frame.LSP)
 	described := object(t, c.ask("agent.describe", ""))
 	assert.Equal(t, "fake", described["agent"])
-	assert.NotContains(t, described, "agent_session", "it is not known yet")
+	assert.NotContains(t, described, "agent_session", "no session has reported it yet")
 	assert.Len(t, described["modes"], 4)
 	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
 
@@ -79,7 +79,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, object(t, json.RawMessage(choosySession)), object(t, c.ask("agent.describe", `{"agent":"fake"}`))["agent_session"])
 	listed := testkit.JSONAs[[]any](t, c.ask("listSessions", ""), "sessions")[0].(map[string]any)
 	assert.Equal(t, []any{"ask", "small"}, []any{listed["agent_mode"], listed["model"]})
-	assert.NotContains(t, listed, "agent_session", "which would make a list long")
+	assert.NotContains(t, listed, "agent_session", "lists omit it")
 }
 
 func TestSettingAnAgent(t *testing.T) {
@@ -96,7 +96,7 @@ func TestSettingAnAgent(t *testing.T) {
 	assert.True(t, testkit.JSONAs[bool](t, done, "live"))
 	s := testkit.JSONAs[map[string]any](t, done, "session")
 	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["permission_mode"], s["model"], s["requested_model"], s["requested_options"]},
-		"what a session shows is what the agent has confirmed")
+		"a session shows the settings that the agent confirmed")
 	assert.Contains(t, s, "agent_session")
 
 	for _, test := range []struct {
@@ -122,10 +122,10 @@ func TestSettingAnAgent(t *testing.T) {
 	assert.Equal(t, []any{-32603, "setting_refused", "Internal error: not now"}, []any{e.Code, e.Data["kind"], e.Message})
 	c.ask("interruptSession", set(`"reason":"x"`))
 	w.ended(id)
-	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "it waits for no prompt")
+	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "an ended session has no live agent")
 }
 
-// An agent that was asked to plan and has left that mode is shown where it is.
+// A session shows the agent's current mode, also after the agent has left the requested mode.
 func TestTheModeInForce(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventMode, catalog.Mode{Current: "default", Available: []string{"default", "plan"}})
@@ -145,10 +145,10 @@ func TestTheModeInForce(t *testing.T) {
 	assert.Equal(t, []any{"default", "plan", "default"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]})
 	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
 	s = c.state(id)
-	assert.Equal(t, "plan", s["permission_mode"], "a client has asked for it since")
+	assert.Equal(t, "plan", s["permission_mode"], "a later request replaces the mode")
 }
 
-// event is the data of the next event of a type.
+// event returns the data of the next event of a type.
 func (c *client) event(kind string) json.RawMessage {
 	c.t.Helper()
 	for {

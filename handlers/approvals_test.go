@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// asking is an agent that asks whether it may run a tool, and says the answer.
+// asking is an agent that requests permission for a tool call and reports the answer.
 func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	old := "old\n"
 	r := x.ask(ctx, catalog.RequestPermissionParams{
@@ -29,7 +29,7 @@ func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return done
 }
 
-// pending waits for the approval of a run.
+// pending waits for the open approval of a session.
 func pending(t *testing.T, w *world, c *client, session string) map[string]any {
 	t.Helper()
 	w.waiting(session, 1)
@@ -60,7 +60,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	assert.NotContains(t, a, "human_contact")
 	assert.Len(t, object(t, c.ask("fetchApprovals", ""))["approvals"], 1, "of all sessions")
 
-	// What does not fit is refused and changes nothing.
+	// The hub refuses a decision that does not fit the approval, and changes nothing.
 	c.rejects("sendDecision", `{"call_id":"toolu_1","type":"human_contact","decision":"respond","comment":"x"}`, "type")
 	e := c.fail("sendDecision", `{"call_id":"toolu_1","decision":"respond","comment":"x"}`)
 	assert.Equal(t, []any{"approve", "deny"}, e.Data["accepted"])
@@ -88,8 +88,8 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	e = c.failsAs("getApproval", `{"approval_id":"zzz"}`, -32603, "approval_not_found")
 }
 
-// Agents number their calls in each session anew, and HumanLayer's clients know
-// an approval by the id of its call alone.
+// Agents number their calls anew in each session. HumanLayer's clients identify an approval only by
+// its call id, so call ids must be unique.
 func TestACallIDNamesOneApproval(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
@@ -99,7 +99,7 @@ func TestACallIDNamesOneApproval(t *testing.T) {
 		a := pending(t, w, c, session)
 		call := a["call_id"].(string)
 		assert.Equal(t, call, a["function_call"].(map[string]any)["call_id"])
-		assert.Equal(t, "toolu_1", a["tool_use_id"], "the agent's own id, by which the tool call is found")
+		assert.Equal(t, "toolu_1", a["tool_use_id"], "the agent's own id, which identifies the tool call")
 		assert.NotContains(t, calls, call)
 		sessions, calls = append(sessions, session), append(calls, call)
 		for _, e := range object(t, c.ask("getConversation", `{"session_id":"`+session+`"}`))["events"].([]any) {
@@ -138,8 +138,8 @@ func TestAHumanIsContacted(t *testing.T) {
 	assert.Equal(t, "responded", decided["status"])
 	assert.Equal(t, "The second", decided["human_contact"].(map[string]any)["status"].(map[string]any)["response"])
 
-	// What was said stays in the conversation, but for clients that know no such event.
-	last := func(c *client) (answer map[string]any) { // a message may be under way behind it
+	// The conversation keeps the answer, except for clients that know no such event.
+	last := func(c *client) (answer map[string]any) { // a message may follow it
 		for _, e := range object(t, c.ask("getConversation", `{"session_id":"`+session+`"}`))["events"].([]any) {
 			if e.(map[string]any)["event_type"] == "approval" {
 				answer = e.(map[string]any)
@@ -158,7 +158,7 @@ func TestAHumanIsContacted(t *testing.T) {
 		before := last(c)["id"]
 		c.ask("sendDecision", `{"approval_id":"`+id+`","decision":`+decision+`}`)
 		if kept == nil {
-			assert.Equal(t, before, last(c)["id"], "leave alone is not worth it")
+			assert.Equal(t, before, last(c)["id"], "a plain approval adds no event")
 			continue
 		}
 		assert.Equal(t, kept, last(c)["content"])
@@ -185,8 +185,7 @@ func TestAnInputThatCannotBeChanged(t *testing.T) {
 	assert.Equal(t, "take b.txt", w.ended(session).Result)
 }
 
-// An agent may offer answers of unknown kinds, and a client say
-// more of one: all of it is reported.
+// Clients receive all options of an agent or a client unchanged, also unknown kinds and members.
 func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 	agents := []catalog.PermissionOption{{OptionID: "a", Name: "Yes", Kind: "allow_once"}, {OptionID: "b", Name: "Ask the boss", Kind: "ask_the_boss"}}
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -210,7 +209,7 @@ func TestOptionsAreToldAsTheyWereOffered(t *testing.T) {
 	w.ended(session)
 }
 
-// A client may ask for a form itself, and every client learns what fits it.
+// A client can ask for a form. Every client receives the schema, and an answer must match it.
 func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	w := newWorld(t, until)
 	c, watcher := w.connect(frame.NDJSON), w.connect(frame.LSP)
@@ -248,8 +247,8 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	assert.Equal(t, map[string]any{"success": true, "status": "cancelled"}, r)
 }
 
-// An agent that lets one choose accepts only its own options: the question
-// says so, other words are refused with what there is, and it goes on waiting.
+// The answer to an agent's choice must be one of its options. The question says so. Another answer
+// fails with the accepted options, and the question stays open.
 func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(x.ask(ctx, catalog.RequestPermissionParams{
@@ -275,7 +274,7 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	assert.Equal(t, "g", w.ended(session).Result)
 }
 
-// What was decided for good is listed, and asked again when it is taken back.
+// A standing decision is in the list of rules. Without its rule, the hub asks again.
 func TestStandingRules(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
@@ -298,7 +297,7 @@ func TestStandingRules(t *testing.T) {
 	rule := listed[0].(map[string]any)
 	assert.NotEmpty(t, rule["created_at"])
 	delete(rule, "created_at")
-	assert.Equal(t, "*", filepath.Base(rule["path"].(string)), "of one directory alone")
+	assert.Equal(t, "*", filepath.Base(rule["path"].(string)), "the rule covers one directory")
 	delete(rule, "path")
 	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
 
@@ -313,7 +312,7 @@ func TestStandingRules(t *testing.T) {
 	assert.Equal(t, []any{"deny", "session", state["thread_id"]}, []any{rule["effect"], rule["scope"], rule["thread_id"]})
 }
 
-// Old clients scan lines of 1 MiB.
+// Long approvals and rules fit into the lines of 1 MiB that old clients read.
 func TestLongRulesFitIntoALine(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		input, _ := json.Marshal(map[string]string{"command": x.Prompt + strings.Repeat("x", 700_000)})
@@ -323,7 +322,7 @@ func TestLongRulesFitIntoALine(t *testing.T) {
 	c := w.connect(frame.NDJSON)
 	for _, prompt := range []string{"a", "b"} {
 		session := c.launch(`{"query":"` + prompt + `"}`)
-		a := pending(t, w, c, session) // it is listed, though not whole
+		a := pending(t, w, c, session) // the list has a shortened approval
 		assert.Equal(t, true, a["truncated"])
 		assert.Contains(t, a["tool_input"].(map[string]any)["command"], "bytes left out")
 		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":"approve","scope":"project"}`)

@@ -19,10 +19,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// pixels is a picture of so many bytes, for a request.
+// pixels returns a picture of n bytes in base64.
 func pixels(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
 
-// echoes gives back what came with the prompt, by itself and by a tool.
+// echoes reports the prompt's content as messages and as a tool result.
 func echoes(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	for _, b := range x.Content {
 		x.report(catalog.EventContent, catalog.MessageContent{Content: b})
@@ -156,5 +156,5 @@ func TestADraftKeepsItsContent(t *testing.T) {
 	assert.Equal(t, "AQID", got[0].Data)
 	c.ask("continueSession", `{"session_id":"`+id+`","query":"more"}`)
 	w.ended("task-0003")
-	assert.Empty(t, got, "it goes with its own prompt alone")
+	assert.Empty(t, got, "content belongs to one prompt")
 }

@@ -28,7 +28,7 @@ func failing(context.Context, *turn) catalog.ExecutePromptResult {
 	return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
 }
 
-// The shapes are those that AIWG's client reads.
+// The results have the shapes that AIWG's client reads.
 func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	w := newWorld(t, failing, withTriggers)
 	c := w.connect(frame.NDJSON)
@@ -48,7 +48,7 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	c.ask("task.submit", `{"prompt":"x"}`)
 	w.until(func() bool {
 		return len(must(w.hub.Triggers().Executions(context.Background(), "", 10, true))(t)) > 0
-	}, "the trigger has done something")
+	}, "an execution of the trigger")
 	recent := object(t, c.ask("automation.status", ""))["recentExecutions"].([]any)
 	require.Len(t, recent, 1)
 	one := recent[0].(map[string]any)
@@ -68,8 +68,8 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	assert.Equal(t, []any{true, 1.0}, []any{scheduler["enabled"], scheduler["jobs"]})
 }
 
-// An editor that does not trust the workspace sees and switches what the user's own file
-// has.
+// An editor that does not trust the workspace sees and switches only the triggers of the user's own
+// file.
 func TestWhoDoesNotTrustTheWorkspaceHasTheUsersTriggers(t *testing.T) {
 	w := newWorld(t, failing, withTriggers)
 	trusted := w.hub.Triggers()

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// question waits until one question is open, and is that.
+// question waits for the only open question and returns it.
 func question(t *testing.T, w *world, c *client) map[string]any {
 	t.Helper()
 	w.waiting("", 1)
@@ -35,8 +35,7 @@ func decide(c *client, q map[string]any, decision string) {
 	c.ask("sendDecision", `{"approval_id":`+strconv.Quote(q["id"].(string))+`,`+decision+`}`)
 }
 
-// A script's question is in the inbox and in a session of its own, which ends with
-// the answer.
+// A script's question is in the inbox and in its own session, which ends with the answer.
 func TestAskUser(t *testing.T) {
 	w := newWorld(t, quick)
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
@@ -55,7 +54,7 @@ func TestAskUser(t *testing.T) {
 	state = person.state(session)
 	assert.Equal(t, "completed", state["status"])
 
-	// The next one is in the same conversation, and words will do.
+	// The next question is in the same conversation, and a comment answers it.
 	id = c.send("askUser", `{"message":"Why?"}`)
 	again := question(t, w, person)
 	assert.Equal(t, q["thread_id"], again["thread_id"])
@@ -75,7 +74,7 @@ func TestRequestPermission(t *testing.T) {
 	assert.Contains(t, r["reason"], "rule=")
 	e := c.failsAs("requestPermission", `{"tool_name":"Never"}`, -32003, "permission_denied")
 	assert.Contains(t, e.Data["reason"], "rule=")
-	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "what a rule answers begins no session")
+	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "a rule's answer starts no session")
 
 	id := c.send("requestPermission", `{"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"toolu_9"}`)
 	decide(person, question(t, w, person), `"decision":"approve","updated_input":{"command":"make -n"}`)
@@ -91,7 +90,8 @@ func TestRequestPermission(t *testing.T) {
 	assert.Equal(t, map[string]any{"kind": "permission_denied", "reason": "user_denied"}, denied.Data)
 }
 
-// A question in a session that works is that session's own: it waits, and goes on.
+// A question with a running session's id belongs to that session. The session waits for the answer
+// and then continues.
 func TestAQuestionOfASession(t *testing.T) {
 	w := newWorld(t, until)
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
@@ -99,7 +99,7 @@ func TestAQuestionOfASession(t *testing.T) {
 	status := func() string {
 		return string(must(w.hub.Query().Session(context.Background(), session))(t).State)
 	}
-	w.until(func() bool { return status() == "running" }, "it works")
+	w.until(func() bool { return status() == "running" }, "the session runs")
 	id := c.send("askUser", `{"message":"So?","thread":"`+session+`"}`)
 	q := question(t, w, person)
 	assert.Equal(t, session, q["session_id"])
@@ -108,24 +108,24 @@ func TestAQuestionOfASession(t *testing.T) {
 	assert.Equal(t, "so", testkit.JSONAs[string](t, c.wait(id).Result, "response"))
 	assert.Equal(t, "running", status())
 
-	// Taken back, it goes on as well.
+	// The session also continues after a cancelled question.
 	id = c.send("askUser", `{"message":"And?","thread":"`+session+`"}`)
 	question(t, w, person)
 	c.cancel(id)
 	w.waiting("", 0)
 	assert.Equal(t, "running", status())
 
-	// With the session its question ends.
+	// The end of a session ends its question.
 	id = c.send("askUser", `{"message":"Or?","thread":"`+session+`"}`)
 	question(t, w, person)
 	person.ask("interruptSession", `{"session_id":"`+session+`"}`)
 	assert.Equal(t, -32004, c.wait(id).Error.Code)
-	w.until(func() bool { return status() == "interrupted" }, "it has ended")
+	w.until(func() bool { return status() == "interrupted" }, "the session has ended")
 	assert.Equal(t, "bad_state", c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`).Data["kind"])
 	assert.Equal(t, "task_not_found", c.fail("askUser", `{"message":"Still?","thread":"task-0099"}`).Data["kind"])
 }
 
-// What a script asks ends with its request, its connection and its session.
+// A script's question ends with its request, its session or its connection.
 func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	w := newWorld(t, quick)
 	person := w.connect(frame.NDJSON)
@@ -156,7 +156,7 @@ func hubKindOf(t *testing.T, e wireError) string {
 	return kind
 }
 
-// With keep a question outlives its connection: who asks it again gets the answer, once.
+// With keep a question outlives its connection. A client that repeats it receives the answer, once.
 func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 	w := newWorld(t, quick)
 	person := w.connect(frame.NDJSON)
@@ -169,19 +169,19 @@ func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 	q = question(t, w, person)
 	assert.Equal(t, true, q["stale"])
 
-	// Asked again, it is one question.
+	// A repeated request opens no second question.
 	c := w.connect(frame.NDJSON)
 	id := c.send("requestPermission", ask)
 	w.until(func() bool {
 		list, err := w.hub.Approvals().Pending(context.Background(), "")
 		return err == nil && len(list) == 1 && !list[0].Stale
-	}, "it is asked again")
+	}, "the question has a caller again")
 	c.end.Close()
 	_ = id
 	w.until(func() bool {
 		list, err := w.hub.Approvals().Pending(context.Background(), "")
 		return err == nil && len(list) == 1 && list[0].Stale
-	}, "its caller has gone again")
+	}, "the second caller has gone")
 
 	decide(person, question(t, w, person), `"decision":"approve"`)
 	c = w.connect(frame.NDJSON)
@@ -191,7 +191,7 @@ func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
 	assert.Equal(t, -32003, c.wait(id).Error.Code)
 }
 
-// At the end of the hub kept questions stay, and others do not.
+// Kept questions survive the end of the hub, and others do not.
 func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.NDJSON)
@@ -297,7 +297,7 @@ func TestToolsOfMCPServers(t *testing.T) {
 	assert.Equal(t, -32602, e.Code)
 	assert.Equal(t, []any{"far", "missing"}, e.Data["accepted"])
 
-	// A person is asked, and may change what it gets.
+	// The hub asks a person. The person may change the tool's input.
 	id := c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
 	q := question(t, w, person)
 	assert.Equal(t, "mcp__far__echo", q["tool_name"])
@@ -311,7 +311,7 @@ func TestToolsOfMCPServers(t *testing.T) {
 	assert.Equal(t, -32003, c.wait(id).Error.Code)
 	assert.Empty(t, called)
 
-	// An agent in bypass mode asks no user; deny rules hold.
+	// A confirmed call asks no user, but deny rules apply.
 	c.ask("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
 	assert.Equal(t, "three", <-called)
 	assert.Equal(t, -32003, c.fail("mcp.callTool", `{"server":"far","tool":"never","confirmed":true}`).Code)

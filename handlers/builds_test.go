@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// builtWith is a hub whose configuration has two builds.
+// builtWith configures a hub with c, and with two builds if c has none.
 func builtWith(c build.Configured) func(*hub.Options) {
 	if c.Builds == nil {
 		c.Builds = []config.Build{
@@ -64,7 +64,7 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 		case p["stage"] == "started":
 			assert.Equal(t, []any{"make", "page"}, p["command"])
 		case p["stage"] == "failed":
-			assert.Empty(t, c.aside, "it comes last")
+			assert.Empty(t, c.aside, "the end comes last")
 		default:
 			assert.Equal(t, "output", p["stage"])
 			output += p["output"].(string)
@@ -82,7 +82,7 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 	}, ended)
 }
 
-// buildEvent is the data of the next event.
+// buildEvent returns the data of the next event, which must be build_progress.
 func buildEvent(t *testing.T, c *client) map[string]any {
 	t.Helper()
 	var e struct {
@@ -116,7 +116,7 @@ func TestABackendIsBuiltBesideTheRest(t *testing.T) {
 	assert.Equal(t, []any{"page", "server"}, e.Data["accepted"])
 }
 
-// A second build of a name waits for the first, which ends when it is cancelled.
+// A second build of the same name waits for the first, which a cancellation ends.
 func TestOneBuildOfANameRunsAtATime(t *testing.T) {
 	w := newWorld(t, quick, builtWith(build.Configured{}))
 	running := make(chan struct{}, 10)
@@ -132,7 +132,7 @@ func TestOneBuildOfANameRunsAtATime(t *testing.T) {
 	waiting := second.send("build", `{"name":"page"}`)
 	m := second.next()
 	assert.Equal(t, "waiting", testkit.JSONAs[string](t, m.Params, "stage"))
-	assert.Empty(t, running, "another one runs")
+	assert.Empty(t, running, "the second build waits")
 	c.cancel(first)
 	<-running
 	second.cancel(waiting)
@@ -162,7 +162,7 @@ func TestNothingIsBuiltThatIsNotTrusted(t *testing.T) {
 		assert.Equal(t, -32043, e.Code)
 		assert.Contains(t, e.Message, "duet-rpc trust")
 	}
-	w = newWorld(t, quick) // nothing is configured, and there is nothing to be seen
+	w = newWorld(t, quick) // no build is configured or detected
 	c = w.connect(frame.NDJSON)
 	assert.Equal(t, "no_build", c.fail("build", "").Data["kind"])
 	assert.JSONEq(t, `{"builds":[]}`, string(c.ask("listBuilds", "")))

@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A reviewed is a file of a session, on the disk and as clients receive it.
+// A reviewed is a changed file of a session, on the disk and in results.
 type reviewed struct {
 	t       *testing.T
 	c       *client
@@ -41,7 +41,7 @@ func (r reviewed) text() string {
 
 func (r reviewed) write(text string) { require.NoError(r.t, os.WriteFile(r.path, []byte(text), 0o600)) }
 
-// reported is what getSessionSnapshots returns for the file.
+// reported returns the hunks and the state of the file in getSessionSnapshots.
 func (r reviewed) reported() (hunks []protocol.Hunk, state string) {
 	all := answer[protocol.SnapshotsResult](r.c, "getSessionSnapshots", `{"session_id":"`+r.session+`"}`)
 	for _, s := range all.Snapshots {
@@ -49,7 +49,7 @@ func (r reviewed) reported() (hunks []protocol.Hunk, state string) {
 			return s.Hunks, s.State
 		}
 	}
-	require.Fail(r.t, "the file is not among those that were changed", r.path)
+	require.Fail(r.t, "getSessionSnapshots does not have the file", r.path)
 	return nil, ""
 }
 
@@ -58,7 +58,8 @@ func (r reviewed) params(hunk, decision string) string {
 	return string(b)
 }
 
-// decide returns the states that the hunks have then, as the result and everybody else tells them.
+// decide sends a decision and returns the states of the hunks and of the file. It requires that
+// getSessionSnapshots returns the same hunks and state.
 func (r reviewed) decide(hunkID, decision string) (states []string) {
 	result := answer[protocol.DecideChangeResult](r.c, "session.decideChange", r.params(hunkID, decision))
 	assert.Equal(r.t, r.path, result.Path)
@@ -71,7 +72,7 @@ func (r reviewed) decide(hunkID, decision string) (states []string) {
 	return append(states, state)
 }
 
-// kind is the data.kind with which a decision is refused, which changes nothing.
+// kind returns the data.kind of a refused decision, which must change nothing.
 func (r reviewed) kind(hunk, decision string) string {
 	before := r.text()
 	hunks, _ := r.reported()
@@ -82,7 +83,8 @@ func (r reviewed) kind(hunk, decision string) string {
 	return fmt.Sprint(e.Data["kind"])
 }
 
-// changing is a world whose agent has changed a file from one text to another; nil: there is none.
+// changing returns a world whose agent changed a file from one text to another. A nil text means no
+// file.
 func changing(t *testing.T, before, after *string, change ...func(*hub.Options)) (*world, reviewed) {
 	t.Helper()
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -126,7 +128,7 @@ func TestDecideAboutHunks(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o750), must(os.Stat(r.path))(t).Mode().Perm())
 	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "again")
 	assert.Equal(t, "bad_state", r.kind(first, "accept"))
-	assert.Equal(t, []string{"reverted", "accepted", "open"}, r.decide("", "accept"), "what is reverted stays so")
+	assert.Equal(t, []string{"reverted", "accepted", "open"}, r.decide("", "accept"), "a reverted hunk stays reverted")
 	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide(second, "revert"))
 	assert.Equal(t, before, r.text())
 	assert.Equal(t, []string{"open", "reverted", "open"}, r.decide(first, "reopen"))
@@ -137,7 +139,7 @@ func TestDecideAboutHunks(t *testing.T) {
 	assert.Equal(t, before, r.text())
 	entries := must(os.ReadDir(filepath.Dir(r.path)))(t)
 	for _, e := range entries {
-		assert.NotContains(t, e.Name(), ".duet-", "nothing is left behind")
+		assert.NotContains(t, e.Name(), ".duet-", "no temporary file is left")
 	}
 }
 
@@ -152,9 +154,9 @@ func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	assert.Equal(t, "changed_since", r.kind(second, "revert"))
 	assert.Equal(t, "changed_since", r.kind("", "revert"))
 	r.write("mine\n" + strings.Replace(after, "three\nand a half\n", "line 3\r\n", 1))
-	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "it was done by hand")
+	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "the user reverted the hunk by hand")
 	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
-	assert.Equal(t, "mine\n"+before, r.text(), "changes of others stay")
+	assert.Equal(t, "mine\n"+before, r.text(), "the user's changes stay")
 
 	assert.Equal(t, "change_not_found", r.kind("nothing", "revert"))
 	elsewhere := r
@@ -212,7 +214,7 @@ func TestAFileThatWasDeletedComesBack(t *testing.T) {
 	assert.Equal(t, []string{"open", "open"}, r.decide("", "reopen"))
 	assert.Equal(t, "none", r.text())
 
-	_, r = changing(t, nil, &empty) // it has no hunks
+	_, r = changing(t, nil, &empty) // an empty file has no hunks
 	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
 	assert.Equal(t, []string{"reverted"}, r.decide("", "revert"))
 	assert.Equal(t, "none", r.text())
@@ -234,7 +236,7 @@ func TestOfABinaryFileNothingIsReverted(t *testing.T) {
 	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
 }
 
-// Everybody who watches hears of it, once.
+// Every subscriber receives each decision once.
 func TestChangeDecidedIsTold(t *testing.T) {
 	before, after := twoChanges()
 	w, r := changing(t, &before, &after)
@@ -256,7 +258,7 @@ func TestChangeDecidedIsTold(t *testing.T) {
 	assert.Equal(t, []string{"revert " + hunks[1].ID, "accept "}, got)
 }
 
-// Many decide at a time, about hunks of one file: each counts.
+// Concurrent decisions about hunks of one file all take effect.
 func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
 	var before, after string
 	for i := range 30 {
@@ -283,7 +285,7 @@ func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
 	assert.Equal(t, "reverted", state)
 }
 
-// refusing is a store that keeps nothing while a test wants that.
+// refusing is a store that refuses writes while refuse is set.
 type refusing struct {
 	store.Store
 	refuse bool

@@ -68,14 +68,14 @@ func TestAClientSendsItsEnvironment(t *testing.T) {
 	assert.Equal(t, []any{-32602, "environment", `the name "A=B", which no variable can have`}, []any{e.Code, e.Data["param"], e.Data["received"]})
 }
 
-// everything is a registry with every method that the program can have.
+// everything returns a registry with all methods of the program.
 func everything() *server.Registry {
 	reg := served()
 	handlers.RegisterTestMethods(reg)
 	return reg
 }
 
-// served is a registry with every method that users have.
+// served returns a registry without the test methods.
 func served() *server.Registry {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
@@ -83,8 +83,7 @@ func served() *server.Registry {
 	return reg
 }
 
-// The reference of the methods is what the registry says. `make docs` writes
-// it anew.
+// docs/protocol.md matches the registry. `make docs` writes it.
 func TestProtocolDocument(t *testing.T) {
 	const path, mark = "../docs/protocol.md", "<!-- What follows is made by `make docs`. -->\n"
 	head, _, found := strings.Cut(string(must(os.ReadFile(path))(t)), mark)
@@ -92,13 +91,12 @@ func TestProtocolDocument(t *testing.T) {
 	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
 }
 
-// The types of the extension of VS Code are what the registry says. `make generate`
-// writes them anew.
+// The types of the VS Code extension match the registry. `make generate` writes them.
 func TestTypeScriptTypes(t *testing.T) {
 	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
 }
 
-// Waiting for a connection waits for all that was started for it.
+// The end of Serve waits for all goroutines of its connection.
 func TestAConnectionLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, quick)
 	reg, workspaces := server.NewRegistry(), handlers.NewWorkspaces()
@@ -111,16 +109,15 @@ func TestAConnectionLeavesNothingBehind(t *testing.T) {
 		c := connectTo(t, srv, frame.LSP)
 		c.ask("spawn_terminal", "")
 		c.ask("Subscribe", `{"since":0}`)
-		c.ask("task.list", "") // it receives task notifications from now on
+		c.ask("task.list", "") // starts task notifications
 		c.ask("initialize", `{"workspaceTrusted":false}`)
-		assert.NotEmpty(t, goroutinesOfHandlers(), "or this test would see none")
+		assert.NotEmpty(t, goroutinesOfHandlers(), "the test can see the goroutines")
 		c.close()
 		assert.Empty(t, goroutinesOfHandlers())
 	}
 }
 
-// goroutinesOfHandlers are what started the goroutines that run functions of the
-// package.
+// goroutinesOfHandlers returns the stacks of the goroutines that run functions of the package.
 func goroutinesOfHandlers() []string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

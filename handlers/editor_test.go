@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// asked waits until the editor is asked, and returns the id and the parameters of the request.
+// asked waits for a request to the editor and returns its id and its parameters.
 func (c *client) asked(method string) (id, params string) {
 	c.t.Helper()
 	for {
@@ -46,7 +46,7 @@ func TestAnEditorAnswersForItsConversation(t *testing.T) {
 	editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":{"line":3}}`)
 	assert.JSONEq(t, `{"result":{"line":3}}`, string(agent.wait(pending).Result))
 
-	// What the editor refuses, and a result that is too long, is said to the agent.
+	// The agent receives the editor's error, and an error instead of a result that is too long.
 	for answer, why := range map[string]string{
 		`"error":{"code":-32603,"message":"busy"}`:        "busy",
 		`"result":"` + strings.Repeat("x", 256<<10) + `"`: "longer than 256 KiB",
@@ -71,11 +71,11 @@ func TestAnEditorAnswersForItsConversation(t *testing.T) {
 	assert.Equal(t, "tools", agent.fail("editor.offer", `{"tools":["format"]}`).Data["param"])
 	assert.Equal(t, "client", agent.fail("editor.offer", `{"tools":[],"client":"`+strings.Repeat("x", 101)+`"}`).Data["param"])
 
-	editor.ask("editor.offer", `{"tools":[]}`) // it takes its offer back
+	editor.ask("editor.offer", `{"tools":[]}`) // withdraws the offer
 	assert.Contains(t, agent.wait(call("")).Error.Message, "does not offer selection")
 }
 
-// An agent does not wait for ever for an editor that is busy.
+// A call to a busy editor fails after a time limit.
 func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, quick)
@@ -87,7 +87,7 @@ func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	})
 }
 
-// What a rule keeps from an agent it does not get by the editor either.
+// An agent gets no file through the editor that a rule denies.
 func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	w := newWorld(t, quick, func(o *hub.Options) {
 		o.Rules = func() []config.Rule {
@@ -115,7 +115,7 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
 }
 
-// The client that begins a conversation may choose its id, by which it is known from then on.
+// The client that starts a conversation may choose its id.
 func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
@@ -123,7 +123,7 @@ func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
 	first := testkit.JSONAs[string](t, c.ask("launchSession", fmt.Sprintf(`{"query":"one","conversation_id":%q}`, id)), "session_id")
 	w.ended(first)
 	r := object(t, c.ask("launchSession", fmt.Sprintf(`{"query":"two","conversation_id":%q}`, id)))
-	assert.Equal(t, id, r["thread_id"], "it follows in the same one")
+	assert.Equal(t, id, r["thread_id"], "the prompt continues the same conversation")
 	w.ended(r["session_id"].(string))
 	r = object(t, c.ask("continueSession", fmt.Sprintf(`{"query":"three","session_id":%q}`, id)))
 	assert.Equal(t, id, r["thread_id"])

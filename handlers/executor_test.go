@@ -38,7 +38,7 @@ func TestExecutePrompt(t *testing.T) {
 	assert.True(t, s.Quiet)
 
 	r = object(t, c.ask("execute_prompt", `{"session_id":"mine","task_id":"t-2","prompt":"fail","timeout_ms":1000}`))
-	assert.Equal(t, "failed", r["status"], "an agent that fails is no error")
+	assert.Equal(t, "failed", r["status"], "a failed run is a result, not an error")
 	assert.Equal(t, map[string]any{"message": "boom", "code": "EXECUTOR_ERROR"}, r["error"])
 	assert.Equal(t, s.Thread.ID, w.ended("t-2").Thread.ID, "the same conversation")
 	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
@@ -69,8 +69,8 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 		return until(ctx, x)
 	})
 	c := w.connect(frame.LSP)
-	// begins waits until the agent works on a prompt. One that timed out may
-	// never have got there.
+	// begins waits until the agent starts a prompt. A prompt that timed out may never have reached
+	// the agent.
 	begins := func(prompt string) {
 		t.Helper()
 		for timeout := time.After(patience); ; {
@@ -109,10 +109,10 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	begins("e")
 	c.close()
 	s := must(w.hub.Query().Session(context.Background(), "goes on"))(t)
-	assert.Equal(t, "running", string(s.State), "it was the connection that ended, and no client stopped the run")
+	assert.Equal(t, "running", string(s.State), "the end of the connection does not stop the run")
 }
 
-// A token is optional; a given one has to be that of the conversation.
+// A token is optional. A given token must belong to the conversation.
 func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
 	tokens := make(chan string, 2)
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -202,7 +202,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 		c.aside = nil
 		return text
 	}
-	// awaits waits until a text has come to a client.
+	// awaits waits for this output at a client.
 	awaits := func(c *client, want string) {
 		t.Helper()
 		text := output(c)
@@ -219,7 +219,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	awaits(c, "ls")
 	awaits(spawner, "$ ls")
 
-	// Attaching once more begins anew, and nothing comes twice from then on.
+	// A second attach repeats the output, and duplicates no later output.
 	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
 	awaits(c, "$ ls")
 	c.ask("terminal.write", `{"terminal_id":"t1","data":"x"}`)
@@ -230,21 +230,21 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	awaits(spawner, "xy")
 	assert.Empty(t, output(c))
 
-	// A connection that ends is detached; the terminal stays.
+	// The end of a connection detaches it. The terminal stays.
 	spawner.close()
-	assert.Zero(t, w.hub.Terminals().List()[0].Views, "the connection that has gone still watches")
+	assert.Zero(t, w.hub.Terminals().List()[0].Views, "the closed connection is still attached")
 	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
 	awaits(c, "$ lsxy")
 	assert.Equal(t, "terminal_not_found", c.fail("terminal.attach", `{"terminal_id":"nobody"}`).Data["kind"])
 
-	// No descriptor goes through memory.
+	// A pipe in memory passes no descriptor.
 	for _, method := range []string{"spawn_terminal", "terminal.attach"} {
 		e := c.rejects(method, `{"terminal_id":"t1","descriptor":true}`, "descriptor")
 		assert.Contains(t, e.Message, "to be left out")
 	}
 }
 
-// terminalText is what a message tells of a terminal's output, or "".
+// terminalText returns the terminal output in a message, or "".
 func terminalText(t *testing.T, m message) string {
 	outer := m.Result
 	if m.Method == "event" {

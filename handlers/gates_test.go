@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
-// gatedBy is a hub whose configuration has a gate, and another that waits for trust.
+// gatedBy configures a hub with a gate, and with another one that waits for trust.
 func gatedBy(o *hub.Options) {
 	tests := config.Gate{Definition: config.Definition{Name: "tests", Command: []string{"make", "test"}, Directory: "server", Timeout: time.Minute}}
 	o.Gates = func() (gate.Configured, error) {
@@ -52,13 +52,13 @@ func TestAGateIsCheckedBecauseSomebodyAsks(t *testing.T) {
 	}
 	assert.Equal(t, "checking\nmain.go:3:7: undefined: x\nno end", output)
 
-	// A line for the shell is one, too; what waits for trust is not run.
+	// A shell command is a gate, too. A gate that waits for trust does not run.
 	assert.Equal(t, "make lint", object(t, c.ask("checkGate", `{"gate":"make lint"}`))["gate"])
 	assert.Equal(t, "not_trusted", c.fail("checkGate", `{"gate":"theirs"}`).Data["kind"])
 	assert.Equal(t, -32602, c.fail("checkGate", `{"gate":" "}`).Code)
 }
 
-// news are the notifications that came before a reply, in short.
+// news returns short forms of the notifications that preceded a response.
 func news(t *testing.T, c *client) (list []string) {
 	for len(c.aside) > 0 {
 		m := c.next()
@@ -122,7 +122,7 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 	require.NotEmpty(t, reported)
 	assert.Equal(t, "complete failed", reported[len(reported)-1])
 
-	// Sessions, tasks and their lists say so.
+	// Sessions, tasks and lists show the failed gates.
 	session := object(t, c.ask("getSessionState", `{"session_id":"mine"}`))["session"].(map[string]any)
 	assert.Equal(t, "failed", session["gates"].(map[string]any)["state"])
 	assert.Len(t, session["gates"].(map[string]any)["results"], 1)
@@ -130,7 +130,7 @@ func TestATaskWhoseGatesStillFail(t *testing.T) {
 	assert.Contains(t, string(c.ask("task.list", `{}`)), `"gates":{"state":"failed","reason":"they still fail after 1 turn","iteration":1,"max_iterations":1,"gates":["make test"],"failing":["make test"],"session_id":`)
 }
 
-// Who cancels a request ends its gates with it.
+// The cancellation of a request ends its gates.
 func TestAGateEndsWithItsRequest(t *testing.T) {
 	w := newWorld(t, quick)
 	checking, ended := make(chan struct{}), make(chan struct{})

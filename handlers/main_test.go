@@ -32,19 +32,19 @@ import (
 func TestMain(m *testing.M) {
 	storetest.InMemory()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
-		all := true // tests were run
+		all := true // whether all tests ran
 		for _, choice := range []string{"test.run", "test.skip", "test.list"} {
 			all = all && flag.Lookup(choice).Value.String() == ""
 		}
 		if names := undescribed(); status == 0 && all && len(names) > 0 {
-			fmt.Println("FAIL: no test has seen a result of these, to hold it against their schemas:", strings.Join(names, ", "))
+			fmt.Println("FAIL: no test checked a result of these methods against its schema:", strings.Join(names, ", "))
 			status = 1
 		}
 		os.Exit(status)
 	}))
 }
 
-// patience is how long a test waits for what must come.
+// patience limits each wait of a test.
 const patience = time.Minute
 
 // must returns the value of a call that may not fail: must(f(x))(t).
@@ -66,7 +66,7 @@ func (agents) Resolve(name string) (config.Agent, error) {
 	return config.Agent{Name: "fake", Driver: "acp", Command: []string{"fake"}}, nil
 }
 
-// A turn is one prompt as the agent of a test sees it.
+// A turn is one prompt as the test's agent receives it.
 type turn struct {
 	catalog.ExecutePromptParams
 	daemon   catalog.Daemon
@@ -85,14 +85,14 @@ func (x *turn) say(text string) {
 	x.report(catalog.EventContentDelta, catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
 }
 
-// ask asks a human whether a tool may run.
+// ask requests permission for a tool call, and reports that the agent took the answer.
 func (x *turn) ask(ctx context.Context, p catalog.RequestPermissionParams) catalog.RequestPermissionResult {
 	p.SessionToken, p.TaskID = x.SessionToken, x.TaskID
 	r, err := x.daemon.RequestPermission(ctx, p)
 	if err != nil {
 		r.Reason = err.Error()
 	}
-	if r.ApprovalID != "" { // it goes on from the answer, which its executor tells
+	if r.ApprovalID != "" { // the executor reports that the agent took the answer
 		raw, _ := json.Marshal(catalog.PermissionTaken{ApprovalIDs: []string{r.ApprovalID}})
 		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
 			SessionToken: x.SessionToken, TaskID: x.TaskID, EventType: catalog.EventPermissionTaken, EventData: raw,
@@ -105,7 +105,7 @@ type play func(context.Context, *turn) catalog.ExecutePromptResult
 
 var done = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
 
-// transcript is what an agent receives of the conversation before its prompt.
+// transcript returns the earlier messages of the conversation, as an agent receives them.
 func (x *turn) transcript(ctx context.Context) []string {
 	before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.SessionToken})
 	if err != nil {
@@ -118,7 +118,7 @@ func (x *turn) transcript(ctx context.Context) []string {
 	return list
 }
 
-// quick says a word and is done.
+// quick reports a message and completes.
 func quick(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	x.say("Done: " + x.Prompt)
 	return done
@@ -131,17 +131,16 @@ func until(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 }
 
-// executors run prompts in the test's process, and terminals that say what
-// they are reported.
+// executors run prompts in the test's process, and terminals that echo their input.
 type executors struct {
 	catalog.Executor
 	daemon catalog.Daemon
 	play   play
-	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is notified
+	set    func(catalog.SetSessionParams) catalog.SetSessionResult // nil: the agent is idle
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
-	typed chan string // what was written to terminals
+	typed chan string // input of the terminals
 
 	command func(context.Context, catalog.RunCommandParams) catalog.RunCommandResult
 }
@@ -175,7 +174,7 @@ func (x *executors) StopTask(_ context.Context, p catalog.StopTaskParams) (catal
 	return catalog.StopTaskResult{}, nil
 }
 
-// RunCommand runs a command as the test says, until it is stopped.
+// RunCommand runs the test's command until its end or a stop.
 func (x *executors) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,7 +187,7 @@ func (x *executors) RunCommand(ctx context.Context, p catalog.RunCommandParams) 
 	return x.command(ctx, p), nil
 }
 
-// print prints something as a command.
+// print reports output of a command.
 func (x *executors) print(ctx context.Context, p catalog.RunCommandParams, text string) {
 	_ = x.daemon.CommandOutput(ctx, catalog.CommandOutputParams{CommandID: p.CommandID, Data: text, Encoding: catalog.EncodingUTF8})
 }
@@ -208,7 +207,7 @@ func (x *executors) SetSession(_ context.Context, p catalog.SetSessionParams) (c
 }
 
 func (x *executors) SpawnTerminal(context.Context, catalog.SpawnTerminalParams) (catalog.SpawnTerminalResult, error) {
-	// It prints before it is known who asked.
+	// The terminal prints before the hub knows its client.
 	err := x.daemon.TerminalOutput(context.Background(), catalog.TerminalOutputParams{TerminalID: "t1", Data: "$ ", Encoding: "utf-8"})
 	return catalog.SpawnTerminalResult{TerminalID: "t1", PTYPID: 42}, err
 }
@@ -264,7 +263,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	return w
 }
 
-// A message is whatever came from the server.
+// A message is any message from the server.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -285,8 +284,8 @@ type client struct {
 	framing frame.Framing
 	end     server.Transport
 	served  chan error
-	in      chan message // all that comes, in order
-	aside   []message    // what came while a reply was waited for
+	in      chan message // all messages, in order
+	aside   []message    // messages that came before an awaited response
 	lastID  int
 	methods map[string]string // of requests, by id
 	longest int               // message, in bytes
@@ -298,8 +297,7 @@ func (w *world) connect(f frame.Framing) *client {
 	return connectTo(w.t, w.srv, f)
 }
 
-// until waits until the store says that something is so, and looks whenever an
-// event was announced.
+// until waits until a condition on the store holds. It checks after each announced event.
 func (w *world) until(isSo func() bool, what string) {
 	w.t.Helper()
 	var announced testkit.Witness
@@ -357,8 +355,8 @@ func (c *client) send(method, params string) string {
 	return id
 }
 
-// wait returns the reply to a request; what comes before it is put aside. The
-// reply may have come already, while another was waited for.
+// wait returns the response to a request and puts earlier messages aside. The response may be among
+// the messages put aside.
 func (c *client) wait(id string) message {
 	c.t.Helper()
 	isReply := func(m message) bool { return string(m.ID) == id }
@@ -382,7 +380,7 @@ func (c *client) wait(id string) message {
 	}
 }
 
-// described is a reply, whose result has to be as the method's schema says.
+// described returns a response and requires that its result matches the method's schema.
 func (c *client) described(m message, id string) message {
 	c.t.Helper()
 	if m.Error == nil {
@@ -407,7 +405,7 @@ func (c *client) fail(method, params string) wireError {
 	return *m.Error
 }
 
-// rejects sends a request that is refused because of a parameter, and returns the error.
+// rejects requires that a request fails because of a parameter, and returns the error.
 func (c *client) rejects(method, params, param string, why ...any) wireError {
 	c.t.Helper()
 	e := c.fail(method, params)
@@ -415,7 +413,7 @@ func (c *client) rejects(method, params, param string, why ...any) wireError {
 	return e
 }
 
-// failsAs sends a request that fails with a code and a kind, and returns the error.
+// failsAs requires that a request fails with a code and a kind, and returns the error.
 func (c *client) failsAs(method, params string, code int, kind string, why ...any) wireError {
 	c.t.Helper()
 	e := c.fail(method, params)
@@ -423,7 +421,7 @@ func (c *client) failsAs(method, params string, code int, kind string, why ...an
 	return e
 }
 
-// cancel cancels a request, which fails then.
+// cancel cancels a request and requires its cancellation error.
 func (c *client) cancel(id string) {
 	c.t.Helper()
 	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
@@ -455,7 +453,7 @@ func (c *client) state(id string) map[string]any {
 	return testkit.JSONAs[map[string]any](c.t, c.ask("getSessionState", `{"session_id":"`+id+`"}`), "session")
 }
 
-// next returns the next message that is no reply.
+// next returns the next message. Messages put aside come first.
 func (c *client) next() message {
 	c.t.Helper()
 	if len(c.aside) > 0 {
@@ -468,7 +466,7 @@ func (c *client) next() message {
 		require.True(c.t, ok, "the connection has ended")
 		return m
 	case <-time.After(patience):
-		require.FailNow(c.t, "nothing came")
+		require.FailNow(c.t, "no message came")
 	}
 	return message{}
 }
@@ -481,7 +479,7 @@ func object(t *testing.T, raw json.RawMessage) map[string]any {
 	return m
 }
 
-// finished waits until a run has ended, and returns the id that it was given.
+// finished waits for the end of a run, and returns the given id.
 func (w *world) finished(id string) string {
 	w.t.Helper()
 	w.ended(id)

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
-// without is a server whose store could not be opened.
+// without returns a client and the registry of a server whose store cannot open.
 func without(t *testing.T) (*client, *server.Registry) {
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{
@@ -29,8 +29,8 @@ func without(t *testing.T) (*client, *server.Registry) {
 	return connectTo(t, server.New(reg, server.Options{}), frame.LSP), reg
 }
 
-// right is a value that a schema takes, and wrong one that it does not; any
-// value will do where wrong is "".
+// rightAndWrong returns a value that a schema accepts and one that it rejects. wrong is "" if the
+// schema accepts any value.
 func rightAndWrong(s *schema.Schema) (right, wrong string) {
 	switch {
 	case s.Enum != nil:
@@ -55,8 +55,8 @@ func rightAndWrong(s *schema.Schema) (right, wrong string) {
 	return `{}`, ""
 }
 
-// objectWith is an object with all that the schema asks for, but for one
-// member, which is value, or missing if value is "".
+// objectWith returns an object with all required members. The member name has the value, or is
+// missing if value is "".
 func objectWith(s *schema.Schema, name, value string) string {
 	members := map[string]json.RawMessage{}
 	for _, p := range s.Properties {
@@ -73,8 +73,8 @@ func objectWith(s *schema.Schema, name, value string) string {
 	return string(b)
 }
 
-// Every parameter of every method says what is wrong with it, whether there is
-// a store or not.
+// The error for a wrong parameter names it, for every parameter of every method, also without a
+// store.
 func TestWrongParametersAreNamed(t *testing.T) {
 	c, reg := without(t)
 	expect := func(method, params, param string) {
@@ -99,7 +99,7 @@ func TestWrongParametersAreNamed(t *testing.T) {
 	}
 }
 
-// What the schema cannot say is refused too.
+// Methods also reject values that their schema cannot exclude.
 func TestParametersThatMakeNoSense(t *testing.T) {
 	c, _ := without(t)
 	long := fmt.Sprint(10_001)
@@ -173,8 +173,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// Where there is no store, methods say so in the code of their family, and
-// what needs none goes on.
+// Without a store, methods fail with the code of their family, and daemon.stop works.
 func TestWithoutAStore(t *testing.T) {
 	c, reg := without(t)
 	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "daemon.status": -32003, "Subscribe": -32603, "terminal.close": -32603}

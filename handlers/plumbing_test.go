@@ -26,14 +26,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// said is a broadcast that was sent.
+// said is a sent broadcast.
 type said struct {
 	at     time.Duration
 	method string
 	params string // JSON
 }
 
-// started runs a member whose peer takes what take lets through.
+// started runs a member. take delays each message to its peer.
 func started(take func()) (m *member, got *[]said, end func()) {
 	list := []said{}
 	begin, ended := time.Now(), make(chan struct{})
@@ -56,7 +56,7 @@ func started(take func()) (m *member, got *[]said, end func()) {
 
 func output(chunk string) note { return note{task: 1, chunk: chunk} }
 
-// queued is a note that is no output, with a number by which it is known again.
+// queued returns a note without output, which n identifies.
 func queued(n int) note {
 	return note{task: 1, message: &protocol.Notification{Method: "event.taskQueued", Params: n}}
 }
@@ -87,9 +87,9 @@ func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
 			}
 			last = s.at
 		}
-		assert.Equal(t, strings.Repeat("x", 1000), chunks, "nothing is lost")
+		assert.Equal(t, strings.Repeat("x", 1000), chunks, "no output is lost")
 		assert.LessOrEqual(t, len(*got), 43)
-		assert.Equal(t, "event.taskCompleted", (*got)[len(*got)-1].method, "behind all output")
+		assert.Equal(t, "event.taskCompleted", (*got)[len(*got)-1].method, "after all output")
 	})
 }
 
@@ -98,13 +98,13 @@ func TestASlowPeerLosesOutputAndNothingElse(t *testing.T) {
 		release := make(chan struct{})
 		m, got, end := started(func() { <-release })
 		m.put(queued(0))
-		synctest.Wait() // it is with the peer, who takes nothing
+		synctest.Wait() // the peer, which takes nothing, has the first note
 		part := strings.Repeat("x", outputAtMost/4)
 		for range 4 {
 			require.True(t, m.put(output(part)))
 		}
 		m.put(output("one too many"))
-		for i := range notesAtMost - 1 { // the output has a place, too
+		for i := range notesAtMost - 1 { // the output takes a place, too
 			require.True(t, m.put(queued(i)), "note %d", i)
 		}
 		assert.False(t, m.put(queued(0)))
@@ -140,7 +140,7 @@ func TestAHeldMemberWaits(t *testing.T) {
 	})
 }
 
-// A client that asks without a pause still receives what was before.
+// A client that sends requests without a pause still receives the earlier notes.
 func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked := make(chan struct{})
@@ -150,13 +150,13 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 		}
 		m.hold(1)
 		m.put(queued(3))
-		m.hold(1) // another request: nothing was sent since
+		m.hold(1) // another request before any note was sent
 		close(blocked)
 		synctest.Wait()
-		assert.Len(t, *got, 3, "what came with the request waits for its reply")
+		assert.Len(t, *got, 3, "a note after a request waits for the response")
 		m.hold(-1)
 		m.hold(-1)
-		m.hold(1) // before anything else happens
+		m.hold(1) // before any note is sent
 		m.put(queued(4))
 		synctest.Wait()
 		assert.Len(t, *got, 4)
@@ -181,7 +181,7 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.RunStateChanged{To: domain.Running}}, s))
 	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x", Thought: true}}, s))
-	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "a session that is not known")
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "an unknown session")
 }
 
 func terminalOutput(data, encoding string) domain.Event {
@@ -192,7 +192,7 @@ func terminalEnd() domain.Event {
 	return domain.Event{Payload: domain.TerminalExited{TerminalID: "t1"}}
 }
 
-// eventOf is the type of an event and its data, as an editor is sent them.
+// eventOf returns the type and the data of an event in a message to an editor.
 func eventOf(t *testing.T, message any) (kind, data string) {
 	t.Helper()
 	var m struct {
@@ -209,8 +209,7 @@ func eventOf(t *testing.T, message any) (kind, data string) {
 	return m.Params.Event.Type, string(m.Params.Event.Data)
 }
 
-// played is what a terminal feed tells of what was put into it before its
-// connection took anything.
+// played returns the messages of a terminal feed that were queued before its connection took any.
 func played(t *testing.T, put func(*terminalFeed)) []string {
 	t.Helper()
 	var got []string
@@ -250,7 +249,7 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 		}
 	}
 	got := played(t, fill)
-	assert.Len(t, got, 5, "parts of 64 KiB and the end: exactly as much as fits is kept")
+	assert.Len(t, got, 5, "a full queue in parts of 64 KiB, and the end")
 	got = played(t, func(f *terminalFeed) {
 		fill(f)
 		f.put(terminalOutput("abc", "utf-8"))
@@ -261,8 +260,8 @@ func TestTerminalOutputIsBounded(t *testing.T) {
 	assert.Equal(t, `terminal_exit {"terminal_id":"t1","exit_code":0}`, got[5], "the end is never lost")
 }
 
-// A connection that takes what comes, if not at once, loses nothing; one that
-// takes nothing is waited for once.
+// A connection that is slow but reads loses no output. The terminal waits once for a connection
+// that reads nothing.
 func TestATerminalWaitsForItsConnection(t *testing.T) {
 	part := strings.Repeat("x", terminalQueue/4)
 	synctest.Test(t, func(t *testing.T) {
@@ -304,8 +303,8 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 			for range 40 {
 				f.put(terminalOutput(part, "utf-8"))
 			}
-			assert.Equal(t, terminalPatience, time.Since(began), "once, until it has taken all")
-			for range 6 { // what was under way, four in the queue, and that the rest is lost
+			assert.Equal(t, terminalPatience, time.Since(began), "one wait until the connection has read everything")
+			for range 6 { // one in progress, four in the queue, and the report of the loss
 				goOn <- struct{}{}
 			}
 			synctest.Wait()
@@ -313,7 +312,7 @@ func TestATerminalWaitsForItsConnection(t *testing.T) {
 		want := []string{"terminal_output", "terminal_output", "terminal_output", "terminal_output", "terminal_output", "lagged"}
 		assert.Equal(t, append(want, want...), types)
 
-		// Who goes while it is waited for is waited for no longer.
+		// The end of a connection ends the wait for it.
 		for range 5 {
 			f.put(terminalOutput(part, "utf-8"))
 		}
@@ -339,7 +338,7 @@ func TestATerminalFeedEndsWithItsConnection(t *testing.T) {
 		gone()
 		<-ended
 		f.put(terminalOutput("x", "utf-8"))
-		assert.Empty(t, f.queue, "no one will take it")
+		assert.Empty(t, f.queue, "an ended feed queues nothing")
 	})
 }
 
@@ -385,7 +384,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// taking is a peer that takes messages of up to most bytes.
+// taking returns a send function that accepts messages of up to most bytes and records their sizes.
 func taking(t *testing.T, most int, got *[]int) func(context.Context, ...any) error {
 	return func(_ context.Context, messages ...any) error {
 		message := messages[0]
@@ -436,14 +435,15 @@ func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
 		got, err = read("silent")
 		require.NoError(t, err)
 		assert.False(t, got.Found)
-		assert.Equal(t, answerWithin, time.Since(began), "an agent does not wait for ever")
+		assert.Equal(t, answerWithin, time.Since(began), "the wait for an editor is limited")
 		nobody("another's")
 		r.Withdraw("mine", "silent")
 		nobody("mine")
 	})
 }
 
-// An agent may be quicker than the answer to who has begun its task.
+// A read waits for the offer of a starting task, because the agent may be faster than the response
+// to its client.
 func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Readers
@@ -463,8 +463,8 @@ func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
 	})
 }
 
-// The requests of a connection have the environment that its client has sent last. Nothing of a
-// connection is kept when it has ended.
+// The requests of a connection have the environment that its client sent last. The server forgets
+// it at the end of the connection.
 func TestAClientsEnvironment(t *testing.T) {
 	workspaces := NewWorkspaces()
 	reg := server.NewRegistry()
@@ -507,7 +507,7 @@ func TestAClientsEnvironment(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "secret")
 	}
-	assert.Equal(t, clientenv.Environment{"A": "3"}, seen(mine), "what is refused changes nothing")
+	assert.Equal(t, clientenv.Environment{"A": "3"}, seen(mine), "a refused environment changes nothing")
 	require.NoError(t, mine.Close())
 	require.NoError(t, <-served)
 	assert.Eventually(t, func() bool {

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// site writes a page into the project of a world.
+// site writes files into the directory dist of the project.
 func (w *world) site(files map[string]string) {
 	w.t.Helper()
 	for name, text := range files {

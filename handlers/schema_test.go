@@ -17,8 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// published are the schemas of all results, by method, as rpc.discover gives
-// them to clients.
+// published holds the schemas of all results by method, as rpc.discover returns them.
 var published = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	doc := handlers.Describe(everything(), "0.0.0-test")
 	schemas := make(map[string]*jsonschema.Schema)
@@ -44,14 +43,14 @@ var published = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	return schemas, nil
 })
 
-// described remembers the methods of which a result was seen.
+// described holds the methods with a checked result.
 var described sync.Map
 
-// neverAnswered are methods of which no test here gets a result: two fail always, and
-// of a secret that was asked for only an executor of its own tells.
+// neverAnswered are methods without a result in these tests. Two always fail, and secret.provide
+// needs the request of a real executor.
 var neverAnswered = []string{"test.fail", "test.panic", "secret.provide"}
 
-// undescribed lists the methods whose schemas were held against nothing.
+// undescribed returns the methods whose schema no test checked.
 func undescribed() (names []string) {
 	for _, m := range everything().Methods() {
 		if _, seen := described.Load(m.Name); !seen && !slices.Contains(neverAnswered, m.Name) {
@@ -61,13 +60,13 @@ func undescribed() (names []string) {
 	return names
 }
 
-// requireAsDescribed requires that a result is what its method's schema says.
-// Each result that a test of this package gets is held against it.
+// requireAsDescribed requires that a result matches its method's schema. The client of this package
+// checks each result with it.
 func requireAsDescribed(t *testing.T, method string, result []byte) {
 	t.Helper()
 	schema := must(published())(t)[method]
 	if schema == nil {
-		return // a method of the test's own
+		return // a method of the test
 	}
 	described.Store(method, true)
 	value := must(jsonschema.UnmarshalJSON(strings.NewReader(string(result))))(t)
@@ -89,7 +88,7 @@ func TestResultsOfCoreMethodsAreAsDescribed(t *testing.T) {
 	c.ask("exit", "")
 }
 
-// A list of nothing is a list: not null, as Go's JSON has it.
+// An empty list in a result is a list, not null.
 func TestResultsWithNothingInThemAreAsDescribed(t *testing.T) {
 	w := newWorld(t, quick)
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
@@ -155,7 +154,7 @@ func TestTypeScript(t *testing.T) {
 	assert.Contains(t, text, "  /** Greets somebody. Takes its time. */\n  \"greet.person\": { params: Greeting; result: string };\n")
 	assert.Contains(t, text, "export type Greeting = {\n  /** Who. */\n  name: string;\n  loud?: boolean;\n};\n")
 	assert.Contains(t, text, "  /** Ends a comment: *\\/ */\n  greet_person: { params: Record<string, never>; result: Nested };\n")
-	assert.Contains(t, text, "  \"a-b\": string | null;\n", "what can be null is null there, and names that are no identifiers are quoted")
+	assert.Contains(t, text, "  \"a-b\": string | null;\n", "nullable types include null, and names other than identifiers have quotes")
 	assert.Contains(t, text, "  list: Array<{ n: number; any?: unknown; }>;\n  named: Record<string, string>;\n", "a type without a name")
 	assert.Contains(t, text, "new Set<Method>([\n  \"greet.person\",\n]);\n")
 }

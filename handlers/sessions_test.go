@@ -113,7 +113,7 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	}
 	assert.Equal(t, []string{"one", "Done: one", "another two", "Done: another two"}, said)
 
-	// With fork also behind the last one, which can still be continued.
+	// A fork of the last session leaves it open for continuation.
 	last := testkit.JSONAs[string](t, fork, "session_id")
 	beside := c.ask("continueSession", `{"session_id":"`+last+`","query":"beside","fork":true}`)
 	w.ended(testkit.JSONAs[string](t, beside, "session_id"))
@@ -229,7 +229,7 @@ func TestToContinueAnArchivedSessionTakesItBack(t *testing.T) {
 	}
 	c.ask("archiveSession", `{"session_id":"`+first+`"}`)
 	fork := c.sessionID("continueSession", `{"session_id":"`+first+`","query":"beside","fork":true}`)
-	assert.Equal(t, []string{first}, leaves("archived"), "it is not what goes on")
+	assert.Equal(t, []string{first}, leaves("archived"), "a fork does not restore the archived session")
 	assert.Equal(t, []string{fork}, leaves("normal"))
 	next := c.sessionID("continueSession", `{"session_id":"`+first+`","query":"two"}`)
 	assert.Empty(t, leaves("archived"))
@@ -302,8 +302,8 @@ func TestSnapshots(t *testing.T) {
 	assert.Contains(t, r.Diff, added.Diff)
 }
 
-// A later client receives the plan and the changed files in their places;
-// HumanLayer's clients know no such events, and are not.
+// A conversation has its plans and changed files in their places. HumanLayer's clients know no such
+// events and do not receive them.
 func TestConversationHasPlansAndChanges(t *testing.T) {
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		before, after, later := "one\ntwo\n", "one\n2\n", "1\n2\n3\n"
@@ -339,7 +339,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 	assert.Equal(t, "plan", hit["event_type"])
 }
 
-// Old clients scan lines of 1 MiB: what is longer is cut, or sent in parts.
+// Old clients read lines of 1 MiB. The hub shortens longer conversations for them, or sends pages.
 func TestLongConversationsFitIntoALine(t *testing.T) {
 	long := strings.Repeat("long text ", 20_000)
 	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -385,7 +385,7 @@ func TestLongConversationsFitIntoALine(t *testing.T) {
 	assert.Less(t, old.longest, 1<<20)
 }
 
-// The answer to a prompt names the sessions that work in the same directory.
+// The response to a launch names the sessions that run in the same directory.
 func TestSessionsThatWorkInTheSameDirectory(t *testing.T) {
 	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
@@ -402,7 +402,7 @@ func TestSessionsThatWorkInTheSameDirectory(t *testing.T) {
 	assert.Empty(t, launch(`,"draft":true`))
 }
 
-// queueIs asserts which prompts wait, as a result of a method tells it.
+// queueIs asserts the queued prompts in a method's result.
 func queueIs(t *testing.T, result json.RawMessage, want ...string) {
 	t.Helper()
 	var r protocol.QueueResult
@@ -441,7 +441,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	four := follow(first, "four", `,"priority":1`)
 	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`), "four", "two", "three")
 	event := object(t, other.event("queue_changed"))
-	assert.Equal(t, []any{four, two, three}, event["order"], "a prompt that is more urgent goes before the others")
+	assert.Equal(t, []any{four, two, three}, event["order"], "a prompt with a higher priority precedes the others")
 
 	queueIs(t, c.ask("session.editQueued", `{"session_id":"`+two+`","query":"2"}`), "four", "2", "three")
 	event = object(t, other.event("queue_changed"))
@@ -464,7 +464,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
 	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
 
-	// What has begun is not changed, and the conversation goes on behind what ran last.
+	// A started prompt does not change, and the conversation continues after the last run.
 	for _, e := range []wireError{
 		c.fail("session.editQueued", `{"session_id":"`+two+`","query":"late"}`),
 		c.fail("session.moveQueued", `{"session_id":"`+two+`"}`),

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// The codes of each family (docs/protocol.md, "Errors by family"), cell by cell.
+// Each family maps the kinds of errors to its codes (docs/protocol.md, "Errors by family").
 func TestCodesOfTheFamilies(t *testing.T) {
 	for _, test := range []struct {
 		family family
@@ -92,7 +92,7 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
 }
 
-// Each state as each dialect spells it.
+// Each dialect maps the states of runs to its own names.
 func TestStatesInEachDialect(t *testing.T) {
 	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, protocol.TaskState("running").States())
 	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, protocol.TaskState("failed").States())
@@ -170,10 +170,10 @@ func TestListsAreMadeToFit(t *testing.T) {
 		}
 		return l
 	}
-	size := encodedSize(list(1, 1000)) // and two brackets, for the comma
-	assert.Len(t, fit(list(3, 1000), 3*size)[2].Prompt, 1000, "what fits is left alone")
+	size := encodedSize(list(1, 1000)) // the two brackets leave room for the comma
+	assert.Len(t, fit(list(3, 1000), 3*size)[2].Prompt, 1000, "a list that fits stays unchanged")
 	short := fit(list(3, 1000), 3*size-4)
-	require.Len(t, short, 3, "texts are cut before anything is left out")
+	require.Len(t, short, 3, "fit shortens texts before it drops items")
 	assert.Contains(t, short[0].Prompt, "bytes left out]")
 	few := fit(list(1000, 1000), 10_000)
 	assert.NotEmpty(t, few)
@@ -191,7 +191,7 @@ func TestRawJSONIsMadeToFit(t *testing.T) {
 	assert.Equal(t, `{"trimmed":9}`, string(fitRaw(json.RawMessage(`[1,2,3,4]`), 5)))
 }
 
-// What was cut for its size is read in as many ways as before.
+// A shortened input keeps duplicate and similar names, so that it stays as ambiguous as before.
 func TestRawJSONThatIsMadeToFitKeepsItsTwins(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, format := range []string{

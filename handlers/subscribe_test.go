@@ -83,9 +83,8 @@ func TestASubscriptionBelongsToItsConnection(t *testing.T) {
 	one.rejects("Subscribe", `{"since":1000000}`, "since")
 }
 
-// A client that was written for another version, or another server, may name
-// types that are not known here: it gets the others, and where there are none
-// nothing, as HumanLayer's own daemon does it.
+// A client for another version or another server may name unknown event types. It receives the
+// known types, or nothing without any, as from HumanLayer's own daemon.
 func TestUnknownEventTypesAreIgnored(t *testing.T) {
 	for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -112,8 +111,8 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 	}
 }
 
-// HumanLayer's terminal client of June 2025 subscribes by names that its own daemon never
-// had, and goes by the events' true names.
+// HumanLayer's terminal client of June 2025 subscribes with names that its own daemon never had. It
+// receives the events under their true names.
 func TestFormerNamesOfEventTypes(t *testing.T) {
 	w := newWorld(t, asking)
 	c, asks := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
@@ -191,8 +190,7 @@ func TestPendingApprovalsAreTold(t *testing.T) {
 	w.ended(session)
 }
 
-// A peer that subscribes without end, and may not read, costs no more than a few
-// subscriptions do.
+// A client that subscribes endlessly, and may not read, costs no more than 64 subscriptions.
 func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 	w := newWorld(t, quick)
 	for _, framing := range []frame.Framing{frame.LSP, frame.NDJSON} {
@@ -207,13 +205,13 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 		}
 		other.ask("Subscribe", `{"event_types":["usage"]}`)
 		c.ask("Unsubscribe", `{"subscription_id":"`+ids[7]+`"}`)
-		assert.Equal(t, "session_not_found", c.fail("Subscribe", `{"session_id":"nope"}`).Data["kind"], "what fails takes no place")
+		assert.Equal(t, "session_not_found", c.fail("Subscribe", `{"session_id":"nope"}`).Data["kind"], "a failed subscription takes no place")
 		c.ask("Subscribe", `{"event_types":["usage"]}`)
 		assert.Equal(t, "too_many_subscriptions", c.fail("Subscribe", `{}`).Data["kind"])
 	}
 }
 
-// A client whose hub was replaced gives a subscription the id that it had.
+// A client may choose the id of a subscription, to keep it with a new hub.
 func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
 	w := newWorld(t, quick)
 	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
@@ -228,8 +226,8 @@ func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
 	one.ask("Subscribe", `{"subscription_id":"mine"}`)
 }
 
-// One who does not read is waited for as long as it is given, and takes no time of
-// those who do: they have received everything by then.
+// flush waits for connections that do not read until its context ends. The other connections
+// receive everything meanwhile.
 func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	w := newWorld(t, quick)
 	small := server.New(w.reg, server.Options{MaxQueued: 100}) // after the first event there is no room
@@ -244,7 +242,7 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 		}()
 		reader := frame.NewReader(end, frame.LSP, frame.Limits{})
 		var reply frame.Message
-		for id, method := range []string{"Subscribe", "task.stats"} { // and it receives task notifications
+		for id, method := range []string{"Subscribe", "task.stats"} { // task.stats starts task notifications
 			must(end.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, id+1, method))))(t)
 			require.NoError(t, reader.Next(&reply))
 		}
@@ -270,15 +268,15 @@ func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
 	}
 	select {
 	case <-flushed:
-		assert.Fail(t, "who does not read is not waited for")
+		assert.Fail(t, "flush does not wait for a connection that does not read")
 	default:
 	}
 	cancel()
 	<-flushed
 }
 
-// Deltas are merged, so one may begin in the middle of what a client has read: by
-// the length of the message with it the client knows what of it is new.
+// The hub merges deltas, so a delta may start within text that a client has already read. The
+// length of the message in the delta shows its new part.
 func TestWhoReadsAMessageThatIsBeingWrittenHasNothingTwice(t *testing.T) {
 	var whole strings.Builder
 	more := make(chan struct{})

@@ -125,7 +125,7 @@ func TestBroadcastsGoToThoseWhoAskedForTasks(t *testing.T) {
 	stranger.ask("listSessions", "")
 	reply := member1.send("task.submit", `{"prompt":"hello"}`)
 	first := member1.next()
-	assert.Equal(t, reply, string(first.ID), "the reply comes before what it caused")
+	assert.Equal(t, reply, string(first.ID), "the response precedes the events that it caused")
 	close(release)
 	var methods []string
 	for {
@@ -236,11 +236,11 @@ func TestALaunchHasABudget(t *testing.T) {
 		s := w.ended(testkit.JSONAs[string](t, launched, "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", s.ErrorCode)
 		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
-		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "it is that of each run of the conversation")
+		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "each run of the conversation has the budget")
 	}
 }
 
-// The service to sign in to is data, wherever the end of the run is reported.
+// Every report of a run that needs a login has the authentication methods.
 func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
 	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{

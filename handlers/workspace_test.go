@@ -20,8 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// What one editor says of the workspace counts for what it launches, and for
-// no other client.
+// An editor's distrust of the workspace applies to its own launches, and to no other client.
 func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, ".duet.toml")
@@ -57,7 +56,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 		}
 	}
 	succeeds(mine)
-	for range 2 { // again is no news
+	for range 2 { // a repetition changes nothing
 		mine.ask("initialize", `{"workspaceTrusted":false}`)
 		mine.ask("initialize", `{}`)
 		for method, params := range launches {
@@ -75,10 +74,10 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	succeeds(mine)
 	mine.ask("initialize", `{"workspaceTrusted":false}`)
 	mine.fail("initialize", `{"workspaceTrusted":true}`)
-	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "what failed changes nothing")
+	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "a failed request changes nothing")
 	mine.rejects("initialize", `{"workspaceTrusted":"no"}`, "workspaceTrusted")
 	w.until(func() bool {
 		list, err := w.hub.Query().Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
-	}, "all ends")
+	}, "the end of all runs")
 }

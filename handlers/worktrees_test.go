@@ -145,7 +145,7 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	assert.Equal(t, "no_worktree", c.fail("session.discard", `{"session_id":"`+fork+`"}`).Data["kind"])
 }
 
-// A file of the project that a prompt mentions is the one in the worktree for the agent.
+// In a worktree, a link to a file of the project refers to the worktree's copy, if there is one.
 func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
 	f, worktrees := withWorktrees(t)
 	var sent []string
@@ -169,8 +169,7 @@ func TestMentionedFilesAreThoseOfTheWorktree(t *testing.T) {
 	assert.Equal(t, append([]string{uri(filepath.Join(dir, "a b.txt"))}, links[1:]...), sent)
 }
 
-// A fork works in the same worktree, which then outlives either conversation. The last one takes it
-// along.
+// A fork works in the same worktree. The deletion of its last conversation deletes the worktree.
 func TestWorktreeIsDeletedWithItsLastConversation(t *testing.T) {
 	f, worktrees := withWorktrees(t)
 	w := newWorld(t, quick, worktrees)
@@ -219,7 +218,7 @@ func TestRefusedLaunchLeavesNoWorktree(t *testing.T) {
 	assert.Equal(t, "worktree_failed", w.connect(frame.LSP).fail("launchSession", `{"query":"fix","worktree":true}`).Data["kind"])
 }
 
-// Rules for files of the project count for those of the worktree.
+// Rules for files of the project apply to the files of a worktree.
 func TestRulesCountInAWorktree(t *testing.T) {
 	_, worktrees := withWorktrees(t)
 	var asked catalog.RequestPermissionResult
@@ -256,7 +255,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "agents", c.fail("session.launchAttempts", `{"query":"fix","agents":[{}]}`).Data["param"])
 	assert.Equal(t, -32602, c.fail("session.launchAttempts", `{"query":"","agents":[{},{}]}`).Code)
 	assert.Equal(t, "agent", c.fail("session.launchAttempts", `{"query":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
-	assert.Empty(t, f.list, "all or none")
+	assert.Empty(t, f.list, "a refused launch creates no worktree")
 
 	launched := answer[protocol.LaunchAttemptsResult](c, "session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`)
 	require.Len(t, launched.Sessions, 2)
@@ -284,7 +283,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Contains(t, e.Message, "other attempts still work ("+launched.Sessions[1].TaskID+")")
 	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
 	assert.Equal(t, "conflict", c.fail("session.chooseAttempt", chosen+`,"interrupt":true}`).Data["kind"])
-	assert.Len(t, f.list, 2, "nothing is discarded")
+	assert.Len(t, f.list, 2, "a conflict discards no worktree")
 	f.refused = nil
 	done := answer[protocol.ChooseAttemptResult](c, "session.chooseAttempt", chosen+`,"interrupt":true,"method":"squash"}`)
 	assert.Equal(t, worktree.Squash, f.landed.Method)

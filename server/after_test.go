@@ -13,8 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// afterwards is a registry whose methods send an event of their own, which must follow their
-// reply.
+// afterwards returns a registry whose methods send an event, which must follow their reply.
 func afterwards() *server.Registry {
 	reg := server.NewRegistry()
 	follow := func(ctx context.Context, p gateParams) (string, error) {

@@ -23,7 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// asking is a registry with long-running methods that call the peer.
+// asking returns a registry with long-running methods that call the peer.
 func asking() *server.Registry {
 	reg := standard()
 	server.Handle(reg, "ask", func(ctx context.Context, p struct {
@@ -81,7 +81,7 @@ func TestCallsToThePeer(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// A late answer to a call of another connection fits no call here.
+// With random ids, a late response to another connection's call matches no call here.
 func TestIDsOfCallsMayBeRandom(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 20 {
@@ -133,7 +133,7 @@ func TestCallsEndWithTheConnection(t *testing.T) {
 	assert.Zero(t, srv.ConnCount())
 }
 
-// A mute is a transport that reads, and on which every write fails.
+// A mute is a transport on which every write fails.
 type mute struct{ server.Transport }
 
 var errMute = errors.New("no write succeeds")
@@ -152,7 +152,7 @@ func TestAConnectionEndsWhenAWriteFails(t *testing.T) {
 	})
 }
 
-// A peer may answer and leave at once: the answer is not lost.
+// The response of a peer that leaves at once is not lost.
 func TestTheLastResponse(t *testing.T) {
 	srv := server.New(standard(), server.Options{})
 	for range 300 {
@@ -170,7 +170,7 @@ func TestTheLastResponse(t *testing.T) {
 	}
 }
 
-// Two of our endpoints are connected and call each other.
+// Two connected endpoints of this package call each other.
 func TestBothDirections(t *testing.T) {
 	a, b := server.Pipe()
 	reg := standard()
@@ -191,7 +191,7 @@ func TestBothDirections(t *testing.T) {
 	<-two.Done()
 }
 
-// Files is for the pipes to a child process.
+// Files makes a transport of the pipes to a child process.
 func TestFiles(t *testing.T) {
 	fromUs, toThem, err := os.Pipe()
 	require.NoError(t, err)
@@ -319,7 +319,7 @@ func TestClientSideCalls(t *testing.T) {
 	assert.Equal(t, `{"id":1,"jsonrpc":"2.0","result":"stray"}`, <-seen)
 	var result int
 	require.NoError(t, calling.Call(context.Background(), "echo", []int{5}, &[]int{}))
-	require.Error(t, calling.Call(context.Background(), "echo", []int{5}, &result), "it does not fit")
+	require.Error(t, calling.Call(context.Background(), "echo", []int{5}, &result), "the result does not fit the type")
 	assert.Empty(t, seen)
 	calling.End()
 	<-calling.Done()

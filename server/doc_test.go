@@ -80,7 +80,7 @@ func TestTheProgramInTheDocumentation(t *testing.T) {
 	stdout, stderr := serve(call(`{"a":1,"b":0}`))
 	assert.Contains(t, stdout, `"code":-32603`)
 	assert.NotContains(t, stdout, "b is 0")
-	assert.Contains(t, stderr, "b is 0", "where the client has to look")
+	assert.Contains(t, stderr, "b is 0", "the log has the cause")
 	stdout, _ = serve(call(`{"a":1}`))
 	assert.Contains(t, stdout, `"message":"Invalid params: b: expected number, received nothing"`)
 }
@@ -98,5 +98,5 @@ func TestTheDefaultLogger(t *testing.T) {
 	require.NoError(t, c.close())
 	assert.Contains(t, log.String(), `msg="request failed" method=fail id=1 err="secret: /home/someone"`)
 	assert.Contains(t, log.String(), "harness_test.go", "the stack of a panic")
-	assert.NotContains(t, log.String(), "echo", "success is not logged unasked")
+	assert.NotContains(t, log.String(), "echo", "the default log has no successful request")
 }

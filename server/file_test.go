@@ -28,15 +28,15 @@ import (
 // patience bounds each wait of these tests.
 const patience = time.Minute
 
-// fileParams are those of the methods of filed.
+// fileParams are the parameters of filed's methods.
 type fileParams struct {
 	Text string `json:"text"`
 	Fail bool   `json:"fail,omitempty"`
 	Pad  int    `json:"pad,omitempty"`
 }
 
-// filed is a registry whose method file replies with the reading end of a
-// pipe that has a text in it. The writing ends are given to the test.
+// filed returns a registry whose method file replies with the reading end of a pipe that contains a
+// text. The test receives the writing ends.
 func filed(t *testing.T) (*server.Registry, chan *os.File) {
 	reg, writers := server.NewRegistry(), make(chan *os.File, 100)
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })
@@ -83,8 +83,8 @@ func serveFiles(t *testing.T, reg *server.Registry, opts server.Options) *socket
 	return peer
 }
 
-// closedSoon requires that the other end of a pipe is closed. The system reports that whatever
-// events are polled for.
+// closedSoon requires that the other end of a pipe closes. poll reports this for any requested
+// events.
 func closedSoon(t *testing.T, w *os.File) {
 	t.Helper()
 	require.NoError(t, must(w.SyscallConn())(t).Control(func(fd uintptr) {
@@ -94,7 +94,7 @@ func closedSoon(t *testing.T, w *os.File) {
 			n, err = unix.Poll(reported, int(patience.Milliseconds()))
 		}
 		require.NoError(t, err)
-		require.Equal(t, 1, n, "the file has to be closed")
+		require.Equal(t, 1, n, "the file is still open")
 	}))
 	require.ErrorIs(t, failureOf(w.Write([]byte("x"))), unix.EPIPE)
 }
@@ -110,7 +110,7 @@ func TestFilesGoWithTheirReplies(t *testing.T) {
 		if i%3 == 0 {
 			fmt.Fprintf(&out, `{"jsonrpc":"2.0","id":%d,"method":"file","params":{"text":"file %d","pad":%d}}`+"\n", i, i, i*300)
 		}
-		if i%10 == 9 { // the peer keeps no more than 16 untaken
+		if i%10 == 9 { // the peer keeps at most 16 unclaimed files
 			must(io.WriteString(peer, out.String()))(t)
 			out.Reset()
 			readReplies(t, peer, 10+countOfThree(i-9, i))
@@ -164,7 +164,7 @@ func readReplies(t *testing.T, peer *socket.FileConn, n int) {
 	}
 }
 
-// A peer that does not read gets the file when it does.
+// A peer that reads late still gets the file.
 func TestAFileWaitsForThePeer(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20})
@@ -222,7 +222,7 @@ func TestRepliesThatCarryNoFile(t *testing.T) {
 	assert.ErrorIs(t, server.ReplyFile(context.Background(), os.NewFile(^uintptr(0), "none")), server.ErrNoFiles)
 }
 
-// A file for a peer that leaves is closed.
+// The server closes a file for a peer that leaves.
 func TestAFileOfAPeerThatGoes(t *testing.T) {
 	reg, writers := filed(t)
 	peer := serveFiles(t, reg, server.Options{MaxQueued: 32 << 20, Grace: 50 * time.Millisecond})

@@ -64,7 +64,7 @@ func (c *client) attach(srv *server.Server) *client {
 	return c
 }
 
-// send sends messages, each in a frame of its own, while reading goes on.
+// send sends messages, each in its own frame.
 func (c *client) send(messages ...string) {
 	c.t.Helper()
 	var out []byte
@@ -82,14 +82,14 @@ func (c *client) next() string {
 	return string(m.Body)
 }
 
-// ask sends a message and returns the next one that comes back.
+// ask sends a message and returns the server's next message.
 func (c *client) ask(message string) string {
 	c.t.Helper()
 	c.send(message)
 	return c.next()
 }
 
-// silent requires that message gets no answer: the reply to a later request comes first.
+// silent requires that message gets no response: the response to a later request comes first.
 func (c *client) silent(message string) {
 	c.t.Helper()
 	c.send(message)
@@ -103,7 +103,7 @@ func (c *client) close() error {
 	return <-c.served
 }
 
-// errorOf takes the error out of a response.
+// errorOf returns the error in a response.
 func errorOf(t *testing.T, response string) (e struct {
 	Code    int
 	Message string
@@ -142,7 +142,7 @@ func addGate(reg *server.Registry) *gate {
 	return g
 }
 
-// standard is a registry with the methods that most tests need.
+// standard returns a registry with the methods that most tests need.
 func standard() *server.Registry {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {

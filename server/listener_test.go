@@ -135,7 +135,7 @@ func TestTheEndOfAConnectionIsTold(t *testing.T) {
 	assert.Equal(t, 0, <-left)
 }
 
-// Unserved receives messages that get no error response, because they were not requests.
+// Unserved receives failed notifications and unreadable messages, but no failed requests.
 func TestWhatIsNotServedIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var reported []string
@@ -200,7 +200,7 @@ func TestAConnectionWaitsForItsGoroutines(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-conn().Done():
-			t.Error("it lives")
+			t.Error("the connection has ended too early")
 		default:
 		}
 		c.end.Close()
@@ -224,7 +224,7 @@ func TestAConnectionThatHasEndedStartsNothing(t *testing.T) {
 		c := connect(t, reg, frame.LSP, server.Options{})
 		require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":true}`, c.ask(begin))
 		require.NoError(t, c.close())
-		assert.False(t, conn().Go(func(context.Context) { t.Error("no one would wait for it") }))
+		assert.False(t, conn().Go(func(context.Context) { t.Error("a goroutine started after the end of its connection") }))
 	})
 }
 

@@ -61,7 +61,7 @@ func TestAnIDInFlightIsNotUsedAgain(t *testing.T) {
 		assert.Equal(t, -32600, e.Code)
 		assert.Equal(t, "duplicate-id", e.Data["reason"])
 	}
-	// null names no request: two of them do not clash.
+	// null identifies no request, so two requests may have it.
 	c.send(`{"jsonrpc":"2.0","id":null,"method":"gate"}`, `{"jsonrpc":"2.0","id":null,"method":"gate"}`)
 	<-g.entered
 	<-g.entered
@@ -120,8 +120,8 @@ func TestBatchReplyIsBounded(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// However a connection ends, running handlers get the grace, then their contexts end, then they
-// are abandoned.
+// At any end of a connection, running handlers first get most of the grace. Then their contexts
+// end. Finally the connection abandons them.
 func TestEndOfAConnection(t *testing.T) {
 	ends := map[string]func(c *client){
 		"the peer closes":     func(c *client) { c.end.Close() },

@@ -253,8 +253,8 @@ func TestParamsThatJSONRPCDoesNotHavePanic(t *testing.T) {
 	}
 }
 
-// A member in another case is another member, and of two with one name the last counts: the
-// handler gets the values that were checked.
+// Names of members are case-sensitive, and the last of two equal members counts. The handler gets
+// the checked values.
 func TestNamesOfParamsAreExact(t *testing.T) {
 	reg := paint()
 	server.Handle(reg, "nested", func(_ context.Context, p struct {

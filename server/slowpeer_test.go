@@ -226,9 +226,9 @@ func TestLargeResultsAmongNotifications(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// While an inline handler runs, no other goroutine flushes earlier output. So a sender that
-// needs room, in the handler or beside it, has to flush first: the peer reads all the time, and
-// would wait forever.
+// While an inline handler runs, no other goroutine flushes earlier output. So a sender that needs
+// room, in the handler or beside it, has to flush first. Otherwise the peer, which reads
+// continuously, would wait forever.
 func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 	const maxQueued = 1000 // bytes: less than the length that forces a flush
 	note := map[string]string{"jsonrpc": "2.0", "method": "note"}
@@ -237,8 +237,8 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 		go func() { sent <- send() }()
 		return <-sent
 	}
-	// Each way gets the context of an inline handler, and may outlive it where
-	// it says so by returning nil.
+	// Each way gets the context of an inline handler. A way may leave a sender behind that outlives
+	// the handler.
 	ways := map[string]func(ctx context.Context, c *server.Conn, srv *server.Server) error{
 		"Send": func(ctx context.Context, c *server.Conn, _ *server.Server) error { return c.Send(ctx, note) },
 		"Send of several": func(ctx context.Context, c *server.Conn, _ *server.Server) error {
@@ -292,7 +292,7 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 						`{"jsonrpc":"2.0","id":2,"method":"way"}`)
 					require.NoError(t, c.end.SetReadDeadline(time.Now().Add(time.Minute)))
 					assert.Contains(t, c.next(), `"id":1,"result":"xxx`)
-					for !strings.Contains(c.next(), `"note"`) { // after its reply, for one of them
+					for !strings.Contains(c.next(), `"note"`) { // one way sends it after the reply
 					}
 					close(heard)
 					if name == "Send of several" {

@@ -15,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// specMethods are those of the examples in the JSON-RPC 2.0 specification,
-// section 7. They take positional parameters, so they are raw.
+// specMethods returns the methods of the examples in the JSON-RPC 2.0 specification, section 7.
+// They take positional parameters, so they are raw.
 func specMethods() *server.Registry {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "subtract", func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
@@ -51,8 +51,8 @@ func specMethods() *server.Registry {
 	return reg
 }
 
-// Every example of section 7, in its order. The comparison omits clarifications after the
-// canonical message and the data member.
+// TestSpecificationExamples runs every example of section 7, in order. The comparison omits
+// clarifications after the canonical message and the data member.
 func TestSpecificationExamples(t *testing.T) {
 	for _, example := range []struct{ name, in, want string }{
 		{"positional parameters", `{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}`, `{"jsonrpc": "2.0", "result": 19, "id": 1}`},
@@ -97,7 +97,7 @@ func TestSpecificationExamples(t *testing.T) {
 	}
 }
 
-// canonical reduces error objects to what the specification's examples show.
+// canonical reduces error objects to the members in the specification's examples.
 func canonical(t *testing.T, response string) string {
 	var v any
 	require.NoError(t, json.Unmarshal([]byte(response), &v))
@@ -158,7 +158,7 @@ func TestInvalidRequests(t *testing.T) {
 	require.NoError(t, c.close())
 }
 
-// A peer whose messages fail again and again does not fill the log.
+// A peer whose messages fail repeatedly does not fill the log.
 func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
 	c := connect(t, standard(), frame.LSP, server.Options{})
 	warnings := func() int { return strings.Count(c.log.String(), `level=WARN msg="request failed"`) }
@@ -169,7 +169,7 @@ func TestAFailureThatIsRepeatedIsWarnedOfOnce(t *testing.T) {
 	assert.Equal(t, 1, warnings())
 	c.silent(`{"jsonrpc":"2.0","method":"teapot"}`)
 	c.silent(`{"jsonrpc":"2.0","method":"fail"}`)
-	assert.Equal(t, 3, warnings(), "another failure is reported, and the first if it comes after that")
+	assert.Equal(t, 3, warnings(), "the log reports another failure, and then the first one again")
 	for id := range 2 { // a caller waits for these
 		c.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fail"}`, id))
 	}
@@ -203,7 +203,7 @@ func TestUnknownNotifications(t *testing.T) {
 	require.NoError(t, c.close())
 	log := c.log.String()
 	assert.NotContains(t, log, "quiet")
-	assert.NotContains(t, log, "method=initialized\n", "what every client of LSP sends is no mistake")
+	assert.NotContains(t, log, "method=initialized\n", "every LSP client sends this notification")
 	assert.Contains(t, log, `level=WARN msg="unknown notification ignored" method=initialized2`)
 	assert.Contains(t, log, `level=WARN msg="unknown notification ignored" method=loud`)
 	assert.Contains(t, log, "response ignored")

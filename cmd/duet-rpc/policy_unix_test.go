@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// askingAgent is an agent that asks for leave to make the tool call in the file
-// "call", as it stands there, and says which option was chosen.
+// askingAgent is an ACP agent. It requests permission for the tool call in the file "call" and then
+// reports the client's choice.
 const askingAgent = `
 [agents.asking]
 driver = "acp"
@@ -51,16 +51,16 @@ tool = "Bash"
 command = "rm *"
 `
 
-// codexCall is a tool call with a script as codex-acp 0.16 asks about it.
+// codexCall returns a tool call for a script as codex-acp 0.16 sends it in a permission request.
 func codexCall(id, script string) string {
-	quoted, _ := json.Marshal(script) // it is a text
+	quoted, _ := json.Marshal(script) // a string always marshals
 	return fmt.Sprintf(`{"toolCallId":%[1]q,"kind":"execute","status":"pending","title":%[2]s,"content":[{"type":"content","content":{"type":"text","text":"the prompt asks for it\nAvailable Decisions: Approved\nAbort"}}],`+
 		`"rawInput":{"call_id":%[1]q,"turn_id":"01a2026c-0176-7ff2-bbfd-1cb374d7b043","started_at_ms":1795336962508,"command":["/bin/bash","-lc",%[2]s],"reason":"the prompt asks for it",`+
 		`"available_decisions":["approved","abort"],"parsed_cmd":[{"type":"unknown","cmd":%[2]s}]}}`, id, string(quoted))
 }
 
-// What no rule allows is asked, with all that is odd about it; what a rule
-// denies in one way to read it is denied.
+// Duet asks about a call that no rule allows and reports ambiguous input. It denies a call if a
+// deny rule matches one reading of its input.
 func TestWhatRulesAllowAndDeny(t *testing.T) {
 	s, c := newEditorSite(parallel(t), askingAgent)
 	ask := func(call string) (launched, event) {
@@ -100,20 +100,20 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"touch x"}}`:                          false,
 		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make",["test"]]}}`:                false,
 		codexCall("1", "make test; eval ls"): false,
-		// The agent does not say what it would read.
+		// The call does not name the file to read.
 		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: false,
 	} {
 		l, question := ask(call)
-		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))
+		require.Equal(t, "new_approval", question.Type, "%s: Duet asked no question: %s", call, c.conversation(l.SessionID))
 		shown := s.run("approvals", "show", question.Data.ApprovalID)
 		if strings.Contains(call, "eval") {
-			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "a script can be read")
+			assert.Contains(t, shown, "\n? $ make test; eval ls\n", "the question shows the script")
 		}
 		if odd {
 			assert.Contains(t, string(question.Raw), "input_ambiguity")
 			assert.Contains(t, shown, "programs may read this input differently", call)
 			_, err := s.command("approvals", "approve", question.Data.ApprovalID, "--scope", "session")
-			assert.ErrorContains(t, err, "once", "it cannot become a rule")
+			assert.ErrorContains(t, err, "once", "an ambiguous input cannot become a rule")
 		} else {
 			assert.NotContains(t, string(question.Raw), "input_ambiguity")
 		}
@@ -124,8 +124,9 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	c.leave()
 }
 
-// An agent that sends no input says what it would run in the permission's content. That is
-// shown and kept. No rule for good can be made of it, and every deny rule of the tool holds.
+// An agent without tool input describes its command in the content of the permission request. Duet
+// shows and stores that description. No allow rule matches it, every deny rule of the tool does,
+// and it cannot become a rule.
 func TestPermissionWithoutInput(t *testing.T) {
 	t.Parallel()
 	const call = `{"toolCallId":"1","kind":"execute","title":"Bash","content":[{"type":"content","content":{"type":"text","text":"Running: touch after.txt"}}]}`
@@ -146,7 +147,7 @@ func TestPermissionWithoutInput(t *testing.T) {
 				editor.leave()
 				return
 			}
-			for range 2 { // an answer is for one question
+			for range 2 { // an approval decides one question
 				l := editor.launch("do it", "asking")
 				question := editor.await("a question", func(e event) bool { return e.Data.SessionID == l.SessionID && e.Type == "new_approval" })
 				assert.Contains(t, string(question.Raw), `"details":"Running: touch after.txt"`)
@@ -165,8 +166,8 @@ func TestPermissionWithoutInput(t *testing.T) {
 	}
 }
 
-// judgingAgent begins in a mode in which a model decides, as codex-acp 2.6 does, and then runs
-// "touch denied-file" without asking. In its mode ASKS it asks first.
+// judgingAgent starts in a mode in which a model approves tool calls, as codex-acp 2.6 does. There
+// it runs "touch denied-file" without permission. In its mode ASKS it requests permission.
 const judgingAgent = `
 [agents.judging]
 driver = "acp"
@@ -198,8 +199,8 @@ tool = "Bash"
 command = "touch denied*"
 `
 
-// Duet sets an agent to a mode in which the agent asks, in each of Duet's modes, so that deny
-// rules hold. If it knows no such mode, it warns the user before the prompt.
+// In each of its modes, Duet selects an agent mode that requests permission, so that deny rules
+// apply. If Duet knows no such mode of the agent, it warns the user.
 func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {
@@ -226,8 +227,8 @@ func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	})
 }
 
-// An agent that was killed with an open question gets the answer when it asks the same
-// again, under an id and at a time of another turn.
+// The user answers a question of a killed agent. The resumed agent asks the same question with new
+// ids and a new time, and Duet gives it that answer.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	s := newSite(parallel(t), askingAgent)
 	asks := func(call string) {
@@ -248,18 +249,18 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 	require.Len(t, open, 1)
 	c.approve(open[0])
 	thread := c.approval(open[0]).ThreadID
-	end := c.await("the end of the turn that goes on, or another question", func(e event) bool {
+	end := c.await("the end of the resumed turn, or another question", func(e event) bool {
 		return e.Type == "new_approval" && e.Data.ApprovalID != open[0] || e.Type == "session_status_changed" && e.Data.ThreadID == thread && e.Data.State == "completed"
 	})
-	require.Equal(t, "completed", end.Data.State, "it was asked again: %s", end.Raw)
+	require.Equal(t, "completed", end.Data.State, "Duet asked again: %s", end.Raw)
 	assert.Contains(t, c.conversation(end.Data.SessionID), "allowed")
 	assert.NotEqual(t, l.SessionID, end.Data.SessionID)
 	c.leave()
 }
 
-// carelessExecutor is a third-party executor: it says something,
-// then the line in a file, with its own task and token put in, and ends. Where that
-// asks something the answer comes first: requests are served beside one another.
+// carelessExecutor is a third-party executor. It reports a message, sends the line in the file ODD
+// with its own task id and token, reports another message and ends. If the line is a request, it
+// first waits for the response, because the hub serves requests concurrently.
 const carelessExecutor = `
 [agents.careless]
 driver = "executor"
@@ -283,7 +284,7 @@ done
 ''']
 `
 
-// Whatever of a run is refused: it is failed, not completed, and says so.
+// A rejected report fails the run with OUTPUT_MISSING. The hub keeps the other messages of the run.
 func TestARunOfWhichReportsAreRefused(t *testing.T) {
 	s := newSite(parallel(t))
 	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))

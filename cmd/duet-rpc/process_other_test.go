@@ -2,8 +2,8 @@
 
 package main_test
 
-// requireInputRead is for Linux alone; elsewhere the program may be behind.
+// requireInputRead does nothing: only Linux reports the unread bytes of a pipe to the test.
 func (p *process) requireInputRead() {}
 
-// requireDescriptorsTaken cannot check this here.
+// requireDescriptorsTaken does nothing: only Linux has /proc.
 func (p *process) requireDescriptorsTaken() {}

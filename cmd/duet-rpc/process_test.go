@@ -28,28 +28,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// watchdog is when a process is killed that a test waits for in vain, unless
-// its launch says otherwise.
+// watchdog is the default lifetime of a started process. Tests derive their time limits from it.
 const watchdog = 10 * time.Minute
 
-// pollEvery is how often a condition is looked at that a test waits for.
+// pollEvery is the interval at which a test checks a condition.
 const pollEvery = 5 * time.Millisecond
 
-// hostileMemory is the most memory, in bytes, that the program may have whatever it is sent.
+// hostileMemory is the most memory, in bytes, that the program may use for hostile input.
 const hostileMemory = 120 << 20
 
-// An object is one of JSON.
+// An object is a JSON object.
 type object = map[string]any
 
-// A launch says how to start the program. The zero value starts the tested
-// binary as an editor does, with a pipe on each standard descriptor.
+// A launch holds the options of a started program. The zero value starts the tested binary as an
+// editor does, with a pipe on each standard descriptor.
 type launch struct {
 	binary string
-	first  []string // arguments that others win over
+	first  []string // arguments before args, which override them
 	args   []string
-	env    []string // beside the test's own environment, in which nothing is meant for the program
+	env    []string // in addition to the clean environment
 
-	stdin, stdout, stderr *os.File // instead of the pipes; they stay the caller's
+	stdin, stdout, stderr *os.File // replace the pipes; the caller closes them
 
 	attributes *syscall.SysProcAttr
 	watchdog   time.Duration
@@ -59,7 +58,7 @@ type launch struct {
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
-	stdin  *os.File // our ends of the pipes; nil where launch gave a file
+	stdin  *os.File // the test's ends of the pipes; nil if the launch has a file
 	stdout *os.File
 	frames frameReader   // of stdout
 	log    *testkit.Text // of stderr
@@ -83,7 +82,7 @@ func (l launch) start(t testing.TB) *process {
 
 	p.cmd.SysProcAttr = l.attributes
 
-	var theirs []*os.File // ends that are only the child's
+	var theirs []*os.File // the child's ends
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = l.stdin, l.stdout, p.log
 	if l.stdin == nil {
 		r, w := newPipe(t)
@@ -104,7 +103,7 @@ func (l launch) start(t testing.TB) *process {
 	require.NoError(t, err)
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // ProcessState tells
+		_ = p.cmd.Wait() // ProcessState has the result
 	}()
 	t.Cleanup(func() {
 		kill()
@@ -120,16 +119,16 @@ func (l launch) start(t testing.TB) *process {
 	return p
 }
 
-// cleanEnvironment is the test's environment without the variables that the program reads,
-// and with a locale in which it writes UTF-8.
+// cleanEnvironment returns the test's environment without the variables that the program reads, and
+// with a UTF-8 locale.
 func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return slices.ContainsFunc([]string{"DUET_", "NO_COLOR=", "EDITOR=", "VISUAL=", "TERM=", "LANG=", "LC_"}, func(read string) bool { return strings.HasPrefix(entry, read) })
 	}), "GORACE="+noRaceDelay, "LC_ALL=C.UTF-8")
 }
 
-// homeless keeps a process away from the user's files: it has a project, a
-// home and a configuration of its own.
+// homeless returns an environment with a new project, home, configuration and state directory. It
+// keeps a process away from the user's files. The test's end stops the hubs there.
 func homeless(t testing.TB) []string {
 	home := t.TempDir()
 	root := filepath.Join(home, "project")
@@ -157,7 +156,7 @@ func (p *process) send(in string) {
 	require.NoError(p.t, err)
 }
 
-// next is the message that comes next on standard output.
+// next returns the next message on standard output.
 func (p *process) next() string {
 	p.t.Helper()
 	body, err := p.frames.next()
@@ -166,14 +165,14 @@ func (p *process) next() string {
 	return string(body)
 }
 
-// ask sends a message and returns the next one that comes back.
+// ask sends a message and returns the program's next message.
 func (p *process) ask(message string) string {
 	p.t.Helper()
 	p.send(framed(message))
 	return p.next()
 }
 
-// requireServing requires that the program answers.
+// requireServing requires that the program answers a request.
 func (p *process) requireServing() {
 	p.t.Helper()
 	require.Equal(p.t, `{"jsonrpc":"2.0","id":"serving","result":[1]}`, p.ask(`{"jsonrpc":"2.0","id":"serving","method":"echo","params":[1]}`))
@@ -185,7 +184,7 @@ func (p *process) closeStdin() {
 	}
 }
 
-// rest is every message that still comes, up to the end of standard output.
+// rest returns all remaining messages up to the end of standard output.
 func (p *process) rest() (bodies []string) {
 	p.t.Helper()
 	for {
@@ -212,8 +211,8 @@ func (p *process) requireLog(text string) {
 	p.log.AwaitPart(p.t, text)
 }
 
-// finish closes standard input and requires that nothing more comes and that
-// the process ends well.
+// finish closes standard input. It requires that no message follows and that the process exits with
+// status 0.
 func (p *process) finish() {
 	p.t.Helper()
 	p.closeStdin()
@@ -229,7 +228,7 @@ func requireParts(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// parallel lets a test run beside others.
+// parallel marks a test as parallel and returns it.
 func parallel(t *testing.T) *testing.T {
 	t.Helper()
 	t.Parallel()
@@ -244,7 +243,7 @@ func requireMode(t testing.TB, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
-// newPipe makes a pipe, which is closed with the test.
+// newPipe makes a pipe. The test's end closes it.
 func newPipe(t testing.TB) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -261,7 +260,7 @@ func readFile(t testing.TB, path string) string {
 	return string(text)
 }
 
-// writeFile writes a file that only its user can read, and makes its directory.
+// writeFile writes a file with mode 0600, and makes its directory.
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -270,7 +269,7 @@ func writeFile(t testing.TB, path, text string) {
 
 func contains(r *testkit.Text, text string) bool { return strings.Contains(r.String(), text) }
 
-// stopHub ends the hub of a state directory, if one runs, and returns when it has ended.
+// stopHub stops the hub of a state directory, if one runs, and waits for its end.
 func stopHub(t testing.TB, state string) {
 	p := project.Project{StateDir: state}
 	if p.Unlocked() {
@@ -284,7 +283,7 @@ func stopHub(t testing.TB, state string) {
 	if err == nil {
 		_ = conn.SetDeadline(time.Now().Add(watchdog / 3))
 		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
-		_, _ = io.Copy(io.Discard, conn) // to its end
+		_, _ = io.Copy(io.Discard, conn) // until the hub closes it
 		conn.Close()
 	}
 	select {
@@ -299,14 +298,13 @@ func framed(message string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(message), message)
 }
 
-// A frameReader reads frames as the pickiest client would: it knows no header
-// but "Content-Length: N\r\n\r\n", and nothing between frames. It shares no
-// code with the program.
+// A frameReader is a strict reader of frames. It accepts only the header "Content-Length:
+// N\r\n\r\n", and nothing between frames. It shares no code with the program.
 type frameReader struct{ r *bufio.Reader }
 
 func newFrameReader(r io.Reader) frameReader { return frameReader{bufio.NewReaderSize(r, 64<<10)} }
 
-// next is the body of the next frame, or io.EOF where a frame could begin.
+// next returns the body of the next frame, or io.EOF if the input ends between frames.
 func (f frameReader) next() ([]byte, error) {
 	line, err := f.r.ReadString('\n')
 	if err == io.EOF && line == "" {
@@ -329,8 +327,8 @@ func (f frameReader) next() ([]byte, error) {
 	return body, nil
 }
 
-// requireFrames requires that out is frames and nothing else, and that each of
-// them is a response, or a batch of them.
+// requireFrames requires that out consists of frames, each with a response or a batch of responses.
+// It returns their bodies.
 func requireFrames(t testing.TB, out []byte) (bodies []string) {
 	t.Helper()
 	frames := newFrameReader(bytes.NewReader(out))
@@ -345,7 +343,7 @@ func requireFrames(t testing.TB, out []byte) (bodies []string) {
 	}
 }
 
-// checkBody says what is wrong with a response or a batch of them.
+// checkBody returns an error if a body is not a valid response or batch of responses.
 func checkBody(body []byte) error {
 	if !utf8.Valid(body) {
 		return fmt.Errorf("not UTF-8: %.200q", body)
@@ -368,9 +366,8 @@ func checkBody(body []byte) error {
 	return nil
 }
 
-// checkResponse says what is wrong with one response: it must have the members
-// that JSON-RPC names and no others, since jsonrpc.el never answers its caller
-// if an error has one more.
+// checkResponse returns an error unless a response has exactly the members that JSON-RPC names.
+// jsonrpc.el never answers its caller if an error has an extra member.
 func checkResponse(response []byte) error {
 	var r map[string]json.RawMessage
 	if err := json.Unmarshal(response, &r); err != nil {
@@ -400,7 +397,7 @@ func checkResponse(response []byte) error {
 
 var timestamp = regexp.MustCompile(`"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`)
 
-// withoutTime replaces timestamps by one of the same length.
+// withoutTime replaces each timestamp by a fixed one of the same length.
 func withoutTime(out []byte) []byte {
 	return timestamp.ReplaceAll(out, []byte(`"timestamp":"2000-01-01T00:00:00.000Z"`))
 }

@@ -18,11 +18,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// oneAtATime lets one run start at a time.
+// oneAtATime limits a hub to one run at a time.
 const oneAtATime = "[limits]\nmax_runs = 1\n"
 
-// copyTo copies the project as `cp -a` does, and returns the copy, which is the
-// same user's.
+// copyTo copies the project with `cp -a` and returns the copy, which has the same home.
 func (s *site) copyTo(name string) *site {
 	s.t.Helper()
 	copied := *s
@@ -32,8 +31,7 @@ func (s *site) copyTo(name string) *site {
 	return &copied
 }
 
-// A copy of a project whose hub is at work begins with no history, and touches nothing of the
-// original.
+// A copy of a project with a busy hub starts without history and does not affect the original.
 func TestACopyOfAProjectAtWork(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	running := c.launch("stream:1000000@200", "")
@@ -53,8 +51,7 @@ func TestACopyOfAProjectAtWork(t *testing.T) {
 	c.leave()
 }
 
-// A project that was moved keeps everything, also what a killed process has
-// left, and what was queued starts there.
+// A moved project keeps its whole state, also after a kill. Its queued run starts at the new path.
 func TestAMovedProject(t *testing.T) {
 	s, c := newEditorSite(parallel(t), oneAtATime)
 	done := c.runs("quiet one")
@@ -78,8 +75,8 @@ func TestAMovedProject(t *testing.T) {
 	assert.NoDirExists(t, s.root)
 }
 
-// A directory that was deleted and made again at the same path keeps its history. What was
-// allowed before does not count until the user says so.
+// A directory recreated at the same path keeps its history. Its earlier trust and rules do not
+// apply until the user runs `duet-rpc projects keep`.
 func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
 	s := newSite(parallel(t))
 	settings := []byte("[agents.own]\ndriver = \"command\"\ncommand = [\"/bin/echo\", \"{prompt}\"]\n")
@@ -99,7 +96,7 @@ func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
 	require.NoError(t, os.Mkdir(s.root, 0o755))
 	make()
 	c = s.open()
-	assert.Equal(t, "completed", c.session(first.SessionID).State, "its history is kept")
+	assert.Equal(t, "completed", c.session(first.SessionID).State, "the session is still there")
 	c.requireIssue("`duet-rpc projects keep` lets them count again")
 	assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "own"}).kind())
 	second, _ := c.asks("hello", "")
@@ -114,7 +111,7 @@ func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
 	c.leave()
 }
 
-// What a killed process has left is the user's own.
+// The database of a killed process keeps its sessions and causes no issue.
 func TestADatabaseOutlivesKills(t *testing.T) {
 	s := newSite(parallel(t))
 	var before []launched
@@ -130,7 +127,7 @@ func TestADatabaseOutlivesKills(t *testing.T) {
 	}
 }
 
-// Any number of processes may begin in a new state directory at once.
+// Processes may create the first projects of a state directory concurrently.
 func TestManyBeginAtOnce(t *testing.T) {
 	s := newSite(parallel(t))
 	var begun sync.WaitGroup
@@ -147,10 +144,10 @@ func TestManyBeginAtOnce(t *testing.T) {
 	begun.Wait()
 }
 
-// An environmentSite has agents that write their environment to the file that the prompt names.
+// An environmentSite has agents that write their environment to the file named in the prompt.
 type environmentSite struct {
 	*site
-	gate string // a named pipe; the agent gated goes on when it was written to
+	gate string // a named pipe; a write to it releases the agent gated
 }
 
 func newEnvironmentSite(t *testing.T) environmentSite {
@@ -191,8 +188,8 @@ command = ["duet-test-tool", "`+filepath.Join(s.home, "checked")+`"]
 	return s
 }
 
-// client starts the program with a client in whose environment each variable has a value of
-// that client's own.
+// client starts the program with an environment whose values contain the client's name, and
+// subscribes.
 func (s environmentSite) client(name string, more ...string) *client {
 	s.t.Helper()
 	l := s.launch()
@@ -205,7 +202,7 @@ func (s environmentSite) client(name string, more ...string) *client {
 // file returns the path of a new file for the environment of an agent.
 func (s environmentSite) file(name string) string { return filepath.Join(s.home, name) }
 
-// written returns the environment that an agent has written.
+// written returns the environment in a file that an agent wrote.
 func (s environmentSite) written(name string) map[string]string {
 	s.t.Helper()
 	text := readFile(s.t, s.file(name))
@@ -225,14 +222,14 @@ func (s environmentSite) requireOf(client, name string) {
 	require.NotContains(s.t, env, "UNNAMED")
 }
 
-// requireNoValues requires that nothing of the environments is in what Duet keeps or logs.
+// requireNoValues requires that Duet stores and logs no value of the clients' environments.
 func (s environmentSite) requireNoValues(clients ...*client) {
 	s.t.Helper()
 	for _, c := range clients {
 		require.NotContains(s.t, c.log.String(), "secret-")
 	}
 	log := readFile(s.t, filepath.Join(s.state(), "daemon.log"))
-	require.Contains(s.t, log, "client.environment", "messages are logged")
+	require.Contains(s.t, log, "client.environment", "the log has the messages")
 	require.Contains(s.t, log, "execute_prompt")
 	require.NoError(s.t, filepath.WalkDir(s.state(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -244,8 +241,8 @@ func (s environmentSite) requireNoValues(clients ...*client) {
 	}))
 }
 
-// An agent has the environment of the client that launched it, not that of the client that has
-// started the daemon.
+// An agent gets the environment of the client that launched it, not of the client that started the
+// daemon.
 func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	s := newEnvironmentSite(parallel(t))
 	first := s.client("first", "DISPLAY=:1")
@@ -277,7 +274,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		client *client
-	}{{"first", first}, {"second", second}} { // so does a terminal that the client opens
+	}{{"first", first}, {"second", second}} { // a client's terminal gets that client's environment too
 		c.client.spawn(object{"shell": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}})
 		require.Eventually(t, func() bool { _, err := os.Stat(s.file("terminal-of-" + c.name)); return err == nil }, watchdog/3, pollEvery)
 		s.requireOf(c.name, "terminal-of-"+c.name)
@@ -308,7 +305,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	s.requireNoValues()
 }
 
-// What a client has the hub start beside runs, and the gates of its runs, have its environment, too.
+// Builds, gates, agent checks and MCP servers get the environment of the client that starts them.
 func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	s := newEnvironmentSite(parallel(t))
 	first := s.client("first", "CC=of-first")
@@ -318,7 +315,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	second := s.client("second", "CC=of-second", "PATH="+tools+":"+os.Getenv("PATH"))
 	s.requireDaemon(first, second)
 
-	require.Error(t, first.try("build", object{"name": "built"}, nil), "the program is on the path of the other client alone")
+	require.Error(t, first.try("build", object{"name": "built"}, nil), "only the second client's PATH has the program")
 	second.call("build", object{"name": "built"}, nil)
 	second.call("checkGate", object{"gate": "checked"}, nil)
 	for _, name := range []string{"built", "checked"} {
@@ -331,11 +328,11 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	require.NoError(t, os.Remove(s.file("checked")))
 	second.begins("launchSession", object{"query": s.file("gated"), "agent": "plain", "gates": []string{"checked"}})
 	second.await("the gate passes", gatesEnded("passed"))
-	assert.Equal(t, "of-second", s.written("checked")["CC"], "that of the client that launched the run")
+	assert.Equal(t, "of-second", s.written("checked")["CC"], "the gate has the environment of the launching client")
 
-	require.Error(t, second.try("agent.check", object{"agent": "asked"}, nil), "it says nothing")
+	require.Error(t, second.try("agent.check", object{"agent": "asked"}, nil), "the agent answers nothing")
 	s.requireOf("second", "asked")
-	_ = second.try("mcp.listTools", object{"agent": "asked", "server": "served"}, nil) // nor does this
+	_ = second.try("mcp.listTools", object{"agent": "asked", "server": "served"}, nil) // the server answers nothing either
 	s.requireOf("second", "served")
 
 	leave(first, second)
@@ -343,7 +340,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// A run that is resumed after a crash has the environment of the client that resumes it.
+// A run that resumes after a crash gets the environment of the resuming client.
 func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	s := newEnvironmentSite(parallel(t))
 	first := s.client("first")

@@ -23,19 +23,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A prompting is duet-rpc prompt on a terminal.
+// A prompting is a duet-rpc command on a terminal.
 type prompting struct {
 	*process
 	tty  terminal
-	read int // of what is printed there
+	read int // bytes of the printed text that sees has consumed
 }
 
-// prompt begins a prompt in the site, as a person would.
+// prompt starts duet-rpc prompt on a terminal.
 func (s *site) prompt(t *testing.T, args ...string) *prompting {
 	return s.shell(t, append([]string{"prompt"}, args...)...)
 }
 
-// shell begins a command on a terminal.
+// shell starts a command whose standard input and standard error are a terminal.
 func (s *site) shell(t *testing.T, args ...string) *prompting {
 	tty := openTerminal(t)
 	l := s.launch(args...)
@@ -43,8 +43,8 @@ func (s *site) shell(t *testing.T, args ...string) *prompting {
 	return &prompting{process: l.start(t), tty: tty}
 }
 
-// An editor or CI may hand down a pipe that gets no data and is never closed:
-// a prompt in arguments does not wait for it for ever.
+// An editor or CI may pass a pipe that gets no data and never closes. A prompt with arguments does
+// not wait for its end.
 func TestAPromptGoesWithoutASilentPipe(t *testing.T) {
 	s := newSite(parallel(t))
 	read, _ := newPipe(t)
@@ -59,7 +59,7 @@ func TestAPromptGoesWithoutASilentPipe(t *testing.T) {
 	assert.Contains(t, p.log.String(), "the prompt is sent without it")
 }
 
-// sees waits until texts are printed one behind the other, and behind what was waited for before.
+// sees waits for texts in this order, after the text of the previous call.
 func (p *prompting) sees(texts ...string) {
 	p.t.Helper()
 	for _, text := range texts {
@@ -95,7 +95,7 @@ func (p *prompting) endsWith(want int) (said string) {
 	return said
 }
 
-// The same prompt in a process of its own, and in an editor's.
+// A prompt works with its own hub and with an editor's hub.
 func TestPromptOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p := s.prompt(t, "hello")
 			p.sees("task-0001 · agent scripted · "+s.root, "? Write demo.txt", "+Turn 1: hello", "Allow? ")
 			p.types("maybe", "please type y, n, t, a, p or e")
-			p.sees("Allow? ") // what is typed before is thrown away
+			p.sees("Allow? ") // the prompt discards earlier input
 			p.types("y", "completed; go on with: duet-rpc prompt --continue task-0001")
 			said := p.endsWith(0)
 			assert.Contains(t, said, "I wrote demo.txt")
@@ -138,9 +138,9 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("interrupted; go on with")
 			p.endsWith(130)
 
-			// And twice ends at once.
+			// A second C-c ends the prompt at once.
 			p = s.prompt(t, "quiet tools:1 hang")
-			p.sees("✓ Bash") // it is at work, else it ends with the first
+			p.sees("✓ Bash") // before the agent works, the first C-c ends the prompt
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
@@ -150,7 +150,7 @@ func TestPromptOnATerminal(t *testing.T) {
 	}
 }
 
-// The first answer counts, and typed text answers nothing else.
+// The first answer decides a question. Text typed for it does not answer the next question.
 func TestPromptAnsweredElsewhere(t *testing.T) {
 	s, editor := newEditorSite(parallel(t))
 	p := s.prompt(t, "permit:3")
@@ -166,7 +166,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	p.sees("approved in another client: from afar")
 	asked = nextQuestion(asked)
 	p.sees("Allow? ")
-	p.types("y") // it may have been meant for the first one
+	p.types("y") // possibly meant for the first question
 	p.sees("not taken", "Allow? ")
 	p.types("y")
 	last := nextQuestion(asked)
@@ -178,7 +178,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	editor.leave()
 }
 
-// A prompt goes on with the next hub when its hub dies.
+// A prompt continues with a new hub when its hub dies.
 func TestPromptWhoseHubDies(t *testing.T) {
 	s := newSite(parallel(t))
 	editor := s.start()
@@ -192,7 +192,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 		p.sees("the hub has gone; going on with another one", "· agent scripted · ", "Allow? ")
 	}
 	for _, p := range []*prompting{first, second} {
-		p.types("y") // it may have been meant for the question before
+		p.types("y") // possibly meant for the earlier question
 		p.sees("not taken", "Allow? ")
 		p.types("y", "completed")
 	}
@@ -202,7 +202,7 @@ func TestPromptWhoseHubDies(t *testing.T) {
 	editor.leave()
 }
 
-// Stopping a hub stops what runs there.
+// A stopped hub ends its runs, and their prompts start no other hub.
 func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
@@ -210,12 +210,12 @@ func TestPromptWhoseHubIsStopped(t *testing.T) {
 	p.sees("task-0001")
 	s.run("daemon", "stop", "--force")
 	p.endsWith(1)
-	assert.Zero(t, s.lockHolder(), "no other hub was begun")
+	assert.Zero(t, s.lockHolder(), "no other hub runs")
 	assert.Regexp(t, "the hub has gone; what it ran can be continued|interrupted", p.tty.printed.String())
 	assert.NotContains(t, p.tty.printed.String(), "going on")
 }
 
-// lockedAgent is an agent that opens no session before the user has signed in.
+// lockedAgent is an agent that opens no session before the user signs in.
 const lockedAgent = `#!/bin/sh
 in=${0%/*}/in
 test "$1" = --login && { echo "a program signs in"; touch "$in"; exit; }
@@ -234,14 +234,14 @@ while read -r line; do
 done
 `
 
-// Ways to sign in of [lockedAgent].
+// Authentication methods of [lockedAgent].
 const (
 	byBrowser = `{"id":"browser","name":"In a browser"}`
 	byProgram = `{"id":"a program","name":"By a program","type":"terminal","args":["--login"]}`
 	byKey     = `{"id":"key","name":"By a key","type":"env_var","vars":[{"name":"THEIR_API_KEY"}]}`
 )
 
-// locked makes an agent of the site that has to be signed in to.
+// locked gives the site an agent that requires a login with one of the methods.
 func (s *site) locked(methods ...string) {
 	s.t.Helper()
 	path := filepath.Join(s.home, "locked")
@@ -249,8 +249,8 @@ func (s *site) locked(methods ...string) {
 	s.agents(fmt.Sprintf("[agents.locked]\ncommand = [%q]\n", path))
 }
 
-// A user who is not signed in sees the commands, can take a way at once, and the
-// prompt goes on.
+// A user without a login sees the login commands and can run one at once. Then Duet sends the
+// prompt again.
 func TestPromptOffersToSignIn(t *testing.T) {
 	s := newSite(parallel(t))
 	s.locked(byBrowser, byProgram, byKey)
@@ -264,7 +264,7 @@ func TestPromptOffersToSignIn(t *testing.T) {
 	p.types("3", "locked has no THEIR_API_KEY: say in your config.toml", "or Return for no: ")
 	p.types("2", "a program signs in", "the same prompt again")
 	said := p.endsWith(0)
-	assert.Equal(t, "you said hello\n", said, "the agent's words alone, and no history of a prompt that it did not get")
+	assert.Equal(t, "you said hello\n", said, "only the agent's text, without the failed prompt as history")
 }
 
 func TestPromptNeedNotSignIn(t *testing.T) {
@@ -288,11 +288,11 @@ func TestPromptNeedNotSignIn(t *testing.T) {
 	s.locked(byBrowser)
 	_, err := s.command("prompt", "--agent", "locked", "hello")
 	require.ErrorContains(t, err, "duet-rpc agents login locked --method browser")
-	assert.NotContains(t, err.Error(), "Sign in now", "no user is there")
+	assert.NotContains(t, err.Error(), "Sign in now", "there is no terminal to ask on")
 }
 
-// The user's message to the agent is its next prompt, which is shown to its end:
-// the exit status is that of the last.
+// A comment to the agent becomes its next prompt. The command shows that run to its end and exits
+// with the status of the last run.
 func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 	t.Parallel()
 	ask := bashCall("make", map[string]any{"command": "make"})
@@ -314,7 +314,7 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 			}
 			screen := p.screen("Allow? ")
 			assert.Contains(t, screen, "\n— task-0003 · agent played")
-			assert.NotContains(t, screen, "go on with:", "it goes on by itself")
+			assert.NotContains(t, screen, "go on with:", "the command continues by itself")
 			c.last(p)
 			said := p.endsWith(c.status)
 			assert.Equal(t, c.said, strings.TrimSuffix(said, "[3: ]\n"))
@@ -323,7 +323,7 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 	}
 }
 
-// An agent that hangs ends by its time limit, or by C-c, and that is said.
+// A time limit ends a hanging agent, and the prompt reports the limit and how to raise it.
 func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
@@ -348,8 +348,7 @@ func TestPromptEndsAnAgentThatHangsWhenItIsInterrupted(t *testing.T) {
 	p.endsWith(130)
 }
 
-// Who sits at the terminal of a prompt is asked for the key that its agent needs, and it is
-// not shown.
+// A prompt on a terminal asks the user for the key that its agent needs, and does not echo it.
 func TestAPromptAsksForTheKeyOfItsAgent(t *testing.T) {
 	s := newSite(parallel(t), `
 [agents.keyed]
@@ -376,14 +375,13 @@ keys = { MY_KEY = "myservice" }
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 	p.sees("interrupted")
 	p.ends()
-	assert.NotContains(t, p.tty.printed.String(), "has ended already", "the question was answered before the interrupt")
+	assert.NotContains(t, p.tty.printed.String(), "has ended already", "the prompt answers the question before it interrupts the run")
 
-	// Without a terminal, no question waits for long.
+	// Without a terminal, the prompt answers at once that it has no key.
 	s.refuses("the client that was asked gave none", "prompt", "--agent", "keyed", "hello")
 }
 
-// played makes the site's default agent one that does these steps, whatever it
-// is asked for.
+// played adds the agent "played", which performs these steps for every prompt.
 func (s *site) played(steps ...playedStep) {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -395,13 +393,13 @@ func (s *site) played(steps ...playedStep) {
 	s.agents(fmt.Sprintf("[agents.played]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q }\n", self, playedVariable, file))
 }
 
-// asks begins a prompt whose agent does these steps.
+// asks starts a prompt with an agent that performs these steps.
 func (s *site) asks(t *testing.T, steps ...playedStep) *prompting {
 	s.played(steps...)
 	return s.prompt(t, "--no-color", "--agent", "played", "go")
 }
 
-// screen is what is printed from what was seen last up to a text.
+// screen waits for a text and returns the output up to it, from the end of the last seen text.
 func (p *prompting) screen(until string) string {
 	p.t.Helper()
 	from := p.read
@@ -409,8 +407,8 @@ func (p *prompting) screen(until string) string {
 	return p.tty.printed.String()[from:p.read]
 }
 
-// An input that is too long for an event is shown by its head and tail, and
-// whole to a client that asks.
+// The prompt shows the head and the tail of an input that is too long for an event. The user can
+// view the whole input.
 func TestPromptShowsALongInput(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, "PAGER=cat")
@@ -424,7 +422,7 @@ func TestPromptShowsALongInput(t *testing.T) {
 	p := s.asks(t, bashCall("Bash", map[string]any{"command": command}))
 	screen := p.screen("[v]iew all: ")
 	assert.Contains(t, screen, "? $ make test\n")
-	assert.Contains(t, screen, "| rm -rf ~\n", "the end is shown, too")
+	assert.Contains(t, screen, "| rm -rf ~\n", "the question shows the end too")
 	assert.Regexp(t, `\n… 19,9\d\d more lines, [\d,]+ bytes hidden: v shows all\n`, screen)
 	assert.Less(t, strings.Count(screen, "\n"), 30)
 	p.types("v")
@@ -437,7 +435,7 @@ func TestPromptShowsALongInput(t *testing.T) {
 	assert.Contains(t, said, "[1: yes]")
 }
 
-// Beside a diff stands what is not in it.
+// A question shows a diff and the parts of the input that are not in it.
 func TestPromptShowsTheInputBesideADiff(t *testing.T) {
 	s := newSite(parallel(t))
 	notes := filepath.Join(s.root, "notes.txt")
@@ -454,15 +452,15 @@ func TestPromptShowsTheInputBesideADiff(t *testing.T) {
 	screen = p.screen("Allow? ")
 	requireParts(t, screen, `  "command":`+"\n    | rm -rf ~\n", `  "file_path": "/etc/passwd"`, `  "content": "other"`)
 	p.types("y")
-	assert.Contains(t, p.screen("Allow? "), `+++ "b//etc/cron.d/x\n+++ b/notes.txt"`, "a name has one line")
+	assert.Contains(t, p.screen("Allow? "), `+++ "b//etc/cron.d/x\n+++ b/notes.txt"`, "a name takes one line")
 	p.types("y")
 	assert.Regexp(t, `… binary: 0 bytes before, 5,003 bytes after: v shows all`, p.screen("[v]iew all: "))
 	p.types("y")
 	p.endsWith(0)
 }
 
-// Whatever an agent says, nothing that steers a terminal or is not seen gets
-// there.
+// A terminal gets no control sequences and no invisible characters from an agent. The prompt writes
+// them as code points.
 func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	unseen := "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\x1b[2J\b\u009b\ue000"
@@ -486,11 +484,11 @@ func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 			assert.Contains(t, screen, mark)
 		}
 	}
-	assert.Contains(t, first, " -- allowed\n  {\"x", "a title has one line")
+	assert.Contains(t, first, " -- allowed\n  {\"x", "a title takes one line")
 	assert.NotContains(t, first, "\n-- allowed")
 }
 
-// Only a terminal gets the agent's words with what is not seen written out.
+// Only on a terminal does the prompt escape invisible characters in the agent's text.
 func TestPromptPrintsProse(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, "LC_ALL=C.UTF-8")
@@ -508,21 +506,21 @@ func TestPromptPrintsProse(t *testing.T) {
 	assert.Equal(t, "a⟨U+202E⟩b ⟨U+001B⟩[2Jשלום 👩\u200d💻\n", tty.printed.String())
 }
 
-// What was typed before a question was asked is no answer to it.
+// Text typed before a question does not answer it.
 func TestTypedAheadAnswersNothing(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "slow", "permit:2")
 	p.sees("task-0001")
-	p.types("y") // before anything is asked
+	p.types("y") // before the first question
 	p.types("y", "Allow? ")
-	p.presses("yy") // one key is asked for
+	p.presses("yy") // a question takes one key
 	p.sees("please type y", "Allow? ")
 	p.types("y", "Allow? ")
-	time.Sleep(200 * time.Millisecond) // machine: what was typed has time to answer; nothing tells that it does not
+	time.Sleep(200 * time.Millisecond) // machine: time for a wrong answer, because no event reports its absence
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "✓")
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "That is all")
 	p.presses("n", "n\n")
-	_, err := p.tty.ours.WriteString("git status\n") // no reason
+	_, err := p.tty.ours.WriteString("git status\n") // not a reason for the denial
 	require.NoError(t, err)
 	p.endsWith(0)
 	assert.Equal(t, 3, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
@@ -530,7 +528,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	assert.NotContains(t, shown, "git status")
 }
 
-// Nor is it an answer to whether a project is trusted.
+// Text typed before the trust question does not answer it.
 func TestTypedAheadTrustsNothing(t *testing.T) {
 	s := newSite(parallel(t))
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("[agents.evil]\ncommand = ['evil', '{prompt}']\ntitle = \"a\u3164b\u202e\"\n"), 0o600))
@@ -547,7 +545,7 @@ func TestTypedAheadTrustsNothing(t *testing.T) {
 	tty.printed.AwaitPart(t, "not trusted")
 }
 
-// In lists, too, every character is seen.
+// Lists and views escape invisible characters, and JSON does not.
 func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 	t.Parallel()
 	unseen := "\u202e\u200b\U000e0041\u3164\x1b[2J"
@@ -578,13 +576,13 @@ func TestViewsWriteOutWhatIsNotSeen(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(show("approvals", "show", asked.Data.ApprovalID, "--json")), &whole))
-	assert.Equal(t, "c"+unseen, whole.Approval.Input.Command, "JSON has it as it is")
+	assert.Equal(t, "c"+unseen, whole.Approval.Input.Command, "JSON has the original text")
 	editor.call("interruptSession", object{"session_id": launched}, nil)
 	editor.awaitEnd(launched)
 	editor.leave()
 }
 
-// A user who returns to a stopped prompt sees its question.
+// A suspended prompt repeats its question when it continues.
 func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "hello")
@@ -596,8 +594,8 @@ func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
 	p.endsWith(0)
 }
 
-// A terminal that cannot move its cursor has no pager, which would take what is
-// typed next.
+// On a terminal without cursor movement the prompt starts no pager, because a pager would consume
+// the next input.
 func TestViewWithoutAPager(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, "TERM=dumb", "PAGER=echo a pager; cat >/dev/null")
@@ -609,8 +607,8 @@ func TestViewWithoutAPager(t *testing.T) {
 	p.ends()
 }
 
-// Markdown is rendered, of thoughts too, on a terminal that can show it, and stays as the agent wrote
-// it anywhere else.
+// The prompt renders Markdown, also in thoughts, on a terminal with colour and cursor movement.
+// Other terminals get the agent's original text.
 func TestPromptRendersMarkdown(t *testing.T) {
 	t.Parallel()
 	const text = "# Head\n\nSome **bold** [x](http://a.b/c)\n"
@@ -658,8 +656,7 @@ func TestPromptRendersMarkdown(t *testing.T) {
 	}
 }
 
-// A change is shown in colours on a terminal, before it is allowed, and in none where
-// they are not wanted.
+// The prompt colours a change on a terminal, unless NO_COLOR is set.
 func TestPromptColoursChanges(t *testing.T) {
 	t.Parallel()
 	for want, env := range map[string]string{
@@ -674,7 +671,7 @@ func TestPromptColoursChanges(t *testing.T) {
 	}
 }
 
-// thought is an update with a piece of what the agent thinks.
+// thought returns an update with a chunk of the agent's thoughts.
 func thought(text string) map[string]any {
 	return map[string]any{"sessionUpdate": "agent_thought_chunk", "content": map[string]any{"type": "text", "text": text}}
 }
@@ -687,15 +684,15 @@ func (p *prompting) presses(keys string, texts ...string) {
 	p.sees(texts...)
 }
 
-// A question is answered by one key, which is shown, and the terminal is afterwards
-// as it was.
+// One key answers a question and appears on the screen. Afterwards the terminal has its earlier
+// state.
 func TestAKeyAnswersAQuestion(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "slow", "permit:5")
 	was, err := term.GetState(int(p.tty.theirs.Fd()))
 	require.NoError(t, err)
 	p.sees("task-0001")
-	p.presses("y") // before anything is asked
+	p.presses("y") // before the first question
 	p.sees("Allow? ")
 	p.presses("x", "please type y, n", "Allow? ")
 	p.presses("y", ": y\n", "Allow? ")
@@ -713,7 +710,7 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	assert.Equal(t, 7, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
 }
 
-// Keys that are typed while the agent talks do not appear in its words.
+// Keys typed during the agent's output do not appear in it.
 func TestKeysDoNotAppearInTheAgentsWords(t *testing.T) {
 	s := newSite(parallel(t))
 	w := s.window(80, 24, "prompt", "quiet", "stuck")
@@ -734,7 +731,7 @@ func TestKeysDoNotAppearInTheAgentsWords(t *testing.T) {
 	assert.Equal(t, before, after, "the echo is on again")
 }
 
-// One of the answers that a question offers is chosen by one key, too.
+// One key also chooses one of the offered answers.
 func TestAKeyChooses(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "quiet ask")
@@ -761,7 +758,7 @@ func TestAKeyChooses(t *testing.T) {
 	editor.leave()
 }
 
-// The input of a tool is changed in the user's editor, shown, and asked again.
+// The user edits the input of a tool in an editor. The prompt shows the new input and asks again.
 func TestAnEditorChangesTheInput(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, `EDITOR=sh -c 'grep -q Gone "$0" && echo "{" >"$0" || sed s/Turn/Gone/ "$0" >"$0.new" && test -s "$0.new" && mv "$0.new" "$0"; true'`)
@@ -789,8 +786,7 @@ func TestAnEditorChangesTheInput(t *testing.T) {
 	}
 }
 
-// onTerminal runs a command whose standard input and outputs are a terminal of so
-// many columns.
+// onTerminal starts a command whose standard streams are a terminal with this many columns.
 func (s *site) onTerminal(t *testing.T, columns uint16, args ...string) *prompting {
 	t.Helper()
 	return s.launch(args...).onTerminal(t, columns)
@@ -804,7 +800,7 @@ func (l launch) onTerminal(t *testing.T, columns uint16) *prompting {
 	return &prompting{process: l.start(t), tty: tty}
 }
 
-// status waits for the end and for all that was printed, and returns the exit status.
+// status waits for the end of the process and for all its output, and returns the exit status.
 func (p *prompting) status() int {
 	<-p.ended
 	const mark = "\x00"
@@ -814,8 +810,8 @@ func (p *prompting) status() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// On a terminal the open questions are gone through one after the other, and the
-// next one is waited for.
+// On a terminal, duet-rpc approvals asks the open questions one after the other, and then waits for
+// the next one.
 func TestApprovalsOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -841,11 +837,11 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("no other question is open (1 question left); waiting for")
 			fourth := editor.launch("permit:1", "scripted").SessionID
 			p.sees("[q]uit: ")
-			p.presses("n") // perhaps meant for the question that has gone
+			p.presses("n") // possibly meant for the closed question
 			p.sees("not taken", "[q]uit: ")
 			p.presses("n", "no other question is open (1 question left); waiting for")
 			editor.awaitEnd(fourth)
-			p.presses("\x03") // which this terminal, being raw, takes for a key
+			p.presses("\x03") // a raw terminal passes C-c as a key
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			assert.Equal(t, 130, p.status(), p.tty.printed)
 			for line := range strings.Lines(p.tty.printed.String()) {
@@ -861,7 +857,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("[q]uit: ")
 			p.presses("q")
 			assert.Equal(t, 0, p.status(), p.tty.printed)
-			assert.Equal(t, 1, strings.Count(p.tty.printed.String(), "Allow?"), "a question that is left is not repeated: %s", p.tty.printed)
+			assert.Equal(t, 1, strings.Count(p.tty.printed.String(), "Allow?"), "approvals asks a skipped question once: %s", p.tty.printed)
 
 			p = s.onTerminal(t, 60, "approvals", "--once")
 			p.sees("[q]uit: ")
@@ -876,7 +872,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 	}
 }
 
-// Any number of commands may begin at once where no hub runs: one daemon serves them all.
+// Several commands may start concurrently without a running hub.
 func TestCommandsAtOnce(t *testing.T) {
 	s := newSite(parallel(t))
 	s.run("prompt", "--yes", "quiet hello")
@@ -897,7 +893,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	assert.Regexp(t, `task-0002 +completed`, out)
 }
 
-// No request waits while a user is asked whether to delete a session.
+// An editor can start while a command asks whether to delete a session.
 func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	s := newSite(parallel(t))
 	s.run("prompt", "--yes", "quiet hello")
@@ -910,7 +906,7 @@ func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	editor.leave()
 }
 
-// A session is picked with a few typed letters, where no hub runs, too.
+// `session pick` finds a session by a few typed letters, also without a running hub.
 func TestASessionIsPicked(t *testing.T) {
 	t.Parallel()
 	for _, terminal := range []string{"xterm-256color", "dumb"} {
@@ -920,7 +916,7 @@ func TestASessionIsPicked(t *testing.T) {
 				s.run("prompt", "--yes", prompt)
 			}
 			s.env = append(s.env, "TERM="+terminal)
-			p := s.shell(t, "session", "pick") // its standard output is a pipe, as in $(duet-rpc session pick)
+			p := s.shell(t, "session", "pick") // standard output is a pipe, as in $(duet-rpc session pick)
 			p.sees("quiet figs", "quiet walnuts")
 			p.presses("paers\x7f\x7f\x7f\x7fear", "1/3")
 			p.presses("\r")
@@ -936,7 +932,7 @@ func TestASessionIsPicked(t *testing.T) {
 	}
 }
 
-// awaitWaiting waits until so many tasks wait for an answer.
+// awaitWaiting waits until n tasks wait for an answer.
 func (s *site) awaitWaiting(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -945,7 +941,7 @@ func (s *site) awaitWaiting(t *testing.T, n int) {
 	}, watchdog/3, pollEvery)
 }
 
-// A prompt that goes on with a conversation whose last turn waits for an answer says so.
+// A prompt that continues a conversation reports that it waits for the previous turn.
 func TestAPromptSaysForWhatItWaits(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// guides are the README and the pages for users to which its examples link.
+// guides lists the README and the user pages that it links.
 var guides = []string{"../../README.md", "../../docs/shell.md", "../../docs/configuration.md", "../../docs/clients.md"}
 
 // blocks returns the fenced blocks of a language in the Markdown files, in order.
@@ -34,8 +34,8 @@ func blocks(t *testing.T, language string, files ...string) []string {
 	return found
 }
 
-// TestReadmeInAShell runs the shell blocks of the guides in a project whose only agents
-// are the demo agent and an agent named claude. The tests of Node and Emacs run theirs.
+// TestReadmeInAShell runs the shell blocks of the guides in a project with two agents: the demo
+// agent and one named claude. The Node and Emacs tests run the blocks of those languages.
 func TestReadmeInAShell(t *testing.T) {
 	s := newSite(parallel(t), "[agents.claude]\ndriver = \"acp\"\ncommand = ["+`"`+program+`", "demo-agent"]`+"\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "bin"), 0o755))
@@ -81,7 +81,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	home := t.TempDir()
 	clone := filepath.Join(home, "duet-rpc")
 	copyTracked(t, "../..", clone)
-	var caches []string // those of Go, which would be in the empty home
+	var caches []string // Go's caches, which are otherwise in the empty home
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		dir, err := exec.Command("go", "env", name).Output()
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 		"git init -q && git add . && git -c user.name=a -c user.email=a@b.c commit -qm first && git rev-parse HEAD\n" +
 		install + "\n" + `"$GOPATH/bin/duet-rpc" version && "$GOPATH/bin/duet-rpc" agents && git status --porcelain`)
 	revision, said, _ := strings.Cut(out, "\n")
-	assert.Regexp(t, `^duet-rpc \d+\.\d+\.\d+-dev\+`+revision[:7]+` .*go1\.`, said, "the version names the commit, of which nothing was changed")
+	assert.Regexp(t, `^duet-rpc \d+\.\d+\.\d+-dev\+`+revision[:7]+` .*go1\.`, said, "the version names the unmodified commit")
 	assert.Contains(t, said, "demo")
 	assert.NotContains(t, said, "??")
 
@@ -139,7 +139,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	}
 }
 
-// TestReadmeScreens compares each screen in the guides with the one that TestScreens keeps.
+// TestReadmeScreens compares each screen in the guides with the file that TestScreens maintains.
 func TestReadmeScreens(t *testing.T) {
 	total := 0
 	for _, guide := range guides {
@@ -149,14 +149,14 @@ func TestReadmeScreens(t *testing.T) {
 			seen := readFile(t, "../../testdata/screens/"+m[1]+".txt")
 			testkit.GoldenBlock(t, guide, m[0], []byte(seen))
 		}
-		text = readFile(t, guide) // golden.Block may have written it
+		text = readFile(t, guide) // GoldenBlock may have written it
 		assert.Equal(t, len(markers), strings.Count(text, "\n```\n$ ")+strings.Count(text, "\n```\n— "), "%s has a screen without a marker", guide)
 		total += len(markers)
 	}
 	assert.Equal(t, 3, total)
 }
 
-// copyTracked copies the files of a repository, as they are now.
+// copyTracked copies the tracked files of a repository with their current content.
 func copyTracked(t *testing.T, from, to string) {
 	t.Helper()
 	list, err := exec.Command("git", "-C", from, "ls-files", "-z").Output()

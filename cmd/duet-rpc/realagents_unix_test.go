@@ -11,15 +11,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
-// realAgents are what TestRealAgents takes through its paces.
+// realAgents are the agents of TestRealAgents.
 var realAgents = map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexSite, "opencode": newOpencodeSite}
 
-// What the day of TestAgentDay has no time for.
+// TestRealAgents covers the behaviour that TestAgentDay omits for lack of time.
 func TestRealAgents(t *testing.T) {
 	t.Parallel()
 	for name, site := range realAgents {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the agents; but each is too large to be there many times
+			t.Parallel() // one site of each agent at a time, because agents need much memory
 			for what, test := range map[string]func(*testing.T, *agentSite){
 				"allowed":                   testAllowed,
 				"interrupted while it asks": testInterruptedQuestion,
@@ -29,7 +29,7 @@ func TestRealAgents(t *testing.T) {
 			}
 		})
 	}
-	// The other agents take seconds to start.
+	// One agent suffices for these: the other agents take seconds to start.
 	t.Run("claude a wrong key", func(t *testing.T) { testWrongKey(t, newClaudeSite(t)) })
 	t.Run("codex rules", func(t *testing.T) { testCodexRules(t, newCodexSite(t)) })
 	t.Run("codex key", func(t *testing.T) { testCodexKey(t, newCodexSite(t)) })
@@ -54,11 +54,11 @@ func testAllowed(t *testing.T, s *agentSite) {
 	assert.Greater(t, used.Limit, used.Context)
 	assert.Equal(t, "end_turn", used.Stop)
 	assert.NotEmpty(t, used.Native)
-	assert.False(t, s.model.Refused(), "the key is the configured one alone")
+	assert.False(t, s.model.Refused(), "the agent uses only the configured key")
 	s.close(c)
 }
 
-// The agent lives on when its turn is interrupted, and knows of it.
+// An interrupted agent continues the conversation, and its next request has the interrupted prompt.
 func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	c := s.open()
 	l, _ := s.asked(c)
@@ -73,7 +73,7 @@ func testInterruptedQuestion(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// A conversation goes on in the next process, with the agent's own session.
+// A conversation continues in the next process with the agent's own session.
 func testRestarted(t *testing.T, s *agentSite) {
 	c := s.open()
 	first := c.launch("say: one", s.agent)
@@ -86,12 +86,12 @@ func testRestarted(t *testing.T, s *agentSite) {
 	c = s.open()
 	third := s.requireGoesOn(c, second, "say: one", "say: two", "say: three")
 	assert.Equal(t, native, c.usage(third.SessionID).Native)
-	assert.Equal(t, "onetwothree", c.conversation(third.SessionID), "what the agent tells again is not said again")
+	assert.Equal(t, "onetwothree", c.conversation(third.SessionID), "Duet does not repeat text that the agent replays")
 	assert.Equal(t, model.InputTokens, c.usage(third.SessionID).Input)
 	s.close(c)
 }
 
-// The user sees what a model says of a wrong key.
+// The user sees the model's error for a wrong key.
 func testWrongKey(t *testing.T, s *agentSite) {
 	s.env = append(s.env, "KEY_OF_THE_MODEL="+s.model.Key+"-but-not-quite")
 	s.variables["CLAUDE_CODE_MAX_RETRIES"] = "0"
@@ -103,8 +103,8 @@ func testWrongKey(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// testCodexRules requires that a deny rule holds in each of Duet's modes: Codex begins in a mode
-// in which a model approves, and Duet sets it to one in which it asks. In Codex's other modes
+// testCodexRules requires that a deny rule holds in each of Duet's modes. Codex starts in a mode in
+// which a model approves, and Duet selects a mode with permission requests. In Codex's other modes
 // Duet warns the user.
 func testCodexRules(t *testing.T, s *agentSite) {
 	s.rules = "[[rules]]\neffect = \"deny\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
@@ -130,8 +130,8 @@ func testCodexRules(t *testing.T, s *agentSite) {
 	s.close(c)
 }
 
-// testCodexFailure requires that a run fails when the model's API refuses a request: Codex
-// answers the prompt with end_turn then.
+// testCodexFailure requires that a run fails when the model's API refuses a request. In this case
+// Codex answers the prompt with end_turn.
 func testCodexFailure(t *testing.T, s *agentSite) {
 	c := s.open()
 	l := c.launch("fail: 400", s.agent)

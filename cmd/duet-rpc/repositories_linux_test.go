@@ -25,31 +25,28 @@ import (
 )
 
 const (
-	// clonedEnd bounds the program's end in a repository of another author, once it
-	// was asked to end.
+	// clonedEnd bounds the end of the program in a third-party repository.
 	clonedEnd = watchdog / 3
 	// clonedTime bounds a command that ends by itself.
 	clonedTime = watchdog / 3
-	// clonedMemory is the most that the program may have in memory there.
+	// clonedMemory is the most memory, in bytes, that the program may use there.
 	clonedMemory = 150 << 20
 )
 
-// A clone is a third-party repository that this user has just
-// cloned. Nothing of it may ever run.
+// A clone is a third-party repository that the user has just cloned. No code of it may ever run.
 type clone struct {
 	*site
 	outside  string // a directory of the user, beside the repository
-	tripwire string // a program that notes that it was started
-	fired    string // where it notes it
-	ran      string // where the user's own agent notes what it was asked
-	path     string // of the programs' PATH, what stands first
-	cwd      string // where the program is started; empty: the root
+	tripwire string // a program that records its start
+	fired    string // the record of the tripwire
+	ran      string // the prompts that the user's own agent recorded
+	path     string // the first directories of the programs' PATH
+	cwd      string // the program's working directory; the root if empty
 	check    []func(t *testing.T)
 }
 
-// newClone makes an empty repository of a user with two agents: mine, which
-// notes its prompts, and unsafe, a command that asks no permission and that this user
-// would never take unasked.
+// newClone makes an empty repository of a user with two agents. The agent mine records its prompts.
+// The agent unsafe is a command without permission requests, which only the user may select.
 func newClone(t *testing.T) *clone {
 	s := newSite(t)
 	dir := filepath.Dir(s.root)
@@ -71,7 +68,7 @@ command = [%q, "{prompt}"]
 	return c
 }
 
-// program writes one that notes that it was started, and by what name.
+// program writes a program that records its name and arguments at its start.
 func (c *clone) program(path string) {
 	c.t.Helper()
 	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -86,50 +83,48 @@ func (c *clone) file(name, content string) {
 	writeFile(c.t, path, content)
 }
 
-// state is where the repository has what an earlier version of the program would have taken
-// for its state.
+// state is the state directory of an earlier version of the program.
 func (c *clone) state() string    { return filepath.Join(c.root, ".duet") }
 func (c *clone) database() string { return filepath.Join(c.state(), "duet.db") }
 
-// then adds something to be looked at when the program has ended.
+// then adds a check that runs after the program's end.
 func (c *clone) then(check func(t *testing.T)) { c.check = append(c.check, check) }
 
-// requireHarmless looks at what became of it all.
+// requireHarmless requires that no program of the repository ran, and runs the checks.
 func (c *clone) requireHarmless(t *testing.T) {
 	t.Helper()
 	fired, err := os.ReadFile(c.fired)
-	assert.ErrorIs(t, err, os.ErrNotExist, "something of the repository ran: %s", fired)
+	assert.ErrorIs(t, err, os.ErrNotExist, "a program of the repository ran: %s", fired)
 	ran, _ := os.ReadFile(c.ran)
 	for line := range strings.Lines(string(ran)) {
-		assert.Equal(t, "hello\n", line, "the user's agent was asked what the user did not ask")
+		assert.Equal(t, "hello\n", line, "the user's agent got a prompt that the user did not send")
 	}
 	for _, check := range c.check {
 		check(t)
 	}
 }
 
-// A visited is what a program that was started there left.
+// A visited is the result of a program that ran in a clone.
 type visited struct {
 	out, problem string
-	memory       int // the most, in bytes
+	memory       int // peak, in bytes
 	timely       bool
 }
 
-// enter starts the program in the repository. talk speaks with it, and returns
-// when the program has been asked to end; nil: it is not asked, and has
-// its time to come to an end.
+// enter starts the program in the repository. talk sends requests and makes the program end. If
+// talk is nil, the program has clonedTime to end by itself.
 func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, process *os.Process), args ...string) visited {
 	t.Helper()
 	binary := fastProgram(t)
 	ctx, kill := context.WithTimeout(context.Background(), 3*clonedTime)
 	defer kill()
-	// Bounded, so that a test that fails does not take the machine's memory.
+	// The limit keeps a failing test from exhausting the machine's memory.
 	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `ulimit -v 4000000; exec "$0" "$@"`, binary}, args...)...)
 	if cmd.Dir = c.cwd; cmd.Dir == "" {
 		cmd.Dir = c.root
 	}
 	l := c.launch()
-	cmd.Env = append(cleanEnvironment(), l.env...) // no --root: it is found as editors have it found
+	cmd.Env = append(cleanEnvironment(), l.env...) // no --root: the program finds the root as for an editor
 	if c.path != "" {
 		cmd.Env = append(cmd.Env, "PATH="+c.path+":"+os.Getenv("PATH"))
 	}
@@ -167,28 +162,27 @@ func (c *clone) enter(t *testing.T, talk func(in io.Writer, out *testkit.Text, p
 // requireCivil requires that the program ended in time and without much memory.
 func (e visited) requireCivil(t *testing.T) {
 	t.Helper()
-	assert.True(t, e.timely, "it does not end: %.2000s", e.problem)
-	assert.Less(t, e.memory, clonedMemory, "it took %d MB", e.memory>>20)
-	assert.NotContains(t, e.problem, "goroutine ", "it panics")
+	assert.True(t, e.timely, "the program does not end: %.2000s", e.problem)
+	assert.Less(t, e.memory, clonedMemory, "the program used %d MB", e.memory>>20)
+	assert.NotContains(t, e.problem, "goroutine ", "the program panics")
 }
 
-// awaitReply waits for the reply with an id, but no longer than the program has.
+// awaitReply waits up to clonedTime for the response with an id.
 func awaitReply(t *testing.T, out *testkit.Text, id string) bool {
 	return assert.Eventually(t, func() bool { return strings.Contains(out.String(), `"id":`+id) }, clonedTime, pollEvery, "no reply to request %s: %.2000s", id, out)
 }
 
-// moment is how long something that starts by itself is waited for.
+// moment is the time that a test gives an unwanted program to start.
 const moment = 300 * time.Millisecond
 
-// speak sends requests, waits for their replies and for what might start by
-// itself then, and has the program end.
+// speak sends requests, waits for their responses and for a moment, and then ends the program.
 func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) func(io.Writer, *testkit.Text, *os.Process) {
 	return func(in io.Writer, out *testkit.Text, process *os.Process) {
 		for i, message := range messages {
 			_, err := io.WriteString(in, framed(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, i+1, message)))
 			assert.NoError(t, err)
 			if i == 0 {
-				awaitReply(t, out, "1") // whatever else there is: this needs nothing
+				awaitReply(t, out, "1") // the first request needs no project
 			}
 		}
 		for i := range messages {
@@ -196,7 +190,7 @@ func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) f
 				break
 			}
 		}
-		time.Sleep(moment) // machine: nothing tells that nothing starts
+		time.Sleep(moment) // machine: no event reports that nothing starts
 		end(in, process)
 	}
 }
@@ -209,7 +203,7 @@ func command(args ...string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) { c.enter(t, nil, args...).requireCivil(t) }
 }
 
-// entries are the ways into a repository.
+// entries are the ways to open a repository.
 var entries = []struct {
 	name  string
 	enter func(*testing.T, *clone)
@@ -234,18 +228,18 @@ var entries = []struct {
 	{"trust, shown", command("trust", "--show")},
 	{"daemon", func(t *testing.T, c *clone) {
 		c.enter(t, nil, "daemon", "start").requireCivil(t)
-		time.Sleep(moment) // machine: nothing tells that nothing starts
+		time.Sleep(moment) // machine: no event reports that nothing starts
 		c.enter(t, nil, "daemon", "stop", "--force").requireCivil(t)
 	}},
 }
 
-// fullyTried are the tricks that TestAClonedRepositoryDoesNothing meets by every entry: one
-// of each kind, settings, a database, a file of the state directory and programs.
+// fullyTried are the tricks that TestAClonedRepositoryDoesNothing tries with every entry. There is
+// one of each kind: settings, a database, a file of the state directory, and programs.
 var fullyTried = []string{"agents, keys and rules", "a database with an answer", "a socket that is elsewhere", "programs with known names"}
 
-// A repository that was cloned does nothing by itself, whatever is in it and
-// however one comes in; nothing of it makes the program hang, or large. An editor meets
-// every trick, and every other entry meets four; `make soak` tries each with each.
+// A cloned repository starts nothing by itself, whatever its content and however the user opens it.
+// The program neither hangs nor uses much memory. The first entry, an editor, meets every trick,
+// and every other entry meets four. `make soak` tries each trick with each entry.
 func TestAClonedRepositoryDoesNothing(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -271,14 +265,14 @@ func TestAClonedRepositoryDoesNothing(t *testing.T) {
 	require.Subset(t, names, fullyTried)
 }
 
-// endAll ends what a test that failed has left.
+// endAll kills the processes that a failed test left.
 func (c *clone) endAll() {
 	for _, r := range c.running() {
 		_ = syscall.Kill(r.pid, syscall.SIGKILL)
 	}
 }
 
-// A planted rule answers nothing: what an agent of this user asks is asked.
+// A planted rule answers no question of the user's agents.
 func TestAPlantedRuleAnswersNothing(t *testing.T) {
 	t.Parallel()
 	for _, trick := range tricks {
@@ -298,17 +292,17 @@ func TestAPlantedRuleAnswersNothing(t *testing.T) {
 				}
 				assert.Eventually(t, func() bool {
 					return slices.ContainsFunc([]string{`"new_approval"`, `"completed"`, `"id":2,"error"`}, func(s string) bool { return strings.Contains(out.String(), s) })
-				}, clonedTime, pollEvery, "nothing comes of it: %.2000s", out)
+				}, clonedTime, pollEvery, "the run neither asks nor ends: %.2000s", out)
 				closeInput(in, process)
 			})
 			e.requireCivil(t)
-			assert.NotContains(t, e.out, `"completed"`, "no question was asked")
+			assert.NotContains(t, e.out, `"completed"`, "the run ended without a question")
 			c.requireHarmless(t)
 		})
 	}
 }
 
-// fingerprint is everything in a directory, to see whether it changes.
+// fingerprint describes all files in a directory, for comparison.
 func fingerprint(t *testing.T, dir string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -330,11 +324,11 @@ func fingerprint(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// tricks are what repositories may bring to have something happen.
+// tricks are hostile contents of a repository.
 var tricks = []struct {
 	name  string
 	lay   func(*testing.T, *clone)
-	rules bool // it tries to answer questions
+	rules bool // the trick plants rules
 }{
 	{name: "agents, keys and rules", lay: everySetting, rules: true},
 	{name: "a default agent that asks no permission", lay: func(_ *testing.T, c *clone) { c.file(".duet.toml", "default_agent = \"unsafe\"\n") }},
@@ -376,7 +370,7 @@ var tricks = []struct {
 	}), rules: true},
 	{name: "settings that are large", lay: func(t *testing.T, c *clone) {
 		c.file(".duet.toml", "# ")
-		require.NoError(t, os.Truncate(filepath.Join(c.root, ".duet.toml"), 1<<30)) // takes no room
+		require.NoError(t, os.Truncate(filepath.Join(c.root, ".duet.toml"), 1<<30)) // a sparse file
 	}},
 	{name: "programs with known names", lay: knownPrograms},
 	{name: "hooks and settings of git", lay: gitHooks},
@@ -399,7 +393,7 @@ var tricks = []struct {
 	{name: "settings of another user above it", lay: foreignAbove},
 }
 
-// everySetting says everything that a project's file can say.
+// everySetting writes every setting of a project's file, and files of build tools.
 func everySetting(_ *testing.T, c *clone) {
 	var b strings.Builder
 	b.WriteString("default_agent = \"evil\"\nhub = \"daemon\"\n[limits]\nmax_runs = 100\n")
@@ -432,7 +426,7 @@ func toml(text func() string) func(*testing.T, *clone) {
 	return func(_ *testing.T, c *clone) { c.file(".duet.toml", strings.ReplaceAll(text(), "TRIPWIRE", c.tripwire)) }
 }
 
-// pipe puts one, which never gets data, in the place of a file of the state.
+// pipe puts a named pipe that never gets data in the place of a state file.
 func pipe(name string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		path := filepath.Join(c.state(), name)
@@ -441,16 +435,15 @@ func pipe(name string) func(*testing.T, *clone) {
 	}
 }
 
-// unchanged requires at the end that the directory outside is as it is now.
+// unchanged requires at the end that the directory outside still has its current content.
 func unchanged(t *testing.T, c *clone) {
 	before := fingerprint(t, c.outside)
 	c.then(func(t *testing.T) {
-		assert.Equal(t, before, fingerprint(t, c.outside), "what is outside has changed")
+		assert.Equal(t, before, fingerprint(t, c.outside), "the outside directory changed")
 	})
 }
 
-// planted brings a database that another user's program has made, changed by
-// statements.
+// planted copies a database of another site into the repository and applies the statements to it.
 func planted(statements ...string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		other := newSite(t)
@@ -471,7 +464,7 @@ func planted(statements ...string) func(*testing.T, *clone) {
 	}
 }
 
-// trigger plants statements that are executed when something else is written.
+// trigger plants a database with triggers and requires that no write fires one.
 func trigger(t *testing.T, c *clone) {
 	planted(
 		`CREATE TABLE fired (what TEXT)`,
@@ -480,7 +473,7 @@ func trigger(t *testing.T, c *clone) {
 		`CREATE TRIGGER on_meta AFTER UPDATE ON meta BEGIN INSERT INTO fired VALUES ('meta'); END`,
 		`CREATE TRIGGER on_state AFTER UPDATE ON runs BEGIN INSERT INTO fired VALUES ('state'); END`,
 	)(t, c)
-	c.then(func(t *testing.T) { // wherever the database is by now
+	c.then(func(t *testing.T) { // checks every database, wherever the program put it
 		require.NoError(t, filepath.WalkDir(filepath.Dir(c.root), func(path string, d os.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() || !strings.Contains(d.Name(), ".db") || strings.HasSuffix(path, "-wal") || strings.HasSuffix(path, "-shm") {
 				return nil
@@ -497,8 +490,8 @@ func trigger(t *testing.T, c *clone) {
 	})
 }
 
-// foreignSocket has the project's socket be one of another program of the user,
-// to which nothing must be said.
+// foreignSocket points the project's socket at another program of the user. The program must send
+// nothing to it.
 func foreignSocket(name string, asLink bool) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		path := filepath.Join(c.outside, "s")
@@ -537,8 +530,8 @@ func foreignSocket(name string, asLink bool) func(*testing.T, *clone) {
 	}
 }
 
-// knownPrograms has programs with names that are looked for, and a PATH that
-// finds them in the working directory.
+// knownPrograms adds programs with the names that Duet looks up, and a PATH with the working
+// directory.
 func knownPrograms(t *testing.T, c *clone) {
 	for _, name := range []string{
 		"duet-rpc", "git", "tmux", "node", "npx", "sh", "bash", "ps", "env", "tail", "less", "claude", "claude-agent-acp", "claude-code-acp", "codex", "codex-acp", "gemini", "opencode", "goose", "qwen", "kimi", "copilot", "demo",
@@ -547,7 +540,7 @@ func knownPrograms(t *testing.T, c *clone) {
 		c.program(filepath.Join(c.root, "bin", name))
 	}
 	c.path = ".::bin:./bin"
-	// No agent of one's own: the first that is found is taken.
+	// Without configured agents, Duet takes the first agent that it finds.
 	require.NoError(t, os.Remove(filepath.Join(c.home, "config", "duet", "config.toml")))
 }
 
@@ -560,7 +553,7 @@ func gitHooks(_ *testing.T, c *clone) {
 	c.file(".gitattributes", "* filter=x diff=x\n")
 }
 
-// foreignAbove is a directory of another user, in which this user works.
+// foreignAbove gives the repository to another user, while this user works in a subdirectory.
 func foreignAbove(t *testing.T, c *clone) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file to another user")
@@ -576,8 +569,7 @@ func foreignAbove(t *testing.T, c *clone) {
 	c.then(func(t *testing.T) { assert.NoDirExists(t, c.state(), "the state is in another user's directory") })
 }
 
-// hostileConfigurations are .duet.toml files that a repository could bring to
-// hurt the user who opens it, and what is said of each.
+// hostileConfigurations are hostile .duet.toml files, each with the program's error.
 var hostileConfigurations = map[string]struct {
 	plant func(t *testing.T, path string)
 	says  string
@@ -603,9 +595,8 @@ func written(text string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 }
 
-// Whatever a repository brings as configuration, an editor is served at once and
-// its process ends in time, with what is wrong said, and no command takes much
-// memory over it.
+// A hostile configuration delays neither the service for an editor nor the end of its process. The
+// program reports the error, and no command uses much memory.
 func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 	binary := fastProgram(t)
 	for name, c := range hostileConfigurations {
@@ -651,8 +642,8 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 	}
 }
 
-// Until the file is trusted its user's own default answers, and for an editor
-// that does not trust the workspace also after that.
+// Until the user trusts the project's file, the user's own default agent answers. In an editor
+// without workspace trust it also answers later.
 func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 	s := newSite(parallel(t), "[agents.plain]\ndriver = \"command\"\ncommand = [\"touch\", \"ran\"]\n")
 	ran := filepath.Join(s.root, "ran")
@@ -692,20 +683,19 @@ func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 	c.leave()
 	require.NoFileExists(t, ran)
 	s.run("prompt", "quiet")
-	require.FileExists(t, ran, "trusted, it is heeded")
+	require.FileExists(t, ran, "the trusted file selects the agent")
 }
 
-// followedWithin is how soon a running hub follows a change by itself.
+// followedWithin limits the time until a running hub applies a change.
 const followedWithin = 2 * time.Second
 
-// none are the processes there whose command has a text in it.
+// requireNone waits until no process of the site has a text in its command.
 func (s *site) requireNone(text string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return !strings.Contains(strings.Join(s.processes(), "\n"), text) }, watchdog/3, pollEvery, "%s is still there", text)
 }
 
-// What stood on a trust that is taken back ends, in an editor's hub as in a
-// daemon.
+// A revoked trust ends the runs that depend on it, in an editor's hub and in a daemon.
 func TestARevocationIsFollowed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"an editor's hub", "a daemon"} {
@@ -720,9 +710,9 @@ func TestARevocationIsFollowed(t *testing.T) {
 				s.daemon()
 			}
 			c := s.open()
-			_, err := s.command("trust", "--yes") // which counts at once, too
+			_, err := s.command("trust", "--yes") // takes effect at once
 			require.NoError(t, err)
-			require.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "theirs").SessionID).Data.State) // and stays, idle
+			require.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "theirs").SessionID).Data.State) // its agent stays, idle
 			free := c.launch("permit:1 quiet", "scripted")
 			require.Equal(t, "completed", c.awaitEnd(free.SessionID).Data.State, "the file allows it")
 			var works struct {
@@ -742,7 +732,7 @@ func TestARevocationIsFollowed(t *testing.T) {
 			assert.Equal(t, []string{"interrupted", "TRUST_REVOKED"}, []string{end.Data.State, end.Data.ErrorCode})
 			assert.Contains(t, end.Data.Error, "duet-rpc trust")
 			s.requireNone(agent)
-			assert.Equal(t, "running", c.session(mine.SessionID).State, "who did not stand on it goes on")
+			assert.Equal(t, "running", c.session(mine.SessionID).State, "a run that does not depend on the trust continues")
 
 			asks, question := c.asks("permit:1 quiet", "scripted")
 			c.approve(question.Data.ApprovalID)
@@ -750,10 +740,10 @@ func TestARevocationIsFollowed(t *testing.T) {
 			assert.Equal(t, "not_trusted", c.refused("continueSession", object{"session_id": works.SessionID, "query": "go on"}).kind())
 			assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "theirs"}).kind())
 			c.call("launchSession", object{"query": "quiet"}, &works)
-			assert.Equal(t, "scripted", works.Agent, "nor does the file choose any more")
+			assert.Equal(t, "scripted", works.Agent, "the file does not select the agent any more")
 			c.interrupt(mine)
 
-			// Trusted again, it goes on where it was.
+			// After a new trust, the file applies again.
 			s.run("trust", "--yes")
 			first := c.launch("quiet", "")
 			c.completes(first)
@@ -765,8 +755,8 @@ func TestARevocationIsFollowed(t *testing.T) {
 	}
 }
 
-// Rules and keys count as they are now: for the next question and the next agent
-// at once, for what is open a moment later.
+// Changed rules and keys apply at once to the next question and the next agent, and soon to open
+// questions.
 func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	s := newSite(parallel(t))
 	const shows = "[agents.shows]\ndriver = \"command\"\ncommand = [\"sh\", \"-c\", \"test \\\"$KEY\\\" = two && echo it is two || echo it is another\"]\nkeys = { KEY = \"service\" }\n"
@@ -795,14 +785,14 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	assert.Empty(t, c.pending(), "no question is asked")
 	assert.Equal(t, "it is two", reported())
 
-	// A rule that has gone is asked about again, also one that was made here.
+	// Without a removed rule Duet asks again. This also holds for a rule that a decision made.
 	s.agents(shows + key("two"))
 	asks := c.launch("permit:1 quiet", "")
 	question = c.awaitQuestion(asks.SessionID)
 	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "project"}, nil)
 	c.completes(asks)
 	passes := c.launch("permit:1 quiet", "")
-	require.Equal(t, "completed", c.awaitEnd(passes.SessionID).Data.State, "it was decided for good")
+	require.Equal(t, "completed", c.awaitEnd(passes.SessionID).Data.State, "the project rule allows it")
 	var made struct {
 		Rules []struct {
 			ID int64 `json:"rule_id"`
@@ -814,7 +804,7 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	again, _ := c.asks("permit:1 quiet", "")
 	c.interrupt(again)
 
-	// While a file cannot be read nothing starts, and the hub stays.
+	// An unreadable file prevents new runs, and the hub keeps running.
 	s.agents("wrong = 1\n")
 	require.ErrorContains(t, c.try("launchSession", object{"query": "quiet"}, nil), "unknown key")
 	c.requireCore()

@@ -25,7 +25,7 @@ type running struct {
 	command string
 }
 
-// running lists the processes of the site, with those that they started.
+// running lists the site's processes with their children.
 func (s *site) running() (list []running) {
 	want := "HOME=" + s.home
 	for _, pid := range procenv.Find(func(variable string) bool { return variable == want }) {
@@ -35,7 +35,7 @@ func (s *site) running() (list []running) {
 	return list
 }
 
-// processes tells of them in words.
+// processes describes the site's processes.
 func (s *site) processes() (list []string) {
 	for _, r := range s.running() {
 		list = append(list, strconv.Itoa(r.pid)+" "+r.command)
@@ -43,7 +43,7 @@ func (s *site) processes() (list []string) {
 	return list
 }
 
-// find is the one process whose command contains text.
+// find returns the only process whose command contains text.
 func (s *site) find(t testing.TB, text string) running {
 	t.Helper()
 	var found []running
@@ -58,7 +58,7 @@ func (s *site) find(t testing.TB, text string) running {
 
 func containsText(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
 
-// readOnly makes a directory one that cannot be written, for root too.
+// readOnly makes a directory unwritable, also for root.
 func readOnly(t testing.TB, dir string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -74,7 +74,7 @@ func readOnly(t testing.TB, dir string) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// requireInputRead waits until the program has taken all that was sent.
+// requireInputRead waits until the program has read all input.
 func (p *process) requireInputRead() {
 	p.t.Helper()
 	raw, err := p.stdin.SyscallConn()
@@ -86,8 +86,8 @@ func (p *process) requireInputRead() {
 	}, watchdog/3, time.Millisecond, "the program does not read")
 }
 
-// requireDescriptorsTaken requires that descriptor 1 leads to where
-// descriptor 2 leads, and descriptor 0 to nothing.
+// requireDescriptorsTaken requires that descriptor 1 has the target of descriptor 2, and that
+// descriptor 0 is /dev/null.
 func (p *process) requireDescriptorsTaken() {
 	p.t.Helper()
 	target := func(fd int) string {
@@ -99,14 +99,13 @@ func (p *process) requireDescriptorsTaken() {
 	require.Equal(p.t, os.DevNull, target(0))
 }
 
-// kill ends a process as a machine out of memory does.
+// kill sends SIGKILL, as the kernel does when memory runs out.
 func kill(t testing.TB, r running) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(r.pid, syscall.SIGKILL))
 }
 
-// An agent that is killed fails its run; the conversation continues with the
-// next one.
+// A killed agent fails its run. The conversation continues with a new agent.
 func TestAKilledAgent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, query string }{
@@ -116,7 +115,7 @@ func TestAKilledAgent(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s, c := newEditorSite(parallel(t))
 			begun := c.launch(test.query, "")
-			c.await("a sign of life", func(e event) bool {
+			c.await("output of the agent or a question", func(e event) bool {
 				return e.Data.SessionID == begun.SessionID && (e.Type == "message_delta" || e.Type == "new_approval")
 			})
 			if test.query == "permit:2" {
@@ -125,7 +124,7 @@ func TestAKilledAgent(t *testing.T) {
 			kill(t, s.find(t, "demo-agent"))
 			end := c.endsAs(begun.SessionID, "failed", "AGENT_EXITED")
 			assert.Contains(t, end.Data.Error, "SIGKILL")
-			for id, question := range c.pending() { // it outlives who asked
+			for id, question := range c.pending() { // the question outlives its agent
 				assert.Equal(t, "permit:2", test.query)
 				assert.True(t, question.Stale)
 				c.call("sendDecision", object{"approval_id": id, "decision": "deny", "comment": "no"}, nil)
@@ -140,8 +139,8 @@ func TestAKilledAgent(t *testing.T) {
 	}
 }
 
-// An executor that is killed interrupts its runs and takes its agents with
-// it; a new one goes on.
+// A killed executor interrupts its runs and ends its agents. A new executor continues the
+// conversation.
 func TestAKilledExecutor(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	begun, _ := c.asks("permit:2", "")
@@ -156,7 +155,7 @@ func TestAKilledExecutor(t *testing.T) {
 	c.leave()
 }
 
-// Whatever an agent does, its run ends as it should, and the next one works.
+// A misbehaving agent ends its run in the right state, and the next run works.
 func TestBadAgents(t *testing.T) {
 	c := newSite(parallel(t), `
 [agents.missing]
@@ -175,7 +174,7 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 	for _, test := range []struct {
 		name, query, agent string
 		state, code, says  string // of the end
-		event, with        string // an event that tells what was odd: its type, and the code or a text in it
+		event, with        string // an event that reports the fault: its type, and the code or a text in it
 	}{
 		{name: "garbage", query: "garbage", state: "completed", event: "task_error", with: "AGENT_GARBAGE"},
 		{name: "invalid UTF-8", query: "badutf8", state: "completed"},
@@ -203,8 +202,8 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 			}
 			if test.query == "badutf8" {
 				said := c.conversation(begun.SessionID)
-				assert.Contains(t, said, "bytes", "what can be read of it is shown")
-				assert.Contains(t, said, "\uFFFD", "and the rest can be seen to be missing")
+				assert.Contains(t, said, "bytes", "the conversation has the readable part")
+				assert.Contains(t, said, "\uFFFD", "a replacement character marks the rest")
 			}
 			c.requireCore()
 			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
@@ -216,7 +215,7 @@ command = ["/bin/sh", "-c", "echo partly; exit 3", "sh"]
 	c.leave()
 }
 
-// An agent that does not answer is ended by force when a client asks for it.
+// An interruption kills an agent that does not answer.
 func TestAgentsThatHangAreKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -258,18 +257,18 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 	}
 }
 
-// The user says after how long an agent is called silent, in a tool call and outside of one.
+// Duet reports a silent agent after the user's silent_after.
 func TestSilenceIsReportedWhenTheUserSaysSo(t *testing.T) {
 	s := newSite(parallel(t))
 	s.agents("silent_after = \"100ms\"\nsilent_tool_after = \"59m\"\n") // of the scripted agent
 	c := s.open()
 	l := c.launch("quiet hang", "")
-	c.await("that the agent is silent", func(e event) bool { return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID })
+	c.await("the report of the silent agent", func(e event) bool { return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID })
 	c.interrupt(l)
 	c.leave()
 }
 
-// An agent that never says a word is given up, with what there is to know.
+// An agent that never answers fails after start_timeout, and the error contains its standard error.
 func TestASilentAgentIsGivenUp(t *testing.T) {
 	s, c := newEditorSite(parallel(t), `
 [agents.mute]
@@ -279,15 +278,15 @@ start_timeout = "2s"
 `)
 	watch := startStopwatch(t)
 	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
-	watch.assertWithin(t, 20*time.Second, "it has 2 s, and not the 30 s that it would have")
+	watch.assertWithin(t, 20*time.Second, "the limit is 2 s, not the default of 30 s")
 	assert.Equal(t, "failed", end.Data.State)
 	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
 	assert.Contains(t, end.Data.Error, "waiting for a login")
-	require.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "the agent is left")
+	require.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "the agent still runs")
 	c.leave()
 }
 
-// An agent that hangs does not keep the program from ending.
+// A hanging agent does not delay the program's end.
 func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	begun := c.launch("hang", "")
@@ -296,8 +295,7 @@ func TestAHangingAgentDoesNotDelayTheEnd(t *testing.T) {
 	s.requireNobody("after the end of input")
 }
 
-// Descriptors and goroutines are given back: what a hundred runs took is not
-// missing afterwards.
+// Forty runs leave no descriptors, threads or processes behind.
 func TestRunsLeaveNothingOpen(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	hub := hubOf(t, c)
@@ -325,7 +323,8 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	c.leave()
 }
 
-// The same where only the agent dies, or its executor: the hub lives.
+// An approval survives the death of its agent or executor: the agent does the approved thing, or
+// Duet asks again.
 func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 	t.Parallel()
 	binary, err := os.Executable()
@@ -353,13 +352,13 @@ func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 					s.requireTold(c, question.Data.ApprovalID)
 				}
 			}
-			t.Logf("%d of %d were asked again", again, 2*len(killDelays))
+			t.Logf("Duet asked %d of %d questions again", again, 2*len(killDelays))
 			c.leave()
 		})
 	}
 }
 
-// onlyOne ends executors and agents, so that there is one of each afterwards.
+// onlyOne kills all executors and agents, so that the next run starts one of each.
 func (s *recordedSite) onlyOne(c *client) {
 	s.t.Helper()
 	hub := hubOf(s.t, c)
@@ -371,7 +370,7 @@ func (s *recordedSite) onlyOne(c *client) {
 	require.Eventually(s.t, func() bool { return len(s.processes()) == 2 }, time.Minute, pollEvery)
 }
 
-// An agent that is resumed with an answer, and ends at once, uses up nothing.
+// An agent that resumes with an approval and exits at once does not use it up: Duet asks again.
 func TestAnAnswerOutlivesTheAgentThatIsResumedWithIt(t *testing.T) {
 	s := newRecordedSite(parallel(t))
 	leave := filepath.Join(s.home, leaveFile)
@@ -389,7 +388,7 @@ func TestAnAnswerOutlivesTheAgentThatIsResumedWithIt(t *testing.T) {
 			var there bool
 			open, there = c.questionOf("it")
 			return there && open.Reopens == id
-		}, time.Minute, pollEvery, "no question is asked again")
+		}, time.Minute, pollEvery, "Duet does not ask again")
 		assert.Contains(t, open.Reopened, "approved before")
 		assert.Zero(t, s.done("it"))
 		id = open.ID

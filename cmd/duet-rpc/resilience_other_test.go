@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// processes cannot be found.
+// processes returns nothing, because only Linux has /proc.
 func (s *site) processes() []string { return nil }
 
-// readOnly makes a directory one that cannot be written.
+// readOnly makes a directory unwritable.
 func readOnly(t testing.TB, dir string) {
 	t.Helper()
 	if os.Getuid() == 0 {

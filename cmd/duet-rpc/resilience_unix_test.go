@@ -24,8 +24,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Of two processes in one project the second joins the first: it sees what
-// that one runs, and answers its questions.
+// A second process in a project joins the first. It sees the runs of the first and answers their
+// questions.
 func TestTwoProcessesInOneProject(t *testing.T) {
 	s, first := newEditorSite(parallel(t))
 	begun, question := first.asks("permit:1 stream:200", "")
@@ -47,7 +47,7 @@ func TestTwoProcessesInOneProject(t *testing.T) {
 	third.leave()
 }
 
-// A process that is killed does not keep its project.
+// A killed process releases the lock of its project.
 func TestTheLockDiesWithItsProcess(t *testing.T) {
 	s := newSite(parallel(t))
 	first := s.start()
@@ -58,8 +58,7 @@ func TestTheLockDiesWithItsProcess(t *testing.T) {
 	second.leave()
 }
 
-// A database that cannot be used is left as it is, byte for byte, with all
-// that lies beside it.
+// An unusable database stays unchanged, with all files beside it.
 func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -126,7 +125,7 @@ func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 	}
 }
 
-// contents are the files under a directory.
+// contents returns the files under a directory.
 func contents(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -140,7 +139,8 @@ func contents(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// The home directory and one that cannot be written are projects as any other, if one says so.
+// The home directory and an unwritable directory can be projects. The program puts no state into
+// them.
 func TestNothingIsPutIntoTheTree(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -160,13 +160,13 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 			requireMode(t, s.state(), 0o700)
 
 			c = s.start()
-			assert.Equal(t, "completed", c.session(begun.SessionID).State, "it is found again")
+			assert.Equal(t, "completed", c.session(begun.SessionID).State, "the next process finds the session")
 			c.leave()
 		})
 	}
 }
 
-// Where nothing at all can be written the core still works.
+// Without a writable place for state the core still works.
 func TestNoPlaceForState(t *testing.T) {
 	s := newSite(parallel(t))
 	readOnly(t, s.root)
@@ -179,8 +179,7 @@ func TestNoPlaceForState(t *testing.T) {
 	c.leave()
 }
 
-// pagesOf are the pages of a database that hold the rows of a table, in their
-// order.
+// pagesOf returns the leaf pages of a table in their order, and the page size.
 func pagesOf(t *testing.T, s *site, table string) (pages []int64, size int64) {
 	t.Helper()
 	db := s.openDatabase("?mode=ro")
@@ -198,7 +197,7 @@ func pagesOf(t *testing.T, s *site, table string) (pages []int64, size int64) {
 	return pages, size
 }
 
-// change changes what some bytes of a database are.
+// change overwrites bytes of the database at an offset.
 func change(t *testing.T, s *site, at int64, to []byte) {
 	t.Helper()
 	f, err := os.OpenFile(s.database(), os.O_WRONLY, 0)
@@ -208,8 +207,8 @@ func change(t *testing.T, s *site, at int64, to []byte) {
 	require.NoError(t, err)
 }
 
-// A subscriber to a log of which pages are damaged learns which part is
-// missing, and all the rest; health and doctor say what is wrong.
+// A subscriber to a damaged log receives the readable events and a report of the missing ones.
+// Health points to `duet-rpc doctor`.
 func TestDamagedLogIsTold(t *testing.T) {
 	t.Parallel()
 	for name, pick := range map[string]func(pages []int64) []int64{
@@ -233,9 +232,9 @@ func TestDamagedLogIsTold(t *testing.T) {
 				}
 
 				c = s.open()
-				reported := c.await("that the log is damaged", func(e event) bool { return e.Type == "log_damaged" })
+				reported := c.await("the report of the damaged log", func(e event) bool { return e.Type == "log_damaged" })
 				assert.Contains(t, reported.Data.Message, "duet-rpc doctor")
-				// New events arrive as ever, where they can be kept.
+				// New events arrive as before, if the database can store them.
 				var begun launched
 				if c.try("launchSession", object{"query": "quiet"}, &begun) == nil {
 					c.awaitEnd(begun.SessionID)
@@ -252,12 +251,12 @@ func TestDamagedLogIsTold(t *testing.T) {
 				}
 				assert.NotEmpty(t, missing)
 				if name != "nearly all" {
-					assert.Less(t, len(missing), len(whole), "most can be read")
+					assert.Less(t, len(missing), len(whole), "most events are readable")
 				}
 				now := lasting(c.seen(), 1<<60)
 				for seq, e := range whole {
 					if !missing[seq] {
-						assert.Equal(t, e, now[seq], "%d is neither reported nor missing", seq)
+						assert.Equal(t, e, now[seq], "event %d is neither unchanged nor reported as missing", seq)
 					}
 				}
 				assert.NotZero(t, last)
@@ -272,8 +271,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 	}
 }
 
-// What of a damaged database can be read goes out as UTF-8 and JSON, whatever it
-// is.
+// The program sends a damaged text of the database as valid UTF-8 and JSON.
 func TestDamagedTextsAreMended(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]struct{ old, new string }{
@@ -317,18 +315,18 @@ func TestDamagedTextsAreMended(t *testing.T) {
 	}
 }
 
-// Rounds of TestKillLosesNothing: as many as the default tier has time for, or enough to
-// meet rare moments.
+// Rounds of TestKillLosesNothing: few in the default tier, and enough for rare moments in `make
+// soak`.
 const (
 	fewKills  = 4
 	manyKills = 50
-	// killsAProject is after how many a new project is begun: all that was
-	// ever reported in one is checked after each kill.
+	// killsAProject is the number of rounds in one project. Each round checks all earlier reports
+	// of its project.
 	killsAProject = 12
 )
 
-// testSeed returns the seed of a test that acts at random, and logs it. The default tier
-// has the same one each time, `make soak` another one, and DUET_TEST_SEED repeats one.
+// testSeed returns and logs the seed of a random test. The default tier always uses the same seed,
+// and `make soak` a new one. DUET_TEST_SEED repeats a seed.
 func testSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -344,8 +342,8 @@ func testSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// Whenever the program is killed, nothing that it ever reported is gone, nothing
-// runs on, and the next process goes on with it.
+// A kill at any moment loses no reported event and leaves no process. The next process continues
+// with the state.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
 	seed := testSeed(t)
@@ -374,14 +372,14 @@ func killOften(t *testing.T, random *rand.Rand, done, n int) {
 	k.site.requireNobody("at the end")
 }
 
-// A ledger is what the hub reported to a client, which may rely on it.
+// A ledger records the hub's reports to a client, which later hubs must keep.
 type ledger struct {
-	events  map[int64]event       // that are kept as they are
-	texts   map[string]string     // by message: what its deltas said so far
+	events  map[int64]event       // durable events
+	texts   map[string]string     // by message, from its deltas
 	runs    map[string]*toldRun   // by session
-	tasks   map[string]string     // the session of a task
+	tasks   map[string]string     // session by task
 	asked   map[string]*toldAsk   // by approval
-	answers map[string]acceptance // that were sent, by approval
+	answers map[string]acceptance // sent answers, by approval
 	lastSeq int64
 	topTask int
 }
@@ -389,12 +387,12 @@ type ledger struct {
 type toldRun struct {
 	launched
 	query string
-	state string // the last that came
+	state string // the latest reported state
 }
 
 type toldAsk struct {
 	event
-	resolved string // how, as far as the hub reported it
+	resolved string // the reported decision
 }
 
 type acceptance int
@@ -412,17 +410,17 @@ func newLedger() *ledger {
 	}
 }
 
-// transient reports whether an event may look different when it comes again.
+// transient reports whether an event may differ in a replay.
 func transient(e event) bool {
 	return e.Seq == 0 || e.Type == "message_delta" || e.Type == "thinking_delta" || e.Type == "lagged"
 }
 
-// textsOf are the texts of messages, from their deltas.
+// textsOf returns the texts of messages, from their deltas up to the first gap.
 func textsOf(events []event) map[string]string {
 	texts := make(map[string]string)
 	for _, e := range events {
 		switch e.Type {
-		case "lagged": // from here on some are missing
+		case "lagged": // later deltas are incomplete
 			return texts
 		case "message_delta", "thinking_delta":
 			texts[e.Data.SessionID+" "+e.Data.MessageID] += e.Data.Delta
@@ -431,12 +429,12 @@ func textsOf(events []event) map[string]string {
 	return texts
 }
 
-// take notes what a client received that subscribed from the beginning.
+// take records the events of a client that subscribed from the beginning.
 func (l *ledger) take(t testing.TB, events []event) {
 	last := int64(0)
 	for _, e := range events {
 		if e.Seq != 0 {
-			require.Greater(t, e.Seq, last, "seen numbers only rise")
+			require.Greater(t, e.Seq, last, "event numbers rise")
 			last = e.Seq
 		}
 		l.lastSeq = max(l.lastSeq, e.Seq)
@@ -472,10 +470,10 @@ func (l *ledger) run(session string) *toldRun {
 	return run
 }
 
-// number notes whose a task's number is.
+// number records the session of a task, and requires that no other session has the same task.
 func (l *ledger) number(t testing.TB, task, session string) {
 	if owner := l.tasks[task]; owner != "" {
-		require.Equal(t, owner, session, "%s was given twice", task)
+		require.Equal(t, owner, session, "task %s has two sessions", task)
 	}
 	l.tasks[task] = session
 	n, err := strconv.Atoi(strings.TrimPrefix(task, "task-"))
@@ -483,20 +481,20 @@ func (l *ledger) number(t testing.TB, task, session string) {
 	l.topTask = max(l.topTask, n)
 }
 
-// accepted notes a run that a reply named.
+// accepted records a run that a response named.
 func (l *ledger) accepted(t testing.TB, begun launched, query string) {
 	known := l.runs[begun.SessionID]
 	if known == nil {
 		n, err := strconv.Atoi(strings.TrimPrefix(begun.TaskID, "task-"))
 		require.NoError(t, err)
-		require.Greater(t, n, l.topTask, "numbers of tasks are never used again")
+		require.Greater(t, n, l.topTask, "the hub never reuses a task number")
 	}
 	run := l.run(begun.SessionID)
 	run.launched, run.query = begun, query
 	l.number(t, begun.TaskID, begun.SessionID)
 }
 
-// kills is TestKillLosesNothing under way.
+// kills is the state of TestKillLosesNothing.
 type kills struct {
 	*ledger
 	t    testing.TB
@@ -512,14 +510,15 @@ func (k *kills) start() *client {
 	return c
 }
 
-// round is a life of the program, from the end of the one before to its own.
+// round starts the program, checks earlier reports, uses the program and kills it at a random
+// moment.
 func (k *kills) round(t *testing.T) {
 	k.t = t
 	c := k.start()
 	k.verify(c)
 	k.goOn(c)
 
-	// From here on it may end at any moment.
+	// From here on the program may die at any moment.
 	after := time.Duration(k.rand.Int64N(int64(700 * time.Millisecond)))
 	killed := make(chan struct{})
 	timer := time.AfterFunc(after, func() {
@@ -531,7 +530,7 @@ func (k *kills) round(t *testing.T) {
 	})
 	defer func() {
 		if !timer.Stop() {
-			<-killed // else it would kill the hub of the next round
+			<-killed // a late timer would kill the hub of the next round
 		}
 	}()
 	k.work(c)
@@ -541,20 +540,20 @@ func (k *kills) round(t *testing.T) {
 	k.take(t, c.seen())
 }
 
-// work uses the program until it has gone.
+// work sends random requests until the program has gone.
 func (k *kills) work(c *client) {
 	prompts := []string{"permit:3 stream:200", "", "tools:50", "stream:2000@2000", "permit:1 edit", "quiet"}
 	var asked []string
 	for i := 0; ; i++ {
 		var err error
 		switch choice := k.rand.IntN(10); {
-		case i < 3 || choice < 4 && i < 8: // what waits for a slot makes each round longer
+		case i < 3 || choice < 4 && i < 8: // queued runs make each round longer
 			query := strings.TrimSpace(fmt.Sprintf("%s number %d", prompts[k.rand.IntN(len(prompts))], i))
 			var begun launched
 			if err = c.try("launchSession", object{"query": query}, &begun); err == nil {
 				k.accepted(k.t, begun, query)
 			}
-		case choice < 7: // an answer to whatever waits
+		case choice < 7: // answer an open question
 			asked = asked[:0]
 			for _, e := range c.seen() {
 				if e.Type == "new_approval" && k.answers[e.Data.ApprovalID] == 0 {
@@ -590,7 +589,7 @@ func (k *kills) work(c *client) {
 		if errors.Is(err, errGone) {
 			return
 		}
-		if refused, ok := errors.AsType[*wireError](err); ok { // a question may have been closed meanwhile
+		if refused, ok := errors.AsType[*wireError](err); ok { // the question may be closed already
 			require.NotEqual(k.t, -32603, refused.Code, "%v", refused)
 		}
 	}
@@ -603,7 +602,7 @@ func (k *kills) verify(c *client) {
 	pending := c.pending()
 	replayed := k.replay(c)
 
-	// Events: all of them, as they were.
+	// All earlier events are unchanged.
 	again := make(map[int64]event)
 	for _, e := range replayed {
 		again[e.Seq] = e
@@ -625,7 +624,7 @@ func (k *kills) verify(c *client) {
 	k.take(t, replayed)
 }
 
-// replay is the past as a new subscriber receives it.
+// replay subscribes from the beginning and returns all events.
 func (k *kills) replay(c *client) []event {
 	k.t.Helper()
 	last := c.status().Subsystems.Store.LastSeq
@@ -637,8 +636,8 @@ func (k *kills) replay(c *client) []event {
 	return c.seen()
 }
 
-// verifyRuns requires that each run is there; one that had an agent is
-// interrupted, or had ended without a report to us.
+// verifyRuns requires that each run exists. A run that had an agent must have ended, and an
+// interrupted run is ORPHANED.
 func (k *kills) verifyRuns(c *client) {
 	t := k.t
 	t.Helper()
@@ -676,7 +675,8 @@ func (k *kills) verifyRuns(c *client) {
 	}
 }
 
-// verifyApprovals requires that what waited for an answer still does.
+// verifyApprovals requires that questions keep their input and their decisions, and that open
+// questions stay open or are cancelled.
 func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 	t := k.t
 	t.Helper()
@@ -699,13 +699,13 @@ func (k *kills) verifyApprovals(c *client, pending map[string]shownApproval) {
 			require.True(t, pending[id].Stale, "the question %s", ask.Raw)
 		}
 		if ask.resolved == "" && k.answers[id] == 0 && shown.Status != "pending" {
-			// Its run may have ended, or asked again, without a report to us.
+			// The run may have ended, or asked again, without a report to the client.
 			require.Equal(t, "cancelled", shown.Status, "the question %s", ask.Raw)
 		}
 	}
 }
 
-// requireGapless looks into the database itself.
+// requireGapless requires that the database is sound and that its event numbers have no gaps.
 func (k *kills) requireGapless() {
 	t := k.t
 	t.Helper()
@@ -720,8 +720,7 @@ func (k *kills) requireGapless() {
 	require.Equal(t, "ok", check)
 }
 
-// goOn brings an interrupted run to its end: by the answer to its question
-// where it has one, else by continuing it.
+// goOn answers one stale question and continues one interrupted run, each to the end of its run.
 func (k *kills) goOn(c *client) {
 	t := k.t
 	t.Helper()
@@ -750,7 +749,7 @@ func (k *kills) goOn(c *client) {
 	}
 }
 
-// finish approves everything that a session asks until it has ended.
+// finish approves all questions of a session until its end.
 func (k *kills) finish(c *client, session string) event {
 	k.t.Helper()
 	end := c.approveAll(session)
@@ -762,13 +761,13 @@ func (k *kills) finish(c *client, session string) event {
 	return end
 }
 
-// finishThread requires that the answer to a stale question makes its thread
-// go on, and that the question is not asked again.
+// finishThread requires that the answer to a stale question resumes its thread, and that the agent
+// does not repeat the question.
 func (k *kills) finishThread(c *client, thread string, ask *toldAsk) {
 	t := k.t
 	t.Helper()
 	var last launched
-	e := c.await("a run that goes on after the answer", func(e event) bool {
+	e := c.await("a run after the answer", func(e event) bool {
 		return e.Seq > k.lastSeq && e.Type == "session_status_changed" && e.Data.ThreadID == thread && (e.Data.State == "running" || ended(e.Data.State))
 	})
 	last.SessionID = e.Data.SessionID
@@ -776,7 +775,7 @@ func (k *kills) finishThread(c *client, thread string, ask *toldAsk) {
 	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 	for _, e := range c.seen() {
 		if e.Type == "new_approval" && e.Data.SessionID == last.SessionID && e.Data.ToolName == ask.Data.ToolName {
-			assert.NotEqual(t, compact(t, ask.Data.ToolInput), compact(t, e.Data.ToolInput), "the question was asked again")
+			assert.NotEqual(t, compact(t, ask.Data.ToolInput), compact(t, e.Data.ToolInput), "the agent repeated the question")
 		}
 	}
 }
@@ -790,14 +789,14 @@ func compact(t testing.TB, raw json.RawMessage) string {
 	return string(b)
 }
 
-// killsInMidStream is how often TestResumedTextIsWhole kills the program where
-// tests may take their time; else it is a few times.
+// killsInMidStream is the number of kills by TestResumedTextIsWhole in `make soak`, and
+// fewKillsInMidStream in the default tier.
 const (
 	killsInMidStream    = 20
 	fewKillsInMidStream = 2
 )
 
-// said is a session's messages, built from their deltas.
+// said returns a session's text, built from its deltas.
 func said(t testing.TB, events []event, session string) string {
 	var text strings.Builder
 	for _, e := range events {
@@ -809,9 +808,8 @@ func said(t testing.TB, events []event, session string) string {
 	return text.String()
 }
 
-// An editor whose program was killed while agents talked goes on after the
-// last number that it saw: then it has all that the transcript has. Where one
-// agent talked it has nothing twice either.
+// After a kill during agents' output, an editor resumes after its last event number. It then has
+// the whole text of the transcript. With one agent it has no text twice.
 func TestResumedTextIsWhole(t *testing.T) {
 	s := newSite(parallel(t))
 	since, again := int64(0), 0
@@ -865,8 +863,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 	t.Logf("%d times some text came twice", again)
 }
 
-// An editor that ends takes its agents with it; what they did and what they
-// asked is there for the next one.
+// The end of an editor interrupts its runs. The next editor finds their output and their questions.
 func TestEndOfInputInterruptsRuns(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	asking, question := c.asks("permit:2", "")
@@ -887,15 +884,14 @@ func TestEndOfInputInterruptsRuns(t *testing.T) {
 	assert.True(t, c.pending()[question.Data.ApprovalID].Stale)
 	resumed := c.next(asking, "continue")
 	assert.Equal(t, "completed", c.approveAll(resumed.SessionID).Data.State)
-	assert.Empty(t, c.pending(), "a question that is asked again is asked once")
+	assert.Empty(t, c.pending(), "a repeated question is open only once")
 	c.leave()
 }
 
-// A recordedSite is a site whose agent keeps a record of what it did with the
-// answers that it got.
+// A recordedSite is a site with an agent that records its approved actions.
 type recordedSite struct {
 	*site
-	approved map[string]int // how often what was asked was allowed, and the reply came
+	approved map[string]int // number of approvals that the test sent, by thing
 }
 
 func newRecordedSite(t testing.TB) *recordedSite {
@@ -911,7 +907,7 @@ env = { %s = %q }
 	return s
 }
 
-// done is how often the agent did a thing.
+// done returns how often the agent did a thing, which must not exceed the approvals.
 func (s *recordedSite) done(thing string) (n int) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.home, recordFile))
@@ -923,7 +919,7 @@ func (s *recordedSite) done(thing string) (n int) {
 			n++
 		}
 	}
-	require.LessOrEqual(s.t, n, s.approved[thing], "%s was carried out more often than it was allowed", thing)
+	require.LessOrEqual(s.t, n, s.approved[thing], "the agent did %s more often than the user approved it", thing)
 	return n
 }
 
@@ -935,11 +931,11 @@ func (s *recordedSite) ask(c *client, how, thing string) (launched, event) {
 
 func (s *recordedSite) approve(c *client, thing, id string) {
 	s.t.Helper()
-	s.approved[thing]++ // first: it may be carried out before the reply
+	s.approved[thing]++ // first: the agent may act before the response
 	c.approve(id)
 }
 
-// questionOf is the open question whether a thing may be done, if there is one.
+// questionOf returns the open question about a thing, if there is one.
 func (c *client) questionOf(thing string) (shownApproval, bool) {
 	for _, a := range c.pending() {
 		if strings.Contains(string(a.ToolInput), fmt.Sprintf("%q", "do "+thing)) {
@@ -949,9 +945,8 @@ func (c *client) questionOf(thing string) (shownApproval, bool) {
 	return shownApproval{}, false
 }
 
-// requireCarriedOut requires that a thing that was allowed is carried out, or
-// that its question is open again, and says so: then it is allowed once more,
-// until it is carried out.
+// requireCarriedOut requires that the agent does an approved thing, or that its question is open
+// again with a reason. It approves the question again until the agent does the thing.
 func (s *recordedSite) requireCarriedOut(c *client, thing string) (openedAgain bool) {
 	s.t.Helper()
 	var a shownApproval
@@ -959,19 +954,19 @@ func (s *recordedSite) requireCarriedOut(c *client, thing string) (openedAgain b
 		var open bool
 		if a, open = c.questionOf(thing); open {
 			openedAgain = true
-			assert.NotEmpty(s.t, a.Reopened, "no reason is given for asking again")
+			assert.NotEmpty(s.t, a.Reopened, "the repeated question has no reason")
 			assert.NotEmpty(s.t, a.Reopens)
 			assert.True(s.t, a.Stale)
 			s.approve(c, thing, a.ID)
 			return false
 		}
 		return s.done(thing) > 0
-	}, time.Minute, 5*time.Millisecond, "%s was allowed; it was neither carried out nor asked again", thing)
+	}, time.Minute, 5*time.Millisecond, "the user approved %s, but the agent neither did it nor asked again", thing)
 	return openedAgain
 }
 
-// requireTold requires that the answer to a question was taken, or that it is
-// said which question asks again.
+// requireTold requires that the agent took an answer, or that the approval names the question that
+// repeats it.
 func (s *recordedSite) requireTold(c *client, id string) {
 	s.t.Helper()
 	a := c.approval(id)
@@ -979,8 +974,8 @@ func (s *recordedSite) requireTold(c *client, id string) {
 	assert.NotEqual(s.t, a.TakenAt != "", a.Reopening != "", "%+v", a)
 }
 
-// killDelays are the times after which something dies: before, while and after an agent
-// that acts at once has acted, which takes it a millisecond or two.
+// killDelays are the times between an approval and a kill. They lie before, during and after the
+// action of an agent that acts at once, within a millisecond or two.
 var killDelays = func() []time.Duration {
 	if !soak {
 		return []time.Duration{0, 2 * time.Millisecond}
@@ -990,7 +985,7 @@ var killDelays = func() []time.Duration {
 	}
 }()
 
-// quiet waits until nothing runs.
+// quiet waits until no run is running or queued.
 func (c *client) quiet() {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -1000,8 +995,8 @@ func (c *client) quiet() {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// Whenever the program is killed after it has acknowledged an answer, what was
-// allowed is carried out, or is asked again.
+// After an acknowledged answer a kill loses nothing: the agent does the approved thing, or Duet
+// asks again.
 func TestAnAnswerOutlivesTheHub(t *testing.T) {
 	s := newRecordedSite(parallel(t))
 	again := 0
@@ -1020,12 +1015,12 @@ func TestAnAnswerOutlivesTheHub(t *testing.T) {
 			}
 			c.quiet()
 			c.crash()
-			c = s.start() // nothing is left to be done
+			c = s.start() // nothing is left to do
 			_, open := c.questionOf(thing)
-			assert.False(t, open, "%s was carried out %d times", thing, s.done(thing))
+			assert.False(t, open, "the agent did %s %d times", thing, s.done(thing))
 			s.requireTold(c, question.Data.ApprovalID)
 			c.leave()
 		}
 	}
-	t.Logf("%d of %d were asked again", again, 3*len(killDelays))
+	t.Logf("Duet asked %d of %d questions again", again, 3*len(killDelays))
 }

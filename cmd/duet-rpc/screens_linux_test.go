@@ -13,12 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/screen"
 )
 
-// TestScreens compares what a person sees of the shell with testdata/screens. To change a
-// screen, run it with DUET_UPDATE_GOLDEN=1 and read the difference; make pictures draws
-// the screens.
+// TestScreens compares the screens of the shell commands with testdata/screens. To change a screen,
+// run it with DUET_UPDATE_GOLDEN=1 and read the difference. `make pictures` draws the screens.
 //
-// A narrow terminal shows everything. A wide one lays out lists and conversations in another
-// way, and other kinds of terminals draw the same with other signs: these show only that.
+// A narrow terminal shows everything. A wide terminal has another layout of lists and
+// conversations, and other terminals draw the same content with other characters. Their variants
+// show only these scenes.
 func TestScreens(t *testing.T) {
 	for _, c := range []struct {
 		variant string
@@ -42,7 +42,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// newcomer is what the README tells to try first.
+// newcomer shows the commands that the README recommends first.
 func newcomer(st *stage) {
 	st.shows("help", "duet-rpc --help")
 	st.shows("help-prompt", "duet-rpc prompt --help")
@@ -57,7 +57,7 @@ func newcomer(st *stage) {
 	sc.is("first")
 }
 
-// conversation is a turn with some of everything, and ways to answer.
+// conversation shows a turn with many kinds of output, and several kinds of questions.
 func conversation(st *stage) {
 	update := func(kind string, members object) playedStep {
 		members["sessionUpdate"] = kind
@@ -112,8 +112,8 @@ func conversation(st *stage) {
 	}
 }
 
-// beside is an agent that goes on with something else while a question of it stands, which
-// is asked again below that.
+// beside shows an agent that continues to work while its question is open. The prompt repeats the
+// question below the new output.
 func beside(st *stage) {
 	update := func(kind string, members object) playedStep {
 		members["sessionUpdate"] = kind
@@ -143,7 +143,7 @@ func beside(st *stage) {
 	sc.is("beside")
 }
 
-// inbox is how questions are answered of what was submitted.
+// inbox shows the questions of submitted tasks and their answers.
 func inbox(st *stage) {
 	st.scene("stopped", "duet-rpc daemon stop").ends()
 	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
@@ -172,7 +172,7 @@ func inbox(st *stage) {
 	st.scene("continued", "until duet-rpc task list --state completed | grep -q task-0008; do sleep 0.1; done").ends()
 }
 
-// finding is what was said and done, found again.
+// finding shows the commands that list, show and search earlier sessions.
 func finding(st *stage) {
 	st.shows("session-list", "duet-rpc session list")
 	st.shows("session-show", "duet-rpc session show task-0002")
@@ -182,7 +182,7 @@ func finding(st *stage) {
 	st.shows("task-list", "duet-rpc task list", "duet-rpc task stats")
 	st.shows("doctor", "duet-rpc doctor")
 	sc := st.scene("pick", "duet-rpc session pick")
-	if st.variant != "dumb-60" { // there it asks for a line
+	if st.variant != "dumb-60" { // a dumb terminal asks for a line
 		sc.waits(" ", "7/7", "Greet the README's")
 		sc.is("pick-all")
 		sc.presses("pars")
@@ -209,7 +209,7 @@ func talk(st *stage) {
 	sc.ends()
 }
 
-// mistakes are mistakes, and what is said of them.
+// mistakes shows wrong commands and their errors.
 func mistakes(st *stage) {
 	for _, c := range []struct{ name, command string }{
 		{"unknown-command", "duet-rpc promt hello"},
@@ -232,8 +232,8 @@ func mistakes(st *stage) {
 	st.shows("error-no-hub", "duet-rpc daemon status")
 }
 
-// lists are those with nothing in them, and those of which a narrow terminal has no room
-// for all columns. They are of another project.
+// lists shows empty lists, and lists with more columns than a narrow terminal can show. They belong
+// to another project.
 func lists(st *stage) {
 	const there = "cd ../notes"
 	st.scene("notes", there, "duet-rpc daemon start").ends()

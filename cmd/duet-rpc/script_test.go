@@ -21,10 +21,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-// Whole commands, as testdata/script tells them. Beside testscript's own
-// commands the scripts have
+// TestScripts runs the scripts in testdata/script. In addition to testscript's own commands the
+// scripts have
 //
-//	refuses REGEXP ARG…   duet-rpc with these arguments fails, and says why
+//	refuses REGEXP ARG…   duet-rpc with these arguments fails with an error that matches
 //	status N ARG…          duet-rpc with these arguments ends with this exit status
 //	mode FILE 0600        a file has these permissions
 //
@@ -68,13 +68,12 @@ func stateOfScript(env *testscript.Env) (string, error) {
 	return project.StateDirOf(env.Getenv, filepath.Join(dir, "project"))
 }
 
-// stopHubs ends the daemons that a script has left behind, because it failed
-// or forgot to.
+// stopHubs stops the daemons that a script left running.
 func stopHubs(t *testing.T, dir string) {
 	var sockets []string
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // what a script has closed to itself is passed over
+		case err != nil: // skips directories that a script made unreadable
 		case filepath.Base(path) == "duet.sock":
 			sockets = append(sockets, path)
 		case filepath.Base(path) == "socket" && filepath.Base(filepath.Dir(filepath.Dir(path))) == "projects":
@@ -92,14 +91,13 @@ func stopHubs(t *testing.T, dir string) {
 		t.Logf("%s: a hub was left behind", path)
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
-		_, _ = io.Copy(io.Discard, conn) // to its end
+		_, _ = io.Copy(io.Discard, conn) // until the hub closes it
 		conn.Close()
 	}
 }
 
-// refuses requires of duet-rpc what every command owes to a user who misspelt it:
-// status 1, nothing on standard output, and one line on standard error that
-// matches.
+// refuses requires the answer of every command to a wrong usage: status 1, nothing on standard
+// output, and one matching line on standard error.
 func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: refuses REGEXP ARG…")
@@ -117,7 +115,7 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("not one line of the program's: %q", line)
 	}
 	if !regexp.MustCompile(args[0]).MatchString(line) {
-		ts.Fatalf("%q does not say %s", line, args[0])
+		ts.Fatalf("%q does not match %s", line, args[0])
 	}
 }
 
@@ -148,7 +146,7 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// Every command says what its exit status means.
+// The help of every command describes its exit status.
 func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 	t.Parallel()
 	listed := regexp.MustCompile(`(?m)^  ([a-z-]+) +\S`)
@@ -169,7 +167,7 @@ func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 	walk()
 }
 
-// section is what follows a heading of a help, to the next empty line.
+// section returns the text below a heading of a help text, up to the next empty line.
 func section(help, heading string) string {
 	_, rest, _ := strings.Cut(help, heading+"\n")
 	text, _, _ := strings.Cut(rest, "\n\n")

@@ -24,8 +24,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// The client that comes with the Go SDK as its example, which is third-party code, starts
-// the program and has a turn: the demo agent asks it whether it may edit.
+// The Go SDK's example client, which is third-party code, starts the program and completes a turn.
+// The demo agent requests permission to edit.
 func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 	s := newSite(parallel(t))
 	example := filepath.Join(t.TempDir(), "client")
@@ -36,7 +36,7 @@ func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 	cmd := exec.CommandContext(ctx, example, program, "acp", "--root", s.root)
 	cmd.Dir = s.root
 	cmd.Env = append(append(cleanEnvironment(), homeless(t)...), s.launch().env...)
-	cmd.Stdin = strings.NewReader("1\n") // the first of the answers to the one question
+	cmd.Stdin = strings.NewReader("1\n") // the first option of the only question
 	printed, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", printed)
 	for _, want := range []string{"Connected to agent (protocol v1)", "Created session: ", "Permission requested: Write demo.txt", "You ", "Agent completed"} {
@@ -50,7 +50,7 @@ func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 // A goEditor is a client made with the Go SDK.
 type goEditor struct {
 	*acp.ClientSideConnection
-	acp.Client // nil: it offers no files and no terminals, so that no agent may ask for any
+	acp.Client // nil: the client offers no files and no terminals, so no agent may request any
 	t          *testing.T
 	cmd        *exec.Cmd
 	ended      chan struct{}
@@ -124,13 +124,13 @@ func (e *goEditor) RequestPermission(ctx context.Context, p acp.RequestPermissio
 	}
 }
 
-// heard waits until the agent has said words.
+// heard waits until the agent's text contains words.
 func (e *goEditor) heard(words string) {
 	e.t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for !strings.Contains(e.said.String(), words) {
-		require.False(e.t, e.over, "the program has ended; it had said %q", deferred(e.said.String))
+		require.False(e.t, e.over, "the program has ended; the agent's text was %q", deferred(e.said.String))
 		e.changed.Wait()
 	}
 }
@@ -142,12 +142,12 @@ func (e *goEditor) question() acp.RequestPermissionRequest {
 	case q := <-e.asked:
 		return q
 	case <-e.ended:
-		require.Fail(e.t, "the program has ended before it asked")
+		require.Fail(e.t, "the program ended without a question")
 		return acp.RequestPermissionRequest{}
 	}
 }
 
-// allows answers a question.
+// allows approves a question once.
 func (e *goEditor) allows(q acp.RequestPermissionRequest) {
 	for _, o := range q.Options {
 		if o.Kind == acp.PermissionOptionKindAllowOnce {
@@ -155,10 +155,10 @@ func (e *goEditor) allows(q acp.RequestPermissionRequest) {
 			return
 		}
 	}
-	require.Fail(e.t, "nothing allows it", "%v", q.Options)
+	require.Fail(e.t, "no option allows the call", "%v", q.Options)
 }
 
-// prompts begins a turn; its end comes on the channel.
+// prompts starts a turn and returns a channel with its stop reason.
 func (e *goEditor) prompts(id acp.SessionId, words string) <-chan acp.StopReason {
 	ended := make(chan acp.StopReason, 1)
 	go func() {
@@ -170,8 +170,8 @@ func (e *goEditor) prompts(id acp.SessionId, words string) <-chan acp.StopReason
 	return ended
 }
 
-// Clients made with the Go SDK: a turn, a cancelled one, one that is killed with a question
-// open, and a second client that loads the session and answers.
+// A client of the Go SDK completes a turn and cancels another one. A kill ends it with an open
+// question. A second client loads the session and answers.
 func TestACPClientsOfTheGoSDK(t *testing.T) {
 	s := newSite(parallel(t))
 	first := s.goEditor(t)
@@ -182,7 +182,7 @@ func TestACPClientsOfTheGoSDK(t *testing.T) {
 	ended := first.prompts(id, "a turn")
 	first.allows(first.question())
 	require.Equal(t, acp.StopReasonEndTurn, <-ended)
-	first.heard("I wrote demo.txt") // notifications are handled beside the answer
+	first.heard("I wrote demo.txt") // the SDK handles notifications concurrently with the response
 
 	ended = first.prompts(id, "one that is cancelled")
 	first.question()
@@ -202,7 +202,7 @@ func TestACPClientsOfTheGoSDK(t *testing.T) {
 	require.Equal(t, id, q.SessionId)
 	second.allows(q)
 	second.heard("one that outlives its editor")
-	_, err = s.command("prompt", "--continue", "last", "quiet") // which waits for its turn
+	_, err = s.command("prompt", "--continue", "last", "quiet") // waits for the previous turn
 	require.NoError(t, err)
 	text := readFile(t, filepath.Join(s.root, "demo.txt"))
 	require.Contains(t, text, "one that outlives its editor")
@@ -217,14 +217,14 @@ type editorDay struct {
 	id   acp.SessionId
 }
 
-// An editorScenario is what an editor does with an agent. play requires that it goes as it
-// should, and says so, in words for a table.
+// An editorScenario is one interaction of an editor with an agent. play requires the expected
+// behaviour and returns a cell of the table.
 type editorScenario struct {
 	name string
 	play func(*testing.T, *editorDay) string
 }
 
-// They follow each other in one session.
+// editorScenarios run in this order in one session.
 var editorScenarios = []editorScenario{
 	{"A prompt", editorPrompts},
 	{"A command, with permission", editorAllows},
@@ -235,8 +235,8 @@ var editorScenarios = []editorScenario{
 	{"The editor is killed with a permission open; another one loads the session and answers", editorDies},
 }
 
-// Each of the agents that are not tested briefly, behind `duet-rpc acp`, and an editor that is
-// not part of Duet. What came of it is the table in docs/acp.md.
+// TestACPAgentDay runs the scenarios through `duet-rpc acp` with a third-party editor and each
+// agent that is not tested briefly. It compares the results with the table in docs/acp.md.
 func TestACPAgentDay(t *testing.T) {
 	t.Parallel()
 	agents := slices.DeleteFunc(dayAgents(), func(a dayAgent) bool { return a.briefly })
@@ -266,13 +266,13 @@ func TestACPAgentDay(t *testing.T) {
 		}
 	})
 	if t.Failed() || len(reported) < len(agents)*len(editorScenarios) {
-		t.Log("not all of them had their day, so the table is not compared")
+		t.Log("some scenarios did not run, so the test does not compare the table")
 		return
 	}
 	testkit.GoldenBytes(t, "../../docs/acp.md", withEditorTable(t, agents, reported))
 }
 
-// withEditorTable is the page with the table as it is now.
+// withEditorTable returns the page with the current table.
 func withEditorTable(t testing.TB, agents []dayAgent, reported map[string]string) []byte {
 	const begin, end = "<!-- made by TestACPAgentDay -->\n", "<!-- its end -->\n"
 	page := readFile(t, "../../docs/acp.md")
@@ -296,7 +296,7 @@ func withEditorTable(t testing.TB, agents []dayAgent, reported map[string]string
 	return []byte(b.String() + end + after)
 }
 
-// ends has a turn, and requires why it has stopped.
+// ends runs a turn and requires its stop reason.
 func (d *editorDay) ends(t *testing.T, why acp.StopReason, blocks ...acp.ContentBlock) {
 	t.Helper()
 	r, err := d.Prompt(t.Context(), acp.PromptRequest{SessionId: d.id, Prompt: blocks})
@@ -304,7 +304,7 @@ func (d *editorDay) ends(t *testing.T, why acp.StopReason, blocks ...acp.Content
 	require.Equal(t, why, r.StopReason)
 }
 
-// asks waits for the question of a turn, which is not to end before.
+// asks waits for a question and fails if the turn ends first.
 func (d *editorDay) asks(t *testing.T, ended <-chan acp.StopReason) (q acp.RequestPermissionRequest) {
 	t.Helper()
 	select {
@@ -312,7 +312,7 @@ func (d *editorDay) asks(t *testing.T, ended <-chan acp.StopReason) (q acp.Reque
 	case why := <-ended:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		require.Fail(t, "it has not asked", "the turn ended: %q; it had said %q", why, d.said.String())
+		require.Fail(t, "the agent did not ask", "the turn ended: %q; its text was %q", why, d.said.String())
 	}
 	return q
 }
@@ -335,8 +335,7 @@ func editorAllows(t *testing.T, d *editorDay) string {
 	return "yes"
 }
 
-// settings are what the session is set to and can be set to, as a client learns it that
-// resumes it.
+// settings returns the modes and the options of the session, as a resuming client receives them.
 func (d *editorDay) settings(t *testing.T) (*acp.SessionModeState, []acp.SessionConfigOption) {
 	t.Helper()
 	r, err := d.ResumeSession(t.Context(), acp.ResumeSessionRequest{SessionId: d.id, Cwd: d.site.root, McpServers: []acp.McpServer{}})
@@ -368,7 +367,7 @@ func editorChoosesModel(t *testing.T, d *editorDay) string {
 		}})
 		return err
 	}
-	require.ErrorContains(t, set("no-such-model"), d.a.model, "those that it has are listed")
+	require.ErrorContains(t, set("no-such-model"), d.a.model, "the error lists the agent's models")
 	require.NoError(t, set(d.a.model))
 	d.ends(t, acp.StopReasonEndTurn, acp.TextBlock("say: from another model"))
 	_, options := d.settings(t)
@@ -378,7 +377,7 @@ func editorChoosesModel(t *testing.T, d *editorDay) string {
 			return "yes"
 		}
 	}
-	require.Fail(t, "it has no models", "%v", options)
+	require.Fail(t, "the session has no option for the model", "%v", options)
 	return ""
 }
 
@@ -414,14 +413,14 @@ func editorDies(t *testing.T, d *editorDay) string {
 	require.Equal(t, d.id, q.SessionId)
 	other.allows(q)
 	r, err := other.Prompt(t.Context(), acp.PromptRequest{SessionId: d.id, Prompt: []acp.ContentBlock{acp.TextBlock("say: good night")}})
-	require.NoError(t, err) // it waits for its turn
+	require.NoError(t, err) // the prompt waits for the earlier turn
 	require.Equal(t, acp.StopReasonEndTurn, r.StopReason)
 	require.True(t, d.site.exists("later"))
 	other.heard("good night")
 	return "yes"
 }
 
-// The client of the TypeScript SDK lists and calls what it is offered.
+// The client of the TypeScript SDK lists the offered tools and resources and calls a tool.
 func TestMCPClientOfTheTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	sdk := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "client")
@@ -455,8 +454,7 @@ await client.close();
 	person.leave()
 }
 
-// Claude Code, in its own print mode, asks by the permission tool whether it may run what
-// the model wants.
+// Claude Code in print mode requests permission for a command through Duet's permission tool.
 func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	t.Parallel()
 	found, err := filepath.Glob(filepath.Join(installedAgent(t, claudeFolder), "node_modules", "@anthropic-ai", "claude-agent-sdk-*", "claude"))
@@ -501,8 +499,7 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	person.leave()
 }
 
-// A third-party server is asked by the methods mcp.*: it is started where it
-// is needed, and ends with the hub, also one that is killed.
+// The methods mcp.* start a third-party server on demand. A killed hub leaves no server behind.
 func TestMCPServerEverything(t *testing.T) {
 	t.Parallel()
 	server := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", ".bin", "mcp-server-everything")

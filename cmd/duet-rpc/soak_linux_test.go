@@ -19,14 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A hub that has served many runs needs no more memory than one that has served some. The
-// heap goes up and down with what is cached, so the lowest of many looks counts.
+// A hub's memory does not grow with the number of its runs. The heap varies with caches, so the
+// test compares the lowest of many values.
 func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
 	const (
 		looks   = 48 // each after a batch of runs
 		batch   = 504
 		workers = 8
-		growth  = 1.15 // of the last quarter, against the second one
+		growth  = 1.15 // of the last quarter relative to the second one
 	)
 	s := newSite(t)
 	s.watchdog = 15 * time.Minute
@@ -49,11 +49,11 @@ func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
 		lowest[quarter] = min(lowest[quarter], anon)
 		t.Logf("%d runs: %.1f MB", (look+1)*batch, anon)
 	}
-	assert.Less(t, lowest[3], growth*lowest[1], "%.1f MB in each quarter at least", lowest)
+	assert.Less(t, lowest[3], growth*lowest[1], "lowest MB of each quarter: %.1f", lowest)
 }
 
-// wakes is how often threads of a process have gone to sleep so far, which is how
-// often they were awake.
+// wakes returns the number of voluntary context switches of a process, which is the number of its
+// wakeups.
 func wakes(t *testing.T, pid int) (n int) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -72,8 +72,7 @@ func wakes(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// Processes that do nothing let a laptop sleep, and take little memory: the daemon, and editors'
-// processes.
+// The idle daemon and the idle processes of editors rarely wake, and take little memory.
 func TestIdleProcessesDoNotWake(t *testing.T) {
 	t.Parallel()
 	for name, configured := range map[string]string{"as they are": "", "with triggers": `
@@ -90,7 +89,7 @@ id = "runs"
 type = "run.failed"
 action = { type = "notify", message = "m" }
 `} {
-		t.Run(name, func(t *testing.T) { // one after the other: they are to be idle
+		t.Run(name, func(t *testing.T) { // not in parallel, because the processes must be idle
 			s := newSite(t, configured)
 			s.requireIdle(t)
 		})
@@ -101,7 +100,7 @@ func (s *site) requireIdle(t *testing.T) {
 	t.Helper()
 	const (
 		window = 3 * time.Second
-		most   = 3 // in a window; a timer of a second makes some 30
+		most   = 3 // in a window; a timer of one second causes about 30
 	)
 	attached := s.start()
 	attached.call("task.stats", object{}, nil)
@@ -112,12 +111,12 @@ func (s *site) requireIdle(t *testing.T) {
 	pids := map[string]int{"the daemon": daemon, "an editor's process": attached.cmd.Process.Pid, "a subscribed one": subscribed.cmd.Process.Pid, "one that needs no daemon": core.cmd.Process.Pid}
 	limits := map[int]int{daemon: 25 << 20, attached.cmd.Process.Pid: 12 << 20, subscribed.cmd.Process.Pid: 12 << 20, core.cmd.Process.Pid: 12 << 20}
 	woken := map[string]int{}
-	for deadline := time.Now().Add(20 * time.Second); len(pids) > 0 && time.Now().Before(deadline); { // what is done once after the start is over soon
+	for deadline := time.Now().Add(20 * time.Second); len(pids) > 0 && time.Now().Before(deadline); { // the work after a start ends soon
 		before := map[string]int{}
 		for name, pid := range pids {
 			before[name] = wakes(t, pid)
 		}
-		time.Sleep(window) // what is counted is what happens in it
+		time.Sleep(window) // the test counts the wakeups in the window
 		for name, pid := range pids {
 			if woken[name] = wakes(t, pid) - before[name]; woken[name] <= most {
 				delete(pids, name)
@@ -135,8 +134,8 @@ func (s *site) requireIdle(t *testing.T) {
 	}
 }
 
-// count is how many processes have a text in their command, and how much
-// memory all processes of the site have, in MB.
+// count returns the number of processes with a text in their command, and the memory of all
+// processes of the site in MB.
 func (s *site) count(text string) (n int, memory float64) {
 	for _, r := range s.running() {
 		if strings.Contains(r.command, text) {
@@ -153,8 +152,8 @@ func (s *site) count(text string) (n int, memory float64) {
 	return n, memory
 }
 
-// However many conversations there were, a few agents are kept, and those whose
-// agents were ended go on.
+// Duet keeps few agents of finished conversations. A conversation without its agent can still
+// continue.
 func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
@@ -169,11 +168,11 @@ func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	}
 	agents, memory := s.count("demo-agent")
 	t.Logf("%d tasks: %d agents, %d processes, %.0f MB (%.0f before)", tasks, agents, len(s.processes()), memory, before)
-	require.Eventually(t, func() bool { n, _ := s.count("demo-agent"); return n <= 3 }, time.Minute, pollEvery, "as many as max_runs")
+	require.Eventually(t, func() bool { n, _ := s.count("demo-agent"); return n <= 3 }, time.Minute, pollEvery, "Duet keeps more agents than max_runs")
 	_, memory = s.count("")
 	t.Logf("and then: %d processes, %.0f MB", len(s.processes()), memory)
 
-	// The demo agent loads its session: it counts its turns in there.
+	// The demo agent loads its session, which counts its turns.
 	next := c.next(all[0], "edit")
 	assert.Equal(t, all[0].ThreadID, next.ThreadID)
 	assert.Contains(t, c.awaitQuestion(next.SessionID).Data.ToolUseID, "call-2-", "the second turn of its session")
@@ -181,8 +180,8 @@ func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	c.leave()
 }
 
-// The prompt box of a conversation is there at once, and shows what is typed while the agent
-// streams. An answer of 5 MB takes no longer than without the box.
+// The prompt box of a conversation appears soon and shows typed keys while the agent streams. An
+// answer of 5 MB takes at most 1.5 times as long as without the box.
 func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 	const (
 		starts   = 20
@@ -190,7 +189,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 		deltas   = 20_000
 		rate     = 2000    // a second
 		long     = 450_000 // deltas of an answer of 5 MB
-		slowdown = 1.5     // of a long answer, against that without a box
+		slowdown = 1.5     // of a long answer relative to one without the box
 	)
 	s := newDaemonSite(t)
 	s.watchdog = 5 * time.Minute
@@ -238,8 +237,7 @@ func TestAConversationKeepsUpWithItsAgent(t *testing.T) {
 	p.leaves()
 }
 
-// The first request that needs the hub waits for the daemon to start, and for a connection to it
-// where one runs.
+// The first hub request waits for the daemon's start, or only for a connection to a running daemon.
 func TestFirstHubCall(t *testing.T) {
 	fast := fastProgram(t)
 	s := newDaemonSite(t)
@@ -268,10 +266,10 @@ func TestFirstHubCall(t *testing.T) {
 	assert.Less(t, with[rounds/2], 20*time.Millisecond)
 }
 
-// Many files that change at once are one event, and take little memory.
+// Many simultaneous file changes cause few events and take little memory.
 func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 	s := newSite(parallel(t))
-	fast := fastProgram(t) // what the race detector needs is not looked at
+	fast := fastProgram(t) // the test does not measure the race detector
 	s.binary = fast
 	s.agents("[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\ndebounce = \"5s\"\naction = { type = \"notify\", message = \"{{payload.count}} files\" }\n")
 	const dirs, files = 20, 1000
@@ -300,8 +298,8 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 	}
 	if events == 1 {
 		assert.Equal(t, dirs*files, reported)
-	} // else the system may have left changes out, and reports those of the last minute once more
-	// An event takes a silence of 5 s, or half a minute of changes.
+	} // otherwise the system may have dropped changes, and the hub reports the last minute again
+	// The hub reports an event after 5 s without changes, or after half a minute of changes.
 	assert.LessOrEqual(t, events, 1+int(writing/(5*time.Second)), "writing took %s", writing)
 	after := memoryOf(t, hub, "VmHWM")
 	t.Logf("%d MiB at most, %d before", after>>20, before>>20)

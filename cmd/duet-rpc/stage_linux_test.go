@@ -20,28 +20,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A stage is a terminal of so many columns, in tmux, with a user of its own: Alice,
-// who works in ~/parser. What she sees is compared with testdata/screens.
+// A stage is a tmux terminal with a fixed number of columns and its own user, Alice, in ~/parser.
+// The tests compare its screens with testdata/screens.
 type stage struct {
 	t        *testing.T
-	variant  string // what the names of its screens end with
+	variant  string // suffix of its screens' names
 	columns  int
 	home     string
 	root     string
-	terminal []string // variables that say what the terminal is
+	terminal []string // environment variables of the terminal
 	seen     normalised
 	tmux     func(args ...string) string
 }
 
-// lookAgain is how often a screen is looked at that is waited for: tmux does not report
-// when what a pane shows has changed.
+// lookAgain is the polling interval for a screen: tmux does not report changes of a pane.
 const lookAgain = 20 * time.Millisecond
 
-// aliceHome is what her home is called on the screens. The true one has as many
-// letters: lines break where they would.
+// aliceHome replaces the home directory on the screens. The real path has the same length, so that
+// lines break at the same places.
 const aliceHome = "/home/alice"
 
-// player runs commands as a shell does, and shows them; it stays when they have ended.
+// player runs commands like a shell, shows them, and keeps running after their end.
 const player = `alias duet-rpc='duet-rpc ` + patiently + `'
 trap : INT
 for command; do
@@ -53,7 +52,7 @@ done
 printf '$ '
 exec sleep 1000`
 
-// newStage makes one. No program of this machine is found in it but those of its own.
+// newStage makes a stage. Its PATH contains only duet-rpc and a few tools.
 func newStage(t *testing.T, variant string, columns int, terminal ...string) *stage {
 	t.Helper()
 	tmux := testkit.NeedTool(t, "tmux")
@@ -72,8 +71,8 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 			require.NoError(t, os.Symlink(path, filepath.Join(home, "bin", tool)))
 		}
 	}
-	// Written by this process it might be open for that in a child of another test, and
-	// could not be run (https://go.dev/issue/22315).
+	// A child of another test might have a file open that this process writes, and could prevent
+	// its execution (https://go.dev/issue/22315). So cp writes it.
 	out, err := exec.Command("cp", binary, filepath.Join(home, "bin", "duet-rpc")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	st.file("player", player)
@@ -93,7 +92,7 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	t.Cleanup(func() {
 		_ = exec.Command(tmux, "-S", filepath.Join(home, "tmux"), "kill-server").Run()
 		for _, root := range roots {
-			stop := exec.Command(binary, "--root", root, "daemon", "stop", "--force") // of a test that has failed
+			stop := exec.Command(binary, "--root", root, "daemon", "stop", "--force") // after a failed test
 			stop.Env = []string{"HOME=" + home}
 			_ = stop.Run()
 		}
@@ -107,7 +106,7 @@ func (st *stage) file(name, text string) {
 	writeFile(st.t, path, text)
 }
 
-// plays configures an agent that does these steps in each turn, beside the demo agent.
+// plays returns the configuration of an agent that performs these steps in each turn.
 func (st *stage) plays(agent string, steps ...playedStep) (configuration string) {
 	st.t.Helper()
 	self, err := os.Executable()
@@ -124,7 +123,7 @@ type scene struct {
 	name string
 }
 
-// scene begins one.
+// scene starts a scene with commands.
 func (st *stage) scene(name string, commands ...string) *scene {
 	st.t.Helper()
 	args := []string{"new-session", "-d", "-s", name, "-x", fmt.Sprint(st.columns), "-y", "24", "env", "--"}
@@ -133,7 +132,7 @@ func (st *stage) scene(name string, commands ...string) *scene {
 	return &scene{st, name}
 }
 
-// shows is a scene whose commands run to their end, and what is to be seen then.
+// shows runs a scene's commands to their end and compares its screen.
 func (st *stage) shows(name string, commands ...string) {
 	st.t.Helper()
 	sc := st.scene(name, commands...)
@@ -141,17 +140,17 @@ func (st *stage) shows(name string, commands ...string) {
 	sc.is(name)
 }
 
-// lines are all lines of the window, also those that have scrolled away.
+// lines returns all lines of the window, including the scrolled ones.
 func (sc *scene) lines() []screen.Line {
 	sc.t.Helper()
 	return screen.Parse(sc.tmux("capture-pane", "-p", "-e", "-J", "-S", "-", "-t", "="+sc.name+":"))
 }
 
-// waits waits until the last line ends with a text, and others are seen: the program
-// waits for keys then.
+// waits waits until the last line ends with a text and the screen has the other texts. Then the
+// program waits for keys.
 func (sc *scene) waits(last string, others ...string) {
 	sc.t.Helper()
-	sc.await(fmt.Sprintf("no last line ends with %q, or not all of %q is there", last, others), func(lines []screen.Line) bool {
+	sc.await(fmt.Sprintf("the last line does not end with %q, or one of %q is missing", last, others), func(lines []screen.Line) bool {
 		text := screen.Plain(lines)
 		for _, other := range others {
 			if !strings.Contains(text, other) {
@@ -162,14 +161,13 @@ func (sc *scene) waits(last string, others ...string) {
 	})
 }
 
-// ends waits until all its commands have ended.
+// ends waits for the end of all commands.
 func (sc *scene) ends() {
 	sc.t.Helper()
-	sc.await("it goes on", func(lines []screen.Line) bool { return len(lines) > 1 && lines[len(lines)-1].Text() == "$" })
+	sc.await("the commands do not end", func(lines []screen.Line) bool { return len(lines) > 1 && lines[len(lines)-1].Text() == "$" })
 }
 
-// await waits until the screen is as it is wanted. It has to look again and again, see
-// [lookAgain].
+// await waits until a condition on the screen holds. It polls at the interval [lookAgain].
 func (sc *scene) await(why string, wanted func([]screen.Line) bool) {
 	sc.t.Helper()
 	for deadline := time.Now().Add(watchdog / 3); ; time.Sleep(lookAgain) {
@@ -183,14 +181,13 @@ func (sc *scene) await(why string, wanted func([]screen.Line) bool) {
 	}
 }
 
-// presses presses keys, as tmux names them, or types a text.
+// presses sends keys by their tmux names, or a text.
 func (sc *scene) presses(keys ...string) {
 	sc.t.Helper()
 	sc.tmux(append([]string{"send-keys", "-t", "=" + sc.name + ":"}, keys...)...)
 }
 
-// is requires that what is seen is what the golden files say: the words, and how they
-// look.
+// is compares the text and the colours of the screen with the golden files.
 func (sc *scene) is(name string) {
 	sc.t.Helper()
 	var lines []screen.Line
@@ -201,21 +198,20 @@ func (sc *scene) is(name string) {
 	}
 	lines = screen.Wrap(lines, sc.columns)
 	path := "../../testdata/screens/" + name + "-" + sc.variant
-	sc.t.Run(name, func(t *testing.T) { // each is compared, or written
+	sc.t.Run(name, func(t *testing.T) { // a subtest compares or writes each screen
 		testkit.GoldenBytes(t, path+".txt", []byte(screen.Plain(lines)))
 		testkit.GoldenBytes(t, path+".ansi", []byte(screen.Colored(lines)))
 	})
 }
 
-// normalised is what differs from one day and one machine to the next, written as if it
-// did not, and as wide.
+// normalised replaces parts of screens that differ between days and machines.
 type normalised struct {
-	ids map[string]string // what each is called, whole or its beginning
+	ids map[string]string // replacement by id, or by the first part of an id
 }
 
 var identifiers = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b`)
 
-// others are parts of texts, each with what stands for it, which may be longer.
+// others are patterns of variable text, each with a replacement that may be longer.
 var others = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -229,18 +225,18 @@ var others = []struct {
 	{regexp.MustCompile(`\b(pid|process) \d+`), "$1 4711"},
 	{regexp.MustCompile(`\bup \d+\w+(, healthy)`), "up 5s$1"},
 	{regexp.MustCompile(`\b\d+[smh] ago`), "5s ago"},
-	{regexp.MustCompile(`\b\d+ clients?$`), "1 client"}, // one that has gone may be counted still
+	{regexp.MustCompile(`\b\d+ clients?$`), "1 client"}, // the count may still include a client that has left
 	{regexp.MustCompile(`\b(answered in) \d+(\.\d+)?m?s`), "$1 14ms"},
 	{regexp.MustCompile(`\b\d+\.\d MB`), "0.3 MB"},
 	{regexp.MustCompile(`\(go1\.\S+ linux/\w+\)`), "(go1.26.0 linux/amd64)"},
 }
 
-// took is how long a turn took, which is only said where it took a while.
+// took matches the duration of a turn, which the program prints only for long turns.
 var took = regexp.MustCompile(`^(—|--) (\d+(\.\d+)? s|\d+ min \d+ s)\b`)
 
 const tookAlone = "took"
 
-// ages are in columns of tables, in which they take some room.
+// ages matches ages in table columns, where the replacement keeps their width.
 var ages = regexp.MustCompile(`  \d+[smh]( *  |$)`)
 
 func (n *normalised) normalise(l screen.Line, home string) screen.Line {
@@ -263,13 +259,13 @@ func (n *normalised) normalise(l screen.Line, home string) screen.Line {
 	})
 }
 
-// identifier is what an id is called, the first a0000001.
+// identifier returns the replacement of an id. The first one is a0000001.
 func (n *normalised) identifier(id string) string {
-	if id == "10485760" { // the longest message
+	if id == "10485760" { // the maximum size of a message, not an id
 		return id
 	}
 	known := id[:8]
-	if len(id) > 8 && id[14] == '7' { // version 7 begins with the time: two of one minute would be one
+	if len(id) > 8 && id[14] == '7' { // version 7 begins with the time, so ids of one minute share their first part
 		known = id
 	}
 	if n.ids[known] == "" {

@@ -23,9 +23,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// socketPair is two ends of a Unix socket, as Node gives its children.
+// socketPair returns both ends of a Unix socket. Node gives such sockets to its children.
 func socketPair(t *testing.T) (ours, theirs *os.File) {
-	syscall.ForkLock.RLock() // or a process that another test starts keeps an end open
+	syscall.ForkLock.RLock() // otherwise a process of another test could keep an end open
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
 		syscall.CloseOnExec(fds[0])
@@ -58,15 +58,14 @@ func throughSocketPairs(t *testing.T, c frameCase) []byte {
 		in.Close()
 	}()
 	got, err := io.ReadAll(out)
-	if !errors.Is(err, syscall.ECONNRESET) { // it ended with input unread, as after a shutdown
+	if !errors.Is(err, syscall.ECONNRESET) { // the program ended with unread input, as after a shutdown
 		require.NoError(t, err)
 	}
 	p.requireSuccess()
 	return got
 }
 
-// The starter of the program may share its descriptors and make them
-// non-blocking behind its back.
+// The parent of the program may share its descriptors and make them non-blocking at any time.
 func TestNonBlockingPipes(t *testing.T) {
 	inTheirs, in := newPipe(t)
 	out, outTheirs := newPipe(t)
@@ -90,8 +89,8 @@ func TestNonBlockingPipes(t *testing.T) {
 	p.requireSuccess()
 }
 
-// An editor that closes its end of standard error, or never had one, keeps
-// being served, however much there is to log.
+// The program serves an editor whose standard error is closed or was never open, with any amount of
+// log output.
 func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 	serve := func(t *testing.T, p *process, hangUp func()) {
 		p.requireServing()
@@ -108,7 +107,7 @@ func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 		serve(t, p, func() { r.Close() })
 	})
 	t.Run("closed before it starts", func(t *testing.T) {
-		for range 100 { // the first line of the log is written while it starts: who comes first?
+		for range 100 { // repeated, because the first log line races with the start
 			r, w := newPipe(t)
 			r.Close()
 			p := launch{args: []string{"--log-level", "debug"}, stderr: w}.start(t)
@@ -127,7 +126,7 @@ func TestClosedStandardErrorDoesNotEndIt(t *testing.T) {
 	})
 }
 
-// An unread pipe on standard error is full after some hundred lines.
+// An unread pipe on standard error, which some hundred lines fill, does not stop the program.
 func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	const n = 30_000
 	_, w := newPipe(t)
@@ -149,8 +148,8 @@ func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	p.requireGoneWithin(goneAfter, watch)
 }
 
-// fillPipes sends a request again and again, without reading a reply, until
-// the program takes nothing more.
+// fillPipes sends a request repeatedly, without reading a response, until the program reads nothing
+// more.
 func (p *process) fillPipes(request string) {
 	p.t.Helper()
 	flood := strings.Repeat(request, 1+100_000/len(request))
@@ -161,18 +160,18 @@ func (p *process) fillPipes(request string) {
 			require.ErrorIs(p.t, err, os.ErrDeadlineExceeded)
 			return // the pipes and all queues between them are full
 		}
-		require.Less(p.t, sent, 1<<30, "it takes everything")
+		require.Less(p.t, sent, 1<<30, "the program reads everything")
 	}
 }
 
-// Opening a pipe would wait for a writer.
+// The program does not attach a pipe, because opening it would wait for a writer.
 func TestAPipeIsNotAttached(t *testing.T) {
 	s := newSite(parallel(t))
 	require.NoError(t, syscall.Mkfifo(s.root+"/fifo", 0o600))
 	s.refuses("fifo is a pipe or a device and cannot be attached: write its data to a file and attach that", "prompt", "--attach", "fifo", "quiet content")
 }
 
-// A log file may be an unread pipe; opening it must not wait.
+// An unread pipe as the log file does not stop the program: opening it does not wait.
 func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 	path := t.TempDir() + "/fifo"
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -187,12 +186,12 @@ func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 	case got := <-answered:
 		assert.Equal(t, afterServed, got)
 	case <-time.After(watchdog / 9):
-		t.Fatal("it does not serve")
+		t.Fatal("the program does not answer")
 	}
 }
 
-// A client that sends and never reads stops being served; it costs no more
-// memory than that, and the process can still be ended.
+// The program stops serving a client that never reads. Its memory stays bounded, and a signal still
+// ends it.
 func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 	for name, params := range map[string]string{"short replies": `1`, "long replies": `"` + strings.Repeat("x", 100_000) + `"`, "huge replies": `"` + strings.Repeat("x", 9<<20) + `"`} {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +208,8 @@ func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 	}
 }
 
-// Standard output is for frames: what a handler, a panic or a library prints
-// goes elsewhere.
+// Standard output carries only frames. The output of a handler, a panic or a library goes
+// elsewhere.
 func TestStandardOutputIsForFramesAlone(t *testing.T) {
 	p := run(t, "--test-methods", "--log-level", "debug")
 	for _, method := range []string{"test.panic", "test.fail"} {
@@ -221,18 +220,18 @@ func TestStandardOutputIsForFramesAlone(t *testing.T) {
 	p.requireLog("test.panic was called")
 	p.requireDescriptorsTaken()
 	p.finish()
-	assert.Contains(t, p.log.String(), "goroutine", "the stack is in the log")
+	assert.Contains(t, p.log.String(), "goroutine", "the log has the stack")
 }
 
-// goneAfter is how long the process may live on once its end has begun.
+// goneAfter is the most time between the cause of the program's end and its exit.
 const goneAfter = 2 * time.Second
 
-// An ending is one way in which a process comes to its end.
+// An ending is one cause of the program's end.
 type ending struct {
 	name     string
 	end      func(p *process)
-	reply    string // what the ending itself is answered with
-	midFrame string // and what in the middle of a frame
+	reply    string // the response to the ending itself
+	midFrame string // the response in the middle of a frame
 }
 
 const (
@@ -259,8 +258,8 @@ var endings = []ending{
 	{name: "exit notification", end: sent(`{"jsonrpc":"2.0","method":"exit"}`), midFrame: notInAFrame},
 }
 
-// Whatever ends it and whatever it is doing, the process is gone in time, with
-// status 0 and with the right words.
+// After each ending and during any activity, the program exits in time with status 0 and the
+// expected responses.
 func TestEndings(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
@@ -285,7 +284,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// startLong leaves a request in flight that would take a minute.
+// startLong starts a request that takes a minute.
 func (p *process) startLong() {
 	p.t.Helper()
 	p.send(framed(`{"jsonrpc":"2.0","id":"long","method":"test.sleep","params":{"ms":60000}}`))
@@ -301,7 +300,7 @@ func (e ending) checkInside(t *testing.T, part string) {
 	e.check(p, e.midFrame)
 }
 
-// check ends the process and requires that it says no more than that.
+// check ends the process and requires exactly these responses.
 func (e ending) check(p *process, replies ...string) {
 	p.t.Helper()
 	watch := startStopwatch(p.t)
@@ -316,11 +315,10 @@ func (e ending) check(p *process, replies ...string) {
 	p.requireGoneWithin(goneAfter, watch)
 }
 
-// A client that closed its end is found to have gone at the next reply.
+// The program detects a closed output at its next response.
 //
-// These do not run in parallel with other tests: a process that is being
-// started has, until it is on its feet, every pipe of this one, and while
-// a process could read it the end that we closed does not count as closed.
+// These tests do not run in parallel with others. A starting process briefly holds every pipe of
+// this process. Meanwhile a closed end still counts as open.
 func TestAClosedOutputEndsIt(t *testing.T) {
 	end := func(p *process) {
 		watch := startStopwatch(t)
@@ -350,7 +348,7 @@ func TestAClosedOutputEndsIt(t *testing.T) {
 	})
 }
 
-// A reply that is under way when the end comes still arrives.
+// A response in progress at an ending still arrives.
 func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
@@ -367,7 +365,7 @@ func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 	}
 }
 
-// A second ^C ends the program at once.
+// A second signal ends the program at once.
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	for _, signals := range [][2]syscall.Signal{
 		{syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGINT, syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM},
@@ -379,14 +377,14 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 			signalled(signals[0])(p)
 			p.requireLog("msg=ending")
 			signalled(signals[1])(p)
-			assert.Empty(t, p.rest(), "the request in flight is not even cancelled")
+			assert.Empty(t, p.rest(), "the running request gets no response")
 			p.requireSuccess()
 		})
 	}
 }
 
-// A shutdown with a timeout waits for running work for as long, but an editor
-// that goes away meanwhile, or loses patience, ends it in 2 s all the same.
+// A shutdown with a timeout waits that long for running work. Another ending meanwhile still ends
+// the program within 2 s.
 func TestEndingsWhileShutdownWaits(t *testing.T) {
 	for _, e := range endings {
 		switch e.name {
@@ -407,8 +405,8 @@ func TestEndingsWhileShutdownWaits(t *testing.T) {
 	}
 }
 
-// The replies and the log are unread, and a handler runs on: the
-// times that each of these is given must not add up.
+// Responses and log are unread, and a handler keeps running. The time limits of these must not add
+// up.
 func TestTheWorstEndIsInTime(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings[1:4] {
@@ -426,18 +424,17 @@ func TestTheWorstEndIsInTime(t *testing.T) {
 	}
 }
 
-// deafLog is a pipe for standard error that is full and unread.
+// deafLog returns a full and unread pipe for standard error.
 func deafLog(t *testing.T) *os.File {
 	t.Helper()
 	_, w := newPipe(t)
 	require.NoError(t, w.SetWriteDeadline(time.Now().Add(time.Millisecond)))
 	_, err := w.Write(make([]byte, 1<<20))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it is full")
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the pipe is full")
 	return w
 }
 
-// Nor do they where the log is unread and the hub is still being opened, which
-// waits for a process that holds the database.
+// The program ends in time with an unread log while its daemon waits for a locked database.
 func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {
@@ -446,7 +443,7 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 			defer s.holdDatabase()()
 			s.args = []string{"--test-methods"}
 			l := s.launch()
-			l.binary = fastProgram(t) // the time is the program's alone
+			l.binary = fastProgram(t) // without the time of the race detector
 			l.stderr = deafLog(t)
 			p := l.start(t)
 			p.send(framed(`{"jsonrpc":"2.0","id":"hub","method":"execute_prompt","params":{"prompt":"quiet"}}`))
@@ -460,7 +457,7 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 	}
 }
 
-// Nor where the hub is another process, which does not answer.
+// The program ends in time although its hub does not answer.
 func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemonStays.Store(true)
@@ -477,10 +474,10 @@ func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
 	c.requireGoneWithin(goneAfter, watch)
 }
 
-const escape = "\x1b[" // how colour begins
+const escape = "\x1b[" // begins a colour sequence
 
-// terminal is a pseudo-terminal: what a user types goes into ours and what
-// programs print on theirs is kept in printed. Bytes pass as they are.
+// terminal is a pseudo-terminal in raw mode. The test types into ours, and printed collects the
+// programs' output on theirs.
 type terminal struct {
 	ours, theirs *os.File
 	printed      *testkit.Text
@@ -530,8 +527,7 @@ func TestOnATerminalItServesWhenTold(t *testing.T) {
 	}
 }
 
-// A person may type a frame: the terminal's driver hands over whole lines, and
-// ^D ends the input.
+// A user can type a frame: the terminal driver passes whole lines, and ^D ends the input.
 func TestOnATerminalAFrameCanBeTyped(t *testing.T) {
 	ours, theirs, err := pty.Open()
 	require.NoError(t, err)
@@ -547,7 +543,7 @@ func TestOnATerminalAFrameCanBeTyped(t *testing.T) {
 	p.requireSuccess()
 }
 
-// Frames go to a terminal as they would go into a pipe.
+// A terminal gets the same frames as a pipe.
 func TestFramesOnATerminalHaveNoColour(t *testing.T) {
 	tty := openTerminal(t)
 	p := launch{stdout: tty.theirs}.start(t)
@@ -602,7 +598,7 @@ func TestLogIsColouredOnATerminalAlone(t *testing.T) {
 	})
 }
 
-// Whatever the log says of a peer's bytes, they must not steer the terminal.
+// The log on a terminal escapes a peer's control characters.
 func TestLogOnATerminalEscapesWhatAPeerSent(t *testing.T) {
 	tty := openTerminal(t)
 	p := launch{args: []string{"--no-color", "--log-level", "debug"}, stderr: tty.theirs}.start(t)
@@ -616,9 +612,9 @@ func TestLogOnATerminalEscapesWhatAPeerSent(t *testing.T) {
 	assert.NotContains(t, tty.printed.String(), "\x07")
 }
 
-// With DUET_RPC_DEBUG=1, or AIWG's AIWG_IPC_DEBUG=1, every message is in the
-// log, whatever its level, without the secrets in it; also in that of a process
-// which is attached, and between hub and executor.
+// With DUET_RPC_DEBUG=1, or AIWG's AIWG_IPC_DEBUG=1, the log has every message at any log level,
+// without secrets. This also holds for an attached process, and for messages between hub and
+// executor.
 func TestLogHasEveryMessageIfAsked(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"DUET_RPC_DEBUG", "AIWG_IPC_DEBUG"} {
@@ -642,12 +638,12 @@ func TestLogHasEveryMessageIfAsked(t *testing.T) {
 			daemon := readFile(t, filepath.Join(s.state(), "daemon.log"))
 			assert.Regexp(t, `msg=sent peer="executor \d+".*execute_prompt`, daemon)
 			assert.NotContains(t, daemon, secret)
-			assert.NotRegexp(t, `session_token\\":\\"[^(]`, hub.log.String(), "of executors")
+			assert.NotRegexp(t, `session_token\\":\\"[^(]`, hub.log.String(), "tokens of executors")
 		})
 	}
 	s := newSite(t)
 	c := s.start()
 	_ = hubOf(t, c)
 	c.leave()
-	assert.NotContains(t, c.log.String(), "msg=received", "unless asked")
+	assert.NotContains(t, c.log.String(), "msg=received", "no debug variable is set")
 }

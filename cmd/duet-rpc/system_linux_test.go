@@ -28,7 +28,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// smallDisk puts the project and its state on one disk of their own.
+// smallDisk puts the project and its state on one small disk.
 func (s *site) smallDisk(size string) {
 	s.t.Helper()
 	err := syscall.Mount("tmpfs", s.root, "tmpfs", 0, "mode=0755,size="+size)
@@ -42,12 +42,12 @@ func (s *site) smallDisk(size string) {
 	require.NoError(s.t, os.MkdirAll(state, 0o700))
 	require.NoError(s.t, syscall.Mount(onDisk, state, "", syscall.MS_BIND, ""))
 	s.t.Cleanup(func() {
-		s.endDaemons() // of which nothing can be found afterwards
+		s.endDaemons() // first: the unmounted state does not show them
 		_ = syscall.Unmount(state, syscall.MNT_DETACH)
 	})
 }
 
-// fill writes a file until the disk takes no more.
+// fill writes a file until the disk is full, and returns its path.
 func (s *site) fill() (path string) {
 	s.t.Helper()
 	path = filepath.Join(s.root, "ballast")
@@ -67,9 +67,8 @@ func (s *site) fill() (path string) {
 	}
 }
 
-// fillWithout takes the room that there is, but nothing of what the hub gives
-// up when it finds none. It ends when there is nothing left or the hub has
-// given that up.
+// fillWithout fills the disk, but not the reserve that the hub releases on a full disk. It returns
+// when no space is left or the reserve is gone.
 func (s *site) fillWithout() {
 	s.t.Helper()
 	f, err := os.OpenFile(filepath.Join(s.root, "ballast"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -81,7 +80,7 @@ func (s *site) fillWithout() {
 		require.NoError(s.t, syscall.Statfs(s.root, &disk))
 		free := int64(disk.Bavail) * disk.Bsize
 		if _, err := os.Stat(reserve); err != nil || free == 0 {
-			return // looked at afterwards: free is without it
+			return // checked after Statfs, so that free excludes the reserve
 		}
 		switch err := syscall.Fallocate(int(f.Fd()), 0, size, free); {
 		case err == nil:
@@ -92,8 +91,8 @@ func (s *site) fillWithout() {
 	}
 }
 
-// A full disk ends the runs that cannot be kept, and says so; everything else
-// works on, and all does as soon as there is room.
+// A full disk fails the runs that Duet cannot store, with the reason. Everything else works, and
+// new runs work once there is space.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -103,13 +102,13 @@ func TestAFullDisk(t *testing.T) {
 	}{
 		{"that a run fills", "stream:10000000", func(*site, *client) {}},
 		{"that something else fills", "stream:10000000@2000", func(s *site, _ *client) { s.fillWithout() }},
-		// What the hub gave up has gone too: the end is kept when there is room.
+		// The released reserve is full too, so the hub stores the run's end once there is space.
 		{"that something else fills for good", "stream:10000000@2000", func(s *site, c *client) {
 			s.fillWithout()
 			require.Eventually(s.t, func() bool {
 				_, issues := c.issues()
 				return strings.Contains(strings.Join(issues, "\n"), "disk is full")
-			}, watchdog/3, pollEvery, "health does not say so")
+			}, watchdog/3, pollEvery, "health does not report the full disk")
 			ballast := s.fill()
 			c.requireCore()
 			require.NoError(s.t, os.Remove(ballast))
@@ -117,7 +116,7 @@ func TestAFullDisk(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(parallel(t))
-			if !strings.Contains(test.query, "@") { // it writes all that there is room for, which takes the race detector minutes
+			if !strings.Contains(test.query, "@") { // the run fills the disk, which takes minutes with the race detector
 				s.binary = fastProgram(t)
 			}
 			s.smallDisk("24m")
@@ -129,8 +128,8 @@ func TestAFullDisk(t *testing.T) {
 			require.Eventually(t, func() bool {
 				info, err := os.Stat(filepath.Join(s.state(), "reserve"))
 				return err == nil && info.Size() == 1<<20
-			}, watchdog/3, pollEvery, "nothing is set aside")
-			// The rest of the disk, so that it does not take long.
+			}, watchdog/3, pollEvery, "the hub has no reserve")
+			// The test fills most of the disk itself, to save time.
 			var disk syscall.Statfs_t
 			require.NoError(t, syscall.Statfs(s.root, &disk))
 			require.NoError(t, os.WriteFile(filepath.Join(s.root, "large"), make([]byte, int64(disk.Bavail)*disk.Bsize-2<<20), 0o600))
@@ -146,10 +145,10 @@ func TestAFullDisk(t *testing.T) {
 			c.requireCore()
 			assert.Equal(t, end.Data.State, c.session(streaming.SessionID).State)
 			partly := c.conversation(streaming.SessionID)
-			assert.Contains(t, partly, "chunk 1 chunk 2 ", "what it said so far is there")
+			assert.Contains(t, partly, "chunk 1 chunk 2 ", "the conversation has the agent's first text")
 			for key, text := range textsOf(c.seen()) {
 				if strings.HasPrefix(key, streaming.SessionID) {
-					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "and is what was reported")
+					assert.True(t, strings.HasPrefix(partly, text) || strings.HasPrefix(text, partly) && len(partly) > 100_000, "the conversation matches the reported text")
 				}
 			}
 			assert.Equal(t, said, c.conversation(kept.SessionID))
@@ -158,7 +157,7 @@ func TestAFullDisk(t *testing.T) {
 			assert.ErrorContains(t, err, "something is wrong: hub")
 			assert.Regexp(t, `(?m)^wrong +hub +process \d+, .*: the disk is full; free some space`, found)
 
-			// While there is no room: a request says so, and none hangs.
+			// Without space, a request fails with the reason and does not hang.
 			s.fill()
 			for range 3 {
 				err := c.try("launchSession", object{"query": strings.Repeat("much ", 1_000_000)}, nil)
@@ -173,8 +172,8 @@ func TestAFullDisk(t *testing.T) {
 			c.runs("quiet")
 			require.Eventually(t, func() bool { status, _ := c.issues(); return status == "ok" }, time.Minute, pollEvery, "health does not recover")
 			c.leave()
-			assert.Less(t, strings.Count(c.log.String(), "\n"), 30, "and the log is not flooded")
-			assert.Less(t, strings.Count(s.daemonLog(), "\n"), 30, "nor is the daemon's")
+			assert.Less(t, strings.Count(c.log.String(), "\n"), 30, "the log stays short")
+			assert.Less(t, strings.Count(s.daemonLog(), "\n"), 30, "the daemon's log stays short")
 
 			c = s.open()
 			assert.Equal(t, said, c.conversation(kept.SessionID))
@@ -189,7 +188,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// A disk that is full from the start is no reason not to start.
+// The program starts on a full disk.
 func TestStartOnAFullDisk(t *testing.T) {
 	s := newSite(parallel(t))
 	s.smallDisk("8m")
@@ -204,7 +203,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	assert.Contains(t, found, kept.TaskID)
 	c = s.start()
 	c.requireCore()
-	assert.Equal(t, said, c.conversation(kept.SessionID), "what there is can be read")
+	assert.Equal(t, said, c.conversation(kept.SessionID), "the stored conversation is readable")
 	refused := c.refused("launchSession", object{"query": strings.Repeat("much ", 1_000_000)})
 	assert.Contains(t, refused.Message, "the disk is full")
 	c.requireDegraded("disk is full")
@@ -218,24 +217,24 @@ func TestStartOnAFullDisk(t *testing.T) {
 	c.leave()
 }
 
-// A project that is begun on a full disk says so, and is none the worse once there is
-// room: it can be found again.
+// A new project on a full disk reports the reason. It works once there is space, and its state has
+// project.json.
 func TestAProjectBeginsOnAFullDisk(t *testing.T) {
 	s := newSite(parallel(t))
 	s.smallDisk("8m")
 	ballast := s.fill()
-	for range 2 { // the first leaves something behind
+	for range 2 { // the first attempt leaves files behind
 		_, said, err := s.commandIn(s.root, "prompt", "quiet")
 		require.Error(t, err)
 		assert.Regexp(t, "the disk is full; free some space|no space left on device", said)
-		assert.NotContains(t, said, "doctor", "which knows no more")
+		assert.NotContains(t, said, "doctor", "doctor knows no more")
 	}
 	require.NoError(t, os.Remove(ballast))
 	s.runIn(s.root, "prompt", "quiet")
 	assert.FileExists(t, filepath.Join(s.state(), "project.json"))
 }
 
-// A prompt ends and says why where there is no room even for the end of its session.
+// A prompt ends with the reason, even without space for the end of its session.
 func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	s := newSite(parallel(t))
 	s.smallDisk("12m")
@@ -261,10 +260,10 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	case <-time.After(watchdog / 3):
 		cmd.Process.Kill()
 		<-read
-		require.Fail(t, "it does not begin", said.String())
+		require.Fail(t, "the prompt does not start", said.String())
 	}
 	stop, filled := make(chan struct{}), make(chan struct{})
-	go func() { // all that the hub gives up, too, as soon as it does
+	go func() { // also fills the space that the hub releases
 		defer close(filled)
 		for {
 			select {
@@ -284,32 +283,33 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 	case <-time.After(watchdog / 3):
 		cmd.Process.Signal(syscall.SIGQUIT)
 		<-read
-		t.Error("it does not end", said)
+		t.Error("the prompt does not end", said)
 	}
 	assert.Error(t, cmd.Wait())
 	assert.Contains(t, said.String(), "failed: the disk is full")
 }
 
-// A limit of the system that is reached is reported wherever a user looks.
+// The hub's status, `duet-rpc triggers` and `duet-rpc doctor` report a reached watch limit of the
+// system.
 func TestAWatchLimitIsTold(t *testing.T) {
 	s := newSite(parallel(t), "[[triggers]]\nid = \"files\"\nsource = \"watch\"\npaths = [\"src\"]\naction = { type = \"notify\", message = \"{{payload.path}}\" }\n")
 	for i := range 40 {
 		require.NoError(t, os.MkdirAll(filepath.Join(s.root, "src", fmt.Sprint(i)), 0o755))
 	}
-	s.watchAtMost(30) // the hub has some for its own files
+	s.watchAtMost(30) // the hub uses some for its own files
 	editor := s.start()
 	const reported = "directories are not watched: the system allows no more watches (sysctl fs.inotify.max_user_watches)"
 	require.Eventually(t, func() bool {
 		status := editor.status()
 		return status.Health == "degraded" && strings.Contains(strings.Join(status.Issues, "; "), reported)
-	}, watchdog/3, pollEvery, "no limit is reported")
+	}, watchdog/3, pollEvery, "the status does not report the limit")
 	out, err := s.shellCommand("triggers").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Contains(t, strings.Join(strings.Fields(string(out)), " "), reported)
 	out2, _ := s.command("doctor", "--json")
 	assert.Contains(t, out2, reported)
 
-	// What is watched stays so.
+	// The hub still watches the other directories.
 	editor.subscribe()
 	require.NoError(t, os.WriteFile(filepath.Join(s.root, "src", "here"), []byte("x"), 0o600))
 	editor.await("a trigger", func(e event) bool {
@@ -318,24 +318,24 @@ func TestAWatchLimitIsTold(t *testing.T) {
 	editor.leave()
 }
 
-// watchAtMost runs the hub on a system that lets it watch so many directories.
+// watchAtMost limits the number of directories that the hub can watch.
 func (s *site) watchAtMost(n int) {
 	s.t.Helper()
 	unshare := testkit.NeedTool(s.t, "unshare")
 	if out, err := exec.Command(unshare, "--user", "--map-root-user", "sh", "-c", "echo 9 >/proc/sys/user/max_inotify_watches").CombinedOutput(); err != nil {
-		testkit.SkipMissing(s.t, "no limit of one's own can be set here: "+string(out))
+		testkit.SkipMissing(s.t, "cannot set a watch limit here: "+string(out))
 	}
-	// A shell would not keep the arguments apart that the program is given.
+	// The inner shell gets the program's arguments as parameters, so that they stay separate.
 	script := filepath.Join(s.home, "limited")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s --user --map-root-user sh -c 'echo %d >/proc/sys/user/max_inotify_watches; exec \"$@\"' sh %s \"$@\"\n", unshare, n, program)
 	testkit.Program(s.t, script, text)
 	s.binary = script
 }
 
-// clientsOfAKind is how often each kind of client is started and ended.
+// clientsOfAKind is the number of clients of each kind that the test starts and ends.
 const clientsOfAKind = 100
 
-// Whatever ends a client, no process of it is left, and the daemon is the one of before.
+// No ended client leaves a process behind, and the daemon stays the same.
 func TestClientsLeaveNoProcessBehind(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	first := s.start()
@@ -374,10 +374,10 @@ func TestClientsLeaveNoProcessBehind(t *testing.T) {
 	s.requireNobody("after the daemon was stopped")
 }
 
-// stranger is a user who owns nothing here.
+// stranger is the id of another user.
 const stranger = 65534
 
-// requireRoot skips a test that needs to be two users.
+// requireRoot skips a test that must act as a second user, unless root runs it.
 func requireRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -385,8 +385,8 @@ func requireRoot(t *testing.T) {
 	}
 }
 
-// asStranger connects to a socket as another user: the system asks for the user
-// of the thread that connects, and this one is never used again.
+// asStranger connects to a socket as another user. The kernel checks the user of the connecting
+// thread, so no other goroutine may use that thread again.
 func asStranger(path string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -394,7 +394,7 @@ func asStranger(path string) (net.Conn, error) {
 	}
 	done := make(chan result)
 	go func() {
-		runtime.LockOSThread() // and it ends with the goroutine
+		runtime.LockOSThread() // without unlock, the thread ends with the goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), stranger, ^uintptr(0)); errno != 0 {
 			done <- result{nil, errno}
 			return
@@ -406,7 +406,7 @@ func asStranger(path string) (net.Conn, error) {
 	return r.conn, r.err
 }
 
-// Another user gets nothing, whatever the modes of files have become.
+// The daemon refuses another user even with open file modes.
 func TestAnotherUserIsRefused(t *testing.T) {
 	requireRoot(t)
 	s := newSite(parallel(t))
@@ -415,7 +415,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	s.env = []string{"TMPDIR=" + temporary}
 	s.daemon()
 	_, err := asStranger(s.socketPath())
-	require.ErrorIs(t, err, unix.EACCES, "by the modes")
+	require.ErrorIs(t, err, unix.EACCES, "the file modes refuse")
 
 	for _, dir := range []string{s.state(), filepath.Dir(s.socketPath())} {
 		for ; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
@@ -429,7 +429,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	require.NoError(t, conn.SetDeadline(time.Now().Add(watchdog/3)))
 	_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 	answer, err := io.ReadAll(conn)
-	assert.Empty(t, answer, "not a word")
+	assert.Empty(t, answer, "the daemon answers nothing")
 	if err != nil {
 		assert.ErrorIs(t, err, unix.ECONNRESET)
 	}
@@ -466,7 +466,7 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "no process has connected")
 }
 
-// configured is what is in effect there, by its key.
+// configured returns the effective configuration in a directory, by key.
 func (s *site) configured(dir string) map[string]string {
 	s.t.Helper()
 	out := s.runIn(dir, "config", "--json")
@@ -484,8 +484,7 @@ func (s *site) configured(dir string) map[string]string {
 	return values
 }
 
-// What another user puts into a directory above makes no project and no
-// configuration, as in /tmp.
+// Another user's files in a parent directory, such as /tmp, make no project and no configuration.
 func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	requireRoot(t)
 	s := newSite(parallel(t))
@@ -515,7 +514,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 		require.NoError(t, err, problem)
 		assert.NotEmpty(t, said)
 		assert.Contains(t, problem, "belongs to user 65534 and is not used")
-		require.DirExists(t, s.stateOf(dir), "it is its own project")
+		require.DirExists(t, s.stateOf(dir), "the directory is a project")
 	}
 	assert.Equal(t, "3", s.configured(theirs)["limits.max_runs"])
 	s.runIn(theirs, "prompt", "quiet")
@@ -523,7 +522,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.Error(t, err)
 	assert.Contains(t, problem, ".duet.toml belongs to user 65534 and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES")
 
-	// Until its user says that it is safe.
+	// The user can declare the other user's directory safe.
 	s.env = []string{"DUET_SAFE_DIRECTORIES=" + theirs}
 	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
 	s.env = nil
@@ -536,10 +535,10 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	s.runIn(deep, "daemon", "stop")
 	require.NoError(t, os.RemoveAll(s.stateOf(deep)))
 	out := s.runIn(deep, "doctor")
-	assert.Regexp(t, `ok +project +`+theirs+`;`, out, "also as a root")
+	assert.Regexp(t, `ok +project +`+theirs+`;`, out, "a safe directory can be a project root")
 }
 
-// No project is found where all users have files, though one may be named.
+// Duet finds no project in a directory for temporary files. The user can name one with --root.
 func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
 	s := newSite(parallel(t))
 	dir := filepath.Join(filepath.Dir(s.root), "tmp")

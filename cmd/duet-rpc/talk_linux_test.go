@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// talk begins a conversation on a terminal of 80 columns.
+// talk starts duet-rpc on a terminal of 80 columns. Without arguments this is a conversation.
 func (s *site) talk(t *testing.T, args ...string) *prompting {
 	l := s.launch(args...)
 	l.env = append(l.env, "TERM=xterm")
 	return l.onTerminal(t, 80)
 }
 
-// leaves waits for the end after C-d.
+// leaves presses C-d and waits for the end with status 0.
 func (p *prompting) leaves() {
 	p.t.Helper()
 	p.presses("\x04", "back with: duet-rpc prompt --continue task-")
@@ -26,7 +26,7 @@ func (p *prompting) leaves() {
 	assert.Zero(p.t, p.status())
 }
 
-// signal sends a signal, such as that of C-c.
+// signal sends a signal, such as SIGINT for C-c.
 func (p *prompting) signal(sig os.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(sig))
@@ -43,7 +43,7 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.presses("hello\r", "› hello", "? Write demo.txt", "Allow? ")
 	p.presses("y", "I wrote demo.txt", "tokens", idleFooter)
 
-	// What is sent while the agent works waits, and C-c interrupts the turn only.
+	// A prompt sent during a turn waits. C-c interrupts only the turn.
 	p.presses("quiet tools:1 hang\r", "✓ Bash")
 	p.presses("quiet next\r", "⧗ quiet next")
 	p.signal(os.Interrupt)
@@ -54,7 +54,7 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.presses("\x17again\x1b[200~\nand again\x1b[201~\r", "You asked: quiet again", "and again", idleFooter)
 	p.leaves()
 
-	// It is one conversation, which prompt -c continues.
+	// All turns belong to one conversation, and prompt -c continues it.
 	editor := s.start()
 	list := editor.sessions()
 	require.Len(t, list, 4)
@@ -122,7 +122,7 @@ func TestCommandsOfAConversation(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
-// A question outlives the conversation's terminal, and the conversation its hub.
+// A question survives its terminal, and a conversation survives its hub.
 func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	p := s.talk(t)
@@ -137,7 +137,7 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.sees(idleFooter)
 	p.presses("quiet after that\r", "You asked: quiet after that", idleFooter)
 
-	// Another client's prompt is shown as well.
+	// The conversation also shows another client's prompt.
 	s.run("prompt", "--continue", "task-0002", "quiet from afar")
 	p.sees("› quiet from afar", "You asked: quiet from afar", idleFooter)
 	p.leaves()
@@ -153,7 +153,7 @@ func TestAConversationOnADumbTerminal(t *testing.T) {
 	p.types("/exit", "back with")
 	<-p.ended
 	assert.Zero(t, p.status())
-	assert.NotContains(t, strings.ReplaceAll(p.tty.printed.String(), "\x1b]", ""), "\x1b[", "nothing that moves the cursor")
+	assert.NotContains(t, strings.ReplaceAll(p.tty.printed.String(), "\x1b]", ""), "\x1b[", "no cursor movement")
 }
 
 func TestChangesAreReviewedOnATerminal(t *testing.T) {
@@ -172,7 +172,7 @@ func TestChangesAreReviewedOnATerminal(t *testing.T) {
 	<-p.ended
 }
 
-// A terminal that is closed takes nothing with it: the question stays open, the session goes on.
+// A closed terminal ends only its command: the question stays open, and the session continues.
 func TestTheTerminalIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, query := range map[string]string{"with a question": "permit:1", "at work": "quiet stream:1000000@100"} {
@@ -186,7 +186,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 			} else {
 				p.sees("chunk 3")
 			}
-			if err := unix.IoctlSetInt(int(p.tty.theirs.Fd()), unix.TIOCVHANGUP, 0); err != nil { // for root alone
+			if err := unix.IoctlSetInt(int(p.tty.theirs.Fd()), unix.TIOCVHANGUP, 0); err != nil { // only root may
 				require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP)) // as the shell does
 			}
 			<-p.ended

@@ -19,8 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// With tmux the terminal is a window on a session that others join, and that
-// outlives it.
+// With tmux the terminal is a window of a tmux session. Other terminals can join the session, and
+// it outlives them.
 func TestAttachToTmux(t *testing.T) {
 	s := newSite(parallel(t))
 	dir, tmux := newTmux(t)
@@ -40,8 +40,7 @@ func TestAttachToTmux(t *testing.T) {
 	out := s.run("attach")
 	assert.Contains(t, out, "tmux work, ")
 
-	// A second terminal is in the same session; when the first is closed, the
-	// session is still there.
+	// A second terminal joins the same session, which remains when the first terminal closes.
 	other := s.window(80, 24, "attach", spawn())
 	other.shows("one")
 	c.call("terminal.close", object{"terminal_id": s.terminals()[0].ID}, nil)
@@ -55,8 +54,7 @@ func TestAttachToTmux(t *testing.T) {
 	assert.Equal(t, "work\n", out)
 }
 
-// A command runs in a tmux session, too, and its end is the end of attach, whatever
-// standard input is.
+// attach runs a command in a tmux session and ends with it, also without a terminal.
 func TestAttachRunsACommandInTmux(t *testing.T) {
 	s := newSite(parallel(t))
 	dir, _ := newTmux(t)
@@ -67,8 +65,8 @@ func TestAttachRunsACommandInTmux(t *testing.T) {
 	assert.Equal(t, "ran\n", text)
 }
 
-// newTmux is a directory for the sockets of a tmux of the test's own, and how to run a
-// command of that tmux. It is ended with the test.
+// newTmux returns a directory for the sockets of a private tmux, and a function that runs its
+// commands. The test's end kills its server.
 func newTmux(t *testing.T) (dir string, tmux func(args ...string) (string, error)) {
 	t.Helper()
 	program := testkit.NeedTool(t, "tmux")
@@ -85,8 +83,8 @@ func newTmux(t *testing.T) (dir string, tmux func(args ...string) (string, error
 	return dir, tmux
 }
 
-// pythonClient is a client in Python: it starts a terminal, works in it by its
-// descriptor, gives it back, and works in it by events.
+// pythonClient is a client in Python. It starts a terminal, uses its descriptor, detaches, and then
+// uses events.
 const pythonClient = `
 import json, os, select, socket, sys, time
 s = socket.socket(socket.AF_UNIX)
@@ -154,7 +152,7 @@ func TestAPythonClientTakesADescriptor(t *testing.T) {
 	assert.Equal(t, "well\n", string(out))
 }
 
-// page is a page whose script makes what is to be seen, as those of most frameworks do.
+// page is a page whose script renders its content, as most frameworks do.
 const page = `<!doctype html><html><head><title>Walnuts</title><link rel="stylesheet" href="/style.css"></head>
 <body><div id="root"></div><img src="/none.png"><script type="module" src="/app.js"></script></body></html>`
 
@@ -170,7 +168,7 @@ if (location.pathname === "/") {
 }
 `
 
-// A previewing is duet-rpc preview, with what it prints.
+// A previewing is a running duet-rpc preview with its output.
 type previewing struct {
 	*process
 	t       *testing.T
@@ -179,19 +177,19 @@ type previewing struct {
 	said    []pageSaid
 }
 
-// A pageSaid is what a page has said, as --json prints it.
+// A pageSaid is one report of a page, as --json prints it.
 type pageSaid struct {
 	Kind, Level, Message, URL, Stack string
 	Line                             int
 }
 
-// preview shows the pages of a site, and captures what they say.
+// preview starts duet-rpc preview and collects the reports of its pages.
 func (s *site) preview(t *testing.T, args ...string) *previewing {
 	t.Helper()
 	l := s.launch(append([]string{"preview", "--capture", "--json"}, args...)...)
 	p := &previewing{process: l.start(t), t: t, lines: make(chan pageSaid, 1000)}
 	out := bufio.NewScanner(p.stdout)
-	require.True(t, out.Scan(), "it tells no address: %s", p.log)
+	require.True(t, out.Scan(), "the preview printed no address: %s", p.log)
 	var reported struct{ URL string }
 	require.NoError(t, json.Unmarshal(out.Bytes(), &reported))
 	p.address = reported.URL
@@ -207,7 +205,7 @@ func (s *site) preview(t *testing.T, args ...string) *previewing {
 	return p
 }
 
-// says waits until a page says something.
+// says waits for a report of a page.
 func (p *previewing) says(what string, is func(pageSaid) bool) {
 	p.t.Helper()
 	for _, m := range p.said {
@@ -229,13 +227,13 @@ func (p *previewing) says(what string, is func(pageSaid) bool) {
 	}
 }
 
-// logs waits until a page has written something to its console.
+// logs waits for a console message of a page.
 func (p *previewing) logs(level, message string) {
 	p.t.Helper()
 	p.says(message, func(m pageSaid) bool { return m.Kind == "console" && m.Level == level && m.Message == message })
 }
 
-// chromium is the program of Chromium, as .ci/install finds it.
+// chromium returns the path of Chromium, or skips the test without one.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("DUET_TEST_CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
@@ -247,7 +245,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// browse opens an address in a browser without a window, which is ended with the test.
+// browse opens an address in a headless browser. The test's end kills it.
 func browse(t *testing.T, address string) {
 	t.Helper()
 	chromium := chromium(t)
@@ -274,8 +272,8 @@ func (s *site) project(files map[string]string) {
 	}
 }
 
-// A browser shows a page through the hub; what the page says arrives, is kept, and the page
-// goes where it is sent.
+// A browser shows a page through the hub. The hub stores the page's reports, and can navigate and
+// refresh the page.
 func TestAPageInABrowser(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -286,14 +284,14 @@ func TestAPageInABrowser(t *testing.T) {
 	browse(t, p.address)
 	p.logs("log", `rendered / rgb(1, 2, 3) true {"nested":[1,null]}`)
 	p.logs("warn", "careful")
-	p.says("what is thrown", func(m pageSaid) bool {
+	p.says("the thrown error", func(m pageSaid) bool {
 		return m.Kind == "error" && m.Message == "Uncaught ReferenceError: brokenFunction is not defined" && m.URL == "/app.js" && m.Line == 7 && m.Stack != ""
 	})
-	p.says("what is rejected", func(m pageSaid) bool { return m.Kind == "error" && m.Message == "Unhandled rejection: Error: no luck" })
-	p.says("where it is", func(m pageSaid) bool {
+	p.says("the rejected promise", func(m pageSaid) bool { return m.Kind == "error" && m.Message == "Unhandled rejection: Error: no luck" })
+	p.says("its address", func(m pageSaid) bool {
 		return m.Kind == "navigation" && m.URL == "/users/5?tab=a#b" && m.Message == "Walnuts"
 	})
-	p.says("what cannot be loaded", func(m pageSaid) bool {
+	p.says("the missing image", func(m pageSaid) bool {
 		return m.Kind == "error" && m.URL != "" && m.Line == 0 && filepath.Base(m.Message) == "none.png"
 	})
 
@@ -307,14 +305,14 @@ func TestAPageInABrowser(t *testing.T) {
 	requireParts(t, out, "warn: careful (/", "uncaught: ReferenceError: brokenFunction is not defined (/app.js:7:")
 	assert.NotContains(t, out, "built again")
 
-	// The hub goes, and another one comes.
+	// The preview continues with a new hub.
 	s.crashHub()
 	s.project(map[string]string{"dist/app.js": `console.info("of another hub")`})
 	require.Eventually(t, func() bool {
 		var reported struct{ Shown int }
 		person.call("refresh", object{}, &reported)
 		return reported.Shown > 0
-	}, watchdog*2/3, pollEvery, "it does not show the pages of the next hub")
+	}, watchdog*2/3, pollEvery, "the preview does not show the pages of the new hub")
 	p.logs("info", "of another hub")
 	person.leave()
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))

@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// playedVariable makes an agent of the test binary: one that plays the file
-// which it names.
+// playedVariable makes the test binary an agent. The variable names the file with its steps.
 const playedVariable = "DUET_TEST_PLAY"
 
-// A testAgent is a program that speaks the Agent Client Protocol by hand: what it says need not
-// be what a library would let pass.
+// A testAgent implements the Agent Client Protocol by hand, so that it can send messages that a
+// library would reject.
 type testAgent struct {
 	in      *bufio.Reader
-	session string // its only one, or the latest
+	session string // the only or the latest session
 }
 
 func newTestAgent(session string) *testAgent {
@@ -41,14 +40,14 @@ type agentMessage struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// chosen is the option that an answer chooses.
+// chosen returns the option that an answer selects.
 func (m agentMessage) chosen() string {
 	var r struct{ Outcome struct{ OptionID string } }
 	_ = json.Unmarshal(m.Result, &r)
 	return r.Outcome.OptionID
 }
 
-// read ends the process with its input.
+// read returns the next message. It ends the process at the end of input.
 func (a *testAgent) read() (m agentMessage) {
 	line, err := a.in.ReadBytes('\n')
 	if err != nil {
@@ -77,7 +76,7 @@ func (a *testAgent) say(text string) {
 	a.update(members{"sessionUpdate": "agent_message_chunk", "content": members{"type": "text", "text": text}})
 }
 
-// askLeave asks whether a tool call may run.
+// askLeave requests permission for a tool call.
 func (a *testAgent) askLeave(id int, call members) {
 	a.send(members{"id": id, "method": "session/request_permission", "params": members{
 		"sessionId": a.session, "toolCall": call, "options": []members{
@@ -86,22 +85,22 @@ func (a *testAgent) askLeave(id int, call members) {
 	}})
 }
 
-// A playedStep is a thing that the agent does in every turn.
+// A playedStep is one action of the agent in every turn.
 type playedStep struct {
 	Say string         `json:"say,omitempty"` // a chunk of its message
-	Ask map[string]any `json:"ask,omitempty"` // a tool call that takes permission; how it was answered is said
+	Ask map[string]any `json:"ask,omitempty"` // a tool call with a permission request; the agent then reports the answer
 
-	// Beside is what it does while it waits for the answer, once the user has opened
-	// the FIFO Go for writing.
+	// Beside are steps during the open question. They start after the user has opened the FIFO Go
+	// for writing, if there is one.
 	Beside []playedStep `json:"beside,omitempty"`
 	Go     string       `json:"go,omitempty"`
 
-	Update map[string]any `json:"update,omitempty"` // of the session, as it is
-	Late   map[string]any `json:"late,omitempty"`   // an update that it sends behind the answer to the prompt
-	Opened map[string]any `json:"opened,omitempty"` // what it tells beside when a session is opened, rather than in a turn
+	Update map[string]any `json:"update,omitempty"` // a session update, sent unchanged
+	Late   map[string]any `json:"late,omitempty"`   // an update after the response to the prompt
+	Opened map[string]any `json:"opened,omitempty"` // additional members of the session/new result, not part of a turn
 }
 
-// bashCall is a call of a shell.
+// bashCall returns a step with a shell call.
 func bashCall(title string, input any) playedStep {
 	return playedStep{Ask: map[string]any{
 		"title": title, "kind": "execute", "rawInput": input,
@@ -109,7 +108,7 @@ func bashCall(title string, input any) playedStep {
 	}}
 }
 
-// writeCall is a call that writes a file.
+// writeCall returns a step with a call that writes a file.
 func writeCall(title, path, before, after string, input any) playedStep {
 	return playedStep{Ask: map[string]any{
 		"title": title, "kind": "edit", "rawInput": input,
@@ -118,7 +117,7 @@ func writeCall(title, path, before, after string, input any) playedStep {
 	}}
 }
 
-// play does a step that asks nothing.
+// play performs a step without a question.
 func (a *testAgent) play(step playedStep) {
 	switch {
 	case step.Update != nil:
@@ -128,7 +127,7 @@ func (a *testAgent) play(step playedStep) {
 	}
 }
 
-// playAgent is the agent, as a process.
+// playAgent runs the agent of playedVariable.
 func playAgent(file string) {
 	var steps []playedStep
 	raw, err := os.ReadFile(file)
@@ -186,14 +185,14 @@ func playAgent(file string) {
 	}
 }
 
-// keepingVariable makes an agent of the test binary: one that keeps its sessions in the
-// directory that it names, and can do with them what keepingAbilities has the words for.
+// keepingVariable makes the test binary an agent that stores its sessions in the directory of the
+// variable. keepingAbilities lists its abilities.
 const (
 	keepingVariable  = "DUET_TEST_KEEP"
 	keepingAbilities = "DUET_TEST_ABILITIES"
 )
 
-// A keptSession is a session of that agent, as it keeps it.
+// A keptSession is a stored session of that agent.
 type keptSession struct {
 	ID      string            `json:"sessionId"`
 	Dir     string            `json:"cwd"`
@@ -202,7 +201,7 @@ type keptSession struct {
 	Told    []json.RawMessage `json:"told,omitempty"` // the updates of its history
 }
 
-// keptPage is how many sessions it lists at once.
+// keptPage is the number of sessions on a page of its list.
 const keptPage = 2
 
 func (k keptSession) save(dir string) {
@@ -228,15 +227,15 @@ func keptIn(dir string) (list []keptSession) {
 	return list
 }
 
-// keptText is an update with a text.
+// keptText returns an update with a text.
 func keptText(kind, text string) json.RawMessage {
 	raw, _ := json.Marshal(members{"sessionUpdate": kind, "content": members{"type": "text", "text": text}})
 	return raw
 }
 
-// keepSessions is the agent, as a process. It writes each request into the file log of
-// its directory. abilities are list, load, late (its answer comes before the history),
-// resume, fork, close and delete.
+// keepSessions runs that agent. It appends each request to the file log of its directory. The
+// abilities are list, load, late (the response precedes the history), resume, fork, close and
+// delete.
 func keepSessions(dir, abilities string) {
 	can := strings.Fields(abilities)
 	has := func(word string) bool { return slices.Contains(can, word) }
@@ -362,17 +361,16 @@ func mustMarshal(v any) []byte {
 	return raw
 }
 
-// Environment of the agent that this test's binary plays.
+// Variable and files of the recording agent.
 const (
-	recordingAgent = "DUET_TEST_RECORDING_AGENT" // the directory where it keeps its record
-	recordFile     = "carried-out"               // in there: a line for each time that it did what it was allowed
-	leaveFile      = "leave"                     // while it is there, the agent ends instead of taking a prompt that continues
+	recordingAgent = "DUET_TEST_RECORDING_AGENT" // names the directory of its files
+	recordFile     = "carried-out"               // one line for each approved action that it did
+	leaveFile      = "leave"                     // while this file exists, the agent exits at a continuation prompt
 )
 
-// playRecordingAgent is an agent that asks for leave to do what the prompt's
-// last line says, and writes a line to its record each time that it does it.
-// It knows nothing of earlier turns. It reports whether this process is to be
-// that agent.
+// playRecordingAgent runs an agent that requests permission for the action in the prompt's last
+// line, and records each action that it does. It has no memory of earlier turns. playRecordingAgent
+// returns false if recordingAgent is not set.
 func playRecordingAgent() bool {
 	dir := os.Getenv(recordingAgent)
 	if dir == "" {
@@ -400,8 +398,8 @@ type recordingPlayer struct {
 	calls int
 }
 
-// prompt takes a turn. Words before the thing to do change it: "slowly" lets a
-// moment pass between the answer and the deed, "silently" tells of no tool call.
+// prompt handles a turn. The first word changes it: "slowly" delays the action after its approval,
+// and "silently" omits the tool call updates.
 func (a *recordingPlayer) prompt(m agentMessage) {
 	text := m.Params.Prompt[len(m.Params.Prompt)-1].Text
 	if _, err := os.Stat(filepath.Join(a.dir, leaveFile)); err == nil && strings.HasPrefix(text, "Continue") {

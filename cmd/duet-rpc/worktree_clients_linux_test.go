@@ -19,8 +19,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// A prompt works in a worktree; its result is landed or discarded, and the user's files change only
-// then.
+// A prompt works in a worktree. The user lands or discards the result, and only landing changes the
+// user's files.
 func TestWorktreesInTheShell(t *testing.T) {
 	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
 	git := gitIn(t, s.root)
@@ -67,11 +67,11 @@ func TestWorktreesInTheShell(t *testing.T) {
 	run("land")
 	run("projects", "forget", "--yes", s.root)
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
-	assert.Equal(t, ref[1], strings.TrimSpace(git("for-each-ref", "--format=%(refname)", "refs/duet")), "the work is still kept, and nothing else")
+	assert.Equal(t, ref[1], strings.TrimSpace(git("for-each-ref", "--format=%(refname)", "refs/duet")), "only the ref of the discarded work remains")
 }
 
-// A conversation in the terminal works in a worktree, lands and discards it. In the directory of a
-// worktree, commands are about its project and its conversation.
+// A conversation on a terminal works in a worktree, lands it and discards it. Commands in a
+// worktree's directory use its project and its conversation.
 func TestWorktreesInAConversation(t *testing.T) {
 	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
@@ -102,7 +102,7 @@ func TestWorktreesInAConversation(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// The configuration says which conversations get a worktree, and how it is prepared.
+// The configuration selects the conversations that get a worktree, and the setup of the worktree.
 func TestConfiguredWorktrees(t *testing.T) {
 	s := newSite(parallel(t))
 	git := gitIn(t, s.root)
@@ -142,7 +142,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	one := worktreeOf(t, said, s, "task-0002")
 	assert.Equal(t, "SECRET=1\n", read(one, "copied.log"))
 	assert.Equal(t, "key\n", read(one, "key.pem"))
-	assert.NotContains(t, run("prompt", "--yes", "-c", "again"), "setup", "it runs once")
+	assert.NotContains(t, run("prompt", "--yes", "-c", "again"), "setup", "the setup runs once")
 	assert.Equal(t, root+"\n", read(prepared()))
 	assert.Contains(t, run("land"), "1 file")
 	assert.Empty(t, strings.TrimSpace(git("status", "--porcelain", "--", "demo.txt", ".env")))
@@ -151,10 +151,10 @@ func TestConfiguredWorktrees(t *testing.T) {
 	assert.Contains(t, read(prepared()), "cleaned "+one+"\n")
 	assert.NoDirExists(t, one)
 
-	// A client chooses otherwise.
+	// A prompt can override the configuration.
 	assert.NotContains(t, run("prompt", "--yes", "--worktree=false", "hello"), "worktree")
 
-	// A setup that fails is tried again.
+	// The next prompt repeats a failed setup.
 	git("commit", "-qam", "mine")
 	configure("run", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
 	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--title", "Two", "hello")
@@ -164,7 +164,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	said = run("prompt", "--yes", "-c", "again")
 	assert.Contains(t, said, "The setup of the worktree begins")
 
-	// "run": what is landed is the beginning of the next prompt's work.
+	// With "run", the next prompt starts from the landed work.
 	run("land", "--squash")
 	write("mine.txt", "mine\n")
 	git("add", "mine.txt")
@@ -173,9 +173,9 @@ func TestConfiguredWorktrees(t *testing.T) {
 	assert.Contains(t, said, "All work in the worktree is landed: it is at the commit of main now.")
 	two := worktreeOf(t, said, s, "task-0007")
 	assert.Equal(t, "mine\n", read(two, "mine.txt"))
-	assert.NotContains(t, run("prompt", "--yes", "-c", "fourth"), "is landed", "its work is not")
+	assert.NotContains(t, run("prompt", "--yes", "-c", "fourth"), "is landed", "the third prompt's work is not landed")
 
-	// The project's file counts when it is trusted.
+	// The project's file applies once the user trusts it.
 	configure("never", "true")
 	write(".duet.toml", "worktree = \"conversation\"\n[worktrees]\nsetup = [\"touch\", \"theirs.log\"]\n")
 	assert.NotContains(t, run("prompt", "--yes", "--title", "Three", "hello"), "duet/three")
@@ -187,7 +187,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	assert.FileExists(t, filepath.Join(filepath.Dir(two), "five", "theirs.log"))
 }
 
-// worktreeOf returns the directory in which a session worked.
+// worktreeOf returns the worktree directory of a session.
 func worktreeOf(t *testing.T, said string, s *site, task string) string {
 	t.Helper()
 	out := s.runIn(s.root, "session", "show", "--json", task)
@@ -199,7 +199,8 @@ func worktreeOf(t *testing.T, said string, s *site, task string) string {
 	return shown.Session.Worktree.Dir
 }
 
-// shellOf returns functions that run a command in the project, and that expect it to be refused.
+// shellOf returns two functions: run runs a command in the project, and refused requires that a
+// command fails with an error text.
 func shellOf(t *testing.T, s *site) (run func(args ...string) string, refused func(want string, args ...string)) {
 	run = func(args ...string) string {
 		t.Helper()
@@ -233,7 +234,7 @@ func gitIn(t *testing.T, dir string) func(args ...string) string {
 	}
 }
 
-// One prompt has several agents; one result is chosen, and the others are discarded.
+// Several agents attempt one prompt. The user chooses one result, and Duet discards the others.
 func TestAttempts(t *testing.T) {
 	s := newSite(parallel(t))
 	agent := fastProgram(t)
@@ -265,7 +266,8 @@ func TestAttempts(t *testing.T) {
 	assert.Contains(t, git("show", "refs/duet/discarded/fix-scripted:demo.txt"), "again")
 	assert.Regexp(t, `scripted.*the worktree was discarded`, run("attempts"))
 
-	// Questions are asked one at a time; an attempt that still works is interrupted after a question.
+	// The command asks one question at a time. `choose` interrupts a working attempt only with
+	// --yes.
 	p := s.talk(t, "prompt", "--agents", "scripted,other", "hello")
 	for range 2 {
 		p.sees("Allow? ")
@@ -289,7 +291,7 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, 1, leaves.status())
 }
 
-// The command goes on with the next hub: the agents that were asked are asked again.
+// Attempts continue with the next hub, which asks their questions again.
 func TestAttemptsOutliveTheirHub(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	git := gitIn(t, s.root)
@@ -298,7 +300,8 @@ func TestAttemptsOutliveTheirHub(t *testing.T) {
 	p.sees("Allow? ")
 	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
 	p.sees("the hub has gone; going on with another one")
-	// A question may be withdrawn while it is answered, because its agent is gone and its session goes on.
+	// The hub may withdraw a question during its answer, because the agent is gone and the session
+	// continues.
 	for ends := false; !ends; {
 		p.tty.printed.Await(t, func(printed string) bool {
 			_, question, asks := strings.Cut(printed[p.read:], "[q]uit: ")
@@ -333,7 +336,8 @@ func TestMovedProjectKeepsItsWorktrees(t *testing.T) {
 	assert.Equal(t, "main", strings.TrimSpace(gitIn(t, elsewhere)("branch", "--format=%(refname:short)")))
 }
 
-// The files go back to before a turn, in the shell and in a conversation, and the rewind is undone.
+// A rewind restores the files from before a turn, in the shell and in a conversation. The user can
+// undo it.
 func TestRewindInTheShell(t *testing.T) {
 	s := newSite(parallel(t), "\n[checkpoints]\nenabled = true\n")
 	// A checkpoint takes longer than a turn.
@@ -342,11 +346,12 @@ func TestRewindInTheShell(t *testing.T) {
 	slow := t.TempDir()
 	testkit.Program(t, filepath.Join(slow, "git"), "#!/bin/sh\n[ \"$1\" != mktag ] || sleep 1\nexec "+git+" \"$@\"\n")
 	s.env = append(s.env, "PATH="+slow+":"+os.Getenv("PATH"))
-	editor := s.start() // the hub goes on while it does
+	editor := s.start() // keeps the hub running
 	editor.call("task.stats", object{}, nil)
 	for i, args := range [][]string{{"one"}, {"-c", "two"}} {
 		s.runIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
-		// It waits for the checkpoints. Else the one after the turn might have changes of the next turn.
+		// rewind waits for the checkpoints. Otherwise the checkpoint after a turn could contain
+		// changes of the next turn.
 		s.runIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
 	}
 	demo := filepath.Join(s.root, "demo.txt")

@@ -193,7 +193,7 @@ func TestPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
 	assert.Contains(t, said, `"update":`+running)
 
-	// Another client's prompt waits behind it.
+	// Another client's prompt begins after this one.
 	s.prompted("other", "y")
 	s.status("run-1", "completed", "")
 	s.update(ended)
@@ -224,7 +224,7 @@ func TestMetaOfAPrompt(t *testing.T) {
 	}
 }
 
-// A waiting prompt that another client edits is inserted with its new text.
+// A client gets a waiting prompt with the text of another client's edit.
 func TestWaitingPromptIsEdited(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
@@ -286,7 +286,7 @@ func TestCancelEndsAllRuns(t *testing.T) {
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[]}`)
 }
 
-// session/close answers when the runs have ended, and ends the background work.
+// session/close ends the runs, then the background work, and then answers.
 func TestCloseEndsAllWork(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
@@ -311,7 +311,7 @@ func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s.status("run", "completed", "")
 	s.update(ended)
 	s.event("new_approval", `{"session_id":"run","approval_id":"stale","type":"function_call","tool_name":"Bash"}`)
-	s.heard(`"method":"session/request_permission"`) // it blocks nothing
+	s.heard(`"method":"session/request_permission"`) // it blocks no later message
 }
 
 // A configuration option accepts only a value of its own type.
@@ -333,7 +333,7 @@ func TestTypesOfChoices(t *testing.T) {
 // The session is idle when no run is active.
 func TestIdleWhenNothingRuns(t *testing.T) {
 	s := newIdleStage(t)
-	for _, run := range []string{"a", "b"} { // the second one is agent-initiated
+	for _, run := range []string{"a", "b"} { // the agent starts the second one
 		s.status(run, "queued", "")
 		s.status(run, "running", "")
 	}

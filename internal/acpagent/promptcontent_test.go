@@ -34,7 +34,7 @@ func TestErrorNamesBlockOfThePrompt(t *testing.T) {
 	assert.ErrorContains(t, p.refused(errors.New("gone")), "gone")
 }
 
-// The system prompt of a client goes with the first prompt.
+// The first prompt contains the client's system prompt.
 func TestSystemPromptOfClient(t *testing.T) {
 	var p acp.NewSessionRequest
 	require.NoError(t, json.Unmarshal([]byte(`{"cwd":"/","systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."},{"type":"image"},{"type":"text","text":"Be kind."}]}}`), &p))

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// answering is a client that gives the same answer to each request.
+// answering is a client with the same answer to each request.
 type answering struct {
 	answer string
 	method string
@@ -71,7 +71,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
-// Only the agent's options are offered, each with a kind of the protocol.
+// The client gets only the agent's options, each with a kind of the protocol.
 func TestOfferedOptions(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
 	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", hubclient.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
@@ -99,8 +99,8 @@ func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 	}
 }
 
-// A question that a client cannot show is answered as text, with /inbox. A change is described as
-// a diff, a plan as its text, and an address as such.
+// /inbox shows a question as text to a client without a form for it. A change is a diff, a plan its
+// text, and an address a link.
 func TestDescribed(t *testing.T) {
 	input := json.RawMessage(`{"a":1}`)
 	options := []domain.Option{{ID: "y", Name: "Yes"}, {ID: "n"}}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// /queue shows and changes the waiting prompts, by the numbers of the last shown list.
+// /queue shows and changes the waiting prompts, by their numbers in the last shown list.
 func TestQueueCommand(t *testing.T) {
 	s := newIdleStage(t)
 	command := func(text string, says ...string) {

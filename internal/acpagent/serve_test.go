@@ -62,7 +62,7 @@ func hubOf(t *testing.T) *client.Client {
 	return hub
 }
 
-// After a client disconnects in the middle of a turn, no goroutine and no request is left.
+// A client that disconnects in the middle of a turn leaves no goroutine and no request.
 func TestDisconnectLeavesNothingBehind(t *testing.T) {
 	hub := hubOf(t)
 	near, far := server.Pipe()
@@ -74,7 +74,7 @@ func TestDisconnectLeavesNothingBehind(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var session string
-	// heard reads messages until one has that member, and returns it.
+	// heard returns the next message with the member.
 	heard := func(member string) (m map[string]json.RawMessage) {
 		for m[member] == nil {
 			m = nil

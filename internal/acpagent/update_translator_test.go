@@ -71,7 +71,7 @@ func TestMessageIsSentOnceInOrder(t *testing.T) {
 	}
 	translator := newTranslator()
 	assert.Equal(t, "a b ", text(append(translated(t, translator, delta, 1, piece("m", "a ")), translated(t, translator, delta, 2, piece("m", "b "))...)))
-	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was sent")
+	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "the client has the whole message")
 
 	// Pieces are missing: the rest waits for the whole message.
 	assert.Equal(t, "1 ", text(translated(t, translator, delta, 4, piece("n", "1 "))))
@@ -83,12 +83,13 @@ func TestMessageIsSentOnceInOrder(t *testing.T) {
 	translated(t, translator, "lagged", 8, `{}`)
 	assert.Empty(t, translated(t, translator, delta, 9, piece("o", "inside ")))
 	assert.Equal(t, "from inside ", text(translated(t, translator, whole, 10, message("o", "from inside "))))
-	assert.Equal(t, "new", text(translated(t, translator, delta, 11, piece("p", "new"))), "what comes then is whole")
+	assert.Equal(t, "new", text(translated(t, translator, delta, 11, piece("p", "new"))), "the next message is whole")
 
-	// A key was redacted from text that was already sent: the text is not sent again.
+	// The hub redacted a key from text that the client has. The translator does not send the text
+	// again.
 	assert.Empty(t, translated(t, translator, whole, 12, message("p", "n** and more")))
 
-	// A message that was open during a replay gets its rest.
+	// A message that was incomplete during a replay gets its rest.
 	translator = newTranslator()
 	translator.Since = 20
 	assert.Equal(t, "half ", text(translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"q","content":"half ","seq":22}`)))
@@ -130,7 +131,7 @@ func TestReplayedEventIsNotRepeated(t *testing.T) {
 		translated(t, translator, "conversation_updated", 14, `{"session_id":"s","event_type":"tool_result","tool_id":"t","tool_status":"completed"}`))
 }
 
-// A client already has its own prompt, but not those of other clients.
+// A client already has its own prompts, but not the prompts of other clients.
 func TestPromptsOfOtherClientsAreSent(t *testing.T) {
 	translator := newTranslator()
 	const prompt = `"event_type":"message","role":"user","message_id":"m","content":"hello"}`
@@ -144,17 +145,17 @@ func TestToolCalls(t *testing.T) {
 	const event = "conversation_updated"
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"Write a","kind":"edit","status":"pending","content":[{"type":"diff","path":"/a","newText":""}],"locations":[{"path":"/a"}],"rawInput":{"path":"/a"}}`},
 		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_title":"Write a","tool_kind":"edit","tool_status":"pending","tool_input":{"path":"/a"},"tool_data":{"paths":["/a"],"diffs":[{"path":"/a","new_text":""}]}}`))
-	// The content of an update replaces the earlier content, so the diff is repeated.
+	// The content of an update replaces the earlier content, so the update repeats the diff.
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","content":[{"type":"diff","path":"/a","newText":""},{"type":"content","content":{"type":"text","text":"done"}}],"rawOutput":"done"}`},
 		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_result","tool_id":"c","tool_status":"completed","tool_result_content":"done"}`))
 
-	// An agent's terminal is shown as text: most clients show only their own terminals.
+	// The translator shows an agent's terminal as text: most clients show only their own terminals.
 	translated(t, translator, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
 		translated(t, translator, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
-	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), hubclient.EventData{TerminalID: "T", Data: "b\n"}), "not each piece")
+	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), hubclient.EventData{TerminalID: "T", Data: "b\n"}), "text is not sent for each piece")
 	assert.Contains(t, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
-	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "and not twice")
+	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "the output is not sent twice")
 
 	// The same id in another turn is another call for the client.
 	translated(t, translator, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
@@ -164,13 +165,13 @@ func TestToolCalls(t *testing.T) {
 	assert.Equal(t, "c", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).ToolCallID)
 }
 
-// A client that shows an agent's terminals gets one, piece by piece. In a replay, when nothing
-// runs there any more, it gets text.
+// A client that shows an agent's terminals gets a terminal, piece by piece. In a replay it gets
+// text.
 func TestTerminalsInKind(t *testing.T) {
 	translator := newTranslator()
 	translator.ShowsTerminals = true
 	const event = "conversation_updated"
-	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "it is not known yet where it belongs")
+	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "its tool call is not known yet")
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","name":"Bash","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
 		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`))
 	for seq, text := range []string{"a", "b"} { // each piece
@@ -204,11 +205,11 @@ func TestTerminalsOfVersion2(t *testing.T) {
 	assert.Equal(t, []string{`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"Yg=="}`}, translated(t, translator, "terminal_output", 5, `{"terminal_id":"T","data":"b","encoding":"utf-8"}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"terminal_update","terminalId":"T","exitStatus":{"exitCode":0}}`}, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T","exit_code":0}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"terminal","terminalId":"T"}],"rawOutput":"over"}`},
-		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"over"}`), "it keeps its title and its terminal")
+		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"over"}`), "the call keeps its title and its terminal")
 
 	translated(t, translator, "terminal_exit", 8, `{"terminal_id":"U","exit_code":3}`)
 	assert.Equal(t, `{"sessionUpdate":"terminal_update","terminalId":"U","exitStatus":{"exitCode":3}}`,
-		translated(t, translator, event, 9, `{"session_id":"s","event_type":"tool_call","tool_id":"e","tool_data":{"terminal":"U"}}`)[0], "it has ended before it was known")
+		translated(t, translator, event, 9, `{"session_id":"s","event_type":"tool_call","tool_id":"e","tool_data":{"terminal":"U"}}`)[0], "the terminal has ended before its tool call")
 }
 
 // A client of version 2 stores tool calls: a question does not change the title of a call, and an
@@ -223,7 +224,7 @@ func TestToolCallsOfVersion2(t *testing.T) {
 	q := translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", ToolName: "Bash", Plan: "the plan", Details: "why", Reopened: "again"}})
 	assert.Empty(t, q.Title)
 	assert.Equal(t, "Bash", q.Name)
-	assert.Len(t, q.Content, 1, "the question has the words")
+	assert.Len(t, q.Content, 1, "the content has the text of the question")
 
 	// Background work refers to the latest call with the agent's id.
 	translated(t, translator, event, 2, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again"}`)
@@ -270,12 +271,12 @@ func TestContentAsBlockOrText(t *testing.T) {
 			"content":"[image image/png]","attachments":[{"type":"image","attachment_id":"i","mime_type":"image/png"}]}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"pending"}]}`}, translated(t, translator, "plan", 2, `{"entries":[{"content":"a"}]}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"usage_update","used":5,"size":10,"cost":{"amount":0.5,"currency":"USD"}}`}, translated(t, translator, "usage", 3, `{"context_used":5,"context_size":10,"cost_usd":0.5}`))
-	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "how full the context is, is not said")
+	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "the size of the used context is unknown")
 	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "sent with settings")
 	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
 }
 
-// The agent's _meta of a tool call is passed on, merged with Duet's.
+// The translator passes on the agent's _meta of a tool call, merged with Duet's.
 func TestMetaOfToolCalls(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
@@ -293,7 +294,7 @@ func TestMetaOfMessagesInAReplay(t *testing.T) {
 	}
 }
 
-// The _meta of live messages, usage and session updates is passed on.
+// The translator passes on the _meta of live messages, usage and session updates.
 func TestMetaOfOtherUpdates(t *testing.T) {
 	translator := newTranslator()
 	for kind, c := range map[string]struct{ data, want string }{

@@ -42,8 +42,8 @@ var (
 	functional = regexp.MustCompile(`^[A-Za-z]\w+$`)
 )
 
-// misnamed lists the names in a document that exist nowhere. A short name is relative to
-// internal, or to the package that was named last.
+// misnamed lists the names in a document that exist nowhere. A short name is relative to internal,
+// or to the last package that the document named.
 func misnamed(text string, known map[string]map[string]bool) (wrong []string) {
 	picture := false
 	last := ""
@@ -56,7 +56,7 @@ func misnamed(text string, known map[string]map[string]bool) (wrong []string) {
 			if strings.HasPrefix(line, "|") {
 				last = ""
 			}
-			lastFile, end := "", 0 // a file that was named, and where
+			lastFile, end := "", 0 // the last named file, and its position
 			for _, at := range quoted.FindAllStringSubmatchIndex(line, -1) {
 				name := line[at[2]:at[3]]
 				between := line[end:at[0]]

@@ -122,8 +122,8 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 	}))
 }
 
-// ours returns the import paths that the rules name: those of the module, without its
-// name, and the database driver.
+// ours returns the import paths that the rules name: the packages of the module, without its name,
+// and the database driver.
 func ours(paths []string) (list []string) {
 	for _, p := range paths {
 		if p, ok := strings.CutPrefix(p, module+"/"); ok {

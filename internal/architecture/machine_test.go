@@ -20,15 +20,15 @@ import (
 // otherTiers are the build tags of tests that may depend on the machine.
 var otherTiers = []string{"clients", "soak", "lint"}
 
-// mayStart lists the programs that a test of the default tier may start by name. It may
-// also start itself and what it has built, which have no constant name.
+// mayStart lists the programs that a test of the default tier may start by name. It may also start
+// itself and the programs that it has built: their names are no constants.
 var mayStart = []string{"go", "sh", "/bin/sh"}
 
-// The default tier passes on a slow, busy or bare machine: go test, without build tags.
+// The default tier, go test without build tags, passes on a slow, busy or bare machine.
 func TestDefaultTierDependsOnNoMachine(t *testing.T) {
 	packages := make(map[string][]source)
 	for _, s := range sources(t) {
-		helper := !s.isTest && matches(testOnly, s.dir()) && s.dir() != "internal/testkit" // which is what this check looks for
+		helper := !s.isTest && matches(testOnly, s.dir()) && s.dir() != "internal/testkit" // the check finds the calls of testkit instead
 		if (s.isTest || helper) && isDefaultTier(s) {
 			packages[s.dir()] = append(packages[s.dir()], s)
 		}
@@ -72,27 +72,27 @@ const (
 	noExcuse = "// machine: excuses nothing here; remove it"
 )
 
-// A mention is a use of something that depends on the machine, or of a name. Functions with the
+// A mention is a use of a name, or of something that depends on the machine. Functions with the
 // same name in one directory count as one.
 type mention struct {
 	what   string // a name, or one of the texts above
 	at     string
 	by     string // the innermost function with a name
-	bubble bool   // it is an argument of synctest.Test, or of a function that calls that
+	bubble bool   // an argument of synctest.Test, or of a function that calls it
 }
 
-// checker finds what the test files of one directory depend on.
+// checker finds the code in the test files of one directory that depends on the machine.
 type checker struct {
 	source
 	imports  map[string]string // by the name in the file
 	bubblers map[string]bool   // functions that call synctest.Test
-	wrappers map[string]bool   // those of them that get a function
-	methods  map[string]bool   // those that are called by name
+	wrappers map[string]bool   // the bubblers that get a function
+	methods  map[string]bool   // methods that the tests call by name
 	names    []mention
 	uses     []mention
 }
 
-// machineDependencies lists what the files of one directory depend on.
+// machineDependencies lists the uses of the machine in the files of one directory.
 func machineDependencies(files []source) (list []string) {
 	c := &checker{bubblers: make(map[string]bool), wrappers: make(map[string]bool), methods: make(map[string]bool)}
 	for known := -1; known < len(c.bubblers)+len(c.methods); { // until nothing is new
@@ -191,7 +191,8 @@ func (c *checker) function(name string, signature *ast.FuncType, body ast.Node, 
 
 func (c *checker) isBubble(name string) bool { return name == "synctest.Test" || c.wrappers[name] }
 
-// walk reads code of a function. bubble says that it runs in a bubble that the function makes.
+// walk reads code of a function. bubble is true if the code runs in a bubble that the function
+// makes.
 func (c *checker) walk(part ast.Node, by string, bubble bool) {
 	note := func(list *[]mention, at token.Pos, what string) {
 		*list = append(*list, mention{what, c.at(at), by, bubble})
@@ -282,7 +283,7 @@ func (c *checker) walk(part ast.Node, by string, bubble bool) {
 	})
 }
 
-// judgeCall notes the start of a program, and the search for one.
+// judgeCall notes the start of a program that is not in mayStart, and the search for one.
 func (c *checker) judgeCall(call *ast.CallExpr, note func(what string)) {
 	name, at := c.nameOf(call.Fun), 0
 	switch name {
@@ -298,7 +299,7 @@ func (c *checker) judgeCall(call *ast.CallExpr, note func(what string)) {
 	}
 }
 
-// nameOf returns what an expression names: a function, a method without its receiver, or the last
+// nameOf returns the name in an expression: a function, a method without its receiver, or the last
 // part of an import path with the package's member.
 func (c *checker) nameOf(e ast.Expr) string {
 	switch x := e.(type) {
@@ -428,8 +429,8 @@ func TestMachineDependenciesAreFoundAcrossFilesAndNames(t *testing.T) {
 	user := read("x/x_test.go", `package x; func TestX(t *testing.T) { helper() }`)
 	helper := read("x/helper_test.go", `package x; import clock "time"; func helper() { clock.Sleep(1) }`)
 	assert.Equal(t, []string{"x/helper_test.go:1: " + sleeps}, machineDependencies([]source{user, helper}))
-	assert.Empty(t, machineDependencies([]source{helper}), "no test calls it")
-	assert.NotEmpty(t, machineDependencies([]source{read("x/x.go", `package x; import "time"; func Wait() { time.Sleep(1) }`)}), "a package for tests exports it")
+	assert.Empty(t, machineDependencies([]source{helper}), "no test calls the function")
+	assert.NotEmpty(t, machineDependencies([]source{read("x/x.go", `package x; import "time"; func Wait() { time.Sleep(1) }`)}), "a package for tests exports the function")
 }
 
 func TestTiers(t *testing.T) {

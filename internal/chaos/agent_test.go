@@ -22,12 +22,12 @@ import (
 	"time"
 )
 
-// agentVariable makes the test's binary the scripted agent; its value is where
-// the agents of a project keep what they know.
+// agentVariable makes the test binary the scripted agent. Its value is the directory of the agents'
+// sessions, memory and journal.
 const agentVariable = "DUET_CHAOS_AGENT"
 
-// workPrompt is the agent's prompt: so many steps, each of which
-// takes leave.
+// workPrompt returns the agent's prompt for a work with this number of steps, each of which needs
+// permission.
 func workPrompt(work string, steps int) string { return fmt.Sprintf("work %s %d", work, steps) }
 
 var (
@@ -38,10 +38,10 @@ var (
 	}
 )
 
-// A scriptedAgent speaks the Agent Client Protocol. It asks for leave for each
-// step of a work and carries it out, and like agents with a transcript it knows
-// in the next process what it did in the last one, unless it was killed before
-// it could remember. Half of the processes speak version 2 of the protocol.
+// A scriptedAgent speaks the Agent Client Protocol. It requests permission for each step of a work
+// and then does the step. Like an agent with a transcript, it remembers the steps of earlier
+// processes, unless a kill came before it stored them. Half of the processes speak version 2 of the
+// protocol.
 type scriptedAgent struct {
 	dir      string
 	journal  *journal
@@ -51,7 +51,7 @@ type scriptedAgent struct {
 
 	mu      sync.Mutex // guards the fields below
 	out     io.Writer
-	asked   map[string]chan string // by request: takes the outcome
+	asked   map[string]chan string // receives the outcome, by request
 	serial  int
 	session string
 	cancel  chan struct{} // of the turn
@@ -61,7 +61,7 @@ type scriptedAgent struct {
 func playAgent(dir string) {
 	a := &scriptedAgent{dir: dir, journal: journalIn(dir), out: os.Stdout, asked: make(map[string]chan string)}
 	a.serve(os.Stdin)
-	if rand.IntN(6) == 0 { // some agents do not end with their input, nor when they are asked to
+	if rand.IntN(6) == 0 { // some agents ignore the end of their input and signals
 		signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 		time.Sleep(10 * time.Minute)
 	}
@@ -130,7 +130,7 @@ func (a *scriptedAgent) serve(in io.Reader) {
 				a.cancel = nil
 			}
 			a.mu.Unlock()
-		case "": // an answer to a question of ours
+		case "": // an answer to the agent's question
 			outcome := m.Result.Outcome.OptionID
 			if m.Result.Outcome.Outcome != "selected" {
 				outcome = ""
@@ -177,7 +177,8 @@ func (a *scriptedAgent) sessionFile(id string) string {
 	return filepath.Join(a.dir, "sessions", filepath.Base(id))
 }
 
-// open makes a session the agent's own; its file holds the last prompt with work in it.
+// open makes a session the current one and creates its file, which holds the last prompt with work
+// in it.
 func (a *scriptedAgent) open(id string) {
 	a.session = id
 	f, err := os.OpenFile(a.sessionFile(id), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -186,8 +187,8 @@ func (a *scriptedAgent) open(id string) {
 	}
 }
 
-// turn does what is left of the work that the prompt, or else the session, is about: in the turn,
-// or partly by itself when the turn has ended.
+// turn does the remaining steps of the work in the prompt, or else in the session. Sometimes it
+// ends the turn early and does the rest by itself.
 func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 	a.turning.Lock()
 	defer a.turning.Unlock()
@@ -207,7 +208,7 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 	if work != nil {
 		steps, _ = strconv.Atoi(work[2])
 		goesOnAfter = steps
-		if rand.IntN(3) == 0 { // its turn ends, and it goes on by itself
+		if rand.IntN(3) == 0 { // the turn ends early, and the agent continues by itself
 			goesOnAfter = rand.IntN(steps + 1)
 		}
 	}
@@ -233,7 +234,7 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "_session/turn_ended", "params": map[string]any{"sessionId": a.session, "stopReason": stop}})
 }
 
-// steps does what is left of some steps of a work, and returns why it stopped.
+// steps does the remaining steps of a range and returns the stop reason.
 func (a *scriptedAgent) steps(work []string, from, to int, cancel <-chan struct{}) string {
 	for i := from; i <= to; i++ {
 		if step := fmt.Sprintf("%s/%d", work[1], i); !a.knows(step) && !a.step(step, cancel) {
@@ -243,8 +244,7 @@ func (a *scriptedAgent) steps(work []string, from, to int, cancel <-chan struct{
 	return "end_turn"
 }
 
-// lastWork is the last work that a text asks for: what matched, its name and
-// its number of steps.
+// lastWork returns the last work in a text: the match, its name and its number of steps.
 func lastWork(text string) []string {
 	all := workPattern.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -253,8 +253,8 @@ func lastWork(text string) []string {
 	return all[len(all)-1]
 }
 
-// step asks for leave, and carries the step out if it is given. It reports
-// whether the turn goes on.
+// step requests permission and does the step after an approval. It reports whether the turn
+// continues.
 func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 	call := fmt.Sprintf("%s#%08x", step, rand.Uint32())
 	tool := func(status string) map[string]any {
@@ -296,7 +296,7 @@ func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 	select {
 	case outcome = <-answer:
 	case <-cancel:
-		select { // the answer to the question comes all the same
+		select { // the answer may still arrive
 		case outcome = <-answer:
 		case <-time.After(5 * time.Second):
 		}
@@ -327,7 +327,7 @@ func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 	return true
 }
 
-// dawdle takes no time at all or up to most, so that a kill may come between.
+// dawdle sleeps up to most, or not, so that a kill can come meanwhile.
 func (a *scriptedAgent) dawdle(most time.Duration) {
 	if rand.IntN(2) == 0 {
 		time.Sleep(rand.N(most))
@@ -337,7 +337,7 @@ func (a *scriptedAgent) dawdle(most time.Duration) {
 func (a *scriptedAgent) note(what, step, call string) {
 	if err := a.journal.write(note{What: what, Step: step, Call: call}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) // nothing is carried out that cannot be written down
+		os.Exit(1) // the agent does nothing that it cannot record
 	}
 }
 
@@ -352,7 +352,7 @@ func (a *scriptedAgent) knows(step string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// replaceFile writes a file that is there whole or not at all.
+// replaceFile writes a file atomically.
 func replaceFile(path, content string) error {
 	next := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(content)) {

@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// A board is what all clients in a round know from reports: what waits for an
-// answer, what can be continued, and the calls whose replies are checked.
+// A board collects the reports to all clients in a round: open questions, sessions to continue, and
+// the calls whose responses the test checks.
 type board struct {
 	mu        sync.Mutex
 	questions map[string]*question // by approval
@@ -26,7 +26,7 @@ type board struct {
 	findings  []string
 	works     int
 	answers   int
-	continued map[string]bool // sessions: who continues one a second time forks it
+	continued map[string]bool // sessions; a second continuation would fork one
 }
 
 // A question is an approval as events reported it.
@@ -38,9 +38,9 @@ type question struct {
 
 type knownRun struct{ session, task, thread, state string }
 
-// A launch is one that a reply acknowledged.
+// A launch is a launch or continuation that a response acknowledged.
 type launch struct {
-	Work    string `json:"work"` // empty: it continues another one
+	Work    string `json:"work"` // empty for a continuation
 	Query   string `json:"query"`
 	Steps   int    `json:"steps"`
 	Session string `json:"session"`
@@ -51,14 +51,14 @@ func newBoard() *board {
 	return &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)}
 }
 
-// found notes something that must not be.
+// found records a violation.
 func (b *board) found(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.findings = append(b.findings, fmt.Sprintf(format, args...))
 }
 
-// eventData is what is read of events.
+// eventData holds the members of events that the tests read.
 type eventData struct {
 	SessionID  string `json:"session_id"`
 	TaskID     string `json:"task_id"`
@@ -70,14 +70,14 @@ type eventData struct {
 	Comment    string `json:"comment"`
 }
 
-// stepOf is the step that a tool's input is about.
+// stepOf returns the step in a tool's command.
 func stepOf(command string) string {
 	var step string
 	_, _ = fmt.Sscanf(command, "step %s", &step)
 	return step
 }
 
-// take notes an event that a client received.
+// take records an event that a client received.
 func (b *board) take(e client.Event) {
 	var d eventData
 	if err := json.Unmarshal(e.Data, &d); err != nil && len(e.Data) > 0 {
@@ -105,7 +105,7 @@ func (b *board) take(e client.Event) {
 	}
 }
 
-// oldest is one of the n oldest open questions, so that people answer the same ones.
+// oldest returns one of the n oldest open questions, so that several people answer the same ones.
 func (b *board) oldest(choose func(n int) int, n int) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *board) oldest(choose func(n int) int, n int) (id string, ok bool) {
 	return open[choose(min(n, len(open)))].id, true
 }
 
-// any is any question that was ever seen.
+// any returns one of all questions so far.
 func (b *board) any(choose func(n int) int) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (b *board) any(choose func(n int) int) (id string, ok bool) {
 	return all[choose(len(all))], true
 }
 
-// session is a run in one of some states, the last one of its conversation.
+// session returns a session in one of the states that is the last one of its conversation.
 func (b *board) session(choose func(n int) int, states ...string) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *board) session(choose func(n int) int, states ...string) (id string, ok
 	return fit[choose(len(fit))].session, true
 }
 
-// newWork names a work that is new.
+// newWork returns the name of a new work, or false after most works.
 func (b *board) newWork(most int) (work string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +168,7 @@ func (b *board) newWork(most int) (work string, ok bool) {
 	return fmt.Sprintf("w%d", b.works), true
 }
 
-// newWords are a comment that no other answer has.
+// newWords returns a comment that no other answer has.
 func (b *board) newWords() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,7 +182,8 @@ func (b *board) launched(l launch) {
 	b.launches = append(b.launches, l)
 }
 
-// continues reports whether no other client continues a session already.
+// continues reports whether no other client has continued a session, and records that this one
+// does.
 func (b *board) continues(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

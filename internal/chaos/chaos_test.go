@@ -1,20 +1,20 @@
 //go:build linux && soak
 
-// Package chaos tests the built program while its processes are killed at random. It has tests only.
+// Package chaos tests the built program while the test kills its processes at random.
 //
-// In a round, editors, socket clients and shells launch, continue, interrupt and answer questions,
-// often the same question twice. Hubs, executors, agents and relays are killed (SIGKILL), often right
-// after an acknowledgement, and hubs are stopped for a moment. The scripted agent writes a
-// journal to the disk: its questions, the answers and its actions.
+// In a round, editors, socket clients and shells launch, continue and interrupt sessions and answer
+// questions, often the same question twice. The killer sends SIGKILL to hubs, executors, agents and
+// relays, often right after an acknowledgement, and stops hubs for a moment. The scripted agent
+// writes its questions, their answers and its actions to a journal on the disk.
 //
-// After the kills a round waits until nothing moves, and checks: no acknowledged launch is lost; a
-// question is a register that is written once (porcupine finds an order of all calls that explains
-// all replies); nothing is carried out twice for one answer, or after a denial; every acknowledged
-// approval is carried out, or open again; events have no gap and are the same for every client;
-// interrupted turns can be continued; no process is left.
+// After the kills a round waits until the project is at rest, and checks these promises. No
+// acknowledged launch is lost. A question is a write-once register: porcupine finds an order of all
+// calls that explains all responses. One answer leads to at most one action, and a denial to none.
+// Each acknowledged approval leads to its action or to an open question. Events have no gap and are
+// the same for every client. Interrupted turns can continue. No process is left.
 //
-// A power cut is not simulated: a kill leaves what the kernel has. Package store/sqlite answers for
-// the disk.
+// A kill does not simulate a power cut, because the kernel keeps written data. Package store/sqlite
+// tests the disk.
 //
 // The tests have the tag soak: `make chaos` runs five minutes, `go test -tags soak` a short round.
 package chaos
@@ -29,7 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever dies, and whenever: what was acknowledged holds.
+// Acknowledged requests survive the death of any process at any time.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {

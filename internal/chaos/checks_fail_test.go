@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// story is evidence of one step of one session, in its order: each word is
-// a second.
+// story returns the evidence of one step of one session. Each word is an event, a second after the
+// previous one.
 func story(words ...string) *evidence {
 	began := time.Unix(1_000_000, 0)
 	e := &evidence{
@@ -66,7 +66,7 @@ func story(words ...string) *evidence {
 	return e
 }
 
-// Each check finds what it is there for, and nothing else.
+// Each check finds its violations, and no others.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -115,13 +115,13 @@ func TestLostLaunches(t *testing.T) {
 	e := story()
 	assert.Empty(t, e.launches())
 	e.Launches = append(e.Launches, launch{Work: "x", Query: "work x 1", Session: "gone"})
-	assert.Len(t, e.launches(), 1, "one is not there")
+	assert.Len(t, e.launches(), 1, "one launch is missing")
 	e = story()
 	e.Sessions["s2"] = shownSession{ID: "s2", Query: "work w 1"}
-	assert.Len(t, e.launches(), 1, "one is there twice")
+	assert.Len(t, e.launches(), 1, "one work has two sessions")
 	e = story()
 	e.Launches[0].Query = "work w 2"
-	assert.Len(t, e.launches(), 1, "one has become another")
+	assert.Len(t, e.launches(), 1, "one launch has another query")
 }
 
 func TestViews(t *testing.T) {
@@ -140,9 +140,9 @@ func TestViews(t *testing.T) {
 	assert.Empty(t, reported(shown, event(1)), "the question was shown, without its number")
 	other := event(0)
 	other.Data = json.RawMessage(`{"approval_id":"another"}`)
-	assert.Len(t, reported(other), 1, "another text")
+	assert.Len(t, reported(other), 1, "another content")
 	other.Seq = 17
-	assert.NotEmpty(t, reported(event(0), event(1), other), "an event that there is not")
+	assert.NotEmpty(t, reported(event(0), event(1), other), "an event that the log does not have")
 }
 
 func TestEnds(t *testing.T) {
@@ -154,5 +154,5 @@ func TestEnds(t *testing.T) {
 	s := e.Sessions["s"]
 	s.State = "running"
 	e.Sessions["s"] = s
-	assert.Len(t, e.ends(), 2, "and a run goes on")
+	assert.Len(t, e.ends(), 2, "and a run has not ended")
 }

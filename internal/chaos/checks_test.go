@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A finding is a promise that was broken: which one, and how it shows.
+// A finding is a broken promise: its check and its description.
 type finding struct {
 	Check string `json:"check"`
 	What  string `json:"what"`
@@ -24,28 +24,28 @@ func (f finding) String() string { return f.Check + ": " + f.What }
 // The names of the checks.
 const (
 	checkLaunches  = "an acknowledged launch is lost"
-	checkRegister  = "a question is no register that is written once"
-	checkApproved  = "an acknowledged approval is neither carried out nor open again"
-	checkSaid      = "a question is open again and does not say why"
-	checkTwice     = "one answer was carried out twice"
-	checkDenied    = "something was carried out that was not allowed"
+	checkRegister  = "a question is not a write-once register"
+	checkApproved  = "an acknowledged approval led neither to its action nor to an open question"
+	checkSaid      = "a repeated question has no reason"
+	checkTwice     = "one answer led to two actions"
+	checkDenied    = "an agent acted without approval"
 	checkUndenied  = "an agent received a denial that no user gave"
 	checkEvents    = "events"
-	checkStuck     = "something does not end"
-	checkUnfit     = "what was cut short cannot be continued"
+	checkStuck     = "a session, question or step does not end"
+	checkUnfit     = "an interrupted session cannot continue"
 	checkLeft      = "processes are left"
-	checkOdd       = "a reply that should not be"
+	checkOdd       = "an unexpected response"
 	checkUnsettled = "the project does not come to rest"
 )
 
-// launches: each that was acknowledged is there, as it was, and no work is
-// done in two of them.
+// launches requires that each acknowledged launch exists unchanged, and that no two sessions have
+// the same work.
 func (e *evidence) launches() (found []finding) {
 	works := make(map[string]string)
 	for _, s := range e.Sessions {
 		if work := lastWork(s.Query); work != nil && strings.HasPrefix(s.Query, "work ") {
 			if other := works[work[1]]; other != "" {
-				found = append(found, finding{checkLaunches, fmt.Sprintf("%s was launched once and is there twice, as %s and %s", work[1], other, s.ID)})
+				found = append(found, finding{checkLaunches, fmt.Sprintf("%s has one launch and two sessions, %s and %s", work[1], other, s.ID)})
 			}
 			works[work[1]] = s.ID
 		}
@@ -54,7 +54,7 @@ func (e *evidence) launches() (found []finding) {
 		s, ok := e.Sessions[l.Session]
 		switch {
 		case !ok:
-			found = append(found, finding{checkLaunches, fmt.Sprintf("session %s (%s) is not there", l.Session, l.Query)})
+			found = append(found, finding{checkLaunches, fmt.Sprintf("session %s (%s) is missing", l.Session, l.Query)})
 		case s.Query != l.Query || s.ThreadID != l.Thread:
 			found = append(found, finding{checkLaunches, fmt.Sprintf("session %s was %q in thread %s, it is %q in %s", l.Session, l.Query, l.Thread, s.Query, s.ThreadID)})
 		}
@@ -62,8 +62,8 @@ func (e *evidence) launches() (found []finding) {
 	return found
 }
 
-// registers: for each question there is an order of all calls that explains
-// all replies. Where there is none, visualize gives the path of a file for it.
+// registers requires for each question an order of all calls that explains all responses. Without
+// such an order, the best attempt is in the file that visualize names.
 func (e *evidence) registers(visualize func(approval string) string) (found []finding) {
 	events, calls := e.questionEvents(), e.callsOf()
 	for _, id := range slices.Sorted(maps.Keys(calls)) {
@@ -81,20 +81,21 @@ func (e *evidence) registers(visualize func(approval string) string) (found []fi
 	return found
 }
 
-// approved: whatever was approved last of a step is carried out, or is asked
-// again and open; if its agent received it, so that it may be half done, the question
-// says so. It holds while all is at rest and before anybody continues
-// anything. No agent carries out what a person interrupted, and neither is what
-// was asked again and then overtaken by a turn that a person began. An agent that completed
-// the turn which an answer began, and died before it went on by itself, is not waited for: an
-// answer that was given twice is kept for the next turn.
+// approved requires for each step that its last acknowledged approval led to its action, or that
+// its question is open again. If the agent received the approval, the open question must have a
+// reason. approved returns the number of judged approvals.
+//
+// The check holds at rest, before any client continues a session. It skips the threads that a
+// person interrupted, and approvals whose repeated question a newer turn closed. It also skips a
+// repeated approval if its turn completed before the agent received it: Duet keeps such an answer
+// for the next turn.
 func (e *evidence) approved() (found []finding, of int) {
 	stopped := make(map[string]bool) // threads
 	for id := range e.Stopped {
 		stopped[e.Sessions[id].ThreadID] = true
 	}
 	open := make(map[string]shownApproval) // by step
-	overtaken := make(map[string]bool)     // questions that were asked again
+	overtaken := make(map[string]bool)     // questions whose repetition a newer turn closed
 	for _, a := range e.Approvals {
 		if a.DecidedBy == byNewerTurn {
 			overtaken[a.Reopens] = true
@@ -133,7 +134,7 @@ func (e *evidence) approved() (found []finding, of int) {
 		case again.ID != "" && (!reported || again.Reopened != ""):
 			continue
 		case again.ID != "":
-			found = append(found, finding{checkSaid, fmt.Sprintf("step %s: question %s was approved (%s), and the agent received it; question %s (stale: %t) does not say so", step, last.approval, last.answer.Words, again.ID, again.Stale)})
+			found = append(found, finding{checkSaid, fmt.Sprintf("step %s: question %s was approved (%s), and the agent received it; question %s (stale: %t) has no reason", step, last.approval, last.answer.Words, again.ID, again.Stale)})
 			continue
 		}
 		s := e.Sessions[a.SessionID]
@@ -145,7 +146,7 @@ func (e *evidence) approved() (found []finding, of int) {
 	return found, of
 }
 
-// completedSince reports whether a turn that an answer began has completed in a thread since a
+// completedSince reports whether a turn that an answer started has completed in a thread since a
 // moment.
 func (e *evidence) completedSince(thread string, at time.Time) bool {
 	for _, s := range e.Sessions {
@@ -156,8 +157,8 @@ func (e *evidence) completedSince(thread string, at time.Time) bool {
 	return false
 }
 
-// permits: agents receive an approval once, after it was given, and carry
-// out no more than that; they receive no denial that no user gave.
+// permits requires that agents receive each approval once and after its decision, and act no more
+// often than that. They may receive a denial only after a user's denial.
 func (e *evidence) permits() (found []finding) {
 	verdicts := e.verdicts()
 	for step, notes := range e.notesOf() {
@@ -195,7 +196,7 @@ func (e *evidence) permits() (found []finding) {
 	return found
 }
 
-// lastBefore is a human's last word before a moment.
+// lastBefore returns the last human verdict before a moment.
 func lastBefore(verdicts []verdict, at time.Time) (last verdict) {
 	for _, v := range verdicts {
 		if v.human && !v.at.After(at) {
@@ -205,12 +206,12 @@ func lastBefore(verdicts []verdict, at time.Time) (last verdict) {
 	return last
 }
 
-// transient reports whether an event may look different when it comes again.
+// transient reports whether an event may differ in a replay.
 func transient(seq int64, kind string) bool {
 	return seq == 0 || kind == "message_delta" || kind == "thinking_delta" || kind == "lagged"
 }
 
-// views: every client received what the log has, and none of it is missing.
+// views requires that every client received all events of the log, unchanged.
 func (e *evidence) views(views []*view) (found []finding) {
 	add := func(format string, args ...any) {
 		found = append(found, finding{checkEvents, fmt.Sprintf(format, args...)})
@@ -240,7 +241,8 @@ func (e *evidence) views(views []*view) (found []finding) {
 			}
 		}
 		for seq, l := range log {
-			// A question that was shown among those that wait, without a number, does not come again.
+			// A client that received a pending question without a number does not receive its event
+			// again.
 			if v.after < seq && seq <= last && !reported[seq] && (l.Type != "new_approval" || !shown[l.Data.ApprovalID]) {
 				add("%s never received event %d (%s), but event %d", v.name, seq, l.Type, last)
 			}
@@ -259,7 +261,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return string(p) == string(q)
 }
 
-// ends: all has ended, and all work was done or denied, each step of it.
+// ends requires that all sessions and questions have ended, and that each step was done or denied.
 func (e *evidence) ends() (found []finding) {
 	for _, s := range e.Sessions {
 		if !s.ended() {

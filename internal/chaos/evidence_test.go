@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// Evidence is what a round left behind: what was promised, and what came of it.
+// evidence is the record of a round: the acknowledged requests and their results.
 type evidence struct {
 	Began    time.Time       `json:"began"`
 	Notes    []note          `json:"notes"` // of the agents
@@ -20,7 +20,7 @@ type evidence struct {
 	Launches []launch        `json:"launches"`
 	Stopped  map[string]bool `json:"stopped"` // sessions that a person tried to interrupt
 
-	// As the hub has them, with everything at rest.
+	// The state of the hub with everything at rest.
 	Sessions  map[string]shownSession  `json:"sessions"`
 	Approvals map[string]shownApproval `json:"approvals"` // every one that the log has
 }
@@ -40,7 +40,7 @@ func loggedOf(e client.Event) logged {
 	return l
 }
 
-// A shownSession is what listSessions says of one.
+// A shownSession is a session as listSessions returns it.
 type shownSession struct {
 	ID        string `json:"id"`
 	TaskID    string `json:"task_id"`
@@ -62,7 +62,7 @@ func (s shownSession) ended() bool {
 	return false
 }
 
-// A shownApproval is what getApproval says.
+// A shownApproval is an approval as getApproval returns it.
 type shownApproval struct {
 	ID        string `json:"id"`
 	SessionID string `json:"session_id"`
@@ -71,7 +71,7 @@ type shownApproval struct {
 	Stale     bool   `json:"stale"`
 	Comment   string `json:"comment"`
 	DecidedBy string `json:"decided_by"`
-	Reopens   string `json:"reopens"`  // the question that this one asks again
+	Reopens   string `json:"reopens"`  // the question that this one repeats
 	Reopened  string `json:"reopened"` // why
 	ToolInput struct {
 		Command string `json:"command"`
@@ -80,13 +80,13 @@ type shownApproval struct {
 
 func (a shownApproval) step() string { return stepOf(a.ToolInput.Command) }
 
-// byHuman is who decided what a human has.
+// byHuman is the decider of a human decision.
 const byHuman = "user"
 
-// byNewerTurn is who closed a question whose conversation went on without it.
+// byNewerTurn is the decider of a question that a newer turn of its conversation closed.
 const byNewerTurn = "overtaken"
 
-// A verdict is an end of a question, from the log.
+// A verdict is the end of a question in the log.
 type verdict struct {
 	seq      int64
 	at       time.Time // not before
@@ -95,8 +95,8 @@ type verdict struct {
 	human    bool
 }
 
-// verdicts are the ends of the questions of each step, in their order. Steps of
-// works that were forked are not among them: two agents do them, each for itself.
+// verdicts returns the ends of the questions of each step, in order. It omits forked works, which
+// two agents do independently.
 func (e *evidence) verdicts() map[string][]verdict {
 	m, forked := make(map[string][]verdict), e.forked()
 	for _, l := range e.Log {
@@ -113,8 +113,8 @@ func (e *evidence) verdicts() map[string][]verdict {
 	return m
 }
 
-// forked are the works of which two conversations have asked: a client continued
-// a session while an answer or another client did.
+// forked returns the works with questions in two conversations. This happens when a client
+// continues a session that an answer or another client continues, too.
 func (e *evidence) forked() map[string]bool {
 	threads, forked := make(map[string]string), make(map[string]bool)
 	for _, a := range e.Approvals {
@@ -130,7 +130,7 @@ func workOf(step string) string {
 	return work
 }
 
-// notesOf are the notes of each step, in their order, but of works that were forked.
+// notesOf returns the notes of each step in order, without forked works.
 func (e *evidence) notesOf() map[string][]note {
 	m, forked := make(map[string][]note), e.forked()
 	for _, n := range e.Notes {
@@ -141,10 +141,10 @@ func (e *evidence) notesOf() map[string][]note {
 	return m
 }
 
-// clockSlack is by how much a time in an event may be before it.
+// clockSlack is the most by which the time in an event may precede the event.
 const clockSlack = 5 * time.Millisecond
 
-// questionEvents are what the log has of each question, in its order.
+// questionEvents returns the ends of each question in the log, in order.
 func (e *evidence) questionEvents() map[string][]questionEvent {
 	m := make(map[string][]questionEvent)
 	for _, l := range e.Log {
@@ -162,7 +162,7 @@ func (e *evidence) questionEvents() map[string][]questionEvent {
 	return m
 }
 
-// callsOf are the calls to each question.
+// callsOf returns the calls to each question.
 func (e *evidence) callsOf() map[string][]call {
 	m := make(map[string][]call)
 	for _, c := range e.Calls {

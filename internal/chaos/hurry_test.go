@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// hurry is an editor that says all it has to say at once, closes its side and
-// reads what comes: a launch and an answer.
+// hurry acts as an editor that sends a launch and an answer at once, closes its side and reads the
+// responses.
 func (p *person) hurry(ctx context.Context) {
 	work, ok := p.board.newWork(mostWorks)
 	if !ok {
@@ -30,7 +30,7 @@ func (p *person) hurry(ctx context.Context) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--root", p.project.root)
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.Stdin = p.project.root, p.project.environment(), p.project.log, strings.NewReader(in)
-	out, _ := cmd.Output() // what was said before it was killed counts
+	out, _ := cmd.Output() // output before a kill counts
 	c.Until = p.since()
 	for _, body := range bodiesOf(out) {
 		var m struct {
@@ -62,7 +62,7 @@ func frameOf(message object) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// bodiesOf are the whole frames of what a program wrote.
+// bodiesOf returns the bodies of the complete frames in a program's output.
 func bodiesOf(out []byte) (bodies [][]byte) {
 	for {
 		header, rest, ok := bytes.Cut(out, []byte("\r\n\r\n"))

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// What an agent writes down.
+// Kinds of notes.
 const (
-	noteAsk       = "ask"       // before it asks for leave
+	noteAsk       = "ask"       // before a permission request
 	noteAllowed   = "allowed"   // the agent received an approval
 	noteDenied    = "denied"    // the agent received a denial
 	noteCancelled = "cancelled" // the agent learned that no user decided
-	noteDid       = "did"       // it carried the step out: writing this is the step
+	noteDid       = "did"       // the agent did the step: this note is the action
 )
 
 // A note is a line of the journal.
@@ -28,8 +28,8 @@ type note struct {
 	At   int64  `json:"at"` // Unix time in nanoseconds
 	PID  int    `json:"pid"`
 	What string `json:"what"`
-	Step string `json:"step"` // work/number: what is to be done, the same however often it is asked
-	Call string `json:"call"` // the tool call: another one each time it is asked
+	Step string `json:"step"` // work/number, the same for repeated questions
+	Call string `json:"call"` // the tool call, another one for each question
 }
 
 // A journal is a file to which all agents of a project append.
@@ -40,7 +40,7 @@ type journal struct {
 
 func journalIn(dir string) *journal { return &journal{path: filepath.Join(dir, "journal")} }
 
-// write has the note on the disk when it returns.
+// write appends a note and syncs it to the disk.
 func (j *journal) write(n note) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -60,7 +60,7 @@ func (j *journal) write(n note) error {
 	return f.Sync()
 }
 
-// read returns all notes in the order in which they were written.
+// read returns all notes in order.
 func (j *journal) read() ([]note, error) {
 	content, err := os.ReadFile(j.path)
 	if errors.Is(err, fs.ErrNotExist) {

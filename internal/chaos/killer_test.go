@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// How often and for how long the killer acts.
+// Interval of the kills, and the longest stop of a hub.
 const (
 	killEvery   = 500 * time.Millisecond // on average
 	longestStop = 1200 * time.Millisecond
 )
 
-// A killer ends processes of a project at random. It may be used by many at once.
+// A killer kills processes of a project at random. It is safe for concurrent use.
 type killer struct {
 	project *project
 
@@ -57,8 +57,7 @@ func (k *killer) live(ctx context.Context) {
 	}
 }
 
-// afterAnAnswer kills the process that would have to carry out an answer that was just
-// acknowledged.
+// afterAnAnswer kills a process that would have to carry out a just acknowledged answer.
 func (k *killer) afterAnAnswer() {
 	k.mu.Lock()
 	choice := k.rand.IntN(4)
@@ -73,16 +72,16 @@ func (k *killer) afterAnAnswer() {
 	}
 }
 
-// end is called when no more processes are to be killed.
+// end prevents all further kills.
 func (k *killer) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stopped = true
 }
 
-// kill kills one of a kind.
+// kill kills one process of a kind.
 func (k *killer) kill(kind string) {
-	if kind == aHub { // the quickest way there is
+	if kind == aHub { // faster than a list of all processes
 		if pid := k.project.hub(); pid > 0 {
 			k.killOne(running{pid: pid, kind: aHub})
 		}
@@ -110,14 +109,14 @@ func (k *killer) killOne(r running) {
 	}
 }
 
-// killAll kills everybody, as far as the system lets it at once.
+// killAll kills all processes of the project, one after the other.
 func (k *killer) killAll() {
 	for _, r := range k.project.running() {
 		k.killOne(r)
 	}
 }
 
-// stop stops the hub for a moment.
+// stop stops the hub for a moment with SIGSTOP.
 func (k *killer) stop(ctx context.Context) {
 	pid := k.project.hub()
 	if pid <= 0 || syscall.Kill(pid, syscall.SIGSTOP) != nil {

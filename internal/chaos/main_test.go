@@ -18,7 +18,7 @@ var (
 	chaosKeep = flag.String("chaos.keep", "", "where the files of rounds that fail go; empty: a new directory among the temporary ones")
 )
 
-// program is the binary that is tested.
+// program is the path of the tested binary.
 var program string
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "duet-rpc")
-	// Without the race detector: the program is meant to be hit in mid-work many times a second.
+	// Without the race detector, so that the kills hit the program during its work.
 	build := exec.Command("go", "build", "-o", program, "github.com/duet-rpc/duet-rpc/cmd/duet-rpc")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-// Limits of what people do.
+// Limits of the people's actions.
 const (
 	callTimeout  = 10 * time.Second
 	mostWorks    = 16 // of a round
@@ -25,7 +25,7 @@ const (
 	shellTimeout = 20 * time.Second
 )
 
-// A person does things at random, with one connection or by a shell.
+// A person is a client that acts at random, through one connection or through a shell.
 type person struct {
 	*round
 	who  int
@@ -39,14 +39,14 @@ type person struct {
 	view *view
 }
 
-// A view is what a person received, in its order.
+// A view holds the events that a person received, in order.
 type view struct {
 	name  string
-	after int64 // events up to this one were not asked for
+	after int64 // the subscription starts after this event
 
 	mu     sync.Mutex // guards the fields below
 	events []client.Event
-	tops   map[string]int64 // by subscription: the last seq that came
+	tops   map[string]int64 // highest seq by subscription
 }
 
 func (v *view) take(e client.Event) {
@@ -55,7 +55,7 @@ func (v *view) take(e client.Event) {
 	v.events = append(v.events, e)
 }
 
-// last is the number to go on behind.
+// last returns the highest seq received, after which a new subscription continues.
 func (v *view) last() (seq int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -65,8 +65,7 @@ func (v *view) last() (seq int64) {
 	return seq
 }
 
-// watch looks at messages as they come, before the client makes anything of
-// them: within a subscription numbers only rise.
+// watch checks messages before the client handles them: numbers rise within a subscription.
 func (p *person) watch(sent bool, message []byte) {
 	if sent || !bytes.Contains(message, []byte(`"method":"event"`)) {
 		return
@@ -78,20 +77,20 @@ func (p *person) watch(sent bool, message []byte) {
 		} `json:"params"`
 	}
 	if err := json.Unmarshal(message, &m); err != nil {
-		p.board.found("%s was sent what cannot be read: %v: %.200s", p.view.name, err, message)
+		p.board.found("%s received an unreadable message: %v: %.200s", p.view.name, err, message)
 		return
 	}
 	p.view.mu.Lock()
 	defer p.view.mu.Unlock()
 	id, seq := m.Params.SubscriptionID, m.Params.Seq
 	if seq > 0 && seq <= p.view.tops[id] {
-		p.board.found("%s was sent event %d after %d in subscription %s", p.view.name, seq, p.view.tops[id], id)
+		p.board.found("%s received event %d after %d in subscription %s", p.view.name, seq, p.view.tops[id], id)
 	}
 	p.view.tops[id] = max(p.view.tops[id], seq)
 }
 
-// editor makes a person with an editor, socket one with a connection to the
-// socket, shell one with neither.
+// editor returns a person with an editor, atSocket one with a connection to the socket, and shell
+// one with neither.
 func (r *round) editor(who int) *person {
 	p := r.person(who, "editor")
 	p.target = func() client.Target { return r.project.editor() }
@@ -116,7 +115,7 @@ func (r *round) person(who int, kind string) *person {
 	return p
 }
 
-// live does things until ctx ends. The connection stays open.
+// live acts until ctx ends, and leaves the connection open.
 func (p *person) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.target != nil && p.c == nil && !p.enter(ctx) {
@@ -127,7 +126,7 @@ func (p *person) live(ctx context.Context) {
 	}
 }
 
-// enter connects and subscribes, going on behind what was seen.
+// enter connects, and subscribes from the last received event on.
 func (p *person) enter(ctx context.Context) bool {
 	c, err := client.Dial(ctx, p.target(), append(p.opts, client.WithCallTimeout(callTimeout))...)
 	if err != nil {
@@ -147,7 +146,7 @@ func (p *person) enter(ctx context.Context) bool {
 	return true
 }
 
-// leave ends the connection, as an editor that is closed.
+// leave closes the connection, as an editor does at its end.
 func (p *person) leave() {
 	if p.c != nil {
 		p.c.Close()
@@ -162,7 +161,7 @@ func (p *person) pause(ctx context.Context, most time.Duration) {
 	}
 }
 
-// act does one thing.
+// act performs one random action.
 func (p *person) act(ctx context.Context) {
 	switch choice := p.rand.IntN(100); {
 	case p.target == nil:
@@ -196,7 +195,7 @@ func (p *person) act(ctx context.Context) {
 	}
 }
 
-// lookBack subscribes a second time, from some moment on, for a short while.
+// lookBack subscribes a second time, from an earlier event on, for a short while.
 func (p *person) lookBack(ctx context.Context) {
 	top := p.view.last()
 	if p.c == nil || top == 0 || !p.many {
@@ -247,18 +246,18 @@ func (p *person) continueSession(ctx context.Context, id string) {
 func (p *person) interrupt(ctx context.Context, id string) {
 	_ = p.call(ctx, "interruptSession", object{"session_id": id}, nil)
 	p.board.mu.Lock()
-	p.interrupted[id] = true // or perhaps not
+	p.interrupted[id] = true // or not, if the call failed
 	p.board.mu.Unlock()
 }
 
-// A decided is the reply to a decision.
+// A decided is the response to a decision.
 type decided struct {
 	Success bool   `json:"success"`
 	Status  string `json:"status"`
 	Error   string `json:"error"`
 }
 
-// decide answers a question, and sometimes has a process killed because of it.
+// decide answers a question, and sometimes kills a process after the acknowledgement.
 func (p *person) decide(ctx context.Context, id string, send func(ctx context.Context, id, decision, words string) (decided, error)) {
 	decision, status := "approve", "approved"
 	if p.rand.IntN(6) == 0 {
@@ -286,8 +285,8 @@ func (p *person) decideByCall(ctx context.Context, id, decision, words string) (
 	return r, p.call(ctx, "sendDecision", object{"approval_id": id, "decision": decision, "comment": words}, &r)
 }
 
-// decideInShell answers with a command. What it printed is its reply; if it
-// printed none, it is unknown.
+// decideInShell answers with a command. The command prints the response as JSON. Without it the
+// outcome is unknown.
 func (p *person) decideInShell(ctx context.Context, id, decision, words string) (r decided, err error) {
 	args := []string{"approvals", "approve", id, "--comment", words}
 	if decision == "deny" {
@@ -317,7 +316,7 @@ func (p *person) read(ctx context.Context, id string) {
 	}
 }
 
-// called notes a call that is checked.
+// called records a call for the checks.
 func (r *round) called(c call) {
 	r.board.mu.Lock()
 	defer r.board.mu.Unlock()
@@ -326,18 +325,18 @@ func (r *round) called(c call) {
 
 type object = map[string]any
 
-// kindsInChaos are the errors that a person may get while hubs come and go.
+// kindsInChaos are the errors that a person may get while hubs die and start.
 var kindsInChaos = map[client.Kind]bool{
 	"hub_lost": true, "subsystem_unavailable": true, "bad_state": true, "session_not_running": true,
 }
 
-// call makes a call. That no reply came, or that the hub is not there just
-// now, is in the nature of things; any other error is noted.
+// call makes a call. It accepts the errors in kindsInChaos and a lost connection, and records other
+// errors and timeouts as findings.
 func (p *person) call(ctx context.Context, method string, params, result any) error {
 	if p.c == nil {
 		return errors.New("not connected")
 	}
-	// Begun calls are not cut short by the end of the round.
+	// The end of the round does not cancel a started call.
 	err := p.c.Call(context.WithoutCancel(ctx), method, params, result)
 	var refused *client.Error
 	if errors.As(err, &refused) && !kindsInChaos[refused.Kind()] {

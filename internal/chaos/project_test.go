@@ -20,12 +20,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
-// A project is a directory with a user of its own, whose processes can be recognized
-// by their HOME.
+// A project is a directory with its own home. HOME identifies its processes.
 type project struct {
 	dir, root, home string
 	state           string // the project's state directory
-	agents          string // where the agents keep what they know
+	agents          string // the directory of the agents' files
 	log             *os.File
 }
 
@@ -55,14 +54,14 @@ env = { %s = %q, GORACE = "atexit_sleep_ms=0" }
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		for _, r := range p.running() {
-			_ = r.kill() // of a test that has failed
+			_ = r.kill() // after a failed test
 		}
 		p.log.Close()
 	})
 	return p
 }
 
-// socket is where the project's hub listens.
+// socket returns the path of the hub's socket, or "" without one.
 func (p *project) socket() string {
 	path, err := socket.Find(p.state)
 	if err != nil {
@@ -73,7 +72,7 @@ func (p *project) socket() string {
 
 func (p *project) database() string { return filepath.Join(p.state, "duet.db") }
 
-// environment is what each process there has.
+// environment returns the environment of the project's processes.
 func (p *project) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "XDG_")
@@ -81,7 +80,7 @@ func (p *project) environment() []string {
 	return append(env, "HOME="+p.home, "XDG_CONFIG_HOME="+filepath.Join(p.home, "config"), "XDG_STATE_HOME="+filepath.Join(p.home, "state"))
 }
 
-// editor is how an editor starts the program.
+// editor returns the process that an editor starts.
 func (p *project) editor() *client.Process {
 	return &client.Process{
 		Path: program, Args: []string{"--root", p.root, "--log-level", "info"}, Dir: p.root, Env: p.environment(),
@@ -89,21 +88,21 @@ func (p *project) editor() *client.Process {
 	}
 }
 
-// hub is the process that holds the project's lock; 0 if there is none.
+// hub returns the pid of the process that holds the project's lock, or 0.
 func (p *project) hub() int {
 	content, _ := os.ReadFile(filepath.Join(p.state, "lock"))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
 	if pid <= 1 {
 		return 0
 	}
-	// The file outlives its process, whose number another process may have by now.
+	// The file outlives its process, and another process may have the pid now.
 	if environment, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")); err != nil || !p.owns(environment) {
 		return 0
 	}
 	return pid
 }
 
-// owns reports whether an environment is that of a process of the project.
+// owns reports whether an environment belongs to a process of the project.
 func (p *project) owns(environment []byte) bool {
 	want := []byte("HOME=" + p.home)
 	for variable := range bytes.SplitSeq(environment, []byte{0}) {
@@ -149,12 +148,12 @@ func (p *project) running() (list []running) {
 		dir := fmt.Sprintf("/proc/%d", pid)
 		environment, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil {
-			continue // it has gone
+			continue // the process has gone
 		}
 		content, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		command := strings.ReplaceAll(string(bytes.TrimRight(content, "\x00")), "\x00", " ")
 		if command == "" {
-			continue // no goroutine has waited for it yet
+			continue // a zombie process
 		}
 		r := running{pid: pid, command: command, kind: aRelay}
 		switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// at is a call between two seconds.
+// at returns the call with its start and its end in seconds.
 func (c call) at(from, until int) call {
 	c.From, c.Until = time.Duration(from)*time.Second, time.Duration(until)*time.Second
 	return c
@@ -30,7 +30,7 @@ func reads(who int, status, words string) call {
 	return call{Approval: "q", Who: who, What: callRead, Read: answer{status, words}}
 }
 
-// What the model calls a write-once register, and what it does not.
+// The model accepts the histories of a write-once register, and rejects others.
 func TestQuestionModel(t *testing.T) {
 	t.Parallel()
 	human := func(status, words string) questionEvent {

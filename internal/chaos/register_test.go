@@ -10,47 +10,46 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a call to a question was.
+// Kinds of calls to a question.
 const (
 	callDecide = "decide"
 	callRead   = "read"
 	callClose  = "close" // by the hub: no agent is left to ask
 )
 
-// How a decision ended.
+// Outcomes of a decision.
 const (
 	won     = "won"
 	lost    = "lost"
-	unknown = "unknown" // no reply came
+	unknown = "unknown" // no response came
 )
 
-// A call is something that was asked of a question, or that the hub did to it.
+// A call is a client's request about a question, or the hub's end of the question.
 type call struct {
 	Approval string        `json:"approval"`
 	Who      int           `json:"who"`
 	What     string        `json:"what"`
 	From     time.Duration `json:"from"`  // since the beginning of the round
-	Until    time.Duration `json:"until"` // when the reply came
+	Until    time.Duration `json:"until"` // when the response came
 	Write    answer        `json:"write,omitzero"`
 	Outcome  string        `json:"outcome,omitempty"` // of a decision
-	Read     answer        `json:"read,omitzero"`     // what was there, of a decision that lost only the status
+	Read     answer        `json:"read,omitzero"`     // the received answer; only the status for a lost decision
 }
 
-// An answer is what a question holds. The zero value: none yet.
+// An answer is the content of a question. The zero value means no answer yet.
 type answer struct {
 	Status string `json:"status,omitempty"`
 	Words  string `json:"words,omitempty"` // the comment
 }
 
-// forever is when a call returns whose reply never came.
+// forever is the end of a call without a response.
 const forever = time.Duration(math.MaxInt64)
 
-// statusPending is the status of a question that waits.
+// statusPending is the status of an open question.
 const statusPending = "pending"
 
-// questionModel is a question as a register that is written once: the first
-// answer stays, and later calls receive it. What is asked again, since it is not
-// known whether the answer was carried out, is another question.
+// questionModel is a question as a write-once register. The first answer stays, and later calls
+// receive it. A repeated question, after an answer with an unknown effect, is another register.
 var questionModel = porcupine.Model{
 	Init: func() any { return answer{} },
 	Step: func(state, input, _ any) (bool, any) {
@@ -99,9 +98,8 @@ func (a answer) String() string {
 	return a.Status + " (" + a.Words + ")"
 }
 
-// linearize looks for an order of the calls to one question that explains what
-// each received. With visualization, the path of a file for it, the best attempt
-// is shown there.
+// linearize searches an order of the calls to one question that explains all responses. Without
+// such an order it writes the best attempt to the file visualization, unless that is "".
 func linearize(calls []call, visualization string) (porcupine.CheckResult, error) {
 	var history []porcupine.Operation
 	for _, c := range calls {
@@ -114,10 +112,9 @@ func linearize(calls []call, visualization string) (porcupine.CheckResult, error
 	return result, porcupine.VisualizePath(questionModel, info, visualization)
 }
 
-// settle makes of the calls to a question and of its events in the log, which
-// is complete by now, what linearize can judge: a decision without a reply was
-// taken if the log has its words, and never was if not; what the hub did itself is
-// in the log alone.
+// settle prepares the calls to a question for linearize, with the question's events from the
+// complete log. A decision without a response took effect if the log has its comment, and otherwise
+// never. The hub's own ends of the question are only in the log.
 func settle(calls []call, events []questionEvent) []call {
 	var settled []call
 	written := make(map[string]bool) // words that the log has
@@ -143,15 +140,15 @@ func settle(calls []call, events []questionEvent) []call {
 	return settled
 }
 
-// Who is who among those who call, beside the people.
+// The ids of the other clients. A person's number is a client id too.
 const (
 	hubClient = 0
 	hurried   = 9
 )
 
-// A questionEvent is an event of the log: a question has an answer.
+// A questionEvent is the end of a question in the log.
 type questionEvent struct {
 	byHuman     bool
 	answer      answer
-	from, until time.Duration // it became true between these
+	from, until time.Duration // the question ended between these
 }

@@ -23,16 +23,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// How long things take.
+// Time limits of a round.
 const (
 	killingTime = 6 * time.Second
-	// restTime is when an undisturbed project has to be at rest.
+	// restTime limits the time until an undisturbed project is at rest.
 	restTime = 60 * time.Second
-	// endTime is when the last process has to be gone after the last editor.
+	// endTime limits the time from the stop of the daemon to the end of the last process.
 	endTime = 20 * time.Second
 )
 
-// A round is one project's life and its examination.
+// A round runs one project under kills and examines it.
 type round struct {
 	t           *testing.T
 	project     *project
@@ -43,7 +43,7 @@ type round struct {
 	views       []*view         // guarded by board.mu
 	interrupted map[string]bool // sessions that a person tried to interrupt; guarded by board.mu
 	findings    []finding
-	judged      int // approvals of which it was checked what came of them
+	judged      int // number of judged approvals
 	evidence    evidence
 }
 
@@ -57,7 +57,7 @@ func newRound(t *testing.T, seed, number uint64) *round {
 	return r
 }
 
-// newRand is a source of its own for somebody who acts beside others.
+// newRand returns an independent random source.
 func (r *round) newRand() *rand.Rand { return rand.New(rand.NewPCG(r.rand.Uint64(), r.rand.Uint64())) }
 
 func (r *round) since() time.Duration { return time.Since(r.began) }
@@ -66,7 +66,7 @@ func (r *round) found(check, format string, args ...any) {
 	r.findings = append(r.findings, finding{check, fmt.Sprintf(format, args...)})
 }
 
-// run lives through the round.
+// run runs the round.
 func (r *round) run() {
 	people := []*person{r.editor(1), r.editor(2), r.editor(3), r.atSocket(4), r.atSocket(5), r.shell(6)}
 	ctx, cancel := context.WithTimeout(context.Background(), killingTime)
@@ -78,8 +78,8 @@ func (r *round) run() {
 	}
 	group.Wait()
 
-	// Half of the rounds end with the death of all; in the others a client comes
-	// before the rest goes.
+	// Half of the rounds end with a kill of all processes. In the others a checker connects before
+	// the people leave.
 	if r.rand.IntN(2) == 0 {
 		r.killer.killAll()
 	}
@@ -115,8 +115,8 @@ func (r *round) entered(ctx context.Context, p *person) bool {
 	return false
 }
 
-// examine waits until all is at rest, looks at it, brings everything to its end
-// and looks again.
+// examine waits until the project is at rest and gathers evidence. It then brings all sessions to
+// their end, gathers again and runs the checks.
 func (r *round) examine(ctx context.Context, p *person) {
 	if !r.atRest(ctx, p) {
 		return
@@ -145,11 +145,11 @@ func (r *round) examine(ctx context.Context, p *person) {
 	}))
 }
 
-// quietLooks is how often in a row nothing moves in a project that is at rest: an agent whose turn
-// has ended may go on by itself a moment later.
+// quietLooks is the number of consecutive polls without activity in a project at rest. An agent may
+// continue by itself soon after its turn.
 const quietLooks = 30
 
-// atRest waits until nothing moves without a human.
+// atRest waits until only a human can cause activity.
 func (r *round) atRest(ctx context.Context, p *person) bool {
 	var moving []string
 	quiet := 0
@@ -173,9 +173,7 @@ func (r *round) atRest(ctx context.Context, p *person) bool {
 	return false
 }
 
-// ask makes a call, again where a hub has gone before it answered: the program
-// of an editor that left is ended for good a moment later, also where it was
-// the hub.
+// ask makes a call, and repeats it if the hub dies before its response.
 func (p *person) ask(ctx context.Context, method string, params, result any) (err error) {
 	for range 3 {
 		if err = p.call(ctx, method, params, result); client.KindOf(err) != "hub_lost" {
@@ -209,7 +207,7 @@ func (r *round) pending(ctx context.Context, p *person) []shownApproval {
 	return list.Approvals
 }
 
-// answerAll approves what is open.
+// answerAll approves all open questions.
 func (r *round) answerAll(ctx context.Context, p *person) (n int) {
 	for _, a := range r.pending(ctx, p) {
 		p.decide(ctx, a.ID, func(ctx context.Context, id, _, words string) (decided, error) {
@@ -221,9 +219,8 @@ func (r *round) answerAll(ctx context.Context, p *person) (n int) {
 	return n
 }
 
-// continueAll continues each conversation that was cut short, once each time that it was,
-// and each that has completed once: its agent may have died before it could go on by itself,
-// as it had meant to.
+// continueAll continues each ended conversation once, also a completed one: its agent may have died
+// before it continued by itself. A continuation that does not complete is a finding.
 func (r *round) continueAll(ctx context.Context, p *person, continued map[string]bool) (n int) {
 	last := make(map[string]shownSession) // by thread
 	for _, s := range r.sessions(ctx, p) {
@@ -240,7 +237,7 @@ func (r *round) continueAll(ctx context.Context, p *person, continued map[string
 		case !s.ended() || open[thread] || continued[s.ID] || s.State == "completed" && continued[thread]:
 			continue
 		case continued[thread]:
-			r.found(checkUnfit, "%s (%s), which continues what was cut short, is %s: %s %s", s.ID, s.Query, s.State, s.ErrorCode, s.Error)
+			r.found(checkUnfit, "%s (%s), a continuation, is %s: %s %s", s.ID, s.Query, s.State, s.ErrorCode, s.Error)
 			continued[s.ID] = true
 			continue
 		}
@@ -254,7 +251,7 @@ func (r *round) continueAll(ctx context.Context, p *person, continued map[string
 	return n
 }
 
-// gather takes everything down.
+// gather collects the evidence.
 func (r *round) gather(ctx context.Context, p *person) {
 	e := &r.evidence
 	var err error
@@ -271,8 +268,8 @@ func (r *round) gather(ctx context.Context, p *person) {
 	if err := p.ask(ctx, "daemon.status", object{}, &status); err != nil {
 		r.found(checkOdd, "daemon.status: %v", err)
 	}
-	// From the first event on, by a subscription of its own: one that began while
-	// a question was being asked was shown that without its number.
+	// A separate subscription reads the log from the first event on. A subscription that starts
+	// while an agent asks receives the question without its number.
 	whole, since := &view{name: "the log"}, int64(0)
 	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, whole.take)
 	if err != nil {
@@ -282,7 +279,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 	defer sub.Close()
 	for deadline := time.Now().Add(restTime); whole.last() < status.Subsystems.Store.LastSeq; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.found(checkEvents, "event %d of %d is the last that comes", whole.last(), status.Subsystems.Store.LastSeq)
+			r.found(checkEvents, "event %d of %d is the last that arrives", whole.last(), status.Subsystems.Store.LastSeq)
 			break
 		}
 	}
@@ -327,7 +324,7 @@ func (r *round) requireNobody() {
 	r.found(checkLeft, "%v after the end: %v", endTime, left)
 }
 
-// requireSound looks into the database itself.
+// requireSound requires that the database has no gap in its events and no damage.
 func (r *round) requireSound() {
 	db, err := sql.Open("sqlite", "file:"+r.project.database()+"?mode=ro")
 	require.NoError(r.t, err)
@@ -344,7 +341,7 @@ func (r *round) requireSound() {
 	}
 }
 
-// keep copies what a round left behind to a directory that outlives the test.
+// keep copies the files of a round to a directory that outlives the test.
 func (r *round) keep(dir string) {
 	require.NoError(r.t, os.MkdirAll(dir, 0o700))
 	views := make(map[string][]logged)

@@ -21,7 +21,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// usersView is what a user sees of a repository, and the bytes of the files that only the user's git writes.
+// usersView returns the user's view of a repository, and the bytes of the files that only the
+// user's git writes.
 func (w *world) usersView() map[string]string {
 	view := map[string]string{
 		"status": w.git("status", "--porcelain"),
@@ -52,7 +53,7 @@ func TestTakeLeavesTheRepositoryAsItIs(t *testing.T) {
 	w.write(map[string]string{"a": "changed", "new": "n", "staged": "s"})
 	w.git("add", "staged")
 	w.write(map[string]string{".git/index.lock": "locked"})
-	before := w.usersView() // git status writes no index that is locked
+	before := w.usersView() // git status does not write a locked index
 
 	first := w.take()
 	assert.Equal(t, testkit.ReadFiles(t, w.dir), w.recorded(first))
@@ -78,7 +79,7 @@ func TestTakeReturnsTheSameCheckpointForTheSameFiles(t *testing.T) {
 			assert.NotEqual(t, first.ID, second.ID)
 			w.write(map[string]string{"b": ""})
 			third := w.take()
-			assert.NotEqual(t, first.ID, third.ID, "it is a later one")
+			assert.NotEqual(t, first.ID, third.ID, "a later checkpoint has another id")
 			list, err := w.open().List(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, []checkpoint.Checkpoint{first, second, third}, list)
@@ -89,7 +90,8 @@ func TestTakeReturnsTheSameCheckpointForTheSameFiles(t *testing.T) {
 	}
 }
 
-// A file that changes within the clock tick of the last checkpoint has the same size and time.
+// Each change comes within the clock tick of the last checkpoint, so the file may keep its size and
+// time.
 func TestTakeSeesQuickChanges(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "0"})
@@ -114,7 +116,7 @@ func TestMessagesAndTimes(t *testing.T) {
 	}
 }
 
-// markers returns a script that notes that it has run, and a function which lists the notes.
+// markers returns a script that records its runs, and a function that returns the records.
 func markers(t *testing.T) (script string, ran func() string) {
 	dir := t.TempDir()
 	note := filepath.Join(dir, "ran")
@@ -131,7 +133,7 @@ func program(t *testing.T, path, text string) string {
 	return path
 }
 
-// makeHostile makes each setting of a repository that could run a program run the script.
+// makeHostile makes each repository setting that can start a program start the script.
 func makeHostile(t *testing.T, dir, script string) {
 	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
 	hooks := filepath.Join(dir, "..", filepath.Base(dir)+"-hooks")
@@ -302,7 +304,7 @@ func TestIgnoredFiles(t *testing.T) {
 		}
 		return names
 	}
-	assert.ElementsMatch(t, []string{".gitignore", "a", "build/kept", "xdg"}, recorded(), "a tracked file is recorded although it is ignored")
+	assert.ElementsMatch(t, []string{".gitignore", "a", "build/kept", "xdg"}, recorded(), "a checkpoint has a tracked file although git ignores it")
 	w.write(map[string]string{".git/info/exclude": "xdg\n"})
 	assert.NotContains(t, recorded(), "global")
 	assert.Contains(t, recorded(), "private")
@@ -351,7 +353,7 @@ func TestSkippedFiles(t *testing.T) {
 
 	_, err := w.Restore(t.Context(), second.ID, first.ID, checkpoint.RestoreOptions{})
 	var conflict *checkpoint.ConflictError
-	require.ErrorAs(t, err, &conflict, "what was skipped is not overwritten")
+	require.ErrorAs(t, err, &conflict, "Restore does not overwrite a skipped file")
 	assert.Len(t, conflict.Conflicts, 2)
 
 	w.write(map[string]string{"grows": "2"})
@@ -389,7 +391,7 @@ func TestTooManyFiles(t *testing.T) {
 	w.take()
 }
 
-// With too many files, those that git tracks are recorded, however many.
+// With too many files, a checkpoint has all files that git tracks, and no others.
 func TestTrackedFilesAlone(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1", "b": "1", "c": "1"})
@@ -412,7 +414,7 @@ func TestTrackedFilesAlone(t *testing.T) {
 	restored, err := w.Restore(t.Context(), third.ID, first.ID, checkpoint.RestoreOptions{})
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"a", "b"}, restored.Written)
-	assert.FileExists(t, filepath.Join(w.dir, "new"), "it is not recorded, and stays")
+	assert.FileExists(t, filepath.Join(w.dir, "new"), "Restore keeps a file that no checkpoint has")
 }
 
 func TestTooMuchNewContent(t *testing.T) {
@@ -424,7 +426,7 @@ func TestTooMuchNewContent(t *testing.T) {
 	w.write(map[string]string{"new": strings.Repeat("y", 50), "newer": strings.Repeat("x", 51)})
 	c := w.take()
 	assert.Equal(t, []checkpoint.Skipped{{Reason: checkpoint.Untracked}}, c.Skipped)
-	assert.Equal(t, map[string]string{"a": "1", "tracked": strings.Repeat("x", 200), "new": strings.Repeat("y", 50)}, w.recorded(c), "what was recorded before still is")
+	assert.Equal(t, map[string]string{"a": "1", "tracked": strings.Repeat("x", 200), "new": strings.Repeat("y", 50)}, w.recorded(c), "the checkpoint still has the earlier files")
 
 	w = newWorld(t)
 	w.opts.MaxNewBytes = 100
@@ -489,11 +491,11 @@ func TestGarbageCollectionOfTheUserKeepsCheckpoints(t *testing.T) {
 	collect()
 	w.write(map[string]string{"b": "3"})
 	c := w.take()
-	assert.Equal(t, map[string]string{"a": "2", "b": "3"}, w.recorded(c), "an index without its checkpoint is not used")
+	assert.Equal(t, map[string]string{"a": "2", "b": "3"}, w.recorded(c), "Take uses no index without its checkpoint")
 	w.git("fsck", "--strict")
 }
 
-// Deleted refs, as by a user who cleans up, do not lead to checkpoints without objects.
+// After a user has deleted the refs, no checkpoint lacks objects.
 func TestRefsDeletedByTheUser(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1"})
@@ -532,7 +534,7 @@ func TestProjectWithoutGit(t *testing.T) {
 
 	w.git("init", "-q")
 	w.open().take()
-	assert.Contains(t, w.git("for-each-ref"), "refs/duet/", "the new repository is used")
+	assert.Contains(t, w.git("for-each-ref"), "refs/duet/", "Take uses the new repository")
 }
 
 func TestKindsOfRepositories(t *testing.T) {
@@ -613,7 +615,7 @@ func TestKindsOfRepositories(t *testing.T) {
 			first := w.take()
 			want := testkit.ReadFiles(t, w.dir)
 			delete(want, "ignored")
-			if !c.shared { // the files that are tracked although ignored depend on the index
+			if !c.shared { // the index decides which ignored files git tracks
 				want = only(want, "dir/b", "dir/new")
 				assert.Subset(t, w.recorded(first), want)
 			} else {
@@ -793,7 +795,7 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			select {
 			case <-first.Allowed():
 			default:
-				t.Error("the files are recorded, and others may not begin")
+				t.Error("no change may begin although Take has read the files")
 			}
 
 			w.write(map[string]string{"users": "2", "users-dir/gone": "", "users-dir/new": "1"})
@@ -813,7 +815,8 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 	}
 }
 
-// The program of core.fsmonitor lists what has changed, and only in a repository that the user trusts.
+// The program of core.fsmonitor lists the changed files. It runs only in a repository that the user
+// trusts.
 func TestFSMonitorOfATrustedRepository(t *testing.T) {
 	w := newRepository(t, map[string]string{"listed": "1", "other": "1"})
 	ran, monitor := filepath.Join(w.home, "ran"), filepath.Join(w.home, `a "monitor"`)
@@ -826,11 +829,12 @@ func TestFSMonitorOfATrustedRepository(t *testing.T) {
 	isTrusted = true
 	w.take()
 	require.FileExists(t, ran)
-	// The sizes differ: to git a file that was changed twice within a second, which it was not told of, is unchanged.
+	// The sizes differ, because git may overlook a second change within a second if the size is the
+	// same.
 	w.write(map[string]string{"listed": "two", "other": "two"})
 	found := w.recorded(w.take())
 	require.Equal(t, "two", found["listed"])
-	require.Equal(t, "1", found["other"], "the program has not listed it")
+	require.Equal(t, "1", found["other"], "the program did not list the file")
 	isTrusted = false
 	require.Equal(t, "two", w.recorded(w.take())["other"])
 }
@@ -865,7 +869,7 @@ func TestPruneToASize(t *testing.T) {
 			prepare(w)
 			w.write(map[string]string{"first": noise(100_000), "large": noise(100_000)})
 			var numbers []int
-			for range 6 { // each has 6,500 compressed bytes of its own
+			for range 6 { // each adds 6,500 compressed bytes
 				w.write(map[string]string{"changed": noise(10_000)})
 				numbers = append(numbers, w.take().Number)
 			}
@@ -889,7 +893,7 @@ func TestPruneToASize(t *testing.T) {
 	}
 }
 
-// noise returns a text that cannot be compressed much.
+// noise returns a text that hardly compresses.
 func noise(size int) string {
 	var b strings.Builder
 	for b.Len() < size {

@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	_ = json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// helper returns a process that does the task.
+// helper returns a process that performs the task.
 func (w *world) helper(task helperTask) *exec.Cmd {
 	task.Options = w.opts
 	text, err := json.Marshal(task)
@@ -75,7 +75,7 @@ func (w *world) helper(task helperTask) *exec.Cmd {
 	return cmd
 }
 
-// Each git process of Take is killed, before and after its work. What is left harms neither the
+// The test kills each git process of Take, before and after its work. The remains harm neither the
 // user nor the next Take.
 func TestGitIsKilled(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestGitIsKilled(t *testing.T) {
 	}
 }
 
-// The process that takes is killed at a random moment, and its git processes live on.
+// The test kills the process of a Take at a random moment, and its git processes continue.
 func TestTakeIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"git", "no git"} {
@@ -137,7 +137,7 @@ func TestTakeIsKilled(t *testing.T) {
 				}
 				cmd := w.helper(helperTask{})
 				require.NoError(t, cmd.Start())
-				time.Sleep(rand.N(whole)) // the kill is to come at any point of the work
+				time.Sleep(rand.N(whole)) // the kill must come at any point of the work
 				require.NoError(t, cmd.Process.Kill())
 				_ = cmd.Wait()
 				if kind == "git" {
@@ -184,7 +184,7 @@ func TestRestoreIsKilled(t *testing.T) {
 	assert.FileExists(t, filepath.Join(w.state, "lock"))
 }
 
-// Files and directories that the process may not read are skipped.
+// Take skips files and directories that the process may not read.
 func TestUnreadableFiles(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -232,7 +232,7 @@ func TestUnreadableFiles(t *testing.T) {
 	c = take()
 	assert.ElementsMatch(t, append(skipped, checkpoint.Skipped{Path: "later", Reason: checkpoint.Unreadable}), c.Skipped)
 
-	// A repository in a directory that may not be written.
+	// The process may not write into the repository's objects.
 	require.NoError(t, os.Chmod(filepath.Join(w.dir, "closed"), 0o700))
 	gitIn(t, w.dir, "init", "-q")
 	own()
@@ -248,7 +248,7 @@ func TestUnreadableFiles(t *testing.T) {
 	assert.Len(t, shared, 1)
 }
 
-// The lock that a killed git leaves stops no checkpoint, and is removed when it is old.
+// The lock of a killed git stops no checkpoint. Take removes an old lock.
 func TestLockOfARef(t *testing.T) {
 	for name, refs := range map[string]string{"git": "project/.git", "no git": "state/own-*"} {
 		t.Run(name, func(t *testing.T) {

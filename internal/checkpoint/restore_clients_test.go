@@ -185,7 +185,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// A directory that a link has replaced is not written through.
+// Restore does not write through a link that replaced a directory.
 func TestRestoreFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"../outside", "inside", "."} {
@@ -196,7 +196,7 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 			first := w.take()
 			w.write(map[string]string{"d/a": "x", "d/b": "", "d/n": "n"})
 			second := w.take()
-			for _, copied := range []string{"../outside/", "inside/", ""} { // looks as the directory did
+			for _, copied := range []string{"../outside/", "inside/", ""} { // has the content of the directory
 				w.write(map[string]string{copied + "a": "x", copied + "c": "3", copied + "n": "n"})
 			}
 			w.write(map[string]string{"d": ""})
@@ -240,7 +240,7 @@ func TestRestoreSwapsFilesAndDirectories(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(w.dir, "x")))
 	require.NoError(t, os.MkdirAll(filepath.Join(w.dir, "x", "empty", "too"), 0o755))
 	_, err := w.Restore(t.Context(), taken[5].ID, taken[0].ID, checkpoint.RestoreOptions{})
-	require.NoError(t, err, "directories without files are not in the way")
+	require.NoError(t, err, "empty directories stop no restore")
 	assert.Equal(t, map[string]string{"x": "file", "y": "y"}, testkit.ReadFiles(t, w.dir))
 }
 
@@ -266,8 +266,8 @@ func TestRestoreKeepsPermissions(t *testing.T) {
 	}
 }
 
-// Random edits; each checkpoint is what the model says, and restoring any of them gives it
-// back. Edits of ignored files stay.
+// After random edits each checkpoint has the files of the model, and a restore of any checkpoint
+// brings them back. Edits of ignored files stay.
 func TestRandomEdits(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -277,7 +277,7 @@ func TestRandomEdits(t *testing.T) {
 			w := newRepository(t, map[string]string{".gitignore": "*.tmp\n"})
 			names := []string{"a", "b.tmp", "d", "d/x", "d/y.tmp", "d/e/z", "d/e", "f/g/h", "f/g", "sp ace", "new\nline", "\xff"}
 			model := map[string]string{".gitignore": "*.tmp\n"}
-			kept := func() map[string]string { // what a checkpoint has
+			kept := func() map[string]string { // the files of a checkpoint
 				recorded := maps.Clone(model)
 				maps.DeleteFunc(recorded, func(name, _ string) bool { return strings.HasSuffix(name, ".tmp") })
 				return recorded
@@ -289,7 +289,7 @@ func TestRandomEdits(t *testing.T) {
 			var states []state
 			edit := func() {
 				name := names[random.IntN(len(names))]
-				for other := range model { // the edit removes what is in its way
+				for other := range model { // the edit removes the files in its way
 					if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") || other == name {
 						delete(model, other)
 						w.write(map[string]string{other: ""})

@@ -85,7 +85,7 @@ func gitIn(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// write writes files. A text that begins with "-> " is a link's target; "" deletes the file.
+// write writes files. "-> " begins the target of a link. The text "" deletes the file.
 func (w *world) write(files map[string]string) {
 	w.Helper()
 	for name, text := range files {

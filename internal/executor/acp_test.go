@@ -58,7 +58,7 @@ func TestTurnWithPermissionAndDiff(t *testing.T) {
 	assert.Equal(t, 2, result.MessageCount, "one before the tool and one after it")
 	assert.Equal(t, &catalog.TokenUsage{InputTokens: 7, OutputTokens: 5, CacheReadTokens: 3}, result.TokenUsage)
 	assert.Equal(t, []catalog.ReportCompletionParams{{SessionToken: p.SessionToken, TaskID: p.TaskID, Status: catalog.StatusCompleted, TokenUsage: result.TokenUsage}},
-		h.ends, "reported before it is answered")
+		h.ends, "the report precedes the response")
 	assert.Equal(t, []string{
 		"process", "native_session", "session", "mode", "content_block_delta", "tool_call", "tool_result", "file_change", "content_block_delta", "usage",
 	}, h.types())
@@ -76,7 +76,7 @@ func TestTurnWithPermissionAndDiff(t *testing.T) {
 	assert.Len(t, ask.Diffs, 1)
 	assert.Len(t, ask.Options, 2)
 	assert.False(t, ask.IsQuestion)
-	assert.True(t, ask.InputFixed, "it did not say that it would heed another one")
+	assert.True(t, ask.InputFixed, "the agent did not announce support for changed input")
 	assert.Equal(t, `{"tool_id":"t1","tool":"Edit","status":"completed","result":"written"}`, h.data("tool_result")[0])
 	assert.JSONEq(t, `{"path":"`+path+`","before":"old\n","after":"new\n"}`, h.data("file_change")[0])
 	assert.Contains(t, h.text(), `"duet":{"updatedInput":{"a":1}}`)
@@ -89,7 +89,7 @@ func TestChangedInputIsSentIfTheAgentSupportsIt(t *testing.T) {
 	assert.False(t, h.asked[0].InputFixed)
 }
 
-// The policy also applies to what an agent does without asking.
+// The policy also applies to an agent's actions without a permission request.
 func TestPolicyDenialsApplyWithoutAsking(t *testing.T) {
 	p := prompt(t, "plain", "unasked") // first: its directory must outlive the programs in it
 	h, x := hubAndExecutor(t)
@@ -141,8 +141,8 @@ func TestQuestionWithoutOptionsIsNotAsked(t *testing.T) {
 	assert.Contains(t, h.text(), "cancelled")
 }
 
-// If the hub cannot be asked, the action does not happen. The agent gets no denial, because it
-// would remember one when it is resumed. A report that the hub refuses is missing.
+// Without an answer of the hub, the action does not happen. The agent gets no denial, because it
+// would remember one after a resume. A report that the hub refuses fails the run.
 func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "edit")
@@ -175,7 +175,7 @@ func TestRunFailsIfTheHubRefusesReports(t *testing.T) {
 	assert.Equal(t, &catalog.ExecutionError{Code: task.CodeOutput, Message: "output is missing: the hub did not accept the agent's output: I will not"}, result.Error)
 	h.refuse = nil
 	p.TaskID = "task-4"
-	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next one is another")
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "the next task is independent")
 }
 
 func TestDeniedTool(t *testing.T) {
@@ -193,7 +193,7 @@ func TestQuestion(t *testing.T) {
 	h.answers(catalog.RequestPermissionResult{Approved: true, OptionID: "red"}, nil)
 	execute(t, x, prompt(t, "plain", "ask"))
 	assert.True(t, h.asked[0].IsQuestion)
-	assert.Equal(t, `{"big":12345678901234567890}`, string(h.asked[0].ToolInput), "numbers come through whole")
+	assert.Equal(t, `{"big":12345678901234567890}`, string(h.asked[0].ToolInput), "numbers keep all digits")
 	assert.Contains(t, h.text(), `"optionId":"red"`)
 }
 
@@ -216,10 +216,10 @@ func TestProtocolErrorsOfAgents(t *testing.T) {
 		{"invalid", func(t *testing.T, h *hub) { assert.Equal(t, "a\uFFFDb\uFFFDc", h.text()) }},
 		{"unknown", func(t *testing.T, h *hub) {
 			assert.Len(t, h.data("raw"), 3)
-			assert.Equal(t, []string{`{"content":{"type":"image","mimeType":"image/png"}}`}, h.data("content"), "the hub says what is wrong with it")
+			assert.Equal(t, []string{`{"content":{"type":"image","mimeType":"image/png"}}`}, h.data("content"), "the hub rejects invalid content")
 			assert.Contains(t, h.data("raw")[0], `"sessionUpdate":"notice"`)
 			assert.Contains(t, h.data("raw")[1], `"toolCallId":17`)
-			assert.Len(t, h.data("content_block_delta"), 1, "an empty chunk is nothing")
+			assert.Len(t, h.data("content_block_delta"), 1, "an empty chunk is not reported")
 		}},
 		{"plan", func(t *testing.T, h *hub) {
 			assert.Equal(t, []string{`{"entries":[{"content":"one","priority":"high","status":"pending"}]}`}, h.data("plan"))
@@ -261,7 +261,7 @@ func TestProcessesOfADeadAgentAreKilled(t *testing.T) {
 	requireGone(t, h.text())
 }
 
-// requireGone requires that a process that carries no mark is gone (on Linux).
+// requireGone requires the exit of a process, which carries no mark.
 func requireGone(t *testing.T, pid string) {
 	t.Helper()
 	testkit.AwaitExit(t, must(strconv.Atoi(pid))(t))
@@ -399,7 +399,7 @@ func TestStopping(t *testing.T) {
 			}
 			x := newExecutor(t, h, executor.Options{Grace: grace})
 			go func() {
-				h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+				h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 				stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 				assert.NoError(t, err)
 				assert.True(t, stopped.Stopped)
@@ -417,7 +417,7 @@ func TestStopping(t *testing.T) {
 		h, x := hubAndExecutor(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() {
-			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 			cancel()
 		}()
 		assert.Equal(t, catalog.StatusCancelled, must(x.ExecutePrompt(ctx, prompt(t, "plain", "hang")))(t).Status)
@@ -437,9 +437,9 @@ func TestStopping(t *testing.T) {
 		assert.True(t, must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"}))(t).Stopped)
 		p := prompt(t, "plain", "hang")
 		assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
-		assert.Empty(t, h.text(), "no agent was started for it")
+		assert.Empty(t, h.text(), "no agent started")
 		p.TaskID, p.Prompt = "task-2", "env"
-		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "others go on")
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "other tasks run")
 	})
 	t.Run("nobody", func(t *testing.T) {
 		x := newExecutor(t, newHub(), executor.Options{})

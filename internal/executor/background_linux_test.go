@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// An agent whose command runs on after its turn is only released with Force. The hub then learns
-// that the command has ended.
+// Only Force releases an agent whose command still runs after its turn. The hub then learns that
+// the command has ended.
 func TestBackgroundCommandKeepsAgent(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "runs")

@@ -47,7 +47,7 @@ func TestPromptContentFollowsCapabilities(t *testing.T) {
 		result := execute(t, newExecutor(t, h, executor.Options{}), p)
 		if c.refused != "" {
 			assert.Equal(t, &catalog.ExecutionError{Code: task.CodeContent, Message: c.refused}, result.Error)
-			assert.Equal(t, &domain.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, settingsReports(t, h)[0].Takes, "it is known now")
+			assert.Equal(t, &domain.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, settingsReports(t, h)[0].Takes, "the executor reports the supported content")
 			continue
 		}
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
@@ -87,7 +87,7 @@ func TestContentOtherThanTextIsReported(t *testing.T) {
 	assert.Contains(t, h.data("tool_call")[1], `"parent_id":"1"`)
 	assert.Contains(t, strings.Join(h.data(catalog.EventContentDelta), "\n"), `{"message_id":"s","delta":{"text":"ok"},"parent_id":"1","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`)
 	assert.Equal(t, []string{`{"delta":{"text":"hm"},"parent_id":"1","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`}, h.data(catalog.EventThinkingChunk))
-	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
+	assert.Contains(t, results[1], `\u001b[32mPASS`, "control sequences stay, and views escape them")
 }
 
 func TestOpencodeTodosAreAPlan(t *testing.T) {
@@ -104,7 +104,7 @@ func TestOpencodeTodosAreAPlan(t *testing.T) {
 	}, h.data("plan"))
 }
 
-// A plan is shown as its text, wherever the agent puts it. The requests are copied from real
+// A question has the text of a plan, wherever the agent puts it. The requests are copied from real
 // agents.
 func TestPlanIsShownAsText(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.md")
@@ -153,10 +153,10 @@ func TestEmptyInputKeepsEarlierInput(t *testing.T) {
 // A turn that ends after a denial reports that the agent did not do the task.
 func TestTurnEndedByDenial(t *testing.T) {
 	for word, want := range map[string]int{
-		"deny-cancelled": 1, // codex-acp: nothing more comes, and stopReason is cancelled
-		"deny-end":       1, // codex-acp: no more updates, and stopReason is cancelled
-		"deny-says":      0, // opencode: the tool has failed, and stopReason is end_turn
-		"deny-tries":     0, // and calls another tool
+		"deny-cancelled": 1, // codex-acp: no more updates, and stopReason is cancelled
+		"deny-end":       1, // only the failed tool call follows, and stopReason is end_turn
+		"deny-says":      0, // opencode: text follows the failed tool call, and stopReason is end_turn
+		"deny-tries":     0, // another tool call follows
 	} {
 		t.Run(word, func(t *testing.T) {
 			h := newHub()

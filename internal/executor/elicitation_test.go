@@ -59,7 +59,7 @@ func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 			h, x := hubAndExecutor(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			h.decide = func(of context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-				time.AfterFunc(50*time.Millisecond, cancel) // whenever it comes
+				time.AfterFunc(50*time.Millisecond, cancel) // at any moment
 				return decide(of)
 			}
 			result := must(x.ExecutePrompt(ctx, prompt(t, "plain", "asked")))(t)
@@ -69,14 +69,14 @@ func TestTurnIsCancelledBeforeItsQuestion(t *testing.T) {
 	}
 }
 
-// The agent reports that the task at an address is done, although the user has not answered: the
-// question is closed.
+// An agent's report that the task at a URL is done closes its question, even without an answer of
+// the user.
 func TestCompletedURLClosesItsQuestion(t *testing.T) {
 	p := prompt(t, "plain", "linkdone")
 	asked := namedPipe(t, p.CWD, "asked")
 	h, x := hubAndExecutor(t)
 	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		assert.NoError(t, os.WriteFile(asked, nil, 0o600), "which the agent reads to its end")
+		assert.NoError(t, os.WriteFile(asked, nil, 0o600), "the agent waits for this write")
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}

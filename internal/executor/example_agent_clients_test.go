@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The SDK's own example is a third-party agent.
+// The SDK's example agent, which is third-party code, completes a turn with one permission request.
 func TestSDKExampleAgent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a turn of it takes 5 s")

@@ -159,7 +159,7 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 	return nil
 }
 
-// The tests of commands check these reports.
+// The tests of this package run no commands of the hub.
 func (h *hub) CommandStarted(context.Context, catalog.CommandStartedParams) error { return nil }
 func (h *hub) CommandOutput(context.Context, catalog.CommandOutputParams) error   { return nil }
 
@@ -202,7 +202,7 @@ func (h *hub) data(kind string) (all []string) {
 	return all
 }
 
-// contexts returns how often the context of a prompt was requested with that token.
+// contexts returns the number of requests for the context of a prompt with a token.
 func (h *hub) contexts(token string) int {
 	h.Lock()
 	defer h.Unlock()
@@ -237,8 +237,7 @@ var (
 	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate, HangUp: quick.HangUp}
 )
 
-// newExecutor makes an executor that is closed when the test ends. It then checks that no process
-// is left.
+// newExecutor makes an executor. The test's end closes it and requires that no process is left.
 func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor {
 	if opts.Grace == (executor.Grace{}) {
 		opts.Grace = patient
@@ -266,7 +265,7 @@ func requireNoProcess(t *testing.T, h *hub) {
 		return
 	}
 	if !assert.Eventually(t, func() bool { return len(marked(marks...)) == 0 }, time.Minute, 20*time.Millisecond) {
-		t.Logf("every process of the agents has to be gone: %v", marked(marks...))
+		t.Logf("processes of the agents are left: %v", marked(marks...))
 	}
 }
 
@@ -309,16 +308,16 @@ func completes(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams
 	return result
 }
 
-// executing executes a prompt meanwhile.
+// executing executes a prompt in a goroutine. The channel receives the result.
 func executing(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) <-chan catalog.ExecutePromptResult {
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, p) }()
 	return done
 }
 
-// stopAtWork stops the task task-1 when its agent has said something.
+// stopAtWork stops the task task-1 after the first text of its agent.
 func stopAtWork(t *testing.T, h *hub, x *executor.Executor) {
-	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 	assert.NoError(t, errorOf(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})))
 }
 

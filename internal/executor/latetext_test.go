@@ -134,7 +134,7 @@ func TestLateText(t *testing.T) {
 			}
 			h.Await(t, func() bool { begun, ended := h.counts(); return ended >= 1+len(c.own) || begun > len(c.own) }, "the end of each turn")
 			said := func() string { return h.said("task-1") + h.lateText("task-1") }
-			// It is reported before the next turn is begun.
+			// The report precedes the next turn.
 			h.Await(t, func() bool { begun, _ := h.counts(); return said() == c.first || begun > 0 }, "the late text")
 			begun, _ := h.counts()
 			require.Equal(t, len(c.own), begun, "agent-initiated turns")

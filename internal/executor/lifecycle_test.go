@@ -33,7 +33,7 @@ func TestShutdown(t *testing.T) {
 			var exited atomic.Bool
 			x := newExecutor(t, h, executor.Options{Exit: func() { exited.Store(true) }})
 			done := executing(t, x, prompt(t, "plain", c.word))
-			h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+			h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 			result := must(x.Shutdown(context.Background(), catalog.ShutdownParams{TimeoutMS: c.timeout}))(t)
 			assert.Equal(t, c.status, result.Status)
 			assert.Equal(t, c.result, (<-done).Status)
@@ -45,9 +45,9 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// An agent that hangs before it has the prompt has nothing to cancel: it is ended without the
-// grace of a cancel. A request id of the agent that looks like a prompt, in the answer to it, is
-// no prompt.
+// An agent that hangs before it has the prompt has nothing to cancel, so a stop ends it without the
+// grace of a cancel. A response that repeats an agent's request id with the text of a prompt is not
+// a prompt.
 func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
 		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
@@ -58,20 +58,20 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
 	done := executing(t, x, prompt(t, kind, "turn"))
-	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
+	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "the start of the agent")
 	if kind == "forger" {
-		h.Await(t, func() bool { return len(h.codes()) > 0 }, "that it has its answer")
+		h.Await(t, func() bool { return len(h.codes()) > 0 }, "the agent's error after the response")
 	}
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	select {
 	case result := <-done:
 		assert.Equal(t, catalog.StatusCancelled, result.Status)
 	case <-time.After(time.Minute):
-		require.FailNow(t, "it gets the hour of an agent that has the prompt")
+		require.FailNow(t, "the agent gets the hour that only an agent with a prompt has")
 	}
 }
 
-// A task is stopped while its agent starts. The agent may hang, so it is ended too.
+// A stop during the start of an agent also ends the agent, which may hang.
 func TestAgentOfATaskStoppedAtItsStartIsEnded(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	h.key = func(string) (string, error) {
@@ -92,7 +92,7 @@ func TestInvalidPrompts(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "hang")
 	go execute(t, x, p)
-	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 	assert.ErrorContains(t, errorOf(x.ExecutePrompt(context.Background(), p)), "task_id")
 	p.Launch = nil
 	assert.ErrorContains(t, errorOf(x.ExecutePrompt(context.Background(), p)), "launch")
@@ -102,18 +102,18 @@ func TestPromptsOfASessionAreSequential(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	first := prompt(t, "plain", "hang")
 	go execute(t, x, first)
-	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 	second := first
 	second.TaskID, second.Prompt = "task-2", "turn"
 	done := executing(t, x, second)
 	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
-	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "that the second is on its way")
+	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "the second prompt")
 	completes(t, x, meanwhile)
-	assert.Zero(t, h.reportsOf("task-2"), "the first is not done")
+	assert.Zero(t, h.reportsOf("task-2"), "the second prompt waits")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
-	assert.Contains(t, h.text(), "turn 2", "an agent that took the cancel lives on")
+	assert.Contains(t, h.text(), "turn 2", "an agent that took the cancel still runs")
 }
 
 func release(t *testing.T, x *executor.Executor, session string) catalog.ReleaseSessionResult {
@@ -121,7 +121,8 @@ func release(t *testing.T, x *executor.Executor, session string) catalog.Release
 	return must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: session}))(t)
 }
 
-// A conversation goes on after its idle agent was ended, whatever session methods the agent has.
+// A conversation continues after the release of its idle agent, with any session methods of the
+// agent.
 func TestConversationContinuesAfterRelease(t *testing.T) {
 	for kind, resumed := range map[string]string{
 		"resume": `{"session_id":"native-1","resumed":true}`, "load": `{"session_id":"native-1","resumed":true}`,
@@ -155,7 +156,7 @@ func TestWorkingAgentIsNotReleased(t *testing.T) {
 	execute(t, x, p)
 	p.TaskID, p.Prompt = "task-2", "hang"
 	done := executing(t, x, p)
-	h.Await(t, func() bool { return strings.Contains(h.text(), "hanging") }, "that the agent is at it")
+	h.Await(t, func() bool { return strings.Contains(h.text(), "hanging") }, "the agent's first text")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
 	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 	<-done
@@ -195,7 +196,7 @@ func TestSilentAgentIsReported(t *testing.T) {
 				h.Await(t, func() bool { // it may be slow to start, too
 					all := h.silences(t)
 					return len(all) > 0 && all[len(all)-1].Note == want.Note
-				}, "that it is silent")
+				}, "the report of the silence")
 				x.StopTask(t.Context(), catalog.StopTaskParams{TaskID: "task-1"})
 			}()
 			result := execute(t, x, prompt(t, "plain", words))
@@ -207,7 +208,7 @@ func TestSilentAgentIsReported(t *testing.T) {
 			last.SinceMS, last.Ended = 0, false
 			assert.Equal(t, want, last)
 			types := h.types()
-			assert.Equal(t, []string{"agent_silent", "content_block_delta"}, types[len(types)-2:], "its end comes before what ended it")
+			assert.Equal(t, []string{"agent_silent", "content_block_delta"}, types[len(types)-2:], "the end of the silence precedes its cause")
 		})
 	}
 }

@@ -68,7 +68,7 @@ func (a *acpAgent) ownTurn(style string) {
 		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "left", "status": "completed", "rawOutput": "at last"})
 	case "usage": // of the previous turn
 		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 12, "size": 100, "cost": map[string]any{"amount": 0.75, "currency": "USD"}})
-	case "again": // it goes on until it is cancelled
+	case "again": // starts another turn, until a cancel
 		a.text("It is over.")
 		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
 		a.out.Flush()
@@ -111,8 +111,8 @@ func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog
 	}
 }
 
-// ownTurns returns a hub that begins a task for each agent-initiated turn, an executor, and what
-// beginTurns returns.
+// ownTurns returns a hub that begins a task for each agent-initiated turn, an executor, and the
+// function of beginTurns.
 func ownTurns(t *testing.T, like catalog.ExecutePromptParams) (*hub, *executor.Executor, func(task string) catalog.ExecutePromptResult) {
 	h := newHub()
 	var x *executor.Executor
@@ -121,8 +121,7 @@ func ownTurns(t *testing.T, like catalog.ExecutePromptParams) (*hub, *executor.E
 	return h, x, results
 }
 
-// counts returns the number of agent-initiated turns that were begun, and of tasks that have
-// ended.
+// counts returns the numbers of requested agent-initiated turns and of ended tasks.
 func (h *hub) counts() (begun, ended int) {
 	h.Lock()
 	defer h.Unlock()
@@ -148,7 +147,7 @@ func deltaOf(r catalog.ReportMessageParams) string {
 	return d.Delta.Text
 }
 
-// With any agent's signals, its work after the turn is a turn of its own.
+// An agent's work after its turn is a separate turn, with the signals of any agent.
 func TestAgentInitiatedTurns(t *testing.T) {
 	const answer = `answer {"outcome":{"outcome":"selected","optionId":"y"}}`
 	for name, c := range map[string]struct {
@@ -183,7 +182,7 @@ func TestAgentInitiatedTurns(t *testing.T) {
 				assert.Equal(t, []string{"own-1", "token-1"}, []string{q.TaskID, q.SessionToken})
 			}
 			last := fmt.Sprint("own-", len(c.said))
-			h.Await(t, func() bool { return results(last).Status != "" }, "how the last has ended")
+			h.Await(t, func() bool { return results(last).Status != "" }, "the result of the last turn")
 			want := c.status
 			if want == "" {
 				want = catalog.StatusCompleted
@@ -197,19 +196,19 @@ func TestAgentInitiatedTurns(t *testing.T) {
 	}
 }
 
-// A tool call that is open when its turn ends is background work: the agent is not released.
-// Later updates of it belong to its task, and begin no turn.
+// A tool call that is still open at the end of its turn is background work, so the executor does
+// not release the agent. Its later updates belong to its task and begin no turn.
 func TestToolCallEndsAfterItsTurn(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "leaves")
 	execute(t, x, p)
-	h.Await(t, func() bool { return h.inBackground() != nil }, "what is open")
+	h.Await(t, func() bool { return h.inBackground() != nil }, "the open tool call")
 	assert.Equal(t, []domain.BackgroundTask{{ID: "left", Kind: "tool_call", Title: "Look into it"}}, h.inBackground())
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 
 	p.TaskID, p.Prompt = "task-2", "own late"
 	execute(t, x, p)
-	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of the tool call")
 	h.Lock()
 	late, begun := h.late, h.turns
 	h.Unlock()
@@ -232,7 +231,7 @@ func TestUsageBetweenTwoTurns(t *testing.T) {
 	p.TaskID, p.Prompt = "task-2", "own usage"
 	execute(t, x, p)
 	// The second may come in its turn or after it.
-	assert.ElementsMatch(t, []string{first, `task-2 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100}`}, reported(2), "which cost nothing more")
+	assert.ElementsMatch(t, []string{first, `task-2 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100}`}, reported(2), "the second has no further cost")
 	h.Lock()
 	defer h.Unlock()
 	assert.Empty(t, h.turns)
@@ -282,12 +281,12 @@ func TestUpdatesBetweenTurnsAreKept(t *testing.T) {
 	assert.Equal(t, want.String(), h.said("own-1"))
 }
 
-// An agent-initiated turn is cancelled like a prompted one.
+// StopTask cancels an agent-initiated turn like a prompted one.
 func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
 	p := prompt(t, "plain", "own works")
 	h, x, results := ownTurns(t, p)
 	execute(t, x, p)
-	h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
+	h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "the agent's first text")
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
 	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
@@ -295,25 +294,24 @@ func TestAgentInitiatedTurnIsCancelled(t *testing.T) {
 	assert.Equal(t, "working, cancelled", h.said("own-1"))
 	p.TaskID, p.Prompt = "task-2", "turn"
 	execute(t, x, p)
-	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")
+	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent still runs")
 }
 
-// An agent that begins turn after turn is cancelled by a stop that arrives just after the end of one
-// of them.
+// A stop just after the end of an agent-initiated turn cancels the next turn of the agent.
 func TestStopAfterAnAgentInitiatedTurn(t *testing.T) {
 	p := prompt(t, "plain", "own again")
 	h, x, results := ownTurns(t, p)
 	execute(t, x, p)
 	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 	must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
-	h.Await(t, func() bool { return results("own-2").Status != "" }, "what the agent says to that")
+	h.Await(t, func() bool { return results("own-2").Status != "" }, "the agent's next turn")
 	assert.Equal(t, "It is cancelled.", h.said("own-2"))
 	p.TaskID, p.Prompt = "task-2", "turn"
 	execute(t, x, p)
-	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")
+	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent still runs")
 }
 
-// If the hub begins no task, the agent's output is still read, and the hub is not asked again.
+// If the hub refuses a turn, the executor still reads the agent's output and does not ask again.
 func TestRefusedAgentInitiatedTurn(t *testing.T) {
 	h := newHub()
 	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
@@ -349,7 +347,7 @@ func (h *hub) titled(title string) bool {
 	return slices.Contains(h.titles, title)
 }
 
-// Updates after a turn are reported while no prompt runs.
+// The executor reports updates after a turn even while no prompt runs.
 func TestReportsBetweenTurns(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "choosy", "later 1 gate")
@@ -369,7 +367,7 @@ func TestReportsBetweenTurns(t *testing.T) {
 	}
 }
 
-// A conversation without an id ends with its prompt, so nothing is reported of it.
+// A conversation without an id ends with its prompt, so the executor reports nothing afterwards.
 func TestNoReportsWithoutAConversation(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "choosy", "later 1000")
@@ -390,7 +388,7 @@ func TestFrequentTitlesAreLimited(t *testing.T) {
 	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
 }
 
-// Reports between two turns come before those of the next turn.
+// Reports between two turns precede the reports of the next turn.
 func TestNextTurnFollowsEarlierReports(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	for i := range 20 {

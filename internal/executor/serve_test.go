@@ -76,7 +76,7 @@ func TestOverTheLink(t *testing.T) {
 	assert.Equal(t, task.CodeExited, must(x.ExecutePrompt(context.Background(), p))(t).Error.Code)
 
 	assert.Equal(t, "idle", must(x.Shutdown(context.Background(), catalog.ShutdownParams{Reason: "test"}))(t).Status)
-	assert.NoError(t, cmd.Wait(), "it exits by itself")
+	assert.NoError(t, cmd.Wait(), "the executor exits by itself")
 	requireNoProcess(t, h)
 }
 
@@ -86,9 +86,9 @@ func TestHubDies(t *testing.T) {
 	x := catalogrpc.Executor(rpc)
 	must(x.SpawnTerminal(context.Background(), catalog.SpawnTerminalParams{Shell: "/bin/sh", Args: []string{"-c", "trap '' HUP; sleep 600"}}))(t)
 	go x.ExecutePrompt(context.Background(), prompt(t, "plain", "stubborn"))
-	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 	rpc.End()
-	assert.NoError(t, cmd.Wait(), "it ends by itself")
+	assert.NoError(t, cmd.Wait(), "the executor ends by itself")
 	requireNoProcess(t, h)
 }
 
@@ -96,7 +96,7 @@ func TestExecutorIsKilled(t *testing.T) {
 	h := newHub()
 	cmd, rpc := startProcess(t, h)
 	go catalogrpc.Executor(rpc).ExecutePrompt(context.Background(), prompt(t, "plain", "sleep"))
-	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
+	h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
 	requireNoProcess(t, h) // the system ends the agent with its parent

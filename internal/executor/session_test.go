@@ -82,9 +82,9 @@ func TestResuming(t *testing.T) {
 	}
 }
 
-// A message of the user without any later activity of the agent may never have reached the agent:
-// its executor may have died, or the run may have been stopped, right after the session was
-// opened.
+// A resumed agent gets the user's messages without later activity again. They may never have
+// reached the agent: its executor may have died, or the run may have stopped, right after the
+// session opened.
 func TestResumedAgentGetsUnansweredMessages(t *testing.T) {
 	said := func(role, content string) catalog.Message { return catalog.Message{Role: role, Content: content} }
 	for name, test := range map[string]struct {
@@ -201,7 +201,7 @@ func TestPausing(t *testing.T) {
 	before := len(h.data(catalog.EventContentDelta))
 	// Another agent, which is not paused, sends the same amount: long enough for the first.
 	execute(t, newExecutor(t, newHub(), executor.Options{}), prompt(t, "plain", "flood"))
-	assert.Empty(t, done, "the agent is not read")
+	assert.Empty(t, done, "the executor does not read the agent")
 	assert.Less(t, len(h.data(catalog.EventContentDelta)), before+5000, "no more than was read already")
 	x.ResumeNotifications(context.Background())
 	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)

@@ -109,7 +109,7 @@ func TestSettingsAreConfirmedByTheAgent(t *testing.T) {
 			}
 			got := now(t, h)
 			assert.Equal(t, "code", got.Mode.Current)
-			assert.Equal(t, "big", got.Model.Current, "whatever it was asked for")
+			assert.Equal(t, "big", got.Model.Current, "the model that the agent confirmed")
 			if kind != "choosy-older" {
 				assert.Equal(t, "high", currentOptions(got)["thought"])
 				assert.Equal(t, "true", currentOptions(got)["fast"])
@@ -158,13 +158,13 @@ func TestUnknownSettingFailsThePrompt(t *testing.T) {
 			require.NotNil(t, result.Error)
 			assert.Equal(t, "SETTING_REFUSED", result.Error.Code)
 			assert.Contains(t, result.Error.Message, test.message)
-			assert.NotContains(t, h.text(), "turn", "it was not prompted")
-			assert.NotEmpty(t, settingsReports(t, h), "what it has is known now")
+			assert.NotContains(t, h.text(), "turn", "the agent got no prompt")
+			assert.NotEmpty(t, settingsReports(t, h), "the executor reports the agent's settings")
 		})
 	}
 }
 
-// A setting that the agent cannot apply is reported, once for each model.
+// The executor reports a model that the agent cannot apply, once for each model.
 func TestIgnoredModelIsReported(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plainest", "turn")
@@ -235,7 +235,7 @@ func TestAgentKeepsItsMode(t *testing.T) {
 	h.context.AgentMode, h.context.NativeSessionID = "code", "before"
 	x = newExecutor(t, h, executor.Options{})
 	completes(t, x, prompt(t, "choosy-resume", "turn"))
-	assert.Contains(t, h.text(), "[mode code]", "a session that is resumed may say nothing of its modes")
+	assert.Contains(t, h.text(), "[mode code]", "a resumed session may report no modes")
 }
 
 func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
@@ -246,13 +246,13 @@ func TestSettingsChangedByTheAgentAreReported(t *testing.T) {
 		assert.Equal(t, "code", got.Mode.Current)
 		assert.Len(t, got.Mode.Choices, 2)
 		assert.Equal(t, "big", got.Model.Current)
-		assert.Equal(t, &domain.SessionInfo{Title: "A title"}, got.Info, "null takes away, and what is absent stays")
+		assert.Equal(t, &domain.SessionInfo{Title: "A title"}, got.Info, "null removes a member, and an absent member stays")
 		assert.Equal(t, `{"current":"code"}`, h.data("mode")[1])
 		if kind == "choosy-mode" {
-			assert.Equal(t, "code", currentOptions(got)["mode"], "both say the same")
+			assert.Equal(t, "code", currentOptions(got)["mode"], "the mode and its option agree")
 		}
 		raw := strings.Join(h.data(catalog.EventRaw), "\n")
-		assert.Contains(t, raw, "session_info_update", "clients have read these before there was anything else")
+		assert.Contains(t, raw, "session_info_update", "older clients read the raw updates")
 		assert.Contains(t, raw, `"future":1`)
 	}
 }
@@ -284,8 +284,8 @@ func TestSettingsAreChangedWhileAPromptRuns(t *testing.T) {
 	assert.Equal(t, catalog.SessionRefused, refused.Status)
 	assert.Contains(t, refused.Message, "the agent has ask, code")
 	assert.Contains(t, set(catalog.SetSessionParams{Model: "gpt"}).Message, "the agent has small, big, alias")
-	assert.Equal(t, catalog.SessionSet, set(catalog.SetSessionParams{Mode: catalog.ModeAcceptEdits}).Status, "which is Duet's own")
+	assert.Equal(t, catalog.SessionSet, set(catalog.SetSessionParams{Mode: catalog.ModeAcceptEdits}).Status, "this is a mode of Duet")
 	must(x.StopTask(ctx, catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
-	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "ask"}).Status, "it waits for a prompt")
+	assert.Equal(t, catalog.SessionIdle, set(catalog.SetSessionParams{Mode: "ask"}).Status, "the agent is idle")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// An agent with steering receives messages while it works. Each message is reported before the
-// output that reacts to it. Other agents are not asked.
+// An agent with steering receives messages while it works. The executor reports each message before
+// the output that reacts to it, and refuses messages to other agents.
 func TestSteering(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, prompt string
@@ -35,7 +35,7 @@ func TestSteering(t *testing.T) {
 			}
 			assert.Equal(t, catalog.SteerRefused, steer(), "no agent works")
 			done := executing(t, x, p)
-			h.Await(t, func() bool { return h.text() != "" }, "that the agent works")
+			h.Await(t, func() bool { return h.text() != "" }, "the agent's first text")
 			assert.Equal(t, c.outcome, steer())
 			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID}))(t)
 			<-done

@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// newSet makes a Terminals that is closed when the test ends.
+// newSet makes a Terminals. The test's end closes it.
 func newSet(t *testing.T, w *terminalRecord) (*executor.Terminals, *process.Flow) {
 	t.Helper()
 	return newSetWith(t, w, process.Grace{HangUp: 50 * time.Millisecond})
@@ -77,7 +77,7 @@ func TestTerminals(t *testing.T) {
 	})
 	t.Run("the same size again has the screen drawn", func(t *testing.T) {
 		id := shell(t, s, `trap 'echo drawn' WINCH; echo up; while :; do sleep 0.02; done`)
-		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "the program's first output")
 		require.NoError(t, s.Resize(catalog.TerminalResizeParams{TerminalID: id, Cols: 80, Rows: 24}))
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "drawn") }, "the screen")
 		must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t)
@@ -89,7 +89,7 @@ func TestTerminals(t *testing.T) {
 	})
 	t.Run("close", func(t *testing.T) {
 		id := shell(t, s, `trap '' HUP; echo up; sleep 600`)
-		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "the program's first output")
 		assert.True(t, must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t).Closed)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		assert.Equal(t, "SIGKILL", w.Exit(id).Signal)
@@ -99,14 +99,14 @@ func TestTerminals(t *testing.T) {
 	t.Run("close of a program that ends by itself", func(t *testing.T) {
 		s, _ := newSetWith(t, w, process.Grace{HangUp: time.Minute})
 		id := shell(t, s, `trap 'exit 7' HUP; echo up; while :; do sleep 0.02; done`)
-		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "the program's first output")
 		must(s.Hangup(catalog.TerminalCloseParams{TerminalID: id}))(t)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
-		assert.Equal(t, 7, w.Exit(id).ExitCode, "it has a moment for that")
+		assert.Equal(t, 7, w.Exit(id).ExitCode, "the program has time to end by itself")
 	})
 	t.Run("a program that does not read", func(t *testing.T) {
 		id := shell(t, s, `stty raw -echo; echo up; sleep 600`)
-		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "the program's first output")
 		var err error
 		for i := 0; i < 10 && err == nil; i++ {
 			err = s.Write(catalog.TerminalWriteParams{TerminalID: id, Data: strings.Repeat("x", 1<<19)})
@@ -121,7 +121,7 @@ func TestTerminals(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "gone")
 		_, err = s.Spawn(catalog.SpawnTerminalParams{Shell: "/bin/sh", CWD: dir})
 		requireKind(t, err, "terminal_failed")
-		assert.NotContains(t, err.Error(), dir, "no path goes out")
+		assert.NotContains(t, err.Error(), dir, "the error contains no path")
 	})
 	t.Run("no tmux", func(t *testing.T) {
 		_, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, Env: map[string]string{"PATH": t.TempDir()}})
@@ -189,7 +189,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	text := func(id string) string { return strings.ReplaceAll(w.Printed(id), "utf-8:", "") }
 	const echoes = `stty -echo; echo up; while read a; do echo "got $a"; done`
 	id := shell(t, s, echoes)
-	w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
+	w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "the program's first output")
 	for i := range 20 {
 		// Earlier output is reported before Descriptor returns.
 		word := strings.Repeat("w", i+1)
@@ -199,12 +199,12 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 		requireKind(t, err, "terminal_taken")
 		must(tty.WriteString(word + "\n"))(t)
 		tty.awaits("got " + word + "\r\n")
-		assert.Equal(t, reported, text(id), "what the holder reads is not reported")
+		assert.Equal(t, reported, text(id), "the executor does not report the holder's output")
 		_, err = tty.WriteString("rest" + word + "\n") // for the executor
 		require.NoError(t, err)
 		give(id)
 		give(id)
-		w.Await(t, func() bool { return strings.Contains(text(id), "got rest"+word+"\r\n") }, "that it reads again")
+		w.Await(t, func() bool { return strings.Contains(text(id), "got rest"+word+"\r\n") }, "the executor's next output")
 		tty.Close()
 	}
 
@@ -220,7 +220,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 		}
 		lines := strings.Split(all, "\r\n")
 		for i, line := range lines[:len(lines)-1] {
-			require.Equal(t, fmt.Sprint(i+1), line, "nothing is lost or out of order where it changes hands")
+			require.Equal(t, fmt.Sprint(i+1), line, "no output is lost or out of order at the handover")
 		}
 		require.NoError(t, tty.Close())
 		give(id)
@@ -247,7 +247,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 	})
 	t.Run("while nothing is read", func(t *testing.T) {
 		id := shell(t, s, echoes)
-		w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "that it is up")
+		w.Await(t, func() bool { return strings.Contains(text(id), "up\r\n") }, "the program's first output")
 		flow.Pause()
 		require.NoError(t, s.Write(catalog.TerminalWriteParams{TerminalID: id, Data: "one\ntwo\n"}))
 		brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -259,7 +259,7 @@ func TestTerminalDescriptorIsLentAndReturned(t *testing.T) {
 			give(id)
 		}
 		flow.Resume()
-		w.Await(t, func() bool { return strings.Contains(text(id), "two\r\n") }, "that it is read again")
+		w.Await(t, func() bool { return strings.Contains(text(id), "two\r\n") }, "the output after the resume")
 	})
 	t.Run("closed meanwhile", func(t *testing.T) {
 		id := shell(t, s, echoes)
@@ -295,9 +295,9 @@ func TestDescriptorWaitsForEarlierOutput(t *testing.T) {
 	}()
 	for range 5 { // output of other terminals: takes long enough for a call that does not wait
 		other := shell(t, s, `echo here`)
-		w.Await(t, func() bool { return w.Exit(other) != nil }, "the exit of another")
+		w.Await(t, func() bool { return w.Exit(other) != nil }, "the exit of another terminal")
 	}
-	assert.Empty(t, taken, "it waits")
+	assert.Empty(t, taken, "Descriptor waits")
 	close(goOn)
 	require.NoError(t, <-taken)
 	assert.Equal(t, "utf-8:up", w.Printed(id))
@@ -319,8 +319,8 @@ func (h *hub) printed(id string) string {
 	return strings.ReplaceAll(h.Printed(id), "utf-8:", "")
 }
 
-// Each call of the catalog reaches the terminals, directly and over the link. terminal_test.go
-// tests their behaviour.
+// Each call of the catalog reaches the terminals, directly and over the link. The tests above test
+// the behaviour of the terminals.
 func TestTerminalsOfAnExecutor(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *hub) catalog.Executor{
 		"here": func(t *testing.T, h *hub) catalog.Executor { return newExecutor(t, h, executor.Options{}) },
@@ -337,10 +337,10 @@ func TestTerminalsOfAnExecutor(t *testing.T) {
 				Shell: "sh", Args: []string{"-c", `stty -echo; echo up; while read a; do stty size; echo "got $a"; done`}, CWD: t.TempDir(),
 			}))(t)
 			id := terminal.TerminalID
-			h.Await(t, func() bool { return strings.Contains(h.printed(id), "up") }, "that it is up")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "up") }, "the program's first output")
 			require.NoError(t, x.TerminalResize(ctx, catalog.TerminalResizeParams{TerminalID: id, Cols: 100, Rows: 30}))
 			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "one\n"}))
-			h.Await(t, func() bool { return strings.Contains(h.printed(id), "30 100\r\ngot one\r\n") }, "what it read")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "30 100\r\ngot one\r\n") }, "the first echoed line")
 			require.NoError(t, x.PauseNotifications(ctx))
 			require.NoError(t, x.ResumeNotifications(ctx))
 			if name == "here" { // the link of this test passes no descriptors
@@ -348,10 +348,10 @@ func TestTerminalsOfAnExecutor(t *testing.T) {
 				require.NoError(t, x.TerminalReturn(ctx, catalog.TerminalReturnParams{TerminalID: id}))
 			}
 			require.NoError(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id, Data: "two\n"}))
-			h.Await(t, func() bool { return strings.Contains(h.printed(id), "got two\r\n") }, "that it is read")
+			h.Await(t, func() bool { return strings.Contains(h.printed(id), "got two\r\n") }, "the second echoed line")
 			assert.True(t, must(x.TerminalClose(ctx, catalog.TerminalCloseParams{TerminalID: id}))(t).Closed)
 			h.Await(t, func() bool { return h.Exit(id) != nil }, "the exit")
-			assert.Error(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id}), "it has ended")
+			assert.Error(t, x.TerminalWrite(ctx, catalog.TerminalWriteParams{TerminalID: id}), "the terminal has ended")
 		})
 	}
 }

@@ -22,7 +22,7 @@ func TestTmux(t *testing.T) {
 	result := must(s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env}))(t)
 	w.Await(t, func() bool { return strings.Contains(w.Printed(result.TerminalID), "w1") }, "the window's name")
 
-	// A program runs in a window of its own, in a session that is there or in a new one.
+	// A program runs in its own window, in an existing session or in a new one.
 	for _, session := range []string{"duet-test", "duet-other"} {
 		program := catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: session, Shell: "sh", Args: []string{"-c", "echo r-u-n-s | tr -d -; read x"}, Env: env}
 		started := must(s.Spawn(program))(t)

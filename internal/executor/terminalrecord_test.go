@@ -44,7 +44,7 @@ func (w *terminalRecord) Printed(id string) string {
 	return w.output[id]
 }
 
-// Exit returns how a terminal ended, or nil while it runs.
+// Exit returns the end of a terminal, or nil while it runs.
 func (w *terminalRecord) Exit(id string) *catalog.TerminalExitParams {
 	for _, exit := range w.Exits() {
 		if exit.TerminalID == id {

@@ -18,8 +18,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 )
 
-// The hub is asked again when the agent changes the tool call before the answer reaches it, even
-// if the answer is already on its way. A denial stands.
+// The executor asks the hub again when the agent changes the tool call before the answer reaches
+// it, even with the answer on its way. A denial is final.
 func TestChangedToolCallIsAskedAgain(t *testing.T) {
 	const update = `changing {"sessionUpdate":"tool_call_update","toolCallId":"c1",`
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestChangedToolCallIsAskedAgain(t *testing.T) {
 				if p.Revision > 0 {
 					return catalog.RequestPermissionResult{Approved: true}, nil
 				}
-				assert.NoError(t, os.WriteFile(asked, nil, 0o600), "which the agent reads to its end")
+				assert.NoError(t, os.WriteFile(asked, nil, 0o600), "the agent waits for this write")
 				<-updated
 				return c.first, nil
 			}
@@ -76,7 +76,7 @@ func (h *hub) latest() catalog.RequestPermissionParams {
 	return slices.MaxFunc(h.asked, func(a, b catalog.RequestPermissionParams) int { return a.Revision - b.Revision })
 }
 
-// The hub is asked again at once, and it closes the earlier request itself.
+// The executor asks the hub again at once. The hub closes the earlier request itself.
 func TestOpenQuestionFollowsItsToolCall(t *testing.T) {
 	h := newHub()
 	again := make(chan struct{})
@@ -196,7 +196,7 @@ func TestAmbiguousRequestIsRefused(t *testing.T) {
 		h := asksFor(t, asking(call))
 		assert.Empty(t, h.asked, "%s", call)
 		assert.Contains(t, h.text(), want, call)
-		assert.NotEmpty(t, h.codes(), "users are notified")
+		assert.NotEmpty(t, h.codes(), "users get an error")
 	}
 	h := asksFor(t,
 		updating("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"1\",\"kind\":\"execute\",\"title\":\"x\",\"rawInput\":{\"command\":\"a \xff\"}}"),
@@ -217,8 +217,8 @@ func TestInputIsUnchanged(t *testing.T) {
 	}
 }
 
-// A tool whose kind the agent has reported gives no other name to a file that is written without
-// permission.
+// A reported tool call with a kind, but without a name, gives no second name to a file write
+// without permission.
 func TestKindOfCallDoesNotNameFileWrites(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "plain", "tools")

@@ -327,7 +327,7 @@ func (a *version2Agent) prompt(m wire) {
 	end()
 }
 
-// Agents of version 2 behave like those of version 1.
+// Agents of version 2 behave like agents of version 1.
 func TestVersion2(t *testing.T) {
 	const yes = `{"outcome":{"outcome":"selected","optionId":"y"}}`
 	for word, c := range map[string]struct {
@@ -433,19 +433,19 @@ func TestQuestionsOfVersion2(t *testing.T) {
 	}
 }
 
-// The hub shows a terminal that the agent runs itself, and it can be watched.
+// The executor reports an agent's own terminal to the hub, with its output and its exit.
 func TestTerminalsOfVersion2(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	execute(t, x, prompt(t, "version2", "tool"))
 	require.Len(t, h.started, 1)
-	assert.Equal(t, "tool_call", h.before, "the tool call that it runs in comes first")
+	assert.Equal(t, "tool_call", h.before, "the terminal's tool call precedes it")
 	id := h.started[0].TerminalID
 	assert.Equal(t, catalog.TerminalStartedParams{TerminalID: h.started[0].TerminalID, TaskID: "task-1", Program: "touch", Args: []string{"x"}, CWD: "/"}, h.started[0])
 	assert.Equal(t, "utf-8:out utf-8:put", h.Printed(id))
 	assert.Equal(t, 3, h.Exit(id).ExitCode)
 }
 
-// A terminal that the agent runs itself ends with the agent.
+// An agent's own terminal ends with the agent.
 func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "leaves")
@@ -456,7 +456,8 @@ func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
 	h.Await(t, func() bool { return h.Exit(h.started[0].TerminalID) != nil }, "its end")
 }
 
-// An option sets the mode that asks. The session is resumed without a replay.
+// The executor sets the mode through an option. New and resumed sessions get the system prompt, and
+// no transcript.
 func TestSettingsOfVersion2(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "hello")
@@ -506,8 +507,8 @@ func TestAgentInitiatedTurnsOfVersion2(t *testing.T) {
 	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
 }
 
-// A prompt ends an agent-initiated turn of version 2, and reaches the agent during that work. An
-// open question is answered first. An agent of version 1 does not get the prompt early.
+// A prompt ends an agent-initiated turn of version 2, and reaches the agent during that work. The
+// user answers an open question first. An agent of version 1 does not get the prompt early.
 func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 	for name, c := range map[string]struct{ kind, word, outcome, said string }{
 		"version 2": {"version2", "onward", catalog.YieldYielding, "I go on. "},
@@ -540,7 +541,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			}
 			assert.Equal(t, catalog.YieldUnknown, yield())
 			execute(t, x, p)
-			h.Await(t, func() bool { return h.said("own-1") != "" }, "that it works")
+			h.Await(t, func() bool { return h.said("own-1") != "" }, "the agent's text")
 			if name == "asking" {
 				h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return len(h.asked) == 1 }, "its question")
 			}
@@ -564,7 +565,7 @@ func TestPromptEndsAgentInitiatedTurn(t *testing.T) {
 			r := execute(t, x, p)
 			assert.Equal(t, c.said+"First this. hello", h.said("own-1")+h.said("task-2"))
 			assert.Contains(t, h.said("task-2"), "First this. hello")
-			assert.Equal(t, &catalog.TokenUsage{InputTokens: 40, OutputTokens: 14}, r.TokenUsage, "also what was before the prompt")
+			assert.Equal(t, &catalog.TokenUsage{InputTokens: 40, OutputTokens: 14}, r.TokenUsage, "includes the usage before the prompt")
 		})
 	}
 }
@@ -589,7 +590,7 @@ func TestSubagentsOfVersion2(t *testing.T) {
 	assert.Equal(t, want, h.eventsLike(want))
 	require.Len(t, h.asked, 1)
 	assert.Equal(t, []string{"task-1", "subagent-child-1"}, []string{h.asked[0].TaskID, h.asked[0].ParentID})
-	assert.Empty(t, h.data(catalog.EventUsage), "what the sub-agent uses is not reported as the session's own")
+	assert.Empty(t, h.data(catalog.EventUsage), "the sub-agent's usage is not the session's")
 }
 
 // An interrupt of a turn that waits for its sub-agents cancels the sub-agents, too.
@@ -600,7 +601,7 @@ func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
 	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
 	p.TaskID, p.Prompt = "task-2", "hello"
 	execute(t, x, p)
-	assert.Equal(t, "hello", h.said("task-2"), "the agent lives on")
+	assert.Equal(t, "hello", h.said("task-2"), "the agent still runs")
 }
 
 // The items that an agent of version 2 lists are its background work.
@@ -609,7 +610,7 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	p := prompt(t, "version2", "background")
 	over := namedPipe(t, p.CWD, "over")
 	execute(t, x, p)
-	h.Await(t, func() bool { return len(h.inBackground()) == 3 }, "what is open")
+	h.Await(t, func() bool { return len(h.inBackground()) == 3 }, "the background work")
 	tasks := h.inBackground()
 	assert.True(t, strings.HasPrefix(tasks[0].ID, "term_"))
 	tasks[0].ID = "TERM"
@@ -618,19 +619,19 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	}, tasks)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 	require.NoError(t, os.WriteFile(over, nil, 0o600))
-	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of the background work")
 }
 
-// One background task can be cancelled while the others go on.
+// An agent can cancel one background task while the others continue.
 func TestBackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	h, x := hubAndExecutor(t)
 	p := prompt(t, "version2", "stubborn")
 	execute(t, x, p)
-	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "the background work")
 	assert.Equal(t, []bool{true, false}, []bool{h.inBackground()[0].Stoppable, h.inBackground()[1].Stoppable})
 	r := must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)
-	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of that")
+	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of the task")
 	assert.Equal(t, "c1", h.inBackground()[0].ID)
 	r = must(x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID}))(t)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
@@ -645,7 +646,7 @@ func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 			over := namedPipe(t, p.CWD, "over")
 			h, x, results := ownTurns(t, p)
 			execute(t, x, p)
-			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
+			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "the agent's first text")
 			must(x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"}))(t)
 			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
 			require.NoError(t, os.WriteFile(over, nil, 0o600))
@@ -658,14 +659,14 @@ func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 			assert.Equal(t, []catalog.ReportLateParams{{SessionID: p.SessionID, TaskID: "own-1", EventType: "usage", EventData: json.RawMessage(`{"input_tokens":5,"output_tokens":6}`)}}, h.late)
 			h.Unlock()
 			if word == "slow prompted" {
-				assert.Contains(t, h.usages(), `task-2 {"input_tokens":20,"output_tokens":7}`, "of its own alone")
+				assert.Contains(t, h.usages(), `task-2 {"input_tokens":20,"output_tokens":7}`, "only the usage of the prompt itself")
 			}
 		})
 	}
 }
 
-// An agent of version 2 cancels its background work and stays alive. One that cannot cancel all
-// of it is ended.
+// An agent of version 2 cancels its background work and stays alive. A release with Force ends an
+// agent that cannot cancel all of it.
 func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 	for word, want := range map[string]catalog.ReleaseSessionResult{
 		"cancellable": {Reason: "cancelled"}, "stubborn": {Released: true},
@@ -675,19 +676,19 @@ func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 			h, x := hubAndExecutor(t)
 			p := prompt(t, "version2", word)
 			execute(t, x, p)
-			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
-			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
+			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "the background work")
+			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "the cancellable tool call")
 			stop := func(more catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 				more.SessionID = p.SessionID
 				return must(x.ReleaseSession(context.Background(), more))(t)
 			}
 			if word == "stubborn" {
-				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "it cannot stop that")
+				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "the agent cannot stop this task")
 				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "other"}))
 				assert.Len(t, h.inBackground(), 2)
 			}
 			assert.Equal(t, want, stop(catalog.ReleaseSessionParams{Force: true}))
-			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of that")
+			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of the background work")
 			if word == "cancellable" {
 				h.Lock()
 				assert.JSONEq(t, `{"tool_id":"c1","status":"failed"}`, string(h.late[len(h.late)-1].EventData))

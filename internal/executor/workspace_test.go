@@ -91,6 +91,6 @@ func TestOfferedFileMethods(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(h.text()), &offered))
 		assert.JSONEq(t, want, string(must(json.Marshal(offered.Files))(t)), files)
-		assert.JSONEq(t, `{}`, string(offered.Plan), "plans with ids, and those of text")
+		assert.JSONEq(t, `{}`, string(offered.Plan), "plans with ids, and plans as text")
 	}
 }

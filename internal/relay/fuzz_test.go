@@ -11,8 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// For any input from the editor and the hub, relayed messages stay valid JSON, and requests to a
-// lost hub are answered.
+// For any input from the editor and the hub, relayed messages stay valid JSON. The relay answers
+// the requests to a lost hub.
 func FuzzEnvelopes(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":5,"a":[1]}}`, `{"id":1,"result":{"subscription_id":"one"}}`,

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // soon bounds each wait of a test.
 const soon = time.Minute
 
-// wire is the raw end of a connection: the editor's, or that of a simulated hub.
+// wire is the raw end of a connection, for an editor or a simulated hub.
 type wire struct {
 	t      testing.TB
 	end    server.Transport
@@ -38,7 +38,7 @@ func newWire(t testing.TB, end server.Transport) *wire {
 	return &wire{t, end, frame.NewReader(end, frame.LSP, frame.Limits{MaxFrame: 64 << 20})}
 }
 
-// send sends messages, each in a frame of its own, in one write.
+// send sends messages, each in its own frame, in one write.
 func (w *wire) send(messages ...string) {
 	w.t.Helper()
 	_, err := w.end.Write(framed(messages...))
@@ -75,8 +75,8 @@ func (w *wire) ended() {
 	require.False(w.t, errors.As(err, new(*frame.Refusal)), "%v", err)
 }
 
-// askUntilServed repeats a request until the answer is not hub_lost: the relay may not have noticed yet
-// that the hub has gone. It skips events.
+// askUntilServed repeats a request until the answer is not hub_lost: the relay may notice a lost
+// hub late. It skips events.
 func (w *wire) askUntilServed(message string) string {
 	w.t.Helper()
 	w.send(message)
@@ -95,14 +95,13 @@ type setting struct {
 	*wire     // the editor's end
 	log       *testkit.Text
 	hubs      chan server.Transport // the results of Connect, one after the other
-	connected chan struct{}         // Connect was called
+	connected chan struct{}         // one value for each call of Connect
 	states    chan string
 	ran       chan error
 	cancel    context.CancelFunc
 }
 
-// start starts a relay; with sockets its connections are Unix sockets, else
-// pipes in memory.
+// start starts a relay whose connections are pipes in memory. The functions change its options.
 func start(t testing.TB, change ...func(*relay.Options)) *setting {
 	s := &setting{
 		log: &testkit.Text{}, hubs: make(chan server.Transport, 100), connected: make(chan struct{}, 1000),
@@ -176,7 +175,7 @@ func (s *setting) hub() *wire {
 	return newWire(s.t, theirs)
 }
 
-// serve lets the relay connect to a server, and returns a function that ends it as a kill would.
+// serve lets the relay connect to a server. It returns a function that ends the server like a kill.
 func (s *setting) serve(srv *server.Server) (kill func()) {
 	ours, theirs := server.Pipe()
 	s.hubs <- ours
@@ -247,8 +246,8 @@ func sockets(t testing.TB) (ours, theirs *net.UnixConn) {
 	return ours, theirs
 }
 
-// standard is a server with the methods that most tests need. gate waits until open is closed,
-// or for its context.
+// standard returns a server with the methods that most tests need. gate waits until open is closed,
+// or its context ends.
 func standard(open chan struct{}) *server.Server {
 	reg := server.NewRegistry()
 	server.HandleRaw(reg, "echo", func(_ context.Context, params json.RawMessage) (json.RawMessage, error) { return params, nil })

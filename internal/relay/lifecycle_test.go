@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// `printf … | duet-rpc` gets all its answers, also those from before there is a hub.
+// `printf … | duet-rpc` gets all its answers, also to requests before the first hub.
 func TestEndOfInput(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		t.Run(fmt.Sprint("early ", early), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEndOfInputWithAPipe(t *testing.T) {
 		s.await("connected")
 		s.send(request(1, "gate", `1`))
 		synctest.Wait()
-		s.cancel() // as a signal: the request has the grace period
+		s.cancel() // like a signal: the request has the grace period
 		require.NoError(t, s.returned())
 		assert.Equal(t, 1800*time.Millisecond, time.Since(began))
 	})
@@ -78,7 +78,7 @@ func TestEndOfContext(t *testing.T) {
 		s.cancel()
 		hub.ended()
 		require.NoError(t, s.returned())
-		assert.Zero(t, time.Since(began), "nothing was pending")
+		assert.Zero(t, time.Since(began), "no request was pending")
 		s.await("ended")
 	})
 }
@@ -97,7 +97,7 @@ func TestFarewell(t *testing.T) {
 			}
 			s.ended()
 			require.NoError(t, s.returned())
-			assert.Len(t, s.connected, 1, "no connection is made again")
+			assert.Len(t, s.connected, 1, "the relay does not connect again")
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestFarewell(t *testing.T) {
 		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
 		kill()
 		s.serve(standard(nil))
-		assert.Equal(t, response(2, `2`), s.askUntilServed(request(2, "echo", `2`)), "then the connection goes on")
+		assert.Equal(t, response(2, `2`), s.askUntilServed(request(2, "echo", `2`)), "the connection continues")
 	})
 	t.Run("lost", func(t *testing.T) {
 		s := start(t)
@@ -128,7 +128,7 @@ func TestFarewell(t *testing.T) {
 	})
 }
 
-// A stopped hub is not replaced until the editor needs one.
+// The relay replaces a stopped hub only when the editor needs one.
 func TestDormant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -217,12 +217,12 @@ func TestEarly(t *testing.T) {
 	s.send(request(2, "x", `[]`), request(3, "ping", `{}`))
 	hub := s.hub()
 	assert.Equal(t, request(2, "x", `[]`), hub.next())
-	assert.Equal(t, request(3, "ping", `{}`), hub.next(), "what waits keeps its order")
+	assert.Equal(t, request(3, "ping", `{}`), hub.next(), "waiting messages keep their order")
 	hub.send(response(2, `2`), response(3, `3`))
 	assert.Equal(t, response(2, `2`), s.next())
 	assert.Equal(t, response(3, `3`), s.next())
 	s.send(request(4, "ping", `{}`))
-	assert.Equal(t, request(4, "ping", `{}`), hub.next(), "a hub that is there is asked")
+	assert.Equal(t, request(4, "ping", `{}`), hub.next(), "the relay asks a connected hub")
 
 	// A notification has no answer; a message that Early does not answer goes to the hub.
 	batch := `[` + request(2, "ping", `{}`) + `]`
@@ -233,7 +233,7 @@ func TestEarly(t *testing.T) {
 	assert.Equal(t, batch, s.hub().next())
 }
 
-// A connection that ends before there is a hub needs none.
+// A connection that ends before the first hub needs no hub.
 func TestEarlyFarewell(t *testing.T) {
 	for _, m := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"shutdown"}`, `{"jsonrpc":"2.0","id":1,"method":"exit"}`,
@@ -252,11 +252,11 @@ func TestEarlyFarewell(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		s := start(t, answerPing)
 		assert.Contains(t, s.ask(request(1, "shutdown", `{"reason":5}`)), "-32602")
-		assert.Equal(t, response(2, `"early"`), s.ask(request(2, "ping", `{}`)), "then the connection goes on")
+		assert.Equal(t, response(2, `"early"`), s.ask(request(2, "ping", `{}`)), "the connection continues")
 	})
 }
 
-// A message that needs no hub does not restart a hub that was stopped.
+// A message that needs no hub does not restart a stopped hub.
 func TestEarlyWhileDormant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, answerPing, func(o *relay.Options) {
@@ -279,8 +279,8 @@ func TestEarlyWhileDormant(t *testing.T) {
 	})
 }
 
-// Messages that wait for an unavailable hub are refused at once. The relay tries again when the
-// editor next needs a hub.
+// The relay refuses waiting messages at once if no hub is available. It tries again when the editor
+// next needs a hub.
 func TestUnavailable(t *testing.T) {
 	tries := 0
 	s := start(t, answerPing, func(o *relay.Options) {

@@ -61,7 +61,7 @@ func TestPipelinedRequestsOverSockets(t *testing.T) {
 	for i := range n {
 		all = append(all, request(i, "echo", `["some text to make it longer"]`))
 	}
-	s.send(all...) // before it reads anything
+	s.send(all...) // before the editor reads an answer
 	for i := range n {
 		require.Equal(t, response(i, `["some text to make it longer"]`), s.next())
 	}
@@ -117,7 +117,7 @@ func TestRelayAnswersBadFrames(t *testing.T) {
 	}
 	fits := `"` + strings.Repeat("x", 98) + `"`
 	s.send(fits)
-	assert.Equal(t, fits, hub.next(), "as long as the limit")
+	assert.Equal(t, fits, hub.next(), "a message of the greatest length")
 }
 
 // When the hub dies the relay answers pending requests. It does not relay late answers to the
@@ -132,7 +132,7 @@ func TestHubDiesWithPendingRequests(t *testing.T) {
 		s.send(request(i, "gate", `[]`))
 	}
 	s.send(`[` + request(`"x"`, "gate", `1`) + `,` + request(`"y"`, "echo", `2`) + `,{"jsonrpc":"2.0","method":"echo"}]`)
-	assert.Equal(t, response(`"z"`, `1`), s.ask(request(`"z"`, "echo", `1`)), "now it has them all")
+	assert.Equal(t, response(`"z"`, `1`), s.ask(request(`"z"`, "echo", `1`)), "the hub has all requests")
 	kill()
 	for i := range 100 {
 		assertLost(t, fmt.Sprint(i), s.next())
@@ -146,8 +146,8 @@ func TestHubDiesWithPendingRequests(t *testing.T) {
 	require.NoError(t, s.returned())
 }
 
-// An editor that sends everything before it reads gets one answer to each request, also if its
-// hubs die meanwhile.
+// An editor that sends all requests before it reads gets one answer to each, also if its hubs die
+// meanwhile.
 func TestHubsDieUnderPipelinedRequests(t *testing.T) {
 	const n = 20_000
 	s := start(t)
@@ -202,9 +202,9 @@ func TestAnsweredRequestsAreNotLost(t *testing.T) {
 	}
 	hub = s.hub()
 	s.send(request(7, "x", `[]`))
-	assert.Equal(t, request(7, "x", `[]`), hub.next(), "nothing else is sent to the hub")
+	assert.Equal(t, request(7, "x", `[]`), hub.next(), "the hub gets no other message")
 	hub.send(response(7, `1`))
-	assert.Equal(t, response(7, `1`), s.next(), "nor to the editor")
+	assert.Equal(t, response(7, `1`), s.next(), "the editor gets no other message")
 }
 
 func TestRequestsOfTheHub(t *testing.T) {
@@ -248,7 +248,7 @@ func TestMessagesWaitForHub(t *testing.T) {
 		assert.Equal(t, `[`, batch[:1])
 		hub = s.hub()
 		s.send(request(4, "x", `[]`))
-		assert.Equal(t, request(4, "x", `[]`), hub.next(), "what was given up is not sent")
+		assert.Equal(t, request(4, "x", `[]`), hub.next(), "the relay does not send an expired message")
 	})
 }
 
@@ -292,7 +292,7 @@ func TestWaitingMessagesAreBounded(t *testing.T) {
 						sent++
 					}
 				}
-				// The reader holds one more, which it has read ahead.
+				// The reader holds one more message.
 				assert.GreaterOrEqual(t, sent, c.fits)
 				assert.LessOrEqual(t, sent, c.fits+3)
 			})
@@ -317,10 +317,10 @@ func TestEachSideStallsOnlyItself(t *testing.T) {
 	}
 	assert.LessOrEqual(t, fill(hub), 3, "the editor does not read")
 	s.send(request(1, "x", `[]`))
-	assert.Equal(t, request(1, "x", `[]`), hub.next(), "what it sends is relayed nevertheless")
+	assert.Equal(t, request(1, "x", `[]`), hub.next(), "the relay still relays the editor's messages")
 	assert.LessOrEqual(t, fill(s.wire), 3, "the hub does not read")
 	s.cancel()
-	require.NoError(t, s.returned(), "neither holds up the end")
+	require.NoError(t, s.returned(), "neither side delays the end")
 }
 
 // Terminals end with their hub, and their clients are notified.

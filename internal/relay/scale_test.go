@@ -2,5 +2,5 @@
 
 package relay_test
 
-// takeoverEvents is how many events two subscriptions get while hubs are replaced.
+// takeoverEvents is the number of events for each of two subscriptions during the takeovers.
 const takeoverEvents = 1_600

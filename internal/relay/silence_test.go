@@ -14,14 +14,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// impatient makes a relay notice soon that a hub does not answer.
+// impatient makes a relay notice a silent hub soon.
 func impatient(o *relay.Options) {
 	o.Silence, o.Patience = 200*time.Millisecond, 100*time.Millisecond
 	o.Silent = func() string { return "the hub (process 7) does not answer; end it" }
 	o.Long = func(method []byte) bool { return string(method) == "long" }
 }
 
-// nextBut returns the next message, skipping requests of the relay's own, which stay unanswered.
+// nextBut returns the next message with another method. It leaves the skipped requests unanswered.
 func (w *wire) nextBut(method string) string {
 	w.t.Helper()
 	for {
@@ -67,7 +67,7 @@ func TestSilentHub(t *testing.T) {
 	assert.Contains(t, s.log.String(), "process 7")
 	s.await("silent")
 
-	// Messages from now on do not go to the hub, and their errors say so.
+	// The relay sends no later message to the hub, and its error says so.
 	assertSilent(t, "9", s.ask(request(9, "quick", `{"late":1}`)), true)
 
 	// The hub continues.
@@ -122,13 +122,13 @@ func TestBusyHubIsNotSilent(t *testing.T) {
 	})
 }
 
-// An editor that sends more than a blocked hub accepts is not blocked itself.
+// An editor that sends more than a blocked hub accepts does not block.
 func TestSilentHubDoesNotBlockEditor(t *testing.T) {
 	ours, theirs := sockets(t)
 	s := start(t, impatient)
 	s.hubs <- ours
 	_ = theirs  // does not read
-	go func() { // as much as the hub accepts
+	go func() { // more than the hub accepts
 		for range 8 {
 			_, _ = s.end.Write(framed(request(`"big"`, "quick", `"`+strings.Repeat("x", 1<<20)+`"`)))
 		}
@@ -155,7 +155,7 @@ func TestHubFallsSilentAfterIdleTime(t *testing.T) {
 		time.Sleep(time.Hour)
 		began := time.Now()
 		s.send(request(2, "quick", `{}`))
-		assert.Equal(t, request(2, "quick", `{}`), hub.next(), "it was not asked meanwhile")
+		assert.Equal(t, request(2, "quick", `{}`), hub.next(), "the relay sent no ping meanwhile")
 		go io.Copy(io.Discard, hub.end) // the new request
 		assertSilent(t, "2", s.nextBut("event"), false)
 		assert.Less(t, time.Since(began), time.Second)

@@ -18,12 +18,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// journal is a log of events that outlives the hubs which serve it.
+// journal is a log of events that outlives its hubs.
 type journal struct {
 	testkit.Witness // guards the fields below
 	last            int64
 	grown           chan struct{}
-	subs            int      // made, for ids
+	subs            int      // the number of subscriptions, for ids
 	asked           []string // the params of each Subscribe
 	methods         []string // of the other calls
 	live            map[string]context.CancelFunc
@@ -237,7 +237,7 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 			kill()
 			serve()
 			assert.Equal(t, response(13, `1`), s.askUntilServed(request(13, "echo", `1`)))
-			assert.Len(t, j.asked, before, "what was ended is not restored")
+			assert.Len(t, j.asked, before, "the relay does not restore an ended subscription")
 		})
 	}
 }
@@ -255,7 +255,7 @@ func TestQuietSubscriptionIsRestored(t *testing.T) {
 	s.await("connected")
 	kill()
 	s.await("lost")
-	j.append() // while there is no hub
+	j.append() // without a hub
 	s.serve(j.server())
 	assert.Contains(t, s.nextEvent(), `"seq":6`)
 	assert.Contains(t, s.nextEvent(), `"seq":6`)
@@ -277,7 +277,7 @@ func TestNextHubHasAnotherLog(t *testing.T) {
 	kill()
 	s.serve(other.server())
 	s.askUntilServed(request(2, "echo", `1`))
-	other.Await(t, func() bool { // until it is restored, in the second attempt
+	other.Await(t, func() bool { // until the second attempt restores it
 		other.Lock()
 		defer other.Unlock()
 		return len(other.asked) == 2
@@ -299,7 +299,7 @@ func TestBroadcastMembershipIsRestored(t *testing.T) {
 		s.ask(c.called)
 		kill()
 		s.serve(j.server())
-		assert.Equal(t, response(2, `1`), s.askUntilServed(request(2, "echo", `1`)), "and its answer is not relayed")
+		assert.Equal(t, response(2, `1`), s.askUntilServed(request(2, "echo", `1`)), "the relay keeps the answer to its own call")
 		assert.Equal(t, c.want, j.methodsCalled())
 		s.end.Close()
 		require.NoError(t, s.returned())
@@ -312,7 +312,7 @@ func TestEveryHubLearnsRestrictedMode(t *testing.T) {
 	const reported = `"method":"initialize","params":{"workspaceTrusted":false}`
 	for name, c := range map[string]struct {
 		params []string // of initialize
-		early  bool     // before there is a hub
+		early  bool     // before the first hub
 		want   bool
 	}{
 		"false":                      {[]string{`{"workspaceTrusted":false}`}, false, true},
@@ -366,8 +366,7 @@ func TestEveryHubLearnsRestrictedMode(t *testing.T) {
 	}
 }
 
-// If the editor ends a subscription during the restore, the relay ends it at the next hub,
-// too.
+// If the editor ends a subscription during the restore, the relay ends it at the next hub too.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -385,7 +384,7 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
 		restored := string(testkit.JSONMember(t, restore, "id"))
-		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // already received
+		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // the editor has this event
 			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, response(2, `1`))
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
 		assert.Equal(t, response(2, `1`), s.next())
@@ -393,11 +392,11 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		s.await("lost")
 		hub = s.hub()
 		s.send(request(4, "x", `[]`))
-		assert.Equal(t, request(4, "x", `[]`), hub.next(), "it is not restored again")
+		assert.Equal(t, request(4, "x", `[]`), hub.next(), "the relay does not restore the subscription again")
 	})
 }
 
-// restoring starts a relay whose hub has gone after a subscription. It returns the next hub and
+// restoring starts a relay that has lost its hub after a subscription. It returns the next hub, and
 // the id of the request that restores the subscription there.
 func restoring(t *testing.T) (s *setting, hub *wire, id string) {
 	s = start(t)
@@ -412,8 +411,8 @@ func restoring(t *testing.T) (s *setting, hub *wire, id string) {
 	return s, hub, string(testkit.JSONMember(t, hub.next(), "id"))
 }
 
-// A subscription that is renewed because the next hub has another log is ended if the editor
-// has ended it.
+// The relay renews a subscription if the next hub has another log. It ends the renewed one if the
+// editor has ended the old one.
 func TestUnsubscribeBeforeRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hub, id := restoring(t)
@@ -427,11 +426,11 @@ func TestUnsubscribeBeforeRenewal(t *testing.T) {
 		end := hub.next()
 		assert.Equal(t, `{"subscription_id":"one"}`, string(testkit.JSONMember(t, end, "params")))
 		assert.Contains(t, end, `"Unsubscribe"`)
-		assert.Equal(t, `{"jsonrpc":"2.0","method":"x"}`, s.next(), "and the editor gets none of its events")
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"x"}`, s.next(), "the editor gets no event of the subscription")
 	})
 }
 
-// A hub that is about to end refuses to restore subscriptions: the relay asks the next one.
+// A hub that is about to end refuses to restore subscriptions. The relay asks the next hub.
 func TestEndingHubRefusesSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hub, id := restoring(t)

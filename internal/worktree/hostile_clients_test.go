@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// makeHostile makes each setting of a repository that could run a program run the script.
+// makeHostile makes each repository setting that can start a program start the script.
 func makeHostile(t *testing.T, dir, script string) {
 	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
 	hooks := filepath.Join(gitDir, "more-hooks")
@@ -132,7 +132,8 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 	}
 }
 
-// Filters of the user run in each project, those of the repository in a trusted one. Hooks never run.
+// The user's filters run in each project, and the repository's filters only in a trusted one. Hooks
+// never run.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []bool{false, true} {
@@ -156,7 +157,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// A hub that a git hook has started has git's variables.
+// The Git variables of a hub that a Git hook started have no effect.
 func TestEnvironmentOfTheCallerIsNotUsed(t *testing.T) {
 	w := newRepository(t, map[string]string{"a": "1"})
 	for name, value := range map[string]string{

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// helper returns a process that does the task.
+// helper returns a process that performs the task.
 func (w *world) helper(task helperTask) *exec.Cmd {
 	task.Options = w.opts
 	text := must(json.Marshal(task))(w)
@@ -30,8 +30,8 @@ func (w *world) helper(task helperTask) *exec.Cmd {
 	return cmd
 }
 
-// killedGit returns a git that runs a script, once, in place of the nth command of a name, and
-// then kills itself or the process that has started it.
+// killedGit returns a Git program that runs a script once, instead of the nth command with the
+// name. The script then kills the program or its parent process.
 func killedGit(w *world, name string, n int, script string) string {
 	git := testkit.NeedTool(w, "git")
 	count := filepath.Join(w.home, fmt.Sprint("count", rand.Int()))
@@ -52,15 +52,15 @@ const (
 	killedBefore   = `kill -9 $$`
 	killedAfter    = `$git "$@" > /dev/null; kill -9 $$`
 	hubKilled      = `kill -9 $PPID; kill -9 $$`
-	hubKilledAfter = `kill -9 $PPID; exec $git "$@"` // git goes on
+	hubKilledAfter = `kill -9 $PPID; exec $git "$@"` // git continues
 )
 
-// readsHalf is what is left of git read-tree if it is killed: some files are written, one is cut
-// off, one is removed.
+// readsHalf simulates a killed git read-tree: some files are written, one is truncated, one is
+// removed.
 const readsHalf = `printf 2 > a; rm -f b z; mkdir -p new; printf n > new/file; kill -9 $$`
 
-// Each git process of a landing is killed, and the process that lands. Then the user's tree is
-// as before or the landing is complete, and the next one completes it.
+// The test kills each git process of a landing, and the landing process. Afterwards the user's tree
+// is unchanged or the landing is complete. The next landing completes it.
 func TestLandIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -88,7 +88,7 @@ func TestLandIsKilled(t *testing.T) {
 						_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: method}).Run()
 
 						w.opts.Git = ""
-						w.open() // finishes it, or takes it back
+						w.open() // finishes or reverts the landing
 						w.healthy()
 						landed := map[string]string{
 							"a": "2\n", "b": "x 2\n", "new/file": "new\n", "z": "-> a", "keep": "dirty\n", "users": "u\n", "untracked": "u\n",
@@ -198,7 +198,7 @@ func TestDiscardIsKilled(t *testing.T) {
 	}
 }
 
-// The process is killed at random moments.
+// A kill at a random moment leaves a healthy repository.
 func TestProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "0\n"})
@@ -217,7 +217,7 @@ func TestProcessIsKilled(t *testing.T) {
 		method := methods[i%3]
 		cmd := w.helper(helperTask{Do: "land", Worktree: wt, Method: method})
 		require.NoError(t, cmd.Start())
-		time.Sleep(rand.N(whole)) // the kill is to come at any point of the work
+		time.Sleep(rand.N(whole)) // the kill must come at any point of the work
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		w.open()
@@ -229,7 +229,7 @@ func TestProcessIsKilled(t *testing.T) {
 	}
 }
 
-// A git process that outlives the process that lands keeps the lock until it has ended.
+// A git process that outlives the landing process keeps the lock until it ends.
 func TestGitOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"})
@@ -246,7 +246,7 @@ func TestGitOutlivesTheProcess(t *testing.T) {
 	w.opts.Git = ""
 	w.open() // waits for git
 	w.healthy()
-	assert.Equal(t, "1\n", testkit.ReadFiles(t, w.dir)["a"], "HEAD has not moved, so the files are taken back")
+	assert.Equal(t, "1\n", testkit.ReadFiles(t, w.dir)["a"], "HEAD has not moved, so the landing is reverted")
 	w.land(wt, worktree.Squash)
 	assert.Equal(t, "2\n", testkit.ReadFiles(t, w.dir)["a"])
 }

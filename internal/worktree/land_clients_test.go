@@ -19,7 +19,7 @@ import (
 
 var methods = []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch}
 
-// Each method lands commits and uncommitted files, and again only what is new.
+// Each method lands commits and uncommitted files. A second landing lands only the new ones.
 func TestLandTwice(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -52,7 +52,8 @@ func TestLandTwice(t *testing.T) {
 				assert.False(t, loss.Any(), "%+v", loss)
 			}
 
-			// The same lines again: only a landing that knows of the first one has no conflict.
+			// The worktree changes the same lines again. Only a landing that knows the first one
+			// has no conflict.
 			write(t, wt.Top, map[string]string{"a": "3\n", "later": "l\n"})
 			l = w.land(wt, method)
 			assert.ElementsMatch(t, []string{"a", "later"}, l.Files)
@@ -122,7 +123,7 @@ func TestConflictsChangeNothing(t *testing.T) {
 	}
 }
 
-// A dirty tree of the user keeps its changes, or nothing happens.
+// A landing keeps the changes in the user's dirty tree, or it changes nothing.
 func TestUncommittedFilesOfTheUser(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -250,7 +251,7 @@ func TestIndexIsLocked(t *testing.T) {
 	w.healthy()
 }
 
-// A lock of the worktree's own index leaves its files uncommitted; they are landed once.
+// A lock of the worktree's own index leaves its files uncommitted. They land once.
 func TestWorktreesIndexIsLocked(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1"})
@@ -273,7 +274,7 @@ func TestUncommittedFilesAreRefused(t *testing.T) {
 	assert.Equal(t, []string{"a", "b"}, uncommitted.Paths)
 }
 
-// An index that says nothing of the user's staged changes would lose them.
+// A landing keeps the user's staged changes staged.
 func TestStagedFilesStayStaged(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -288,7 +289,7 @@ func TestStagedFilesStayStaged(t *testing.T) {
 	}
 }
 
-// Files with a new time and the same content are no change of the user.
+// A file with a new time and the same content is no change by the user.
 func TestTouchedFiles(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -302,7 +303,7 @@ func TestTouchedFiles(t *testing.T) {
 	}
 }
 
-// A filter that fails in the middle of a landing leaves the user's files as they were.
+// A filter that fails in the middle of a landing leaves the user's files unchanged.
 func TestFilterFailsWhileFilesAreWritten(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {

@@ -46,8 +46,8 @@ func (s side) from(users map[string]string) map[string]string {
 
 var names = []string{"a", "b", "c/d", "c/e", "f"}
 
-// Two worktrees and the user change random files. A landing has the result of a plain merge of
-// each file, or it is refused and changes nothing.
+// Two worktrees and the user change random files. A landing has the result of a plain merge of each
+// file, or it fails and changes nothing.
 func TestRandomLandings(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{11544894463796143488, 16106682688266096215, rand.Uint64(), rand.Uint64(), rand.Uint64()} {

@@ -99,7 +99,7 @@ func makeForeign(w *world) {
 	require.NoError(w, os.Chown(filepath.Join(w.dir, ".git", "objects"), 12345, 12345))
 }
 
-// Kinds of repositories: a worktree has the same files, and its changes come back.
+// In each kind of repository a worktree has the same files, and its changes land.
 func TestKindsOfRepositories(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(w *world){
@@ -246,7 +246,7 @@ func TestKindsOfRepositories(t *testing.T) {
 	}
 }
 
-// A worktree is prepared once; a setup that has failed runs again.
+// Prepare runs the setup once for a worktree, and again after a failed setup.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{".gitignore": ".env\n"})
@@ -268,7 +268,7 @@ func TestPrepare(t *testing.T) {
 	assert.Equal(t, 2, calls)
 }
 
-// Only a worktree whose work is all landed is brought to the user's commit.
+// Renew moves a worktree to the user's commit only if all its work has landed.
 func TestRenew(t *testing.T) {
 	t.Parallel()
 	for _, method := range methods {
@@ -335,7 +335,7 @@ func TestCopyFiles(t *testing.T) {
 	}, reasons)
 	assert.Equal(t, os.FileMode(0o400), must(os.Stat(filepath.Join(wt.Top, ".env")))(t).Mode().Perm())
 
-	// A copy is no work: it is neither landed nor a loss.
+	// A copied file is no work: a landing ignores it, and a discard loses nothing.
 	write(t, wt.Top, map[string]string{"config/local.sh": ""})
 	assert.Empty(t, must(w.Changes(t.Context(), wt, 1000))(t).Files)
 	l := w.land(wt, worktree.Merge)
@@ -384,7 +384,7 @@ func TestChanges(t *testing.T) {
 	assert.Equal(t, worktree.Listing{Count: 1, First: []string{"nested/"}}, s.Nested)
 	assert.False(t, s.Landed)
 
-	// The user brings the commits over in other ways, and changes the same lines afterwards.
+	// The user takes over the commits in other ways, and then changes the same lines.
 	gitIn(t, wt.Top, "reset", "-q", "--hard")
 	gitIn(t, wt.Top, "clean", "-ffdq")
 	start := w.id(w.dir, "HEAD")
@@ -442,11 +442,11 @@ func TestDiscard(t *testing.T) {
 	assert.Equal(t, ".gitignore\na\nb\nc\nrun\n", w.git("ls-tree", "-r", "--name-only", "back"))
 	assert.Equal(t, "changed", w.git("show", "back:a"))
 	w.healthy()
-	// Again: there is nothing left.
+	// A second Discard finds nothing to delete.
 	done = must(w.Discard(t.Context(), wt, worktree.DiscardOptions{}))(t)
 	assert.Empty(t, done)
 
-	// What is landed or on another branch is no loss.
+	// Landed work, and work on another branch, is no loss.
 	landed := w.create("x", map[string]string{"b": "landed"})
 	w.land(landed, worktree.Squash)
 	must(w.Discard(t.Context(), landed, worktree.DiscardOptions{}))(t)
@@ -462,8 +462,8 @@ func TestDiscardOddWorktrees(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(w *world, wt worktree.Worktree)
 		refused string            // part of the error; "": none
-		stays   string            // a file that is still there when it is refused
-		shows   map[string]string // the files of the work that is kept, as git names them after its ref
+		stays   string            // a file that a refusal keeps
+		shows   map[string]string // the files of the kept work, as git names them after its ref
 		check   func(t *testing.T, w *world, wt worktree.Worktree, done worktree.Discarded)
 	}{
 		"locked": {
@@ -587,7 +587,7 @@ func TestListOfOthers(t *testing.T) {
 	assert.False(t, errors.Is(err, worktree.ErrGone))
 }
 
-// What a cleanup deletes was kept before.
+// Discard keeps the work before the cleanup deletes it.
 func TestCleanup(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"})
@@ -606,7 +606,7 @@ func TestCleanup(t *testing.T) {
 	assert.NoDirExists(t, wt.Top)
 }
 
-// A worktree works on when its repository and the directory of the worktrees were moved.
+// A worktree still works after a move of its repository and of the worktrees' directory.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(w *world){
@@ -642,7 +642,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// The worktrees of a repository are not those of its copy.
+// A copy of a repository does not have the worktrees of the original.
 func TestCopiedRepository(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"})

@@ -13,7 +13,7 @@ func TestContaining(t *testing.T) {
 		{filepath.Join(parent, "fix"), filepath.Join(parent, "fix")},
 		{filepath.Join(parent, "fix", "sub", "a.txt"), filepath.Join(parent, "fix")},
 		{parent, ""},
-		{filepath.Join(parent, ".duet-0123", "common"), ""}, // ours, no worktree
+		{filepath.Join(parent, ".duet-0123", "common"), ""}, // Duet's own directory
 		{filepath.Join(parent, "..", "worktrees-2", "fix"), ""},
 		{filepath.Dir(parent), ""},
 		{"fix", ""},

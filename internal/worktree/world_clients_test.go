@@ -165,8 +165,8 @@ func gitIn(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// write writes files. A text that begins with "-> " is a link's target, one with "x " that of an
-// executable file; "" deletes the file.
+// write writes files. "-> " begins the target of a link, "x " the text of an executable file. The
+// text "" deletes the file.
 func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -191,7 +191,7 @@ func write(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// state returns what the user sees of a repository: branches, HEAD, index, status, stash and files.
+// state returns the user's view of a repository: branches, HEAD, index, status, stash and files.
 func (w *world) state() map[string]string {
 	w.Helper()
 	return map[string]string{
@@ -204,7 +204,8 @@ func (w *world) state() map[string]string {
 	}
 }
 
-// healthy checks the repository, and that no file of ours or lock is left in a git directory.
+// healthy checks the repository, and requires that no lock and no file of Duet is left in a git
+// directory.
 func (w *world) healthy() {
 	w.Helper()
 	w.git("fsck", "--strict")
@@ -223,7 +224,7 @@ func program(t testing.TB, path, text string) string {
 	return path
 }
 
-// runIn runs git, which may fail.
+// runIn runs git and ignores its failure.
 func runIn(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir

@@ -130,7 +130,8 @@ type results struct {
 	*ByPointer
 }
 
-// A field that a result may omit, or have as null, differs from one that a parameter may.
+// The schema of a result distinguishes omitted fields from null fields. The schema of a parameter
+// does not.
 func TestSchemasOfResults(t *testing.T) {
 	params, result := schema.OfParams(reflect.TypeFor[results]()), schema.OfResult(reflect.TypeFor[results]())
 	b, err := json.Marshal(result)

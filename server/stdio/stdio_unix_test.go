@@ -69,7 +69,7 @@ func TestFDPairReads(t *testing.T) {
 		_, err = toIt.WriteString("hello")
 		require.NoError(t, err)
 		n, err := p.Read(buf)
-		require.NoError(t, err, "data that is there wins over a deadline that has passed")
+		require.NoError(t, err, "available data wins over an expired deadline")
 		assert.Equal(t, "hello", string(buf[:n]))
 		require.NoError(t, p.SetReadDeadline(time.Time{}))
 		toIt.Close()
@@ -144,7 +144,7 @@ func TestFDPairCloseEndsAWrite(t *testing.T) {
 	})
 }
 
-// A Read with a deadline, or on a descriptor that does not block, is ended too.
+// Close also ends a Read with a deadline, which polls.
 func TestFDPairCloseEndsAReadThatPolls(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, _, _ *os.File) {
 		require.NoError(t, p.SetReadDeadline(time.Now().Add(time.Hour)))

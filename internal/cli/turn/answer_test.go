@@ -70,8 +70,8 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
 }
 
-// The user can choose each answer that an agent offers. A rule is explained before it is
-// stored.
+// The user can choose each answer that an agent offers. A question explains a rule before Duet
+// stores it.
 func TestAgentOptionsAndRules(t *testing.T) {
 	tool := hubclient.Approval{
 		Approval: protocol.Approval{
@@ -112,7 +112,7 @@ func TestAgentOptionsAndRules(t *testing.T) {
 	assert.Equal(t, "— a plan makes no rule: please type y, n, t or a number up to 3\n", side.String())
 }
 
-// The agent's answers are listed where the keys y, n and a do not say the same.
+// The question lists the agent's options if the keys y, n and a do not cover them.
 func TestOptionsThatSayMoreAreListed(t *testing.T) {
 	allow, always := domain.Option{ID: "1", Name: "Allow", Kind: "allow_once"}, domain.Option{ID: "2", Name: "Always", Kind: "allow_always"}
 	reject, never := domain.Option{ID: "3", Name: "Reject", Kind: "reject_once"}, domain.Option{ID: "4", Name: "Never", Kind: "reject_always"}
@@ -125,7 +125,7 @@ func TestOptionsThatSayMoreAreListed(t *testing.T) {
 		{[]domain.Option{allow, reject}, rules, false},
 		{[]domain.Option{allow, reject}, nil, false},
 		{[]domain.Option{allow, always, reject, never}, rules, false},
-		{[]domain.Option{allow, always, reject}, nil, true}, // there is no key a
+		{[]domain.Option{allow, always, reject}, nil, true}, // no key a
 		{[]domain.Option{allow, always, {ID: "5", Name: "Always here", Kind: "allow_always"}, reject}, rules, true},
 		{[]domain.Option{always, reject}, rules, true}, // y means always
 		{[]domain.Option{allow, never}, rules, true},   // n means always
@@ -136,7 +136,7 @@ func TestOptionsThatSayMoreAreListed(t *testing.T) {
 		assert.Equal(t, c.listed, strings.Contains(side.String(), "  1  "), "%v\n%s", c.options, side)
 		assert.Equal(t, c.listed, strings.Contains(a.promptFor(q), "a number"), "%v", c.options)
 		if !c.listed {
-			assert.Equal(t, protocol.DecisionParams{Decision: "approve"}, decides(t, a, q, "2", "y"), "no key chooses what is not listed")
+			assert.Equal(t, protocol.DecisionParams{Decision: "approve"}, decides(t, a, q, "2", "y"), "no number chooses an unlisted option")
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestUserQuestionTakesNumberOrText(t *testing.T) {
 		a, q, _ := asking(person)
 		assert.Equal(t, want, decides(t, a, q, "", line))
 	}
-	// Flags answer a question, too.
+	// Flags answer a question too.
 	a := asked{Approval: person}
 	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Option: "r", Comment: "red"}, asResponse(a, protocol.DecisionParams{Decision: "approve"}))
 	assert.Equal(t, protocol.DecisionParams{Decision: "respond", Comment: "nobody is there"}, asResponse(a, protocol.DecisionParams{Decision: "deny", Comment: "nobody is there"}))

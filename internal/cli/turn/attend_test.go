@@ -65,7 +65,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	}, over
 }
 
-// If the disk is full, the end of a session cannot be stored, so no event arrives.
+// With a full disk the hub cannot store the end of a session, so no event arrives.
 func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 	full := server.NewError(-32603, "the disk is full", map[string]string{"kind": "subsystem_unavailable"})
 	for sig, says := range map[os.Signal]string{syscall.SIGTERM: "the disk is full", syscall.SIGHUP: "the session continues"} {
@@ -75,7 +75,7 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 		case err := <-ended:
 			assert.ErrorContains(t, err, says)
 		case <-time.After(10 * time.Second):
-			require.Failf(t, "it does not end", "after a %v", sig)
+			require.Failf(t, "Attend does not end", "after a %v", sig)
 		}
 	}
 	over := server.NewError(-32603, "it has ended", map[string]string{"kind": "session_not_running"})
@@ -84,14 +84,14 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 		signals <- sig
 		for text := ""; !strings.Contains(text, "the disk is full") && !strings.Contains(text, "it has ended"); text += <-said {
 		}
-		assert.Empty(t, ended, "the user may press C-c again; where the session is over its end comes")
+		assert.Empty(t, ended, "the user may press C-c again, and an ended session sends its end")
 		end()
 		assert.NoError(t, <-ended, sig)
 	}
 }
 
-// Progress of the agent is shown while a question is open, and the question is repeated below
-// it. A message is not split for that before the agent pauses.
+// The view shows progress of the agent during a question, and repeats the question below it. The
+// question does not split a message before the agent pauses.
 func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
 	a.begin.Do(func() {}) // no input
@@ -124,10 +124,10 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 	a.view.Note("interrupting")
 	side.Reset()
 	a.promptAgain()
-	assert.Empty(t, side.String(), "nobody is to answer any more")
+	assert.Empty(t, side.String(), "an interrupted session asks no question")
 }
 
-// A second question is not shown below the first one, so that input answers the first.
+// The view does not show a second question below the first one, so input answers the first.
 func TestSecondQuestionWaitsForFirst(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
 	a.begin.Do(func() {})

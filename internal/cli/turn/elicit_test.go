@@ -46,7 +46,7 @@ func TestFormIsAskedFieldByField(t *testing.T) {
 		assert.True(t, again)
 	}
 	assert.Equal(t, "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: ", a.promptFor(q))
-	assert.Contains(t, side.String(), "  colour: red\n  count: 7\n  note: —\n", "it is looked over before it is sent")
+	assert.Contains(t, side.String(), "  colour: red\n  count: 7\n  note: —\n", "the form shows its values before the user sends them")
 	d, again := a.decisionOf(q, typed{err: errors.New("closed")})
 	assert.False(t, again)
 	assert.Equal(t, dismiss, d, "no user has declined")
@@ -63,7 +63,7 @@ func TestLinkNeedsUserConsent(t *testing.T) {
 	a, q, side := asking(link)
 	a.show(q)
 	assert.Contains(t, side.String(), "  leads to xn--e.example\n  careful: look\n")
-	assert.NotContains(t, side.String(), "\u202e", "what is not seen is written out")
+	assert.NotContains(t, side.String(), "\u202e", "the form escapes invisible characters")
 }
 
 func TestElicitationWithoutUser(t *testing.T) {

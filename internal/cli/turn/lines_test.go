@@ -37,7 +37,7 @@ func TestRemarkWaitsForEndOfLine(t *testing.T) {
 	assert.Equal(t, note+"One line.\n"+note+"Another one.\n— error: odd\nThe last\n"+note, out.String())
 }
 
-// The agent may have stopped in the middle of a line because of the remark's cause.
+// The cause of the remark may have stopped the agent in the middle of a line.
 func TestRemarkDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, side bytes.Buffer
@@ -54,7 +54,7 @@ func TestRemarkDelayIsBounded(t *testing.T) {
 		assert.Nil(t, v.remarks.due)
 		assert.Equal(t, "— overloaded;\n  trying again\n", side.String())
 		v.show(textDelta(t, "ds"))
-		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
+		assert.Equal(t, "words", out.String(), "a pipe gets the whole text")
 
 		v.words = term.Marks.Stream() // as on a terminal
 		v.show(retrying(t))
@@ -74,7 +74,7 @@ func TestRemarkIsDrawnAboveIncompleteBlock(t *testing.T) {
 		assert.Equal(t, "\r^[J— overloaded;\n  trying again\nsome *wor", printed(screen))
 		v.show(textDelta(t, "ds*"))
 		v.endMessage()
-		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "it is rendered as one text")
+		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "the text before and after the remark is one block")
 	})
 }
 

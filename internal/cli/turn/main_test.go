@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
-// The tests assume a UTF-8 terminal, independent of the locale.
+// The tests assume a UTF-8 terminal in any locale.
 func TestMain(m *testing.M) {
 	term.Marks = visible.Brackets
 	os.Exit(m.Run())

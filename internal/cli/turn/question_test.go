@@ -43,10 +43,10 @@ func TestInput(t *testing.T) {
 		assert.Equal(t, "? Run\n"+c.want, whole(turn.Question{Tool: "Run", Title: "Run", Input: json.RawMessage(c.input)}), c.name)
 	}
 	nested := strings.Repeat(`{"a":`, 5000) + `"x\ny"` + strings.Repeat(`}`, 5000)
-	assert.Contains(t, whole(turn.Question{Tool: "Bash", Input: json.RawMessage(nested)}), `"x\ny"`, "however deep")
+	assert.Contains(t, whole(turn.Question{Tool: "Bash", Input: json.RawMessage(nested)}), `"x\ny"`, "at any depth")
 }
 
-// A command is shown once, and what its title and its input say besides.
+// A question shows a command once, and the other parts of its title and input.
 func TestCommand(t *testing.T) {
 	for _, c := range []struct{ name, title, input, want string }{
 		{"alone", "Bash", `{"command":"make test"}`, "? $ make test\n"},
@@ -74,7 +74,7 @@ func TestCommand(t *testing.T) {
 	}
 	sheet := turn.Lay(turn.Question{Tool: "Bash", Input: json.RawMessage(`{"command":"ls","n":1}`)}, visible.Brackets)
 	assert.Equal(t, "? $ ls\n", text(sheet.Heading()))
-	assert.Equal(t, "? $ ls\n  {\"n\":1}\n", text(sheet.Details()), "the command is nowhere else")
+	assert.Equal(t, "? $ ls\n  {\"n\":1}\n", text(sheet.Details()), "the details repeat no command")
 }
 
 func TestInputBesideADiff(t *testing.T) {
@@ -95,7 +95,7 @@ func TestInputBesideADiff(t *testing.T) {
 	q.Diff = "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+new\n\\ No newline at end of file\n"
 	q.Input = json.RawMessage(`{"content":"new","text":"new\n"}`)
 	assert.Contains(t, whole(q), "  \"text\":\n    | new\n    | \n---")
-	// Content of a file that looks like a file header does not begin another file.
+	// A line of a file that looks like a file header does not begin another file.
 	q.Diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- a/y\n+++ b/y\n same\n"
 	q.Input = json.RawMessage(`{"file_path":"/p/y"}`)
 	assert.Contains(t, whole(q), "/p/y")
@@ -108,8 +108,8 @@ func TestQuestionsToHumans(t *testing.T) {
 	assert.Equal(t, "? Bash\n", whole(turn.Question{Tool: "Bash"}))
 }
 
-// The excerpt of a long question fits on a screen, says what is hidden, and has the first and
-// the last lines.
+// The excerpt of a long question fits on a screen. It counts the hidden lines, and has the first
+// and the last lines.
 func TestExcerptFitsOnAScreen(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	var many, files strings.Builder
@@ -156,7 +156,7 @@ func TestExcerptFitsOnAScreen(t *testing.T) {
 	assert.False(t, hidden, text(lines))
 }
 
-// Shown and hidden lines add up to all lines.
+// The shown and hidden lines add up to all lines.
 func TestExcerptCounts(t *testing.T) {
 	for _, n := range []int{18, 19, 20, 21, 22, 100, 1234} {
 		raw, err := json.Marshal(map[string]string{"command": strings.TrimSuffix(strings.Repeat("a\n", n), "\n")})
@@ -179,8 +179,7 @@ func TestExcerptCounts(t *testing.T) {
 	}
 }
 
-// A diff of 16 MB takes a second or two. It took hours when each line copied all lines before
-// it.
+// A diff of 15 MB takes seconds and not hours: a line does not copy all lines before it.
 func TestLongDiffTakesLinearTime(t *testing.T) {
 	diff := "--- a/x\n+++ b/x\n@@ -1,5000000 +0,0 @@\n" + strings.Repeat("-a\n", 5_000_000)
 	assert.Greater(t, len(turn.Diff(diff, visible.Marks{})), 5_000_000)

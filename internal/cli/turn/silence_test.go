@@ -33,21 +33,21 @@ func TestSilentHubIsReported(t *testing.T) {
 			case silent := <-said:
 				return silent
 			case <-time.After(time.Hour):
-				t.Fatal("nothing is said")
+				t.Fatal("no report arrives")
 				return false
 			}
 		}
 		began := time.Now()
-		assert.True(t, next(), "it is silent")
-		assert.Equal(t, 4*time.Second+5*time.Second, time.Since(began), "the second ping, and a quarter more")
+		assert.True(t, next(), "the hub is silent")
+		assert.Equal(t, 4*time.Second+5*time.Second, time.Since(began), "the second ping and a quarter of the limit")
 		close(silentUntil)
-		assert.False(t, next(), "it answers again")
+		assert.False(t, next(), "the hub answers again")
 		cancel()
 		<-ended
 	})
 }
 
-// If the hub answers late but in time, no message appears. The end of ctx comes first.
+// No message appears if the hub answers late but in time. The end of ctx comes first.
 func TestLateAnswerIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -59,8 +59,8 @@ func TestLateAnswerIsNotReported(t *testing.T) {
 	})
 }
 
-// An event of the hub shows that it answers again, before the response to the ping arrives.
-// The message appears once, before the end of the session that the event announces.
+// An event of the hub shows that it answers again, before its response to the ping arrives. The
+// message appears once, before the session's end in the event.
 func TestEventEndsSilence(t *testing.T) {
 	var said []string
 	note := func(text string) { said = append(said, text) }

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Thoughts are shown on a terminal in faint colour. The middle of long thoughts is omitted.
+// A terminal shows thoughts in a faint colour, and omits the middle of long thoughts.
 func TestThoughtsAreShownOnATerminal(t *testing.T) {
 	think := func(v *View, text string) {
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "thinking", "message_id": "1", "content": text}))

@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 )
 
-// Notes of the hub, for example about an agent's errors while it was silent, stand where they
-// occurred.
+// A transcript has notes of the hub at their time, for example about an agent's errors during its
+// silence.
 func TestTranscriptHasNotes(t *testing.T) {
 	c := Conversation{Entries: []hubclient.Entry{
 		{EventType: "message", Role: "user", Content: "go"},
@@ -56,8 +56,7 @@ it.
 `, plainLook(strings.ReplaceAll(c.Text(Look{Columns: 20, Color: true}), "\x1b", "^")))
 }
 
-// Entries of a sub-agent stand below its call. Attachments are listed with the command that
-// saves them.
+// Entries of a sub-agent are below its call. Each attachment has the command that saves it.
 func TestSubAgentIsIndented(t *testing.T) {
 	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
 	c := Conversation{Entries: []hubclient.Entry{
@@ -94,10 +93,10 @@ Done
 `, c.Text(Look{Columns: 60}))
 }
 
-// plainLook replaces the brackets of a UTF-8 locale with those of other locales.
+// plainLook replaces the brackets for UTF-8 locales with the brackets for other locales.
 func plainLook(text string) string { return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text) }
 
-// In a Markdown document by several authors, none can imitate another one's part.
+// In a Markdown document by several authors, no author can imitate another author's part.
 func TestTextCannotImitateExport(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a turn":                      {"Done.\n\n## User\n\nDelete it.", "Done.\n\n##### User\n\nDelete it."},

@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// happened returns an event of the session that is shown.
+// happened returns an event of the shown session.
 func happened(t *testing.T, kind string, data map[string]any) client.Event {
 	if data["session_id"] == nil {
 		data["session_id"] = "s"
@@ -74,7 +74,7 @@ func TestViewShowsEvents(t *testing.T) {
 `, normal(side.String()))
 }
 
-// normal replaces the brackets of other locales with those of a UTF-8 locale.
+// normal replaces the brackets for UTF-8 locales with the brackets for other locales.
 func normal(text string) string {
 	return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text)
 }
@@ -136,7 +136,7 @@ func TestStatusLineCountsTime(t *testing.T) {
 			<-ticks
 			v.ticked()
 		}
-		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
+		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "the view redraws no unchanged line")
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
 		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too\n  long for a line", printed(screen))
 		v.show(happened(t, protocol.TypeSilent, members{"since": time.Now(), "ended": true}))
@@ -150,7 +150,7 @@ func TestStatusLineCountsTime(t *testing.T) {
 	})
 }
 
-// Complete blocks are rendered. An incomplete one stands below in its raw form.
+// The view renders complete blocks, and shows an incomplete block below them in raw form.
 func TestTerminalRendersMarkdown(t *testing.T) {
 	v, screen := drawing()
 	v.render()
@@ -159,12 +159,12 @@ func TestTerminalRendersMarkdown(t *testing.T) {
 		return printed(screen)
 	}
 	assert.Equal(t, "Some **bo", say("Some **bo"))
-	assert.Equal(t, "ld**", say("ld**"), "only what is new is written")
+	assert.Equal(t, "ld**", say("ld**"), "the view writes only the new text")
 	assert.Equal(t, "\r^[JSome ^[1mbold^[0m\n", say("\n\n"))
 	assert.Equal(t, "\n- on", say("- on"))
 	assert.Equal(t, "e\n\x60x", strings.ReplaceAll(say("e\n`x"), "`", "\x60"))
 	v.Note("a note")
-	assert.Equal(t, "\r^[2A^[J\n• one\n  `x\n— a note\n", strings.ReplaceAll(printed(screen), "^[J\n•", "^[J\n•"), "what comes between shows what there is")
+	assert.Equal(t, "\r^[2A^[J\n• one\n  `x\n— a note\n", strings.ReplaceAll(printed(screen), "^[J\n•", "^[J\n•"), "a note completes the block above it")
 	assert.Equal(t, "y` z", say("y` z"))
 	v.show(happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "…"}))
 	assert.Equal(t, "\r^[Jy` z\n", printed(screen))
@@ -205,7 +205,7 @@ func TestEndShowsUsage(t *testing.T) {
 `, side.String())
 }
 
-// What a silent agent is waiting for, and how long, is whole on a narrow terminal.
+// A narrow terminal shows the whole reason and duration of an agent's silence.
 func TestRetryFitsOnNarrowTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
@@ -228,7 +228,7 @@ func TestRetryFitsOnNarrowTerminal(t *testing.T) {
 	})
 }
 
-// Each turn has its closing line, also if another one follows from it.
+// Each turn has its closing line, also before a following turn.
 func TestEachTurnShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
@@ -255,7 +255,7 @@ func TestMeaningOfEvents(t *testing.T) {
 	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "an event of the session is a line of JSON: %s", out.String())
 }
 
-// A command is shown as in a shell when it starts, and the question about it does not repeat it.
+// A starting command looks like in a shell, and the question about it does not repeat it.
 func TestQuestionFollowsItsCommand(t *testing.T) {
 	call := happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_name": "Bash", "tool_title": "Tests", "tool_input": members{"command": "make test"}})
 	q := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Title: "Tests", ToolInput: json.RawMessage(`{"command":"make test"}`)}}

@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// reports records what the hub receives.
+// reports records the reports to the hub.
 type reports struct {
 	task.Hub
 	events []catalog.ReportMessageParams
@@ -57,7 +57,7 @@ func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	assert.Len(t, hub.events, 2, "it is reported once")
 }
 
-// A message that stands for a change of the mode is not shown as a message.
+// A message that announces a change of the mode is not reported as text.
 func TestModeMessageIsNotShown(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
@@ -124,7 +124,7 @@ func TestReportsBetweenTurnsAreLimited(t *testing.T) {
 			assert.Equal(t, time.Duration(i)*betweenReports, at.Sub(began))
 		}
 		assert.Equal(t, "4800", hub.titles[10])
-		assert.Equal(t, 4800*time.Millisecond, hub.at[10].Sub(began), "the end of the agent waits for nothing")
+		assert.Equal(t, 4800*time.Millisecond, hub.at[10].Sub(began), "the last report does not wait after the end of the agent")
 	})
 }
 

@@ -94,14 +94,14 @@ func TestSilenceIsReportedOnceWithItsEnd(t *testing.T) {
 		pass(time.Hour)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(4900 * time.Millisecond)}}, w.reported())
 		w.Sign()
-		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true}, w.reported()[1], "at once, before what ended it")
+		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true}, w.reported()[1], "reported at once, before its cause")
 		w.Sign()
 		assert.Len(t, w.reported(), 2)
 		pass(5100 * time.Millisecond)
-		assert.Len(t, w.reported(), 3, "and it is watched again")
+		assert.Len(t, w.reported(), 3, "the next silence is reported, too")
 		w.end()
 		w.end = nil
-		assert.True(t, w.reported()[3].Ended, "with the turn it has ended")
+		assert.True(t, w.reported()[3].Ended, "the end of the turn ends the silence")
 	})
 }
 
@@ -168,7 +168,7 @@ func TestWaitingAgentIsNotSilent(t *testing.T) {
 	watchSilence(t, func(w *watched) {
 		w.heldUp.Store(true)
 		pass(20 * time.Second)
-		assert.Empty(t, w.reported(), "the report is unread")
+		assert.Empty(t, w.reported(), "a held-up turn reports no silence")
 		w.heldUp.Store(false)
 		pass(10 * time.Second)
 		assert.Len(t, w.reported(), 1)
@@ -187,7 +187,7 @@ func TestSilentToolIsReportedLater(t *testing.T) {
 		w.Sign()
 		w.Tool("inner", "", true)
 		pass(10 * time.Second)
-		assert.Len(t, w.reported(), 2, "the outer one runs")
+		assert.Len(t, w.reported(), 2, "the outer tool still runs")
 		w.Sign()
 		w.Tool("outer", "", true)
 		pass(5100 * time.Millisecond)

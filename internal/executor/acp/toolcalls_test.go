@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// The details of a question are the content of its tool call before it runs, without its title
-// and input. Text that is too long to store is shown with its own request.
+// The details of a question are the content of its tool call before it runs, without its title and
+// input. Text that is too long to store appears only with its own request.
 func TestDetails(t *testing.T) {
 	long := strings.Repeat("x", maxDetails+1)
 	call := func(status, text string) string {
@@ -54,7 +54,8 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// A thought that is not text is reported as content, and a block of an unknown type is dropped.
+// A thought that is not text is reported as content, and a block of an unknown type as a raw
+// update.
 func TestContentOfThoughts(t *testing.T) {
 	var got []string
 	replay := NewReplay(func(r catalog.ReplayedPart) { got = append(got, r.EventType+" "+string(r.EventData)) })

@@ -29,8 +29,8 @@ func (s *slowReader) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// The last words of a process are complete once it has ended, even while some are still in
-// the pipe: the call waits for the reader.
+// After the end of a process its last words are complete, even with some still in the pipe: the
+// call waits for the reader.
 func TestLastWordsAreComplete(t *testing.T) {
 	for what, words := range map[string]func(*process.Process) string{
 		"LastWords":     (*process.Process).LastWords,

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// below starts a program under a subreaper, which is killed when the test ends.
+// below starts a program under a subreaper. The test's end kills both.
 func below(t *testing.T, argv ...string) (*process.Process, error) {
 	t.Helper()
 	runner := process.NewRunner(t.Context(), slog.New(slog.DiscardHandler), process.Grace{Interrupt: time.Millisecond, Terminate: time.Millisecond})

@@ -17,7 +17,7 @@ func TestInformativeLinesOfStderr(t *testing.T) {
 	assert.Equal(t, "status: 500", b.linesSince(since, 1))
 	b.Write([]byte(strings.Repeat("x", 500) + "\nlast\n"))
 	assert.Equal(t, "last", b.linesSince(since, 1))
-	assert.Len(t, b.linesSince(since, 2), 199, "no more than is kept")
+	assert.Len(t, b.linesSince(since, 2), 199, "at most the kept bytes")
 }
 
 func TestPartialRune(t *testing.T) {

@@ -57,7 +57,7 @@ func TestReportsCarryNumberAndTask(t *testing.T) {
 		assert.Equal(t, "token", r.SessionToken)
 		assert.Equal(t, "task-1", r.TaskID)
 	}
-	assert.Equal(t, `{"message_id":"m1","delta":{"text":" <more>"}}`, string(w.reports[1].EventData), "as short as it was")
+	assert.Equal(t, `{"message_id":"m1","delta":{"text":" <more>"}}`, string(w.reports[1].EventData), "the text has no HTML escapes")
 	result := of.Result("end_turn", nil)
 	assert.Equal(t, catalog.ExecutePromptResult{
 		Status: catalog.StatusCompleted, MessageCount: 2, TokenUsage: &catalog.TokenUsage{InputTokens: 7}, StopReason: "end_turn", Agent: "agent",
@@ -65,7 +65,7 @@ func TestReportsCarryNumberAndTask(t *testing.T) {
 	of.Close()
 	of.Text("m1", "", "late")
 	of.Problem(task.CodeAgent, "late")
-	assert.Len(t, w.reports, 4, "nothing is said after the result")
+	assert.Len(t, w.reports, 4, "a closed task reports nothing")
 	assert.Empty(t, w.errors)
 }
 
@@ -123,7 +123,7 @@ func TestDroppedLinesAreReported(t *testing.T) {
 	of.Result("end_turn", nil)
 	assert.Empty(t, w.reports)
 	require.Len(t, w.errors, 5+1+1)
-	assert.True(t, strings.HasSuffix(w.errors[0].Error.Message, ": "+strings.Repeat("x", 200)), "its beginning")
+	assert.True(t, strings.HasSuffix(w.errors[0].Error.Message, ": "+strings.Repeat("x", 200)), "the beginning of the line")
 	assert.Equal(t, task.CodeLineTooLong, w.errors[5].Error.Code)
 	assert.Contains(t, w.errors[6].Error.Message, "7 lines in all")
 }

@@ -13,7 +13,7 @@ func TestTranscript(t *testing.T) {
 	assert.Empty(t, Before(nil, "p"))
 	assert.Empty(t, Before([]catalog.Message{{Role: "user", Content: "p"}}, "p"), "the prompt itself is no history")
 	again := []catalog.Message{{Role: "user", Content: "before"}, {Role: "user", Content: "p"}, {Role: "user", Content: "p"}}
-	assert.NotContains(t, Before(again, "p"), "User: p", "nor is it where it was given before, and not taken")
+	assert.NotContains(t, Before(again, "p"), "User: p", "an earlier copy of the prompt is no history either")
 	assert.Contains(t, Before(again, "p"), "User: before")
 	long := []catalog.Message{{Role: "user", Content: "first"}, {Role: "assistant", Content: strings.Repeat("x", maxTranscript-100)}, {Role: "user", Content: strings.Repeat("y", 60)}}
 	assert.Contains(t, Before(long, "p"), "first")
