@@ -324,7 +324,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 func alreadyHere(s domain.Session, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
 		LaunchResult: launched(s), NativeSession: native, History: true,
-		Note: "it already has a conversation here, which is unchanged: " + domain.TaskName(s.Task),
+		Note: "the session already has a conversation here, which is unchanged: " + domain.TaskName(s.Task),
 	}
 }
 
