@@ -215,7 +215,7 @@
       (puthash (duet-approval-id approval) approval
                (duet-model-approvals (duet-connection-model connection)))
       (duet-approval-approve approval)
-      (duet-test-wait-for (duet-test-heard "denied already"))
+      (duet-test-wait-for (duet-test-heard "already denied"))
       (should-not (duet-approval-connection approval)))))
 
 (provide 'duet-approval-test)

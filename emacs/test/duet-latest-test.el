@@ -69,7 +69,7 @@ ANSWERS is bound to the functions that take their replies, the last first."
       (duet-rules-refresh)
       (funcall (car answers) '(:rules []))
       (funcall (cadr answers) '(:rules [(:rule_id 1 :effect "allow" :tool_name "Write")]))
-      (should (string-match-p "Nothing was decided" (buffer-string))))))
+      (should (string-match-p "No rules yet" (buffer-string))))))
 
 (provide 'duet-latest-test)
 ;;; duet-latest-test.el ends here

@@ -26,7 +26,7 @@
 (ert-deftest duet-sessions-test-empty ()
   "An empty list names the key that starts a session."
   (duet-sessions-test-with-list connection buffer
-    (duet-test-wait-for-text buffer "No sessions yet\\.  c asks")
+    (duet-test-wait-for-text buffer "No sessions yet\\.  c begins")
     (call-interactively #'duet-sessions-toggle-archived)
     (duet-test-wait-for-text buffer "Nothing is in the archive")
     (pcase-dolist (`(,key . ,command)

@@ -62,7 +62,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
                 (cl-map 'list #'cadr (seq-take tabulated-list-format 3))))
       (should (equal (shown "a" "b") '(3 7 4)))
       (should (equal (shown "mend-what-is-broken" "watch tests/") '(3 19 12)))
-      (should (string-match-p "on  mend-what-is-broken watch tests/ tells: walnuts"
+      (should (string-match-p "on  mend-what-is-broken watch tests/ notifies: walnuts"
                               (duet-test-text (current-buffer))))
       (cl-letf (((symbol-function 'duet-header-room) (lambda () 60)))
         (should (equal (shown (make-string 40 ?a) (make-string 40 ?b)) '(3 15 17)))))))
@@ -72,7 +72,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
   (duet-triggers-test-with duet-triggers-test-two
     (let ((list (current-buffer)))
       (duet-test-wait-for-text list "^ on +mend +.*demo\\|^ on +mend +.*agent: quiet")
-      (duet-test-wait-for-text list "^ on +tell +.*tells: {{payload")
+      (duet-test-wait-for-text list "^ on +tell +.*notifies: {{payload")
       (goto-char (point-min))
       (should (equal (duet-triggers--at-point) "mend"))
       (should (string-match-p "went wrong" (get-text-property (progn (search-forward "mend")
@@ -141,7 +141,7 @@ The session of an agent action can be opened; a notification is shown."
     (let ((shown (duet-test-wait-for (get-buffer (format "*duet triggers test: %s*"
                                                          (duet-remote-abbreviate
                                                           (duet-connection-root connection)))))))
-      (duet-test-wait-for-text shown "[✓x] tell  tells: t1 is done")
+      (duet-test-wait-for-text shown "[✓x] tell  notifies: t1 is done")
       (duet-test-wait-for-text shown "[·-] mend  .")
       ;; Triggers that match come first.
       (should (string-match-p "tell\\(.\\|\n\\)*mend" (duet-test-text shown))))

@@ -68,7 +68,7 @@ def triggers(home, emacs):
     terminal.command("duet-triggers")
     terminal.see(r"^ on +tell .* now")
     terminal.press("Enter")
-    terminal.see(r"^ now +tell +run\.completed +shown  tells: the walnuts are cracked")
+    terminal.see(r"^ now +tell +run\.completed +shown  notifies: the walnuts are cracked")
     terminal.command("duet-triggers")
     terminal.see_cursor_at(r"^ on +tell ")
     terminal.press("x")
@@ -79,7 +79,7 @@ def triggers(home, emacs):
     terminal.press("Enter")
     terminal.see(r"JSON")
     terminal.press("Enter")
-    terminal.see(r"^✓ tell  tells: the walnuts are cracked")
+    terminal.see(r"^✓ tell  notifies: the walnuts are cracked")
     expect(not terminal.shows(r"rror"), "something went wrong", terminal)
 
 

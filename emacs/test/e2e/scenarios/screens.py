@@ -117,7 +117,7 @@ def more(home, terminal, shots):
     terminal.see(r"^Search conversations")
     terminal.type("comma")
     terminal.press("Enter")
-    terminal.see(r"Said: comma")
+    terminal.see(r"Search: comma")
     terminal.press("C-x", "1")
     shots.take("search")
     for command, seen in (("duet-agents", r"^ \* +showcase"), ("duet-rules", r"(?i)rule"),
