@@ -233,6 +233,8 @@ func TestWaysToLeaveADaemon(t *testing.T) {
 			leave(first)
 			<-first.ended
 			second := s.open()
+			require.Contains(t, second.pending(), question.Data.ApprovalID)
+			require.False(t, second.pending()[question.Data.ApprovalID].Stale)
 			second.runs("quiet")
 			second.approve(question.Data.ApprovalID)
 			second.completes(running)
@@ -269,24 +271,16 @@ func TestDaemon(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 8<<20+4, info.Size())
 
-	// A run continues after the exit of its editor.
+	// `daemon stop` waits for running sessions.
 	editor := s.open()
 	require.Equal(t, pid, hubOf(t, editor))
-	running, question := editor.asks("quiet permit:1", "")
-	editor.leave()
-	editor = s.open()
-	require.Contains(t, editor.pending(), question.Data.ApprovalID)
-	require.False(t, editor.pending()[question.Data.ApprovalID].Stale)
-	editor.approve(question.Data.ApprovalID)
-	editor.completes(running)
-
-	// `daemon stop` waits for running sessions.
-	running = editor.launch("quiet stream:60@50", "")
+	running := editor.launch("quiet stream:60@50", "")
 	editor.awaitState(running.SessionID, "running")
 	out = s.run("daemon", "stop")
 	assert.Equal(t, fmt.Sprintf("stopped (process %d)\n", pid), out)
 	editor.completes(running)
 	requireNoFile(t, s.socketPath())
+	editor.requireCore()
 	_, err = s.command("daemon", "status")
 	require.ErrorContains(t, err, "no hub runs here", "an editor starts no hub before it needs one")
 	require.Equal(t, "completed", editor.session(running.SessionID).State)
