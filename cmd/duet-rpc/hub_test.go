@@ -143,7 +143,7 @@ func requireRising(t testing.TB, events []event) {
 }
 
 // Editors of one project receive the same events, whichever editor began a session. Each may answer
-// a question, and the first answer wins.
+// a question, and the first answer wins. The next hub has the same conversation.
 func TestEditorsShare(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3} {
@@ -198,15 +198,20 @@ func TestEditorsShare(t *testing.T) {
 			}
 			want := lasting(editors[0].seen(), last.Seq)
 			require.NotEmpty(t, want)
+			said := editors[0].conversation(last.Data.SessionID)
 			for i, c := range editors {
 				requireRising(t, c.seen())
+				assert.Equal(t, said, c.conversation(last.Data.SessionID), "editor %d", i)
 				assert.Equal(t, want, lasting(c.seen(), last.Seq), "editor %d", i)
 				assert.Equal(t, textsOf(editors[0].seen()), textsOf(c.seen()), "editor %d", i)
 			}
-			for _, c := range editors[1:] {
-				c.leave()
-			}
-			editors[0].leave()
+			leave(editors...)
+
+			next := s.open()
+			require.NotEqual(t, hub, hubOf(t, next))
+			assert.Equal(t, said, next.conversation(last.Data.SessionID))
+			next.runs("quiet")
+			next.leave()
 		})
 	}
 }
