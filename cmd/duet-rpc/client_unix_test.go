@@ -880,12 +880,9 @@ type daemonStatus struct {
 	Health     string
 	Issues     []string
 	Subsystems struct {
-		IPC        struct{ Clients int }
-		Supervisor struct{ Running, MaxConcurrency *int }
-		Automation struct{ Enabled *bool }
-		Watcher    *struct{ Directories int } `json:"file_watcher"`
-		Scheduler  *struct{}
-		Store      struct {
+		IPC     struct{ Clients int }
+		Watcher struct{ Directories int } `json:"file_watcher"`
+		Store   struct {
 			LastSeq int64 `json:"last_seq"`
 		}
 	}
@@ -918,7 +915,6 @@ type shownApproval struct {
 	Reopened  string          `json:"reopened"`
 	Reopening string          `json:"reopened_as"`
 	TakenAt   string          `json:"taken_at"`
-	DecidedBy string          `json:"decided_by"`
 }
 
 func (c *client) pending() map[string]shownApproval {
