@@ -72,16 +72,6 @@ func newSite(t testing.TB, more ...string) *site {
 	return s
 }
 
-// speaks1 keeps the demo agent at version 1 of the protocol, in which the client reads
-// and writes files.
-func (s *site) speaks1() {
-	s.t.Helper()
-	path := filepath.Join(s.home, "config", "duet", "config.toml")
-	text := readFile(s.t, path)
-	text = strings.Replace(text, `"demo-agent"]`, `"demo-agent", "--protocol", "1"]`, 1)
-	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
-}
-
 // agents writes the user's configuration: the demo agent, and more.
 func (s *site) agents(more string) {
 	s.t.Helper()
