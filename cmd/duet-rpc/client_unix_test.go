@@ -303,7 +303,6 @@ type eventData struct {
 	Error      string          `json:"error"`
 	ApprovalID string          `json:"approval_id"`
 	ToolName   string          `json:"tool_name"`
-	ToolUseID  string          `json:"tool_use_id"`
 	ToolInput  json.RawMessage `json:"tool_input"`
 	Stale      bool            `json:"stale"`
 	Decision   string          `json:"decision"`
