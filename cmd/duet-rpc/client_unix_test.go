@@ -1124,14 +1124,13 @@ func (c *lineClient) requireClosed() {
 	}
 }
 
-// framesOnSocket returns an editor's client on the project's own socket.
-func (s *site) framesOnSocket() *client {
-	s.t.Helper()
-	s.begin()
-	file, err := connect(s.t, s.socketPath()).File()
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { file.Close() })
-	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
+// framesOn returns an editor's client on a connection to a socket.
+func framesOn(t testing.TB, conn *net.UnixConn) *client {
+	t.Helper()
+	file, err := conn.File()
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	return newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
 }
 
 // lockHolder returns the process id in the hub's lock.

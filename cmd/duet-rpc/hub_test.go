@@ -546,7 +546,7 @@ func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 		c.say(`{"jsonrpc":"2.0","method":"` + method + `"}`)
 		c.requireClosed()
 
-		framed := s.framesOnSocket()
+		framed := framesOn(t, connect(t, s.socketPath()))
 		framed.subscribe()
 		framed.awaitQuestion(running.SessionID)
 		require.Equal(t, hubOf(t, editor), hubOf(t, framed))
