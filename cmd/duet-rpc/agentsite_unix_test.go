@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -277,8 +278,8 @@ func newOpencodeSite(t testing.TB) *agentSite {
 	return s
 }
 
-// close ends the program. It requires that no event, log line or project file has the model's key.
-// It also requires that no agent-initiated turn was unexpected.
+// close ends the program. It requires that no event, log line, project file or file of the state
+// directory has the model's key. It also requires that no agent-initiated turn was unexpected.
 func (s *agentSite) close(c *client) {
 	s.t.Helper()
 	c.leave()
@@ -290,14 +291,16 @@ func (s *agentSite) close(c *client) {
 	}
 	require.NotContains(s.t, c.log.String(), s.model.Key)
 	require.FileExists(s.t, s.database())
-	require.NoError(s.t, filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+	for _, dir := range []string{s.root, s.state()} { // the state has the database and the daemon's log
+		require.NoError(s.t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			require.False(s.t, bytes.Contains(content, []byte(s.model.Key)), "%s has the model's key", path)
 			return err
-		}
-		content, err := os.ReadFile(path)
-		require.NotContains(s.t, string(content), s.model.Key, path)
-		return err
-	}))
+		}))
+	}
 }
 
 // closed is close at the end of a scenario. It returns the scenario's outcome.
