@@ -58,12 +58,22 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			assert.FileExists(t, filepath.Join(s.root, "demo.txt"))
 			assert.Contains(t, c.toolResults(l.SessionID), "The background task is over.")
 
-			l = c.goesOn(l, "late:100")
+			// The text after a turn becomes a session of the same conversation, complete and in
+			// order.
+			l = c.goesOn(l, "late:10000")
 			own = c.awaitOwnTurn(2)
 			assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
-			assert.Contains(t, c.conversation(own), "chunk 99 chunk 100 ")
+			assert.Equal(t, "completed", c.session(l.SessionID).State)
+			var want strings.Builder
+			for i := range 10_000 {
+				fmt.Fprintf(&want, "chunk %d ", i+1)
+			}
+			assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
 
-			l = c.next(l, "goal")
+			// The user continues the conversation from the session that the user began.
+			goal := c.next(l, "goal")
+			assert.Equal(t, l.ThreadID, goal.ThreadID)
+			l = goal
 			c.interruptOwnTurn(4, l)
 			l = c.goesOn(l, "quiet")
 
@@ -118,27 +128,6 @@ func (c *client) ownTurns() map[string]bool {
 		}
 	}
 	return sessions
-}
-
-// Text that an agent sends after its turn becomes a session of the same conversation, complete and
-// in order.
-func TestAnAgentThatGoesOnByItself(t *testing.T) {
-	c := newSite(parallel(t)).open()
-	l := c.launch("late:10000", "")
-	own := c.awaitOwnTurn(1)
-	assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
-	assert.Equal(t, "completed", c.session(l.SessionID).State)
-	var want strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&want, "chunk %d ", i+1)
-	}
-	assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
-
-	// The user continues the conversation from the session that the user began.
-	next := c.next(l, "quiet")
-	assert.Equal(t, l.ThreadID, next.ThreadID)
-	c.completes(next)
-	c.leave()
 }
 
 // An interruption of an ended session stops the agent-initiated turns that followed it.

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -31,9 +32,9 @@ type agentSite struct {
 	more      string            // more of the agent's configuration
 	variables map[string]string // the agent's environment
 	rules     string            // more of the user's configuration
-	// counted is the number of answers whose tokens the agent counts, out of two in a turn with a
-	// tool.
-	counted int
+	// countedAnswers is the number of answers whose tokens the agent counts, out of two in a turn
+	// with a tool. Only TestRealAgents reads it.
+	countedAnswers int
 	// signOut removes the model's key.
 	signOut func()
 	// ownProvider has Codex use its own provider, which requires a login.
@@ -123,7 +124,7 @@ func claudeSite(t testing.TB, path string) *agentSite {
 	}
 	s.env = append(s.env, "ANTHROPIC_BASE_URL="+s.model.URL, "ANTHROPIC_API_KEY=not-this-one")
 	s.signOut = func() { s.service, s.env = "", append(s.env, "ANTHROPIC_API_KEY=") }
-	s.counted = 2
+	s.countedAnswers = 2
 	s.records = s.recordsIn(".claude/projects/*/*.jsonl")
 	// Claude Code sometimes removes this directory while it is empty, and then fails to write its
 	// plan.
@@ -142,7 +143,6 @@ func newQwenSite(t testing.TB) *agentSite {
 		"security": {"auth": {"selectedType": "openai"}}, "memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
 		"general": {"disableAutoUpdate": true, "disableUpdateNag": true}, "privacy": {"usageStatisticsEnabled": false}
 	}`)
-	s.counted = 2
 	s.records = s.recordsIn(".qwen/projects/*/chats/*.jsonl")
 	s.configure()
 	return s
@@ -158,7 +158,6 @@ func newKimiSite(t testing.TB) *agentSite {
 		"KIMI_CODE_NO_AUTO_UPDATE": "1",
 	}
 	s.put(filepath.Join(s.home, ".kimi-code", "config.toml"), "[mcp]\nstartup_timeout_ms = 600000\n")
-	s.counted = 2
 	s.signOut = func() {
 		s.service, s.more = "", ""
 		for name := range s.variables {
@@ -186,7 +185,6 @@ func newCopilotSite(t testing.TB) *agentSite {
 		"COPILOT_PROVIDER_BASE_URL": s.model.URL + "/v1", "COPILOT_MODEL": "model", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false",
 		"COPILOT_CACHE_HOME": filepath.Join(installed, "cache"), // the program unpacks 235 MB into it once
 	}
-	s.counted = 2
 	s.signOut = func() {
 		s.service, s.more = "", ""
 		delete(s.variables, "COPILOT_PROVIDER_BASE_URL")
@@ -218,7 +216,7 @@ env_key = "OPENAI_API_KEY"
 	s.ownProvider = func() {
 		s.put(path, common+"openai_base_url = \"%s/v1\"\n", s.model.URL)
 	}
-	s.counted = 2
+	s.countedAnswers = 2
 	s.records = s.recordsIn(".codex/sessions/*/*/*/*.jsonl")
 	s.configure()
 	return s
@@ -274,14 +272,14 @@ func newOpencodeSite(t testing.TB) *agentSite {
 			}}
 		}}
 	}`, s.model.URL)
-	s.counted = 1                                 // the last answer
+	s.countedAnswers = 1                          // the last answer
 	s.records = func(string) bool { return true } // opencode records at once
 	s.configure()
 	return s
 }
 
-// close ends the program. It requires that no event, log line or project file has the model's key.
-// It also requires that no agent-initiated turn was unexpected.
+// close ends the program. It requires that no event, log line, project file or file of the state
+// directory has the model's key. It also requires that no agent-initiated turn was unexpected.
 func (s *agentSite) close(c *client) {
 	s.t.Helper()
 	c.leave()
@@ -293,14 +291,16 @@ func (s *agentSite) close(c *client) {
 	}
 	require.NotContains(s.t, c.log.String(), s.model.Key)
 	require.FileExists(s.t, s.database())
-	require.NoError(s.t, filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+	for _, dir := range []string{s.root, s.state()} { // the state has the database and the daemon's log
+		require.NoError(s.t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			require.False(s.t, bytes.Contains(content, []byte(s.model.Key)), "%s has the model's key", path)
 			return err
-		}
-		content, err := os.ReadFile(path)
-		require.NotContains(s.t, string(content), s.model.Key, path)
-		return err
-	}))
+		}))
+	}
 }
 
 // closed is close at the end of a scenario. It returns the scenario's outcome.
@@ -380,21 +380,8 @@ func installedAgent(t testing.TB, name string) string {
 	return ""
 }
 
-func tomlList(list []string) string {
-	quoted := make([]string, len(list))
-	for i, s := range list {
-		quoted[i] = fmt.Sprintf("%q", s)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
 // A toolCall is a tool call of a conversation, with its result.
 type toolCall struct{ Tool, Input, Status, Approval, Result string }
-
-func (c toolCall) withoutInput() toolCall {
-	c.Input = ""
-	return c
-}
 
 func (c *client) toolCalls(session string) (calls []toolCall) {
 	c.t.Helper()

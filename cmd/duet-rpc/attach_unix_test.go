@@ -262,48 +262,46 @@ func TestAttachToMuchOutput(t *testing.T) {
 func TestAttachToAnAgentsTerminal(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1", "2"} {
-		t.Run("version "+version, func(t *testing.T) { attachToAnAgentsTerminal(t, version) })
-	}
-}
+		t.Run("version "+version, func(t *testing.T) {
+			s := newSite(parallel(t))
+			bin := t.TempDir() // the agent runs ls
+			testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
+			agent := fastProgram(t)
+			s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
+			s.daemon()
+			c := s.lines()
+			l := c.launch("terminal", "watched")
+			require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "the terminal is not listed")
+			found := s.terminals()[0]
+			assert.Equal(t, listed{
+				ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+			}, found)
+			assert.Equal(t, version == "1", found.PID != 0)
+			assert.NoError(t, syscall.Kill(found.PID, 0))
+			out := s.run("attach")
+			assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
 
-func attachToAnAgentsTerminal(t *testing.T, version string) {
-	s := newSite(parallel(t))
-	bin := t.TempDir() // the agent runs ls
-	testkit.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
-	agent := fastProgram(t)
-	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
-	s.daemon()
-	c := s.lines()
-	l := c.launch("terminal", "watched")
-	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "the terminal is not listed")
-	found := s.terminals()[0]
-	assert.Equal(t, listed{
-		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
-	}, found)
-	assert.Equal(t, version == "1", found.PID != 0)
-	assert.NoError(t, syscall.Kill(found.PID, 0))
-	out := s.run("attach")
-	assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
-
-	w := s.window(80, 24, "attach", found.ID)
-	w.shows("one\r\ntwo\r\n")
-	assert.Contains(t, w.printed.String(), "an agent's terminal: it takes no input")
-	w.types("x\x03")
-	assert.Zero(t, w.leaves(), "C-c detaches, too")
-	for method, params := range map[string]object{
-		"terminal.write":  {"terminal_id": found.ID, "data": "x"},
-		"terminal.resize": {"terminal_id": found.ID, "cols": 10, "rows": 10},
-		"terminal.close":  {"terminal_id": found.ID},
-		"terminal.attach": {"terminal_id": found.ID, "descriptor": true},
-	} {
-		assert.Equal(t, "terminal_read_only", kindOf(t, c.try(method, params, nil)), method)
+			w := s.window(80, 24, "attach", found.ID)
+			w.shows("one\r\ntwo\r\n")
+			assert.Contains(t, w.printed.String(), "an agent's terminal: it takes no input")
+			w.types("x\x03")
+			assert.Zero(t, w.leaves(), "C-c detaches, too")
+			for method, params := range map[string]object{
+				"terminal.write":  {"terminal_id": found.ID, "data": "x"},
+				"terminal.resize": {"terminal_id": found.ID, "cols": 10, "rows": 10},
+				"terminal.close":  {"terminal_id": found.ID},
+				"terminal.attach": {"terminal_id": found.ID, "descriptor": true},
+			} {
+				assert.Equal(t, "terminal_read_only", kindOf(t, c.try(method, params, nil)), method)
+			}
+			w = s.window(80, 24, "attach", found.ID)
+			w.shows("two\r\n")
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "go"), nil, 0o600))
+			w.shows("three\r\n")
+			assert.Equal(t, 4, w.leaves())
+			require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
+		})
 	}
-	w = s.window(80, 24, "attach", found.ID)
-	w.shows("two\r\n")
-	require.NoError(t, os.WriteFile(filepath.Join(s.root, "go"), nil, 0o600))
-	w.shows("three\r\n")
-	assert.Equal(t, 4, w.leaves())
-	require.Eventually(t, func() bool { return len(s.terminals()) == 0 }, watchdog/3, pollEvery)
 }
 
 // A client that attaches and subscribes to all events receives the end of a terminal once. A

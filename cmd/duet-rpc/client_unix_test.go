@@ -72,16 +72,6 @@ func newSite(t testing.TB, more ...string) *site {
 	return s
 }
 
-// speaks1 keeps the demo agent at version 1 of the protocol, in which the client reads
-// and writes files.
-func (s *site) speaks1() {
-	s.t.Helper()
-	path := filepath.Join(s.home, "config", "duet", "config.toml")
-	text := readFile(s.t, path)
-	text = strings.Replace(text, `"demo-agent"]`, `"demo-agent", "--protocol", "1"]`, 1)
-	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
-}
-
 // agents writes the user's configuration: the demo agent, and more.
 func (s *site) agents(more string) {
 	s.t.Helper()
@@ -313,7 +303,6 @@ type eventData struct {
 	Error      string          `json:"error"`
 	ApprovalID string          `json:"approval_id"`
 	ToolName   string          `json:"tool_name"`
-	ToolUseID  string          `json:"tool_use_id"`
 	ToolInput  json.RawMessage `json:"tool_input"`
 	Stale      bool            `json:"stale"`
 	Decision   string          `json:"decision"`
@@ -880,12 +869,9 @@ type daemonStatus struct {
 	Health     string
 	Issues     []string
 	Subsystems struct {
-		IPC        struct{ Clients int }
-		Supervisor struct{ Running, MaxConcurrency *int }
-		Automation struct{ Enabled *bool }
-		Watcher    *struct{ Directories int } `json:"file_watcher"`
-		Scheduler  *struct{}
-		Store      struct {
+		IPC     struct{ Clients int }
+		Watcher struct{ Directories int } `json:"file_watcher"`
+		Store   struct {
 			LastSeq int64 `json:"last_seq"`
 		}
 	}
@@ -918,7 +904,6 @@ type shownApproval struct {
 	Reopened  string          `json:"reopened"`
 	Reopening string          `json:"reopened_as"`
 	TakenAt   string          `json:"taken_at"`
-	DecidedBy string          `json:"decided_by"`
 }
 
 func (c *client) pending() map[string]shownApproval {
@@ -1139,14 +1124,13 @@ func (c *lineClient) requireClosed() {
 	}
 }
 
-// framesOnSocket returns an editor's client on the project's own socket.
-func (s *site) framesOnSocket() *client {
-	s.t.Helper()
-	s.begin()
-	file, err := connect(s.t, s.socketPath()).File()
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { file.Close() })
-	return newClient(&process{t: s.t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
+// framesOn returns an editor's client on a connection to a socket.
+func framesOn(t testing.TB, conn *net.UnixConn) *client {
+	t.Helper()
+	file, err := conn.File()
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	return newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}})
 }
 
 // lockHolder returns the process id in the hub's lock.

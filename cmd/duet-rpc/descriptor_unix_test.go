@@ -286,7 +286,11 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 		passing.call("terminal.attach", object{"terminal_id": r.ID}, nil)
 		require.NoError(t, passing.conn.Close())
 		c.call("terminal.detach", object{"terminal_id": r.ID}, nil)
-		require.Eventually(t, func() bool { return s.alone(c, r.ID) }, watchdog/3, pollEvery, "the connection that closed is still attached")
+		require.Eventually(t, func() bool {
+			var list struct{ Terminals []listed }
+			c.call("terminal.list", object{}, &list)
+			return len(list.Terminals) == 1 && list.Terminals[0].Attached == 0 && !list.Terminals[0].Taken
+		}, watchdog/3, pollEvery, "the connection that closed is still attached")
 		c.call("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)
 		require.NoError(t, c.file().f.Close())
 		c.call("terminal.close", object{"terminal_id": r.ID}, nil)
@@ -300,16 +304,4 @@ func TestTerminalsLeaveNothingOpen(t *testing.T) {
 	last := 0
 	require.Eventually(t, func() bool { last = open(); return last <= before+2 }, watchdog/3, pollEvery,
 		"%s", deferred(func() string { return fmt.Sprintf("%d files were open, and %d are now", before, last) }))
-}
-
-// alone reports whether no client is attached to a terminal.
-func (s *site) alone(c *fileClient, id string) bool {
-	var r struct{ Terminals []listed }
-	c.call("terminal.list", object{}, &r)
-	for _, t := range r.Terminals {
-		if t.ID == id {
-			return t.Attached == 0 && !t.Taken
-		}
-	}
-	return false
 }

@@ -35,16 +35,7 @@ func TestAGigabyteOfNonsense(t *testing.T) {
 	}
 }
 
-// hostileBytes is the number of bytes to send. It is smaller with the race detector, which slows
-// their generation.
-func hostileBytes() int {
-	if raceEnabled {
-		return 1 << 27
-	}
-	return 1 << 30
-}
-
-// endure sends hostileBytes of pieces and then a good frame.
+// endure sends a gigabyte of pieces and then a good frame.
 func endure(t *testing.T, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffer)) {
 	binary := fastProgram(t)
 	p := launch{binary: binary, args: []string{"--log-level", "error"}}.start(t)
@@ -72,8 +63,12 @@ func endure(t *testing.T, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffe
 }
 
 func sendNonsense(w io.Writer, rng *rand.Rand, nonsense func(*rand.Rand, *bytes.Buffer)) error {
+	total := 1 << 30
+	if raceEnabled { // it slows the generation of the pieces
+		total = 1 << 27
+	}
 	var b bytes.Buffer
-	for sent := 0; sent < hostileBytes(); {
+	for sent := 0; sent < total; {
 		b.Reset()
 		for b.Len() < 256<<10 {
 			nonsense(rng, &b)

@@ -100,59 +100,23 @@ func TestADaemonEndsByItself(t *testing.T) {
 	next.leave()
 }
 
-// A run outlives every editor, even an editor that dies with its process group.
+// A daemon outlives the process group of the editor that started it, and so does a run.
 func TestHubIsADaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
-
-	// Two editors that start at the same time start one daemon.
 	grouped := s.launch()
 	grouped.attributes = &syscall.SysProcAttr{Setpgid: true}
-	first, second := newClient(grouped.start(t)), s.start()
-	first.subscribe()
-	second.subscribe()
-	hub := s.requireDaemon(first, second)
-
-	// The test kills an editor with its process group.
+	first := newClient(grouped.start(t))
 	asking := first.launch("quiet permit:1", "")
-	talking := first.launch("quiet stream:40@50", "")
+	second := s.open()
+	hub := s.requireDaemon(first, second)
 	question := second.awaitQuestion(asking.SessionID)
-	second.awaitState(talking.SessionID, "running")
 	require.NoError(t, syscall.Kill(-first.cmd.Process.Pid, syscall.SIGKILL))
 	<-first.ended
 	second.approve(question.Data.ApprovalID)
 	second.completes(asking)
+	require.Equal(t, hub, s.requireDaemon(second))
 	second.leave()
-
-	third := s.open()
-	require.Equal(t, hub, s.requireDaemon(third))
-	assert.Equal(t, "completed", third.awaitEnd(talking.SessionID).Data.State, "the run continues without its editor")
-
-	// A daemon that dies has one successor.
-	fourth, fifth := s.start(), s.start()
-	fourth.subscribe()
-	fifth.subscribe()
-	talking = third.launch("quiet stream:100000@50", "")
-	fourth.awaitState(talking.SessionID, "running")
-	require.Equal(t, hub, hubOf(t, fifth))
-	require.NoError(t, syscall.Kill(hub, syscall.SIGKILL))
-	for _, c := range []*client{third, fourth, fifth} {
-		end := c.awaitEnd(talking.SessionID)
-		assert.Equal(t, "ORPHANED", end.Data.ErrorCode)
-	}
-	require.NotEqual(t, hub, s.requireDaemon(third, fourth, fifth))
-
-	// A stopped daemon has no successor until a client needs one.
 	s.run("daemon", "stop")
-	third.requireCore()
-	_, err := s.command("daemon", "status")
-	require.ErrorContains(t, err, "no hub runs here", "a ping needs no hub")
-	require.Equal(t, "interrupted", third.session(talking.SessionID).State)
-	s.requireDaemon(third, fourth, fifth)
-	s.run("daemon", "stop", "--force")
-	_ = third.try("shutdown", object{}, nil) // the client may not have seen the end of the hub yet
-	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
-	leave(fourth, fifth)
-	s.requireNobody("after the last editor, whose end starts no daemon")
 }
 
 // An editor's first replies do not wait for the daemon.
@@ -227,21 +191,26 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	hub.requireSuccess()
 }
 
-// An editor whose daemon was stopped starts none by itself. It joins the daemon that another client
-// starts.
+// An editor whose daemon was stopped joins the daemon that another client starts. The editor starts
+// none itself, not even at its end.
 func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
 	editor := s.open()
-	s.run("daemon", "stop")
+	stop := func() {
+		s.run("daemon", "stop")
+		s.daemonStays.Store(true)
+		require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon still runs") // its process ends a little later than its hub
+	}
+	stop()
 	editor.requireLog("the hub has gone")
-	s.daemonStays.Store(true)
-	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon still runs") // its process ends a little later than its hub
 	s.run("prompt", "quiet")
 	editor.await("the end of the other client's run", func(e event) bool {
 		return e.Type == "session_status_changed" && e.Data.State == "completed"
 	})
-	editor.leave()
-	s.run("daemon", "stop")
+	stop()
+	_ = editor.try("shutdown", object{}, nil) // the client may not have seen the end of the hub yet
+	editor.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
+	s.requireNobody("after the editor, whose end starts no daemon")
 }
 
 // A run continues without clients. The notice to the next client says so, once for each user.
@@ -440,22 +409,26 @@ func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
 	s.run("daemon", "stop")
 }
 
-// Fifty clients that start at once start one daemon.
+// Fifty clients that start at once start one daemon. If that daemon dies, they start one successor.
 func TestFiftyClientsStartOneDaemon(t *testing.T) {
 	s := newDaemonSite(parallel(t))
-	var (
-		clients [50]*client
-		started sync.WaitGroup
-	)
+	var clients [50]*client
 	for i := range clients {
 		clients[i] = s.start()
 	}
-	for _, c := range clients {
-		started.Go(func() { assert.NoError(t, c.try("task.stats", object{}, nil)) })
+	requireOne := func(started int) (hub int) {
+		var asked sync.WaitGroup
+		for _, c := range clients {
+			asked.Go(func() { assert.NoError(t, c.tryAgain("task.stats", object{}, nil)) })
+		}
+		asked.Wait()
+		hub = s.requireDaemon(clients[:]...)
+		require.Equal(t, started, strings.Count(s.daemonLog(), "msg=started"), s.daemonLog())
+		return hub
 	}
-	started.Wait()
-	s.requireDaemon(clients[:]...)
-	require.Equal(t, 1, strings.Count(s.daemonLog(), "msg=started"), s.daemonLog())
+	first := requireOne(1)
+	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+	require.NotEqual(t, first, requireOne(2))
 	for _, c := range clients {
 		c.leave()
 	}
@@ -471,11 +444,7 @@ func TestHomeIsReadOnly(t *testing.T) {
 	readOnly(t, state)
 	editor := s.start()
 	editor.requireCore()
-	for range 2 {
-		refused := editor.refused("launchSession", object{"query": "quiet"})
-		assert.Equal(t, "subsystem_unavailable", refused.kind())
-		assert.Contains(t, refused.Message, "read-only file system; set DUET_STATE_HOME to a directory that can be written")
-	}
+	editor.requireUnavailable("read-only file system; set DUET_STATE_HOME to a directory that can be written")
 	editor.requireDegraded("DUET_STATE_HOME")
 	editor.requireCore()
 	s.refuses("set DUET_STATE_HOME to a directory that can be written", "prompt", "quiet")

@@ -25,7 +25,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
-	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A load is the size of TestCrowd.
@@ -125,9 +124,9 @@ func (y *tally) reported() (events, ended int, wrong string) {
 
 // A caller is a client of one of the families in a crowd.
 type caller struct {
+	*peer
 	family int
 	number int
-	peer   *peer
 	leave  func()
 	heard  *tally // nil: it has not subscribed
 	latest string // its last session
@@ -154,10 +153,7 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		c.heard = &tally{states: make(map[string]int)}
 	}
 	if c.family == editorCaller {
-		file, err := conn.File()
-		require.NoError(t, err)
-		t.Cleanup(func() { file.Close() })
-		c.peer = newClient(&process{t: t, stdin: file, stdout: file, frames: newFrameReader(file), log: &testkit.Text{}}).peer
+		c.peer = framesOn(t, conn).peer
 	} else {
 		line := linesOn(t, conn)
 		c.peer = line.peer
@@ -192,10 +188,6 @@ func newCaller(t *testing.T, path string, number int, l load) *caller {
 		require.NoError(t, c.try("Subscribe", params, nil))
 	}
 	return c
-}
-
-func (c *caller) try(method string, params, result any) error {
-	return c.peer.try(method, params, result)
 }
 
 // submit starts a run with a method of the caller's family. quick reports whether the method

@@ -30,19 +30,12 @@ const (
 	lately = "--answer-within=4s"
 )
 
-// silentDaemon starts a daemon and suspends it, as a debugger does. It listens and does not answer.
-func (s *site) silentDaemon() (pid int) {
-	s.t.Helper()
-	pid = s.daemon()
-	suspendHub(s.t, pid)
-	return pid
-}
-
 // Every command reports a hub that does not answer, and ends. `daemon stop --force` kills such a
 // hub.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
-	pid := s.silentDaemon()
+	pid := s.daemon()
+	suspendHub(t, pid)
 	var group sync.WaitGroup
 	for _, args := range [][]string{
 		{"task", "list"},
@@ -277,7 +270,9 @@ func TestDatabaseThatIsLockedByAnother(t *testing.T) {
 func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(t *testing.T, s *site){
-		"removed":             removeState,
+		"removed": func(t *testing.T, s *site) { // the hub may create files in it meanwhile
+			require.Eventually(t, func() bool { return os.RemoveAll(s.state()) == nil }, watchdog/3, pollEvery)
+		},
 		"moved away":          func(t *testing.T, s *site) { require.NoError(t, os.Rename(s.state(), filepath.Join(s.home, "away"))) },
 		"the lock is removed": func(t *testing.T, s *site) { require.NoError(t, os.Remove(filepath.Join(s.state(), "lock"))) },
 	} {
@@ -314,11 +309,6 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			}
 		})
 	}
-}
-
-// removeState removes the state directory. The hub may create files in it meanwhile.
-func removeState(t *testing.T, s *site) {
-	require.Eventually(t, func() bool { return os.RemoveAll(s.state()) == nil }, watchdog/3, pollEvery)
 }
 
 // requireNotOf requires that a daemon without its files has confirmed nothing: the request failed,

@@ -99,11 +99,6 @@ func work() time.Duration {
 	}
 }
 
-// left returns the rest of a promised time, in the program's time.
-func (w *stopwatch) left(promise time.Duration) time.Duration {
-	return promise - w.had()
-}
-
 // had returns the program's time so far: the passed time without the withheld share. It assumes the
 // same share before the first measurement.
 func (w *stopwatch) had() time.Duration {
@@ -141,7 +136,7 @@ func TestStopwatch(t *testing.T) {
 func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
 	p.t.Helper()
 	defer watch.ends()
-	for left := promise; ; left = watch.left(promise) {
+	for left := promise; ; left = promise - watch.had() {
 		select {
 		case <-p.ended:
 			p.requireSuccess()

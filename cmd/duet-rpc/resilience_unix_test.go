@@ -24,40 +24,6 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// A second process in a project joins the first. It sees the runs of the first and answers their
-// questions.
-func TestTwoProcessesInOneProject(t *testing.T) {
-	s, first := newEditorSite(parallel(t))
-	begun, question := first.asks("permit:1 stream:200", "")
-
-	second := s.start()
-	second.requireCore()
-	second.subscribe()
-	require.Contains(t, second.pending(), question.Data.ApprovalID)
-	second.approve(question.Data.ApprovalID)
-	first.completes(begun)
-	second.completes(begun)
-	said := first.conversation(begun.SessionID)
-	assert.Equal(t, said, second.conversation(begun.SessionID))
-	leave(second, first)
-
-	third := s.open()
-	assert.Equal(t, said, third.conversation(begun.SessionID))
-	third.runs("quiet")
-	third.leave()
-}
-
-// A killed process releases the lock of its project.
-func TestTheLockDiesWithItsProcess(t *testing.T) {
-	s := newSite(parallel(t))
-	first := s.start()
-	first.call("task.stats", object{}, nil)
-	first.crash()
-	second := s.start()
-	second.call("task.stats", object{}, nil)
-	second.leave()
-}
-
 // An unusable database stays unchanged, with all files beside it.
 func TestABrokenDatabaseIsNotTouched(t *testing.T) {
 	t.Parallel()
@@ -164,19 +130,6 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 			c.leave()
 		})
 	}
-}
-
-// Without a writable place for state the core still works.
-func TestNoPlaceForState(t *testing.T) {
-	s := newSite(parallel(t))
-	readOnly(t, s.root)
-	require.NoError(t, os.WriteFile(filepath.Join(s.home, "state"), nil, 0o600)) // where a directory would have to be
-	c := s.start()
-	c.requireCore()
-	c.requireUnavailable("state")
-	status, _ := c.issues()
-	assert.Equal(t, "degraded", status)
-	c.leave()
 }
 
 // pagesOf returns the leaf pages of a table in their order, and the page size.

@@ -152,8 +152,7 @@ func (s *site) count(text string) (n int, memory float64) {
 	return n, memory
 }
 
-// Duet keeps few agents of finished conversations. A conversation without its agent can still
-// continue.
+// Duet keeps few agents of finished conversations.
 func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	t.Parallel()
 	const tasks = 150
@@ -171,12 +170,6 @@ func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	require.Eventually(t, func() bool { n, _ := s.count("demo-agent"); return n <= 3 }, time.Minute, pollEvery, "Duet keeps more agents than max_runs")
 	_, memory = s.count("")
 	t.Logf("and then: %d processes, %.0f MB", len(s.processes()), memory)
-
-	// The demo agent loads its session, which counts its turns.
-	next := c.next(all[0], "edit")
-	assert.Equal(t, all[0].ThreadID, next.ThreadID)
-	assert.Contains(t, c.awaitQuestion(next.SessionID).Data.ToolUseID, "call-2-", "the second turn of its session")
-	assert.Equal(t, "completed", c.approveAll(next.SessionID).Data.State)
 	c.leave()
 }
 
