@@ -68,7 +68,7 @@ def triggers(home, emacs):
     terminal.command("duet-triggers")
     terminal.see(r"^ on +tell .* now")
     terminal.press("Enter")
-    terminal.see(r"^ now +tell +run\.completed +shown  notifies: the walnuts are cracked")
+    terminal.see(r"^ now +tell +run\.completed +shown  notifies: the walnuts")
     terminal.command("duet-triggers")
     terminal.see_cursor_at(r"^ on +tell ")
     terminal.press("x")
