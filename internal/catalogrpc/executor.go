@@ -14,7 +14,7 @@ import (
 func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	long := server.LongRunning()
 	server.Handle(reg, "execute_prompt", x.ExecutePrompt, long, server.Doc("Runs a prompt to its end."))
-	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to stop a task."))
+	server.Handle(reg, "stop_task", x.StopTask, long, server.Doc("Begins to stop a task. The call may arrive before its prompt: then the executor keeps it, or answers stopped: false and the hub repeats it. Just after the end of the task, it stops what the agent continues by itself."))
 	server.Handle(reg, "cancel_task", notification(func(ctx context.Context, p catalog.StopTaskParams) error {
 		_, err := x.StopTask(ctx, p)
 		return err
