@@ -120,17 +120,11 @@ func TestMessagesAndTimes(t *testing.T) {
 func markers(t *testing.T) (script string, ran func() string) {
 	dir := t.TempDir()
 	note := filepath.Join(dir, "ran")
-	script = program(t, filepath.Join(dir, "marker"), "#!/bin/sh\necho \"$0 $*\" >> "+note+"\ncat\n")
+	script = testkit.Program(t, filepath.Join(dir, "marker"), "#!/bin/sh\necho \"$0 $*\" >> "+note+"\ncat\n")
 	return script, func() string {
 		text, _ := os.ReadFile(note)
 		return string(text)
 	}
-}
-
-// program writes an executable script and returns its path.
-func program(t *testing.T, path, text string) string {
-	testkit.Program(t, path, text)
-	return path
 }
 
 // makeHostile makes each repository setting that can start a program start the script.
@@ -723,7 +717,7 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 	w := newRepository(t, map[string]string{"a": "1"})
 	git := testkit.NeedTool(t, "git")
 	started := filepath.Join(w.home, "started")
-	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
 	w.open()
 	opts := w.opts
 	opts.Git = git
@@ -756,7 +750,7 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 func TestGitIsTooOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.25.1\n")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.25.1\n")
 	_, err := checkpoint.Open(t.Context(), w.opts)
 	assert.ErrorContains(t, err, "git 2.25 is too old")
 }

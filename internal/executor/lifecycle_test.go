@@ -108,7 +108,11 @@ func TestPromptsOfASessionAreSequential(t *testing.T) {
 	done := executing(t, x, second)
 	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
-	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "the second prompt")
+	h.Await(t, func() bool {
+		h.Lock()
+		defer h.Unlock()
+		return h.begun["token"] >= 2
+	}, "the second prompt")
 	completes(t, x, meanwhile)
 	assert.Zero(t, h.reportsOf("task-2"), "the second prompt waits")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})

@@ -97,7 +97,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			w.git("submodule", "--quiet", "add", filepath.Join(w.home, "from"), "module")
 			w.git("commit", "-q", "-m", "module")
 			ran := filepath.Join(w.home, "ran")
-			script := program(t, filepath.Join(w.home, "script"), "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat\n")
+			script := testkit.Program(t, filepath.Join(w.home, "script"), "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat\n")
 			makeHostile(t, w.dir, script)
 			makeHostile(t, filepath.Join(w.dir, "module"), script)
 			w.open()
@@ -142,7 +142,7 @@ func TestFilters(t *testing.T) {
 		w.git("config", "filter.repo.clean", "sed s/repo/plain/")
 		ran := filepath.Join(w.home, "ran")
 		for _, hook := range []string{"post-checkout", "reference-transaction", "post-merge", "post-index-change"} {
-			program(t, filepath.Join(w.dir, ".git", "hooks", hook), "#!/bin/sh\necho $0 >> "+ran+"\n")
+			testkit.Program(t, filepath.Join(w.dir, ".git", "hooks", hook), "#!/bin/sh\necho $0 >> "+ran+"\n")
 		}
 		w.opts.Trusted = trusted
 		wt := w.create("x", nil)

@@ -311,13 +311,6 @@ func TestPlanIsAnOption(t *testing.T) {
 	assert.Equal(t, []string{"collaboration_mode=default", "mode=workspace-write"}, calls)
 
 	require.NoError(t, s.Set("plan", "", nil))
-	assert.True(t, s.State.Update("config_option_update", []byte(codexOptions(t, "default"))), "the agent leaves it by itself")
+	assert.True(t, s.State.Update("config_option_update", []byte(codex)), "the agent leaves it by itself")
 	assert.Equal(t, "agent", s.State.Session().Mode.Current)
-}
-
-// codexOptions returns an update with codex's options, with a collaboration mode.
-func codexOptions(t *testing.T, collaboration string) string {
-	var offer map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal([]byte(codex), &offer))
-	return strings.Replace(fmt.Sprintf(`{"configOptions":%s}`, offer["configOptions"]), `"currentValue":"default"`, fmt.Sprintf(`"currentValue":%q`, collaboration), 1)
 }
