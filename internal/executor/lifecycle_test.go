@@ -50,24 +50,22 @@ func TestShutdown(t *testing.T) {
 // a prompt.
 func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
-		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
-	}
-}
-
-func endedWithoutThePrompt(t *testing.T, kind string) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
-	done := executing(t, x, prompt(t, kind, "turn"))
-	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "the start of the agent")
-	if kind == "forger" {
-		h.Await(t, func() bool { return len(h.codes()) > 0 }, "the agent's error after the response")
-	}
-	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-	select {
-	case result := <-done:
-		assert.Equal(t, catalog.StatusCancelled, result.Status)
-	case <-time.After(time.Minute):
-		require.FailNow(t, "the agent gets the hour that only an agent with a prompt has")
+		t.Run(kind, func(t *testing.T) {
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
+			done := executing(t, x, prompt(t, kind, "turn"))
+			h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "the start of the agent")
+			if kind == "forger" {
+				h.Await(t, func() bool { return len(h.codes()) > 0 }, "the agent's error after the response")
+			}
+			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+			select {
+			case result := <-done:
+				assert.Equal(t, catalog.StatusCancelled, result.Status)
+			case <-time.After(time.Minute):
+				require.FailNow(t, "the agent gets the hour that only an agent with a prompt has")
+			}
+		})
 	}
 }
 

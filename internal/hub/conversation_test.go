@@ -153,7 +153,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			assert.Equal(t, one.Thread.ID, two.Thread.ID)
 			names.Store(&left)
 			three, four := chat("three"), chat("four")
-			assert.Equal(t, []any{domain.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
+			assert.Equal(t, []any{domain.Completed, domain.SourceChat, "new", two.SessionID}, []any{three.State, three.Source, three.Agent, three.ParentSession})
 			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
 			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
 			assert.Equal(t, 4, conversationOf(t, h, four.SessionID).Total)

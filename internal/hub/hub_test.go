@@ -257,7 +257,8 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"}))(t)
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
-	assert.Equal(t, domain.Counts{domain.Running: 1}, withoutStarting(must(h.Status(context.Background()))(t).Counts))
+	counts := must(h.Status(context.Background()))(t).Counts
+	assert.EqualValues(t, 1, counts[domain.Running]+counts[domain.Starting])
 }
 
 func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {

@@ -252,20 +252,14 @@ func TestAQuestionMayWaitForADay(t *testing.T) {
 		}
 		s = await(t, h, s)
 		assert.Equal(t, domain.Completed, s.State, s.Error)
-		assert.Equal(t, "before yes user_approved yes user_approved", wholeText(t, h, s))
-	})
-}
-
-// wholeText returns all text that the agent produced in a run.
-func wholeText(t *testing.T, h *Hub, s domain.Session) (text string) {
-	t.Helper()
-	c := conversationOf(t, h, s.UUID)
-	for _, e := range c.Entries {
-		if e.Kind == domain.ItemMessage && e.Role == "assistant" {
-			text += e.Content
+		var text strings.Builder
+		for _, e := range conversationOf(t, h, s.UUID).Entries {
+			if e.Kind == domain.ItemMessage && e.Role == "assistant" {
+				text.WriteString(e.Content)
+			}
 		}
-	}
-	return text
+		assert.Equal(t, "before yes user_approved yes user_approved", text.String())
+	})
 }
 
 // pausing counts the pause and continue calls of executors.
