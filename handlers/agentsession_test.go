@@ -85,7 +85,11 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 func TestSettingAnAgent(t *testing.T) {
 	w := newWorld(t, choosy)
 	answer := catalog.SetSessionResult{Status: catalog.SessionSet}
-	w.executors.set = func(catalog.SetSessionParams) catalog.SetSessionResult { return answer }
+	var asked []catalog.SetSessionParams
+	w.executors.set = func(p catalog.SetSessionParams) catalog.SetSessionResult {
+		asked = append(asked, p)
+		return answer
+	}
 	c := w.connect(frame.LSP)
 	c.ask("Subscribe", `{"event_types":["agent_session"]}`)
 	id := c.launch(`{"query":"q","model":"any","options":{"thought":"low"}}`)
@@ -98,6 +102,7 @@ func TestSettingAnAgent(t *testing.T) {
 	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["permission_mode"], s["model"], s["requested_model"], s["requested_options"]},
 		"a session shows the settings that the agent confirmed")
 	assert.Contains(t, s, "agent_session")
+	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s["thread_id"].(string), Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, asked)
 
 	for _, test := range []struct {
 		params, param string
@@ -120,9 +125,11 @@ func TestSettingAnAgent(t *testing.T) {
 	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
 	e = c.fail("session.set", set(`"mode":"ask"`))
 	assert.Equal(t, []any{-32603, "setting_refused", "Internal error: not now"}, []any{e.Code, e.Data["kind"], e.Message})
+	assert.Equal(t, "code", c.state(id)["permission_mode"])
 	c.ask("interruptSession", set(`"reason":"x"`))
 	w.ended(id)
 	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "an ended session has no live agent")
+	assert.Len(t, asked, 2)
 }
 
 // A session shows the agent's current mode, also after the agent has left the requested mode.

@@ -29,7 +29,7 @@ func asking(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return done
 }
 
-// pending waits for the open approval of a session.
+// pending waits for the only open approval of a session, or of all if session is "".
 func pending(t *testing.T, w *world, c *client, session string) map[string]any {
 	t.Helper()
 	w.waiting(session, 1)

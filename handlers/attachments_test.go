@@ -19,9 +19,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-// pixels returns a picture of n bytes in base64.
-func pixels(n int) string { return base64.StdEncoding.EncodeToString(make([]byte, n)) }
-
 // echoes reports the prompt's content as messages and as a tool result.
 func echoes(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	for _, b := range x.Content {
@@ -112,12 +109,12 @@ func TestContentThatIsRefused(t *testing.T) {
 	c := w.connect(frame.LSP)
 	links := strings.TrimSuffix(strings.Repeat(`{"type":"resource_link","uri":"u"},`, 101), ",")
 	for content, want := range map[string]string{
-		`[{"type":"image","mimeType":"image/png","data":"<"}]`:                     "content[0].data",
-		`[{"type":"text","text":"t"},{"type":"video"}]`:                            "content[1].type",
-		`[{"type":"image","mimeType":"image/\u0007","data":"AAEC"}]`:               "content[0].mimeType",
-		`[{"type":"resource"}]`:                                                    "content[0].resource",
-		`[` + links + `]`:                                                          "at most 100 blocks",
-		`[{"type":"image","mimeType":"text/plain","data":"` + pixels(3000) + `"}]`: "image/",
+		`[{"type":"image","mimeType":"image/png","data":"<"}]`:       "content[0].data",
+		`[{"type":"text","text":"t"},{"type":"video"}]`:              "content[1].type",
+		`[{"type":"image","mimeType":"image/\u0007","data":"AAEC"}]`: "content[0].mimeType",
+		`[{"type":"resource"}]`:                                      "content[0].resource",
+		`[` + links + `]`:                                            "at most 100 blocks",
+		`[{"type":"image","mimeType":"text/plain","data":"` + strings.Repeat("AAAA", 1000) + `"}]`: "image/",
 	} {
 		for _, call := range []struct{ method, params string }{
 			{"launchSession", `{"query":"q","content":%s}`},

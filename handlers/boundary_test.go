@@ -24,10 +24,7 @@ import (
 // question waits for the only open question and returns it.
 func question(t *testing.T, w *world, c *client) map[string]any {
 	t.Helper()
-	w.waiting("", 1)
-	list := answer[struct{ Approvals []map[string]any }](c, "fetchApprovals", `{}`).Approvals
-	require.Len(t, list, 1)
-	return list[0]
+	return pending(t, w, c, "")
 }
 
 func decide(c *client, q map[string]any, decision string) {
@@ -142,18 +139,12 @@ func TestAQuestionEndsWithItsCaller(t *testing.T) {
 	person.ask("interruptSession", `{"session_id":"`+q["session_id"].(string)+`"}`)
 	reply := c.wait(id)
 	assert.Equal(t, []any{-32004, "task_cancelled"}, []any{reply.Error.Code, reply.Error.Data["kind"]})
-	assert.Equal(t, "bad_state", hubKindOf(t, person.fail("continueSession", `{"session_id":"`+q["session_id"].(string)+`","query":"go on"}`)))
+	assert.Equal(t, "bad_state", person.fail("continueSession", `{"session_id":"`+q["session_id"].(string)+`","query":"go on"}`).Data["kind"])
 
 	c.send("askUser", `{"message":"Three?"}`)
 	question(t, w, person)
 	c.end.Close()
 	w.waiting("", 0)
-}
-
-func hubKindOf(t *testing.T, e wireError) string {
-	t.Helper()
-	kind, _ := e.Data["kind"].(string)
-	return kind
 }
 
 // With keep a question outlives its connection. A client that repeats it receives the answer, once.

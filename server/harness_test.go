@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"testing"
 
@@ -161,5 +160,3 @@ func standard() *server.Registry {
 	})
 	return reg
 }
-
-var _ io.Writer = (*testkit.Text)(nil)

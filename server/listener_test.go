@@ -27,10 +27,6 @@ type pipeListener struct {
 	once   sync.Once
 }
 
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
 func (l *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
@@ -56,7 +52,7 @@ func (l *pipeListener) dial(t *testing.T) net.Conn {
 
 func TestServeListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newPipeListener()
+		l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 		reg, g := gated()
 		srv := server.New(reg, server.Options{Grace: time.Minute})
 		ctx, cancel := context.WithCancel(context.Background())

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,8 +266,6 @@ func writeFile(t testing.TB, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func contains(r *testkit.Text, text string) bool { return strings.Contains(r.String(), text) }
-
 // stopHub stops the hub of a state directory, if one runs, and waits for its end.
 func stopHub(t testing.TB, state string) {
 	p := project.Project{StateDir: state}
@@ -393,11 +390,4 @@ func checkResponse(response []byte) error {
 		return fmt.Errorf("not an error: %.200q", response)
 	}
 	return nil
-}
-
-var timestamp = regexp.MustCompile(`"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`)
-
-// withoutTime replaces each timestamp by a fixed one of the same length.
-func withoutTime(out []byte) []byte {
-	return timestamp.ReplaceAll(out, []byte(`"timestamp":"2000-01-01T00:00:00.000Z"`))
 }

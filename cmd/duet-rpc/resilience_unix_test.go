@@ -822,12 +822,14 @@ func TestEndOfInputInterruptsRuns(t *testing.T) {
 	asking, question := c.asks("permit:2", "")
 	streaming := c.launch("stream:1000000@200", "")
 	c.awaitText(streaming)
+	hanging := c.launch("hang", "") // ignores the cancellation
+	c.awaitText(hanging)
 	c.awaitState(asking.SessionID, "waiting_input")
 	c.leave()
 	s.requireNobody("after the end of input")
 
 	c = s.open()
-	for _, l := range []launched{asking, streaming} {
+	for _, l := range []launched{asking, streaming, hanging} {
 		shown := c.session(l.SessionID)
 		assert.Equal(t, "interrupted", shown.State)
 		assert.Equal(t, "SHUTDOWN", shown.ErrorCode)

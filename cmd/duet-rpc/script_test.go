@@ -157,7 +157,9 @@ func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 		help := string(out)
 		name := strings.Join(path, " ")
 		assert.Regexp(t, `(?m)^Exit status: `, help, "duet-rpc %s", name)
-		for _, row := range listed.FindAllStringSubmatch(section(help, "Available Commands:"), -1) {
+		_, commands, _ := strings.Cut(help, "Available Commands:\n")
+		commands, _, _ = strings.Cut(commands, "\n\n")
+		for _, row := range listed.FindAllStringSubmatch(commands, -1) {
 			if row[1] == "help" || row[1] == "completion" { // cobra's own
 				continue
 			}
@@ -165,11 +167,4 @@ func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 		}
 	}
 	walk()
-}
-
-// section returns the text below a heading of a help text, up to the next empty line.
-func section(help, heading string) string {
-	_, rest, _ := strings.Cut(help, heading+"\n")
-	text, _, _ := strings.Cut(rest, "\n\n")
-	return text
 }

@@ -575,7 +575,7 @@ func TestLogIsColouredOnATerminalAlone(t *testing.T) {
 			p.finish()
 			tty.printed.AwaitPart(t, "stopped")
 			assert.Contains(t, tty.printed.String(), "started")
-			assert.Equal(t, c.coloured, contains(tty.printed, escape), "%q", tty.printed)
+			assert.Equal(t, c.coloured, strings.Contains(tty.printed.String(), escape), "%q", tty.printed)
 		})
 	}
 	t.Run("a pipe", func(t *testing.T) {

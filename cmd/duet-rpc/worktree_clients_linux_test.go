@@ -87,7 +87,7 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p.presses("/land squash\r", "landed on main: 1 commit, 1 file")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.FileExists(t, demo)
-	dir := worktreeOf(t, "", s, "task-0001")
+	dir := worktreeOf(t, s, "task-0001")
 	s.runIn(s.root, "prompt", "--yes", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(dir, "demo.txt")))
 	out, problem, err := s.commandIn(dir, "land", "--squash", "--message", "Without it")
@@ -139,7 +139,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	root, err := filepath.EvalSymlinks(s.root)
 	require.NoError(t, err)
 	assert.Equal(t, root+"\n", read(prepared()))
-	one := worktreeOf(t, said, s, "task-0002")
+	one := worktreeOf(t, s, "task-0002")
 	assert.Equal(t, "SECRET=1\n", read(one, "copied.log"))
 	assert.Equal(t, "key\n", read(one, "key.pem"))
 	assert.NotContains(t, run("prompt", "--yes", "-c", "again"), "setup", "the setup runs once")
@@ -171,7 +171,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	git("commit", "-qm", "mine")
 	said = run("prompt", "--yes", "-c", "third")
 	assert.Contains(t, said, "All work in the worktree is landed: it is at the commit of main now.")
-	two := worktreeOf(t, said, s, "task-0007")
+	two := worktreeOf(t, s, "task-0007")
 	assert.Equal(t, "mine\n", read(two, "mine.txt"))
 	assert.NotContains(t, run("prompt", "--yes", "-c", "fourth"), "is landed", "the third prompt's work is not landed")
 
@@ -188,7 +188,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 }
 
 // worktreeOf returns the worktree directory of a session.
-func worktreeOf(t *testing.T, said string, s *site, task string) string {
+func worktreeOf(t *testing.T, s *site, task string) string {
 	t.Helper()
 	out := s.runIn(s.root, "session", "show", "--json", task)
 	var shown struct {

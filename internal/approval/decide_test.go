@@ -189,6 +189,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 		return a
 	}
 	one, two, three := kinds("1"), kinds("2"), kinds("3")
+	unallowed := create(Spec{Tool: "Write", Options: []domain.Option{{ID: "n", Name: "No", Kind: domain.RejectOnce}}})
 	url := create(Spec{Type: domain.HumanContact, Title: "Sign in", Elicitation: domain.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}})
 	form := create(Spec{Type: domain.HumanContact, Title: "How many?", Elicitation: domain.Elicitation{
 		Mode: domain.ElicitForm, Schema: raw(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
@@ -199,6 +200,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 		wrong string // invalid parameter; "": accepted
 	}{
 		{tool, Decision{}, "decision"},
+		{tool, Decision{Decision: "maybe"}, "decision"},
 		{tool, Decision{Decision: Cancel}, "decision"},
 		{tool, Decision{Decision: Respond, Comment: "x"}, "decision"},
 		{tool, Decision{Decision: Respond, Comment: "x", Type: domain.HumanContact}, "type"},
@@ -207,24 +209,31 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 		{tool, Decision{Decision: Deny, Comment: " "}, "comment"},
 		{tool, Decision{Decision: Approve, Content: raw(`{}`)}, "content"},
 		{tool, Decision{Decision: Approve, UpdatedInput: raw(`7`)}, "updated_input"},
+		{tool, Decision{Decision: Approve, UpdatedInput: raw(`[1]`)}, "updated_input"},
 		{tool, Decision{Decision: Approve, UpdatedInput: raw(`{"command":"a","Command":"b"}`)}, "updated_input"},
 		{tool, Decision{Decision: Approve, Option: "x"}, "option"},
 		{tool, Decision{Decision: Approve, Scope: "world"}, "scope"},
 		{tool, Decision{Decision: Approve, Type: domain.FunctionCall, UpdatedInput: raw(`{"file_path":"c"}`)}, ""},
 		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{"file_path":"c"}`)}, "updated_input"},
 		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{ "file_path":"b"}`)}, ""},
+		{unallowed, Decision{Decision: Approve}, "decision"},
+		{unallowed, Decision{Decision: Deny, Comment: "x"}, ""},
 		{one, Decision{Decision: Approve, Option: "no"}, "option"},
+		{one, Decision{Decision: Approve, Option: "maybe"}, "option"},
 		{one, Decision{Decision: Deny, Option: "yes", Comment: "x"}, "option"},
 		{one, Decision{Decision: Approve, Option: "any"}, ""},
 		{two, Decision{Decision: Deny, Option: "Any", Comment: "x"}, ""},
 		{three, Decision{Decision: Deny, Option: "no", Comment: "x"}, ""},
+		{plain, Decision{Comment: "x"}, "decision"},
 		{plain, Decision{Decision: Approve}, "decision"},
+		{plain, Decision{Decision: Approve, Option: "x"}, "decision"},
 		{plain, Decision{Decision: Cancel}, "decision"},
 		{plain, Decision{Decision: Deny, Comment: "x"}, "decision"},
 		{plain, Decision{Decision: Respond}, "comment"},
 		{plain, Decision{Decision: Respond, Comment: "x", Type: domain.FunctionCall}, "decision"},
 		{plain, Decision{Decision: Respond, Comment: "x", Type: domain.HumanContact}, ""},
 		{choice, Decision{Decision: Respond, Option: "middle"}, "option"},
+		{choice, Decision{Decision: Deny, Option: "l", Comment: "x"}, "option"},
 		{choice, Decision{Decision: Respond, Option: "LEFT"}, ""},
 		{url, Decision{Decision: Approve}, "decision"},
 		{url, Decision{Decision: Respond, Option: "x"}, "option"},

@@ -292,6 +292,7 @@ func TestAToolHasOneInput(t *testing.T) {
 	assert.Contains(t, problemOf(t, err), "tool_params")
 	_, err = h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: " "})
 	assert.Contains(t, problemOf(t, err), "tool_name")
+	assert.Contains(t, problemOf(t, errorOf(h.Create(t.Context(), Spec{Run: run.UUID}))), "tool_name")
 }
 
 // A question asked again repeats its earlier warning, even after the conversation has passed it.
@@ -382,25 +383,6 @@ func TestAResumePromptHasTheDescriptionWithoutAnInput(t *testing.T) {
 	assert.Contains(t, resumePrompt(a, "x"), `You described it as "Running: touch made". Ask the same question again`)
 	a.Input = json.RawMessage(`{"command":"touch made"}`)
 	assert.NotContains(t, resumePrompt(a, "x"), "described")
-}
-
-// A question of an executor that does not confirm answers expires after 29 seconds.
-func TestAQuestionExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t)
-		h.foreign = true
-		run := h.run(t, domain.Running)
-		began := time.Now()
-		go func() {
-			time.Sleep(unconfirmedPatience - time.Millisecond)
-			assert.Len(t, h.pending(t, run), 1)
-		}()
-		r := must(h.Ask(t.Context(), run.ID, write("a")))(t)
-		assert.Equal(t, catalog.RequestPermissionResult{Reason: "timeout"}, r)
-		assert.Equal(t, unconfirmedPatience, time.Since(began))
-		a := must(h.Inbox.Find(t.Context(), "a"))(t)
-		assert.Equal(t, []string{domain.ApprovalExpired, domain.DecidedByTimeout}, []string{a.Status, a.DecidedBy})
-	})
 }
 
 // A tool call made without asking is judged under each name of its tool.

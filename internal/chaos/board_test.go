@@ -47,10 +47,6 @@ type launch struct {
 	Thread  string `json:"thread"`
 }
 
-func newBoard() *board {
-	return &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)}
-}
-
 // found records a violation.
 func (b *board) found(format string, args ...any) {
 	b.mu.Lock()
@@ -68,13 +64,6 @@ type eventData struct {
 	Decision   string `json:"decision"`
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
-}
-
-// stepOf returns the step in a tool's command.
-func stepOf(command string) string {
-	var step string
-	_, _ = fmt.Sscanf(command, "step %s", &step)
-	return step
 }
 
 // take records an event that a client received.

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -78,7 +79,11 @@ type shownApproval struct {
 	} `json:"tool_input"`
 }
 
-func (a shownApproval) step() string { return stepOf(a.ToolInput.Command) }
+// step returns the step in the tool's command.
+func (a shownApproval) step() (step string) {
+	_, _ = fmt.Sscanf(a.ToolInput.Command, "step %s", &step)
+	return step
+}
 
 // byHuman is the decider of a human decision.
 const byHuman = "user"

@@ -49,8 +49,9 @@ type round struct {
 
 func newRound(t *testing.T, seed, number uint64) *round {
 	r := &round{
-		t: t, board: newBoard(), began: time.Now(),
-		rand: rand.New(rand.NewPCG(seed, number)), interrupted: make(map[string]bool),
+		t: t, began: time.Now(),
+		board: &board{questions: make(map[string]*question), runs: make(map[string]*knownRun), seen: make(map[int64]time.Time), continued: make(map[string]bool)},
+		rand:  rand.New(rand.NewPCG(seed, number)), interrupted: make(map[string]bool),
 	}
 	r.project = newProject(t)
 	r.killer = &killer{project: r.project, rand: r.newRand(), done: make(map[string]int)}

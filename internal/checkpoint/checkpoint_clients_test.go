@@ -120,85 +120,18 @@ func TestMessagesAndTimes(t *testing.T) {
 func markers(t *testing.T) (script string, ran func() string) {
 	dir := t.TempDir()
 	note := filepath.Join(dir, "ran")
-	script = program(t, filepath.Join(dir, "marker"), "#!/bin/sh\necho \"$0 $*\" >> "+note+"\ncat\n")
+	script = testkit.Program(t, filepath.Join(dir, "marker"), "#!/bin/sh\necho \"$0 $*\" >> "+note+"\ncat\n")
 	return script, func() string {
 		text, _ := os.ReadFile(note)
 		return string(text)
 	}
 }
 
-// program writes an executable script and returns its path.
-func program(t *testing.T, path, text string) string {
-	testkit.Program(t, path, text)
-	return path
-}
-
-// makeHostile makes each repository setting that can start a program start the script.
+// makeHostile makes each setting, hook and attribute that can start a program start the script.
 func makeHostile(t *testing.T, dir, script string) {
-	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
-	hooks := filepath.Join(dir, "..", filepath.Base(dir)+"-hooks")
-	require.NoError(t, os.MkdirAll(hooks, 0o755))
-	text, err := os.ReadFile(script)
-	require.NoError(t, err)
-	for _, hook := range []string{
-		"reference-transaction", "post-index-change", "pre-auto-gc", "post-checkout", "post-commit", "pre-commit", "post-rewrite",
-		"fsmonitor-watchman", "query-watchman", "sendemail-validate", "update", "post-update",
-	} {
-		for _, in := range []string{hooks, filepath.Join(gitDir, "hooks")} {
-			require.NoError(t, os.MkdirAll(in, 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(in, hook), text, 0o755))
-		}
-	}
-	included := filepath.Join(gitDir, "included")
-	require.NoError(t, os.WriteFile(included, []byte("[core]\n\tfsmonitor = "+script+"\n"), 0o644))
-	for _, setting := range [][2]string{
-		{"core.fsmonitor", script},
-		{"core.hooksPath", hooks},
-		{"core.pager", script},
-		{"core.editor", script},
-		{"core.sshCommand", script},
-		{"core.askPass", script},
-		{"core.alternateRefsCommand", script},
-		{"core.gitProxy", script},
-		{"include.path", included},
-		{"filter.evil.clean", script},
-		{"filter.evil.smudge", script},
-		{"filter.evil.required", "true"},
-		{"filter.both.process", script},
-		{"diff.evil.command", script},
-		{"diff.evil.textconv", script},
-		{"diff.external", script},
-		{"merge.evil.driver", script},
-		{"gpg.program", script},
-		{"tag.gpgSign", "true"},
-		{"commit.gpgSign", "true"},
-		{"gc.recentObjectsHook", script},
-		{"credential.helper", script},
-		{"uploadpack.packObjectsHook", script},
-		{"remote.origin.url", "ext::" + script},
-		{"remote.origin.uploadpack", script},
-		{"remote.origin.promisor", "true"},
-		{"remote.origin.partialclonefilter", "blob:none"},
-		{"extensions.partialClone", "origin"},
-		{"protocol.ext.allow", "always"},
-		{"core.worktree", "/"},
-		{"core.excludesFile", script},
-		{"trace2.perfTarget", filepath.Join(gitDir, "trace")},
-	} {
-		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), setting[0], setting[1])
-	}
-	for _, command := range []string{"status", "update-index", "write-tree", "mktag", "update-ref", "for-each-ref", "cat-file", "diff-tree", "config"} {
-		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), "alias."+command, "!"+script)
-		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), "pager."+command, script)
-	}
-	for name, text := range map[string]string{
-		filepath.Join(dir, ".gitattributes"):          "* filter=evil diff=evil merge=evil text\nb filter=both\n[attr]binary filter=evil\n",
-		filepath.Join(gitDir, "info", "attributes"):   "* filter=evil diff=evil\n",
-		filepath.Join(gitDir, "objects", "info", "x"): "",
-	} {
-		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
-	}
+	testkit.HostileRepository(t, dir, script)
+	attributes := "* filter=evil diff=evil merge=evil text\nb filter=both\n[attr]binary filter=evil\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitattributes"), []byte(attributes), 0o644))
 }
 
 func TestHostileRepositoryRunsNothing(t *testing.T) {
@@ -723,7 +656,7 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 	w := newRepository(t, map[string]string{"a": "1"})
 	git := testkit.NeedTool(t, "git")
 	started := filepath.Join(w.home, "started")
-	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), "#!/bin/sh\nif [ \"$1\" = status ]; then sleep 1000 & echo $! > "+started+".new; mv "+started+".new "+started+"; wait; fi\nexec "+git+" \"$@\"\n")
 	w.open()
 	opts := w.opts
 	opts.Git = git
@@ -756,7 +689,7 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 func TestGitIsTooOld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.opts.Git = program(t, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.25.1\n")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.25.1\n")
 	_, err := checkpoint.Open(t.Context(), w.opts)
 	assert.ErrorContains(t, err, "git 2.25 is too old")
 }

@@ -92,7 +92,7 @@ func TestGitIsKilled(t *testing.T) {
 				"touch \"$GIT_INDEX_FILE.lock\" 2>/dev/null; kill -9 $$",
 				git + " \"$@\" >/dev/null; kill -9 $$",
 			} {
-				w.opts.Git = program(t, filepath.Join(w.home, fmt.Sprint("git", i)), "#!/bin/sh\nif [ \"$1\" = "+name+" ]; then "+script+"; fi\nexec "+git+" \"$@\"\n")
+				w.opts.Git = testkit.Program(t, filepath.Join(w.home, fmt.Sprint("git", i)), "#!/bin/sh\nif [ \"$1\" = "+name+" ]; then "+script+"; fi\nexec "+git+" \"$@\"\n")
 				_, err := w.open().Take(t.Context(), "")
 				if name == "update-ref" && i == 2 {
 					require.NoError(t, err, "the next attempt finds the checkpoint")

@@ -94,16 +94,6 @@ func TestUntrustedProject(t *testing.T) {
 	assert.Equal(t, []string{w.project}, w.load().Untrusted)
 }
 
-func TestWhatNoProjectChoseIsNeverItsUntrustedAgent(t *testing.T) {
-	w := newWorld(t)
-	w.install("claude-agent-acp", "codex-acp")
-	w.write(w.project, "[agents.claude]\nenv = { A = 'b' }\n")
-	a, err := w.load().Resolve("")
-	require.NoError(t, err)
-	assert.Equal(t, "claude", a.Name)
-	assert.Empty(t, a.Env)
-}
-
 // Whatever the project's file chooses, the user's own default applies until the file is trusted,
 // and always for a client that does not trust the workspace.
 func TestAnUntrustedFileChoosesNoAgent(t *testing.T) {

@@ -697,7 +697,7 @@ func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: since}, nil)
 		if !ok {
 			require.ErrorAs(t, err, &refused)
-			assert.Equal(t, "since", refused.Param)
+			assert.Equal(t, []string{domain.KindInvalid, "since"}, []string{refused.Kind, refused.Param})
 			continue
 		}
 		require.NoError(t, err)

@@ -26,10 +26,6 @@ type choosyAgent struct {
 	reported             int // titles
 }
 
-func newChoosyAgent(kind string) *choosyAgent {
-	return &choosyAgent{kind: kind, mode: "ask", model: "small", thought: "low"}
-}
-
 type object = map[string]any
 
 func named(id, name, description string) object {

@@ -26,14 +26,6 @@ type acpAgent struct {
 	keyed   bool // authenticate made it use its key
 }
 
-// keyVariable returns the variable with the key of a fake agent, or "".
-func keyVariable(kind string) string {
-	if kind == "keyed" {
-		return playAgent // any variable that is set
-	}
-	return "NOBODY_HAS_THIS"
-}
-
 type wire struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -81,7 +73,7 @@ func fakeAgent() {
 		fakeAgent2(a)
 	}
 	if strings.HasPrefix(kind, "choosy") {
-		a.choosy = newChoosyAgent(kind)
+		a.choosy = &choosyAgent{kind: kind, mode: "ask", model: "small", thought: "low"}
 	}
 	for {
 		m := a.read()
@@ -91,8 +83,10 @@ func fakeAgent() {
 		switch m.Method {
 		case "initialize":
 			a.offered = m.Params.Offered
-			capabilities := map[string]any{}
+			capabilities, key := map[string]any{}, "NOBODY_HAS_THIS"
 			switch kind {
+			case "keyed":
+				key = playAgent // any variable that is set
 			case "resume":
 				capabilities["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
 			case "heeding":
@@ -107,7 +101,7 @@ func fakeAgent() {
 				"authMethods": []any{
 					map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future", "vars": "odd"},
 					map[string]any{"id": "no", "name": "Another key", "type": "env_var", "vars": []any{map[string]any{"name": playAgent}, map[string]any{"name": "NOBODY_HAS_THIS"}}},
-					map[string]any{"id": "key", "name": "Key", "type": "env_var", "vars": []any{map[string]any{"name": keyVariable(kind)}, map[string]any{"name": "NOR_THIS", "optional": true}}},
+					map[string]any{"id": "key", "name": "Key", "type": "env_var", "vars": []any{map[string]any{"name": key}, map[string]any{"name": "NOR_THIS", "optional": true}}},
 				},
 			})
 		case "session/new":

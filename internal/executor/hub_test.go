@@ -202,13 +202,6 @@ func (h *hub) data(kind string) (all []string) {
 	return all
 }
 
-// contexts returns the number of requests for the context of a prompt with a token.
-func (h *hub) contexts(token string) int {
-	h.Lock()
-	defer h.Unlock()
-	return h.begun[token]
-}
-
 // reportsOf returns the number of reports of a task.
 func (h *hub) reportsOf(task string) (n int) {
 	h.Lock()

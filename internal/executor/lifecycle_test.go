@@ -50,24 +50,22 @@ func TestShutdown(t *testing.T) {
 // a prompt.
 func TestAgentWithoutPromptIsEndedAtOnce(t *testing.T) {
 	for _, kind := range []string{"silent", "forger"} {
-		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
-	}
-}
-
-func endedWithoutThePrompt(t *testing.T, kind string) {
-	h := newHub()
-	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
-	done := executing(t, x, prompt(t, kind, "turn"))
-	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "the start of the agent")
-	if kind == "forger" {
-		h.Await(t, func() bool { return len(h.codes()) > 0 }, "the agent's error after the response")
-	}
-	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-	select {
-	case result := <-done:
-		assert.Equal(t, catalog.StatusCancelled, result.Status)
-	case <-time.After(time.Minute):
-		require.FailNow(t, "the agent gets the hour that only an agent with a prompt has")
+		t.Run(kind, func(t *testing.T) {
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
+			done := executing(t, x, prompt(t, kind, "turn"))
+			h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "the start of the agent")
+			if kind == "forger" {
+				h.Await(t, func() bool { return len(h.codes()) > 0 }, "the agent's error after the response")
+			}
+			x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
+			select {
+			case result := <-done:
+				assert.Equal(t, catalog.StatusCancelled, result.Status)
+			case <-time.After(time.Minute):
+				require.FailNow(t, "the agent gets the hour that only an agent with a prompt has")
+			}
+		})
 	}
 }
 
@@ -108,7 +106,11 @@ func TestPromptsOfASessionAreSequential(t *testing.T) {
 	done := executing(t, x, second)
 	meanwhile := first // a prompt of another session: takes long enough for a second that does not wait
 	meanwhile.SessionID, meanwhile.TaskID, meanwhile.Prompt = "another", "task-3", "turn"
-	h.Await(t, func() bool { return h.contexts("token") >= 2 }, "the second prompt")
+	h.Await(t, func() bool {
+		h.Lock()
+		defer h.Unlock()
+		return h.begun["token"] >= 2
+	}, "the second prompt")
 	completes(t, x, meanwhile)
 	assert.Zero(t, h.reportsOf("task-2"), "the second prompt waits")
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})

@@ -377,17 +377,6 @@ func TestNoReportsWithoutAConversation(t *testing.T) {
 	assert.Empty(t, h.between)
 }
 
-// The executor reports an agent's frequent title changes twice a second, and the last one in any
-// case. Package acp tests the interval.
-func TestFrequentTitlesAreLimited(t *testing.T) {
-	h, x := hubAndExecutor(t)
-	execute(t, x, prompt(t, "choosy", "later 5000"))
-	h.Await(t, func() bool { return h.titled("005000") }, "the last title")
-	h.Lock()
-	defer h.Unlock()
-	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
-}
-
 // Reports between two turns precede the reports of the next turn.
 func TestNextTurnFollowsEarlierReports(t *testing.T) {
 	h, x := hubAndExecutor(t)

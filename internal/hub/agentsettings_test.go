@@ -196,59 +196,6 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	assert.Equal(t, session, known)
 }
 
-func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
-	var calls []catalog.SetSessionParams
-	answer := catalog.SetSessionResult{Status: catalog.SessionSet}
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		choosy(ctx, x)
-		return hang(ctx, x)
-	}, func(o *Options) {
-		made := o.Executors
-		o.Executors = func(d catalog.Daemon) Executors {
-			x := made(d).(*executors)
-			x.set = func(p catalog.SetSessionParams) catalog.SetSessionResult {
-				calls = append(calls, p)
-				return answer
-			}
-			return x
-		}
-	})
-	s := launch(t, h, "p")
-	until(t, h, func() bool {
-		now, err := h.Settings().OfSession(t.Context(), s)
-		return err == nil && now.Reported.TellsModes()
-	}, "what the agent has")
-	mode, model, title := "code", "big", "T"
-	set, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})
-	require.NoError(t, err)
-	assert.True(t, live)
-	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s.Thread.UUID, Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, calls)
-	assert.Equal(t, []any{"code", "big", map[string]string{"thought": "high"}}, []any{set.Thread.Mode, set.Thread.Model, set.Thread.Settings.Options})
-
-	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	mode, title = "ask", "U"
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Title: &title})
-	assert.Equal(t, domain.KindSetting, kindOf(t, err))
-	assert.EqualError(t, err, "not now")
-	now := sessionOf(t, h, s.UUID)
-	assert.Equal(t, []string{"code", "T"}, []string{now.Thread.Mode, now.Thread.Title}, "nothing was changed")
-
-	reported := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
-	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Model: &model}))(t, "it is not waited for")
-	reported.until(t, func() bool { return len(reported.all()) == 1 })
-	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(reported.all()[0].Payload.(domain.AgentErrorReported).Report))
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Title: &title})
-	require.NoError(t, err)
-	assert.Len(t, calls, 3, "a title is nothing to it")
-	must(h.Interrupt(t.Context(), s.UUID, ""))(t)
-	await(t, h, s)
-	set, live, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Options: map[string]string{"thought": ""}})
-	require.NoError(t, err)
-	assert.False(t, live, "it gets it with the next prompt")
-	assert.Nil(t, set.Thread.Settings.Options, "which is not asked for any more")
-	assert.Len(t, calls, 3)
-}
-
 // A client that reads an active run can set its agent. A client that reads an ended run sets the
 // next prompt, and learns that no agent is running. Both hold immediately after the state becomes
 // readable.

@@ -238,15 +238,6 @@ func TestRewind(t *testing.T) {
 	require.ErrorContains(t, err, domain.TaskName(third.Task))
 }
 
-func TestRewindWithoutACheckpoint(t *testing.T) {
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
-	run := launch(t, h, "p")
-	await(t, h, run)
-	r := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t)
-	assert.False(t, r.Checkpoint)
-	assert.Empty(t, r.Files)
-}
-
 func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "completed"})

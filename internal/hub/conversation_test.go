@@ -95,24 +95,6 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	}
 }
 
-func TestChatIsOneConversation(t *testing.T) {
-	path := database(t)
-	agent := func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		x.say("re " + x.p.Prompt)
-		return completed
-	}
-	h := openHub(t, path, agent)
-	first := must(h.Chat(context.Background(), "one", 0))(t)
-	await(t, h, first)
-	require.NoError(t, h.Close())
-	h = openHub(t, path, agent)
-	second := await(t, h, must(h.Chat(context.Background(), "two", 3))(t))
-	assert.Equal(t, []any{first.Thread.ID, first.SessionID}, []any{second.Thread.ID, second.ParentSession})
-	assert.Equal(t, domain.SourceChat, second.Source)
-	assert.Equal(t, 4, conversationOf(t, h, second.UUID).Total)
-	assert.Equal(t, "re two", must(h.query.Output(context.Background(), second))(t))
-}
-
 func TestNoIdOfACallersNamesTheChat(t *testing.T) {
 	ctx := context.Background()
 	path := database(t)
@@ -171,7 +153,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			assert.Equal(t, one.Thread.ID, two.Thread.ID)
 			names.Store(&left)
 			three, four := chat("three"), chat("four")
-			assert.Equal(t, []any{domain.Completed, "new", two.SessionID}, []any{three.State, three.Agent, three.ParentSession})
+			assert.Equal(t, []any{domain.Completed, domain.SourceChat, "new", two.SessionID}, []any{three.State, three.Source, three.Agent, three.ParentSession})
 			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
 			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
 			assert.Equal(t, 4, conversationOf(t, h, four.SessionID).Total)

@@ -475,9 +475,14 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 		turns.Add(1)
 		return says(ctx, x)
 	})
-	approve(t, h, pendingOf(t, h, 1)[0], "")
+	events := subscribe(t, h, eventlog.Subscribing{}, -1)
+	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is announced again
+	left, question := sessionOf(t, h, "a"), pendingOf(t, h, 1)[0]
+	assert.Equal(t, domain.Interrupted, left.State)
+	assert.True(t, question.Stale)
+	approve(t, h, question, "")
 	s := sessionOf(t, h, "a")
-	assert.Equal(t, domain.SourceDecision, s.Source)
+	assert.Equal(t, []string{domain.SourceDecision, left.SessionID}, []string{s.Source, s.ParentSession})
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 	assert.EqualValues(t, 1, turns.Load())
 	s = launchIn(t, h, "a", "again")

@@ -156,7 +156,6 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 		reason string
 	}{
 		"after so many turns": {gate.Spec{Gates: []string{"x"}, MaxIterations: 2}, works, 2, "they still fail after 2 turns"},
-		"after one":           {gate.Spec{Gates: []string{"x"}, MaxIterations: 1}, works, 1, "they still fail after 1 turn"},
 		"where the agent refuses": {gate.Spec{Gates: []string{"x"}}, func(context.Context, *turn) catalog.ExecutePromptResult {
 			return catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "refusal"}
 		}, 1, "the agent refused to go on"},

@@ -248,21 +248,6 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 	}
 }
 
-// A restarted agent asks the same question with another id and time. The answer applies to it.
-func TestAnAnswerIsForWhatIsDoneNotForWhenItWasAsked(t *testing.T) {
-	path := database(t)
-	var n atomic.Int64
-	play := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, n.Add(1), "touch x") })
-	crash(t, path, play, "a")
-	h := openHub(t, path, play)
-	stale := pendingOf(t, h, 1)[0]
-	require.True(t, stale.Stale)
-	approve(t, h, stale, "")
-	assert.Equal(t, "yes user_approved", await(t, h, sessionOf(t, h, "a")).Result)
-	assert.EqualValues(t, 2, n.Load(), "it has asked twice, and a human was asked once")
-	pendingOf(t, h, 0)
-}
-
 // A lasting decision about a script becomes a rule for that script and names it.
 func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
 	var n atomic.Int64

@@ -216,10 +216,6 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func withoutStarting(c domain.Counts) domain.Counts {
-	return domain.Counts{domain.Running: c[domain.Running] + c[domain.Starting]}
-}
-
 // crowded has no executor for some threads.
 type crowded struct {
 	*executors

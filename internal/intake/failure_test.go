@@ -204,6 +204,7 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		"of another conversation":  {between{"other", "run"}, nil, ""},
 		"of the run by another id": {between{"thread", "session"}, nil, ""},
 		"of no task":               {between{"thread", "x"}, nil, ""},
+		"of an empty task":         {between{"thread", ""}, nil, ""},
 		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
 			next := r.run
 			next.ID, next.UUID, next.SessionID, next.RunID = 0, "next", "s2", "r2"

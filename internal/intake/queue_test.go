@@ -220,6 +220,7 @@ func TestAReportThatMakesNoSenseIsLeftOut(t *testing.T) {
 		p.SessionToken = token
 		assert.Error(t, d.ReportMessage(t.Context(), p))
 	}
+	d.ReportRefused("another task", errors.New("lost"))
 	d.say(t, 1)
 	assert.Equal(t, "1 ", d.said())
 	assert.Contains(t, d.run.Judge(completed).Error.Message, "2 reports")

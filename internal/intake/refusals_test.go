@@ -18,6 +18,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 	assert.Contains(t, r.judge(completed).Error.Message, "2 reports of it could not be stored, so output is missing here (first)")
 	cancelled := catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	assert.Equal(t, cancelled, r.judge(cancelled))
+	failed := catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
+	assert.Equal(t, failed, r.judge(failed))
 }
 
 func TestACompletionIsKept(t *testing.T) {

@@ -96,10 +96,10 @@ func (t *Text) AwaitPart(tb testing.TB, part string) {
 	t.Await(tb, func(text string) bool { return strings.Contains(text, part) }, strconv.Quote(part))
 }
 
-// Program writes a program or script that the test will run. It prevents forks meanwhile: until a
+// Program writes a program or script that the test will run, and returns its path. It prevents forks meanwhile: until a
 // child calls exec it has this process's open files, and a file that is open for writing cannot be run
 // ("text file busy").
-func Program[T string | []byte](t testing.TB, path string, text T) {
+func Program[T string | []byte](t testing.TB, path string, text T) string {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(path, []byte(text), 0o700)
@@ -107,4 +107,5 @@ func Program[T string | []byte](t testing.TB, path string, text T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path
 }

@@ -210,9 +210,11 @@ func TestSetAgent(t *testing.T) {
 		assert.Equal(t, works, live)
 		assert.Equal(t, "small", s.Thread.Model)
 	}
-	assert.Equal(t, []catalog.SetSessionParams{{SessionID: w.set[0].SessionID, Model: "small"}}, w.set, "an option that is not asked for any more is nothing to set")
+	_, _, err := w.SetAgent(t.Context(), run.UUID, Change{Title: new("T")})
+	require.NoError(t, err)
+	assert.Equal(t, []catalog.SetSessionParams{{SessionID: w.set[0].SessionID, Model: "small"}}, w.set, "an option that is not asked for any more and a title are nothing to set")
 	w.result = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	_, _, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
+	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large"), Title: new("U")})
 	assert.EqualError(t, err, "not now")
 	w.err = errors.New("it has gone")
 	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
@@ -220,7 +222,7 @@ func TestSetAgent(t *testing.T) {
 	assert.ErrorIs(t, err, w.err)
 	thread, err := w.store.Thread(t.Context(), run.Thread)
 	require.NoError(t, err)
-	assert.Equal(t, "small", thread.Model)
+	assert.Equal(t, []string{"small", "T"}, []string{thread.Model, thread.Title})
 }
 
 // Update stores the change; a refusal becomes an error of the run.

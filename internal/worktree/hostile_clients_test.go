@@ -5,7 +5,6 @@ package worktree_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,78 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
-
-// makeHostile makes each repository setting that can start a program start the script.
-func makeHostile(t *testing.T, dir, script string) {
-	gitDir := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--absolute-git-dir"))
-	hooks := filepath.Join(gitDir, "more-hooks")
-	text := must(os.ReadFile(script))(t)
-	for _, hook := range []string{
-		"reference-transaction", "post-index-change", "pre-auto-gc", "post-checkout", "post-commit", "pre-commit", "post-rewrite", "post-merge", "pre-merge-commit",
-		"commit-msg", "prepare-commit-msg", "fsmonitor-watchman", "query-watchman", "update", "post-update", "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-rebase",
-	} {
-		for _, in := range []string{hooks, filepath.Join(gitDir, "hooks")} {
-			require.NoError(t, os.MkdirAll(in, 0o755))
-			require.NoError(t, os.WriteFile(filepath.Join(in, hook), text, 0o755))
-		}
-	}
-	included := filepath.Join(gitDir, "included")
-	require.NoError(t, os.WriteFile(included, []byte("[core]\n\tfsmonitor = "+script+"\n\thooksPath = "+hooks+"\n[filter \"evil\"]\n\tsmudge = "+script+"\n\tclean = "+script+"\n"), 0o644))
-	set := func(key, value string) {
-		gitIn(t, gitDir, "config", "--file", filepath.Join(gitDir, "config"), key, value)
-	}
-	for _, setting := range [][2]string{
-		{"core.fsmonitor", script},
-		{"core.hooksPath", hooks},
-		{"core.pager", script},
-		{"core.editor", script},
-		{"sequence.editor", script},
-		{"core.sshCommand", script},
-		{"core.askPass", script},
-		{"core.alternateRefsCommand", script},
-		{"core.gitProxy", script},
-		{"include.path", included},
-		{"includeIf.gitdir:/.path", included},
-		{"filter.evil.clean", script},
-		{"filter.evil.smudge", script},
-		{"filter.evil.required", "true"},
-		{"filter.both.process", script},
-		{"diff.evil.command", script},
-		{"diff.evil.textconv", script},
-		{"diff.external", script},
-		{"merge.evil.driver", script},
-		{"merge.default", "evil"},
-		{"gpg.program", script},
-		{"gpg.ssh.program", script},
-		{"log.showSignature", "true"},
-		{"tag.gpgSign", "true"},
-		{"commit.gpgSign", "true"},
-		{"gc.auto", "1"},
-		{"gc.recentObjectsHook", script},
-		{"credential.helper", script},
-		{"uploadpack.packObjectsHook", script},
-		{"remote.origin.url", "ext::" + script},
-		{"remote.origin.uploadpack", script},
-		{"remote.origin.promisor", "true"},
-		{"remote.origin.partialclonefilter", "blob:none"},
-		{"extensions.partialClone", "origin"},
-		{"protocol.ext.allow", "always"},
-		{"submodule.recurse", "true"},
-		{"submodule.module.update", "!" + script},
-		{"status.submoduleSummary", "true"},
-		{"core.worktree", "/"},
-		{"core.excludesFile", script},
-		{"trace2.perfTarget", filepath.Join(gitDir, "trace")},
-	} {
-		set(setting[0], setting[1])
-	}
-	for _, command := range []string{"status", "update-index", "write-tree", "update-ref", "for-each-ref", "cat-file", "diff-tree", "config", "worktree", "reset", "read-tree", "merge-tree", "commit-tree", "rev-parse", "rev-list", "log", "cherry"} {
-		set("alias."+command, "!"+script)
-		set("pager."+command, script)
-	}
-	require.NoError(t, os.MkdirAll(filepath.Join(gitDir, "info"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(gitDir, "info", "attributes"), []byte("* filter=evil diff=evil merge=evil\n"), 0o644))
-}
 
 func TestHostileRepositoryRunsNothing(t *testing.T) {
 	t.Parallel()
@@ -97,9 +24,9 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			w.git("submodule", "--quiet", "add", filepath.Join(w.home, "from"), "module")
 			w.git("commit", "-q", "-m", "module")
 			ran := filepath.Join(w.home, "ran")
-			script := program(t, filepath.Join(w.home, "script"), "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat\n")
-			makeHostile(t, w.dir, script)
-			makeHostile(t, filepath.Join(w.dir, "module"), script)
+			script := testkit.Program(t, filepath.Join(w.home, "script"), "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat\n")
+			testkit.HostileRepository(t, w.dir, script)
+			testkit.HostileRepository(t, filepath.Join(w.dir, "module"), script)
 			w.open()
 
 			wt := w.create("x", map[string]string{"a": "1\n2\n3\n4\n5\n6\n8\n", "b": "", "c/d": "new"})
@@ -107,7 +34,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			for _, dir := range []string{"module", "nested"} {
 				require.NoError(t, os.RemoveAll(filepath.Join(wt.Top, dir)))
 				gitIn(t, w.home, "clone", "-q", "from", filepath.Join(wt.Top, dir))
-				makeHostile(t, filepath.Join(wt.Top, dir), script)
+				testkit.HostileRepository(t, filepath.Join(wt.Top, dir), script)
 				write(t, filepath.Join(wt.Top, dir), map[string]string{"a": "dirty"})
 			}
 			write(t, w.dir, map[string]string{".env": "e", "module/a": "dirty"})
@@ -142,7 +69,7 @@ func TestFilters(t *testing.T) {
 		w.git("config", "filter.repo.clean", "sed s/repo/plain/")
 		ran := filepath.Join(w.home, "ran")
 		for _, hook := range []string{"post-checkout", "reference-transaction", "post-merge", "post-index-change"} {
-			program(t, filepath.Join(w.dir, ".git", "hooks", hook), "#!/bin/sh\necho $0 >> "+ran+"\n")
+			testkit.Program(t, filepath.Join(w.dir, ".git", "hooks", hook), "#!/bin/sh\necho $0 >> "+ran+"\n")
 		}
 		w.opts.Trusted = trusted
 		wt := w.create("x", nil)

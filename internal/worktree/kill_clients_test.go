@@ -35,7 +35,7 @@ func (w *world) helper(task helperTask) *exec.Cmd {
 func killedGit(w *world, name string, n int, script string) string {
 	git := testkit.NeedTool(w, "git")
 	count := filepath.Join(w.home, fmt.Sprint("count", rand.Int()))
-	return program(w, filepath.Join(w.home, fmt.Sprint("git", rand.Int())), `#!/bin/sh
+	return testkit.Program(w, filepath.Join(w.home, fmt.Sprint("git", rand.Int())), `#!/bin/sh
 if [ "$1" = `+name+` ] && [ ! -e `+count+`.done ]; then
 	echo x >> `+count+`
 	if [ $(wc -l < `+count+`) = `+fmt.Sprint(n)+` ]; then

@@ -73,14 +73,19 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 		"parent behind a link": {func(w *world) { w.opts.Parent = filepath.Join(w.home, "link"); os.Symlink(w.dir, w.opts.Parent) }, "choose a directory outside of"},
 		"no git":               {func(w *world) { w.opts.Git = "/nonexistent/git" }, "cannot run git"},
 		"old git": {func(w *world) {
-			w.opts.Git = program(w, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.38.1\n")
+			w.opts.Git = testkit.Program(w, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.38.1\n")
 		}, "git 2.38 is too old for worktrees: install git 2.39 or later"},
 		"another format": {func(w *world) { w.git("config", "extensions.refStorage", "reftable") }, "unknown extension"},
 		"an ignored directory": {func(w *world) {
 			write(w, w.dir, map[string]string{"i/x": "x", ".gitignore": "i\n"})
 			w.opts.Dir = filepath.Join(w.dir, "i")
 		}, "is ignored by the repository"},
-		"a file of other users": {func(w *world) { makeForeign(w) }, "use a clone that you own and may write"},
+		"a file of other users": {func(w *world) {
+			if os.Geteuid() != 0 {
+				testkit.SkipMissing(w, "only root can give a file away")
+			}
+			require.NoError(w, os.Chown(filepath.Join(w.dir, ".git", "objects"), 12345, 12345))
+		}, "use a clone that you own and may write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,13 +95,6 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 			assert.NoDirExists(t, filepath.Join(w.dir, "x"))
 		})
 	}
-}
-
-func makeForeign(w *world) {
-	if os.Geteuid() != 0 {
-		testkit.SkipMissing(w, "only root can give a file away")
-	}
-	require.NoError(w, os.Chown(filepath.Join(w.dir, ".git", "objects"), 12345, 12345))
 }
 
 // In each kind of repository a worktree has the same files, and its changes land.

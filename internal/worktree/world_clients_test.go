@@ -218,12 +218,6 @@ func (w *world) healthy() {
 	}))
 }
 
-// program writes an executable script and returns its path.
-func program(t testing.TB, path, text string) string {
-	testkit.Program(t, path, text)
-	return path
-}
-
 // runIn runs git and ignores its failure.
 func runIn(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)

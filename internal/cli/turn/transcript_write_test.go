@@ -18,8 +18,8 @@ func TestTranscriptHasNotes(t *testing.T) {
 		{EventType: "system", Content: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
 		{EventType: "message", Role: "assistant", Content: "Done."},
 	}}
-	assert.Equal(t, "❯ go\n\n— claude said nothing for 9 s: API error 429\n  trying again<U+001B>[2J\n\nDone.\n\n", plainLook(c.Text(Look{})))
-	assert.Contains(t, plainLook(c.Markdown()), "\n## User\n\ngo\n\n> Note: claude said nothing for 9 s: API error 429 trying again<U+001B>[2J\n\n## Agent\n\nDone.\n")
+	assert.Equal(t, "❯ go\n\n— claude said nothing for 9 s: API error 429\n  trying again<U+001B>[2J\n\nDone.\n\n", normal(c.Text(Look{})))
+	assert.Contains(t, normal(c.Markdown()), "\n## User\n\ngo\n\n> Note: claude said nothing for 9 s: API error 429 trying again<U+001B>[2J\n\n## Agent\n\nDone.\n")
 }
 
 // A terminal with colours shows rendered Markdown, and faint thoughts.
@@ -32,7 +32,7 @@ func TestTranscriptOnTerminal(t *testing.T) {
 		{EventType: "approval", Data: []byte(`{"title":"Bash","decision":"denied"}`)},
 		{EventType: "message", Role: "assistant", Content: "It is **done**, all of it.\n\n```go\nfunc x()\n```"},
 	}}
-	assert.Equal(t, "❯ go *on*\n\n  (**Hm**, `x`)\n\n● Bash: make\n  no\n  way<U+001B>[2J\n\n? Bash denied\n\nIt is **done**, all of it.\n\n```go\nfunc x()\n```\n\n"+c.Diff, plainLook(c.Text(Look{Columns: 20})))
+	assert.Equal(t, "❯ go *on*\n\n  (**Hm**, `x`)\n\n● Bash: make\n  no\n  way<U+001B>[2J\n\n? Bash denied\n\nIt is **done**, all of it.\n\n```go\nfunc x()\n```\n\n"+c.Diff, normal(c.Text(Look{Columns: 20})))
 	assert.Equal(t, `^[1m❯ go *on*^[0m
 
 ^[1;2mHm^[0m^[2m, ^[0m^[36;2mx^[0m
@@ -53,7 +53,7 @@ it.
 ^[36m@@ -1 +1 @@^[0m
 ^[31m-x^[0m
 ^[32m+y^[0m
-`, plainLook(strings.ReplaceAll(c.Text(Look{Columns: 20, Color: true}), "\x1b", "^")))
+`, normal(strings.ReplaceAll(c.Text(Look{Columns: 20, Color: true}), "\x1b", "^")))
 }
 
 // Entries of a sub-agent are below its call. Each attachment has the command that saves it.
@@ -93,9 +93,6 @@ Done
 `, c.Text(Look{Columns: 60}))
 }
 
-// plainLook replaces the brackets for UTF-8 locales with the brackets for other locales.
-func plainLook(text string) string { return strings.NewReplacer("⟨", "<", "⟩", ">").Replace(text) }
-
 // In a Markdown document by several authors, no author can imitate another author's part.
 func TestTextCannotImitateExport(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
@@ -133,7 +130,7 @@ func TestTextCannotImitateExport(t *testing.T) {
 				c1 := Conversation{Entries: []hubclient.Entry{{EventType: "message", Role: role, Content: c.text}, {EventType: "system", Content: "end"}}}
 				_, text, _ := strings.Cut(c1.Markdown(), "\n## ")
 				_, text, _ = strings.Cut(text, "\n\n")
-				assert.Equal(t, c.want+"\n\n> Note: end\n", plainLook(text))
+				assert.Equal(t, c.want+"\n\n> Note: end\n", normal(text))
 			}
 		})
 	}
@@ -145,5 +142,5 @@ func TestTextCannotImitateExport(t *testing.T) {
 	c.Session.Title = "<b>\n## User"
 	want := "# < b> ## User\n\n- Status: \n\n### Tool: `a<b>` < script> ## User\n\n```json\nno JSON <U+001B>\n```\n\nResult (x ## User):\n\n````\n```\n## User<U+0007>\n````\n" +
 		"\nNot allowed: < b> ## User\n\n## Changes\n\n### < b> ## User\n\n```diff\n+<U+001B>\n```\n"
-	assert.Equal(t, want, strings.Replace(plainLook(c.Markdown()), "# < b> ## User\n\n\n", "# < b> ## User\n\n- Status: \n\n", 1))
+	assert.Equal(t, want, strings.Replace(normal(c.Markdown()), "# < b> ## User\n\n\n", "# < b> ## User\n\n- Status: \n\n", 1))
 }

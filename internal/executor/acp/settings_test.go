@@ -57,26 +57,6 @@ func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	assert.Len(t, hub.events, 2, "it is reported once")
 }
 
-// A message that announces a change of the mode is not reported as text.
-func TestModeMessageIsNotShown(t *testing.T) {
-	hub := &reports{}
-	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
-	a := &agent{}
-	a.settings.Introduced(&domain.AgentInfo{Name: "gemini-cli"}, domain.PromptTakes{})
-	a.settings.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
-	a.current.Store(turn)
-	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)
-	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a message"}}`), false)
-	turn.Close()
-	var text strings.Builder
-	for _, e := range hub.events {
-		text.Write(e.EventData)
-	}
-	assert.Equal(t, "default", a.settings.Session().Mode.Current)
-	assert.NotContains(t, text.String(), "MODE_UPDATE")
-	assert.Contains(t, text.String(), "a message")
-}
-
 // sessions records the reports between two turns, with their times.
 type sessions struct {
 	Hub
@@ -192,23 +172,32 @@ func TestConfiguredPlanModeStays(t *testing.T) {
 	assert.Equal(t, catalog.ModePlan, s.State.Session().Mode.Current)
 }
 
-// Gemini CLI reports its mode in a message. The same text of other agents, or with an unknown
-// mode, is an ordinary message.
+// Gemini CLI reports its mode in a message, which Duet does not show. The same text of other agents,
+// or with an unknown mode, is an ordinary message.
 func TestSpokenMode(t *testing.T) {
-	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] %s"}}`
+	const said = `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%s"}}`
 	for _, c := range []struct{ agent, mode, becomes string }{
 		{"gemini-cli", "default", "default"},
 		{"gemini-cli", "default, and more", "plan"},
 		{"another", "default", "plan"},
 	} {
 		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
-			var s settingState
-			s.Introduced(&domain.AgentInfo{Name: c.agent}, domain.PromptTakes{})
-			s.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
-			update := s.SpokenMode("agent_message_chunk", fmt.Appendf(nil, said, c.mode))
-			assert.Equal(t, c.becomes != "plan", update != nil)
-			assert.Equal(t, update != nil, s.Update("current_mode_update", update))
-			assert.Equal(t, c.becomes, s.Session().Mode.Current)
+			hub := &reports{}
+			turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
+			a := &agent{}
+			a.settings.Introduced(&domain.AgentInfo{Name: c.agent}, domain.PromptTakes{})
+			a.settings.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
+			a.current.Store(turn)
+			a.update(nil, fmt.Appendf(nil, said, "[MODE_UPDATE] "+c.mode), false)
+			a.update(nil, fmt.Appendf(nil, said, "a message"), false)
+			turn.Close()
+			var text strings.Builder
+			for _, e := range hub.events {
+				text.Write(e.EventData)
+			}
+			assert.Equal(t, c.becomes, a.settings.Session().Mode.Current)
+			assert.Equal(t, c.becomes == "plan", strings.Contains(text.String(), "MODE_UPDATE"))
+			assert.Contains(t, text.String(), "a message")
 		})
 	}
 }
@@ -322,13 +311,6 @@ func TestPlanIsAnOption(t *testing.T) {
 	assert.Equal(t, []string{"collaboration_mode=default", "mode=workspace-write"}, calls)
 
 	require.NoError(t, s.Set("plan", "", nil))
-	assert.True(t, s.State.Update("config_option_update", []byte(codexOptions(t, "default"))), "the agent leaves it by itself")
+	assert.True(t, s.State.Update("config_option_update", []byte(codex)), "the agent leaves it by itself")
 	assert.Equal(t, "agent", s.State.Session().Mode.Current)
-}
-
-// codexOptions returns an update with codex's options, with a collaboration mode.
-func codexOptions(t *testing.T, collaboration string) string {
-	var offer map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal([]byte(codex), &offer))
-	return strings.Replace(fmt.Sprintf(`{"configOptions":%s}`, offer["configOptions"]), `"currentValue":"default"`, fmt.Sprintf(`"currentValue":%q`, collaboration), 1)
 }
