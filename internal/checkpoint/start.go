@@ -15,7 +15,7 @@ import (
 // A Start lets others change the files while [Store.TakeBefore] records how they were. Its methods
 // may be called from any goroutine.
 type Start struct {
-	made    time.Time // by fileClock
+	made    time.Time
 	allowed chan struct{}
 	allow   func() // closes allowed
 	at      atomic.Pointer[time.Time]
@@ -23,7 +23,7 @@ type Start struct {
 
 // NewStart returns a Start. What was changed before it was made is recorded.
 func NewStart() *Start {
-	s := &Start{made: fileClock(), allowed: make(chan struct{})}
+	s := &Start{made: time.Now(), allowed: make(chan struct{})}
 	s.allow = sync.OnceFunc(func() { close(s.allowed) })
 	return s
 }
@@ -32,9 +32,9 @@ func NewStart() *Start {
 // files are recorded.
 func (s *Start) Allowed() <-chan struct{} { return s.allowed }
 
-// Begin is called before others begin. It waits for the next tick of the clock of the files, a few
-// milliseconds, so that the time of a file says on which side of it a change was. If the clock was
-// set back, Begin does not wait longer than 50 ms.
+// Begin is called before others begin. It waits until the clock of the files has passed the making
+// of s, a few milliseconds, so that the time of a file says on which side of Begin a change was. If
+// the clock was set back, Begin does not wait longer than 50 ms.
 func (s *Start) Begin() {
 	now := fileClock()
 	for range 50 {
