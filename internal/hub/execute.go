@@ -125,15 +125,18 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		t.AfterCommit(func() {
 			h.mu.Lock()
 			live.lease = lease
+			toStop := live.toStop
 			h.mu.Unlock()
+			if toStop {
+				h.stopAgent(live)
+			}
 		})
 		if run.Source != domain.SourceAgent { // only a prompt supersedes open questions
 			if err := h.approvals.CloseOvertaken(t, run); err != nil {
 				return err
 			}
 		}
-		if run.State == domain.Interrupting && run.Source == domain.SourceAgent { // see liveRun.stop
-			t.AfterCommit(func() { h.stopAgent(live) })
+		if run.State == domain.Interrupting && run.Source == domain.SourceAgent { // its agent is to be stopped, see liveRun.stop
 			return nil
 		}
 		if err := h.transition(t, &run, domain.Running, outcome{}); err != nil {

@@ -24,6 +24,7 @@ type liveRun struct {
 	clock  *clock        // nil until execution; guarded by Hub.mu
 	budget *clock        // fires when a time budget is nearly or fully used; nil without one; guarded by Hub.mu
 	lease  catalog.Lease // nil until acquired; guarded by Hub.mu
+	toStop bool          // agent-initiated, and stopped before it had its lease; guarded by Hub.mu
 	token  string
 	ended  chan struct{}
 	asks   bool // waits for a human; guarded by Hub.mu
@@ -39,11 +40,13 @@ type liveRun struct {
 // an agent-initiated run works already, so attemptWith stops it as soon as the run has its
 // executor.
 func (l *liveRun) stop(h *Hub) {
+	own := l.run.Source == domain.SourceAgent
 	h.mu.Lock()
 	lease := l.lease
+	l.toStop = own && lease == nil
 	h.mu.Unlock()
 	if lease == nil {
-		if l.run.Source != domain.SourceAgent {
+		if !own {
 			l.cancel()
 		}
 		return
