@@ -112,7 +112,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	} {
 		assert.Equal(t, kind, c.fail("agent.authenticate", params).Data["kind"], params)
 	}
-	for _, params := range []string{`{"agent":"theirs","method":"other"}`, `{"agent":"theirs"}`, `{"agent":"nobody"}`} {
+	for _, params := range []string{`{"agent":"theirs","method":"other"}`, `{"agent":"theirs"}`, `{"agent":"unknown"}`} {
 		assert.Equal(t, -32602, c.fail("agent.authenticate", params).Code, params)
 	}
 	c.ask("agent.authenticate", `{"agent":"theirs","method":"browser"}`)
@@ -177,7 +177,7 @@ func TestSessionsOfAgents(t *testing.T) {
 
 	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
 	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")
-	for _, params := range []string{`{"agent":"nobody"}`, `{"agent":"theirs","cursor":"x"}`, `{"agent":"theirs","working_dir":"/nowhere"}`} {
+	for _, params := range []string{`{"agent":"unknown"}`, `{"agent":"theirs","cursor":"x"}`, `{"agent":"theirs","working_dir":"/nowhere"}`} {
 		assert.Equal(t, -32602, c.fail("agent.sessions", params).Code, params)
 	}
 	assert.Equal(t, -32602, c.fail("agent.adopt", `{"agent":"theirs"}`).Code)

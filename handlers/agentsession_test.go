@@ -47,7 +47,7 @@ func TestWhatAnAgentTellsOfItsSession(t *testing.T) {
 	assert.Equal(t, "fake", described["agent"])
 	assert.NotContains(t, described, "agent_session", "no session has reported it yet")
 	assert.Len(t, described["modes"], 4)
-	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"nobody"}`).Code)
+	assert.Equal(t, -32602, c.fail("agent.describe", `{"agent":"unknown"}`).Code)
 
 	c.ask("Subscribe", `{"event_types":["agent_session","session_settings_changed"]}`)
 	id := c.launch(`{"query":"q"}`)

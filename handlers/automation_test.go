@@ -40,7 +40,7 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	assert.Equal(t, []any{"failed", true, 0.0, false}, []any{rule["id"], rule["enabled"], rule["cooldownMs"], rule["requiresApproval"]})
 
 	assert.Equal(t, true, object(t, c.ask("automation.enable", `{"ruleId":"night"}`))["success"])
-	assert.Equal(t, false, object(t, c.ask("automation.disable", `{"ruleId":"nobody"}`))["success"])
+	assert.Equal(t, false, object(t, c.ask("automation.disable", `{"ruleId":"unknown"}`))["success"])
 	assert.Equal(t, false, object(t, c.ask("automation.disable", ""))["enabled"])
 	assert.Equal(t, false, object(t, c.ask("automation.status", ""))["enabled"])
 	assert.Equal(t, true, object(t, c.ask("automation.enable", "{}"))["enabled"])

@@ -48,12 +48,12 @@ func TestExecutePrompt(t *testing.T) {
 	stopped := object(t, c.ask("stop_task", `{"task_id":"t-1"}`))
 	assert.Equal(t, false, stopped["stopped"])
 	assert.NotEmpty(t, stopped["message"])
-	assert.Equal(t, false, object(t, c.ask("cancel_task", `{"task_id":"nobody"}`))["stopped"])
+	assert.Equal(t, false, object(t, c.ask("cancel_task", `{"task_id":"unknown"}`))["stopped"])
 
 	assert.Regexp(t, `^msg-`, testkit.JSONAs[string](t, c.ask("create_message", `{"task_id":"t-1","message":{"role":"user","content":"a note"}}`), "message_id"))
-	e := c.fail("create_message", `{"task_id":"nobody","message":{"role":"user","content":"a note"}}`)
+	e := c.fail("create_message", `{"task_id":"unknown","message":{"role":"user","content":"a note"}}`)
 	assert.Equal(t, "task_not_found", e.Data["kind"])
-	e = c.fail("secret.provide", `{"request_id":"nobody","secret":"s3cret"}`)
+	e = c.fail("secret.provide", `{"request_id":"unknown","secret":"s3cret"}`)
 	assert.Equal(t, -32602, e.Code)
 	assert.NotContains(t, e.Message, "s3cret")
 }
@@ -133,7 +133,7 @@ func TestATokenIsGoodForItsConversationAlone(t *testing.T) {
 		}
 	}
 	assert.Equal(t, -32600, c.fail("execute_prompt", `{`+own+`,"prompt":"a conversation of its own"}`).Code)
-	assert.Equal(t, false, object(t, c.ask("stop_task", `{`+own+`,"task_id":"nobody"}`))["stopped"])
+	assert.Equal(t, false, object(t, c.ask("stop_task", `{`+own+`,"task_id":"unknown"}`))["stopped"])
 	assert.Regexp(t, `^msg-`, testkit.JSONAs[string](t, c.ask("create_message", `{`+own+`,"task_id":"own","message":{"role":"user","content":"x"}}`), "message_id"))
 	assert.Equal(t, true, object(t, c.ask("stop_task", `{`+own+`,"task_id":"t-own"}`))["stopped"])
 	assert.Equal(t, true, object(t, c.ask("stop_task", `{"task_id":"t-others"}`))["stopped"])
@@ -233,7 +233,7 @@ func TestOthersAttachToATerminal(t *testing.T) {
 	assert.Zero(t, w.hub.Terminals().List()[0].Views, "the closed connection is still attached")
 	c.ask("terminal.attach", `{"terminal_id":"t1"}`)
 	awaits(c, "$ lsxy")
-	assert.Equal(t, "terminal_not_found", c.fail("terminal.attach", `{"terminal_id":"nobody"}`).Data["kind"])
+	assert.Equal(t, "terminal_not_found", c.fail("terminal.attach", `{"terminal_id":"unknown"}`).Data["kind"])
 
 	// A pipe in memory passes no descriptor.
 	for _, method := range []string{"spawn_terminal", "terminal.attach"} {

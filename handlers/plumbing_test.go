@@ -416,12 +416,12 @@ func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
 		read := func(task string) (catalog.ReadEditorFileResult, error) {
 			return r.ReadEditorFile(t.Context(), catalog.ReadEditorFileParams{TaskID: task, Path: "/a"})
 		}
-		nobody := func(task string) {
+		notFound := func(task string) {
 			got, err := read(task)
 			require.NoError(t, err)
 			require.Zero(t, got)
 		}
-		nobody("mine")
+		notFound("mine")
 		r.Offer("mine", func(_ context.Context, path string) (string, error) { return "text of " + path, nil })
 		r.Offer("missing", func(context.Context, string) (string, error) { return "", errors.New("no such buffer") })
 		r.Offer("silent", func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() })
@@ -436,9 +436,9 @@ func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, got.Found)
 		assert.Equal(t, answerWithin, time.Since(began), "the wait for an editor is limited")
-		nobody("another's")
+		notFound("another's")
 		r.Withdraw("mine", "silent")
-		nobody("mine")
+		notFound("mine")
 	})
 }
 

@@ -112,7 +112,7 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 		delete(got, "id")
 		assert.Equal(t, want, got)
 	}
-	assert.Equal(t, "task_not_found", c.fail("console", `{"message":"x","session_id":"nobody"}`).Data["kind"])
+	assert.Equal(t, "task_not_found", c.fail("console", `{"message":"x","session_id":"unknown"}`).Data["kind"])
 }
 
 func TestAPageThatNeverStopsIsCutShort(t *testing.T) {

@@ -69,7 +69,7 @@ func TestListsOfTasks(t *testing.T) {
 	assert.Equal(t, []string{"task-0023", "task-0022"}, list(`{"limit":2,"before":"task-0024"}`))
 	assert.Len(t, list(`{"limit":100000}`), 25)
 	assert.Equal(t, []string{"task-0003"}, list(`{"state":"failed"}`))
-	assert.Empty(t, list(`{"agent":"nobody"}`))
+	assert.Empty(t, list(`{"agent":"unknown"}`))
 	assert.JSONEq(t, `[]`, string(c.ask("task.list", `{"state":"queued"}`)), "never null")
 	e := c.fail("task.list", `{"state":"waiting"}`)
 	assert.Equal(t, []any{"queued", "running", "completed", "failed", "cancelled"}, e.Data["accepted"])
@@ -84,7 +84,7 @@ func TestWhatCannotBeDoneToTasks(t *testing.T) {
 	e := c.failsAs("task.get", `{"taskId":"task-0999"}`, -32000, "task_not_found")
 	assert.Contains(t, e.Message, "Task not found")
 	assert.Equal(t, -32000, c.fail("task.cancel", `{"taskId":"nope"}`).Code)
-	e = c.rejects("task.submit", `{"prompt":"x","agent":"nobody"}`, "agent")
+	e = c.rejects("task.submit", `{"prompt":"x","agent":"unknown"}`, "agent")
 	assert.Equal(t, []any{"fake"}, e.Data["accepted"])
 	c.rejects("task.submit", `{"prompt":"x","cwd":"not/here"}`, "cwd", "the parameter has its name in this method")
 
@@ -220,7 +220,7 @@ func TestWhatTasksHaveUsed(t *testing.T) {
 	for params, param := range map[string]string{`{"by":"week"}`: "by", `{"since":"yesterday"}`: "since", `{"until":"x"}`: "until"} {
 		c.rejects("task.usage", params, param)
 	}
-	assert.Equal(t, "task_not_found", c.fail("task.usage", `{"session_id":"nobody"}`).Data["kind"])
+	assert.Equal(t, "task_not_found", c.fail("task.usage", `{"session_id":"unknown"}`).Data["kind"])
 }
 
 func TestALaunchHasABudget(t *testing.T) {

@@ -174,8 +174,8 @@ func errClosing() error {
 
 // StopTask implements catalog.Executor. It may arrive before its task, which is sent at the same
 // time. The stop is then stored, and the task ends when it begins. It may also arrive just after
-// its task has ended; then it stops what the agent goes on with by itself. Since an ended task looks
-// the same as one that has not arrived, StopTask accepts every task id.
+// its task has ended; then it stops the work that the agent continues by itself. Since an ended
+// task looks the same as one that has not arrived, StopTask accepts every task id.
 func (x *Executor) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.StopTaskResult, error) {
 	if p.TaskID == "" {
 		return catalog.StopTaskResult{Message: "no task is named"}, nil
