@@ -60,15 +60,17 @@ MORE are further parts for `duet-header-fit'."
           (list (concat " " (key #'duet-approval-respond "answer"))
                 (and (duet-approval-declinable-p approval)
                      (concat ", " (key #'duet-approval-deny "decline"))))
-        (list (concat " " (key #'duet-approval-approve "approve")
-                      ", " (key #'duet-approval-deny "deny"))
-              (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
-              (and (duet-approval-editable-p approval)
-                   (cons 2 (concat ", " (key #'duet-approval-edit "edit"))))
-              (when (duet-approval-rule-p approval)
-                (cons 3 (concat ", always: " (key #'duet-approval-always "session"))))
-              (when (duet-approval-rule-p approval)
-                (cons 4 (concat ", " (key #'duet-approval-always-in-project "project"))))))
+        (append
+         (list (concat " " (key #'duet-approval-approve "approve")
+                       ", " (key #'duet-approval-deny "deny"))
+               (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
+               (and (duet-approval-editable-p approval)
+                    (cons 2 (concat ", " (key #'duet-approval-edit "edit")))))
+         (when (duet-approval-rule-p approval)
+           (cl-loop for (scope _ _ command) in duet-approval-scopes
+                    for before = ", always: " then ", "
+                    for rank from 3
+                    collect (cons rank (concat before (key command scope)))))))
       more))))
 
 (defun duet-approval-view--header ()

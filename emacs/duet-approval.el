@@ -301,14 +301,19 @@ If OPTION, an id, is non-nil, the answer is that option."
      (t (duet-approval-send approval "approve" (format "Approved, %s" (car option))
                             :type "function_call" :option (cdr option))))))
 
+(defconst duet-approval-scopes
+  '(("session" "in This Session" "s" duet-approval-always)
+    ("project" "in This Project" "P" duet-approval-always-in-project))
+  "The scopes of rules: name, words for menus, key at a question, command.")
+
 (defvar duet-approval-map
   (let ((map (make-sparse-keymap)))
     (define-key map "a" #'duet-approval-approve)
     (define-key map "d" #'duet-approval-deny)
     (define-key map "t" #'duet-approval-deny-and-tell)
     (define-key map "e" #'duet-approval-edit)
-    (define-key map "s" #'duet-approval-always)
-    (define-key map "P" #'duet-approval-always-in-project)
+    (pcase-dolist (`(,_ ,_ ,key ,command) duet-approval-scopes)
+      (define-key map key command))
     (define-key map "r" #'duet-approval-respond)
     (define-key map "v" #'duet-approval-view)
     (dotimes (i 9)
@@ -369,11 +374,12 @@ It allows the same as `duet-approval-always'."
     (user-error "Cannot make a rule: Duet cannot tell what else it would allow"))
   (duet-approval-check approval)
   (let* ((rule (duet-approval-always-rule approval (intern (concat ":" scope))))
+         (where (downcase (cadr (assoc scope duet-approval-scopes))))
          (text (duet-get-string rule :text))
          (pattern (duet-get-string rule :pattern))
          (given (and pattern
                      (string-trim
-                      (read-string (format "Unasked in this %s from now on, %s: " scope
+                      (read-string (format "Unasked %s from now on, %s: " where
                                            (if (equal (duet-get-string rule :covers) "files")
                                                (format "%s of files" (duet-approval-tool approval))
                                              "the command"))
@@ -384,10 +390,10 @@ It allows the same as `duet-approval-always'."
       (user-error "Not answered: choose what the rule is for"))
     (if (or given
             (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval-line text))
-                        (format "Let %s run in this %s from now on, unasked? "
-                                (duet-approval-always--what approval) scope))))
+                        (format "Let %s run %s from now on, unasked? "
+                                (duet-approval-always--what approval) where))))
         (apply #'duet-approval-send approval "approve"
-               (format "Allowed in this %s from now on" scope)
+               (format "Allowed %s from now on" where)
                :type "function_call" :scope scope
                (and given (not (equal given pattern)) (list :pattern given)))
       (message "Not answered"))))

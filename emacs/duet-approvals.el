@@ -473,9 +473,9 @@ The space between them is smaller if all then fit into one line."
               ;; Few lines, so that a small window shows the question above them.
               (if (not (duet-approval-rule-p approval)) ""
                 (concat "\n  always: "
-                        (duet-approvals--button "[s] session" #'duet-approval-always) "  "
-                        (duet-approvals--button "[P] project"
-                                                #'duet-approval-always-in-project)
+                        (mapconcat (pcase-lambda (`(,scope ,_ ,key ,command))
+                                     (duet-approvals--button (format "[%s] %s" key scope) command))
+                                   duet-approval-scopes "  ")
                         (if-let ((covers (duet-approval-always-covers approval)))
                             (concat "  " (propertize (concat "for " covers) 'face 'duet-dim))
                           "")))

@@ -157,6 +157,12 @@
   "Return non-nil if there is a question at point in the list of questions."
   (and (tabulated-list-get-id) t))
 
+(defun duet-menu-bar--always (enable)
+  "Return the items that make rules.  ENABLE is a form, whether they are enabled."
+  (mapcar (pcase-lambda (`(,_ ,where ,_ ,command))
+            (vector (concat "Always " where) command :enable enable))
+          duet-approval-scopes))
+
 (easy-menu-define nil duet-approvals-mode-map
   "Menu of the list of questions."
   `("Duet"
@@ -165,9 +171,7 @@
     ["Deny and Tell…" duet-approval-deny-and-tell :enable (duet-menu-bar--question-p)]
     ["Edit" duet-approval-edit :enable (duet-menu-bar--question-p)]
     ["Answer…" duet-approval-respond :enable (duet-menu-bar--question-p)]
-    ["Always in This Session" duet-approval-always :enable (duet-menu-bar--question-p)]
-    ["Always in This Project" duet-approval-always-in-project
-     :enable (duet-menu-bar--question-p)]
+    ,@(duet-menu-bar--always '(duet-menu-bar--question-p))
     ["View" duet-approval-view :enable (duet-menu-bar--question-p)]
     ["Refresh" duet-approvals-refresh]
     "---"
@@ -188,9 +192,7 @@
      :enable (and (duet-menu-bar--tool-p) (duet-approval-editable-p duet-approval))]
     ["Answer…" duet-approval-respond
      :enable (and duet-approval (not (duet-menu-bar--tool-p)))]
-    ["Always in This Session" duet-approval-always :enable (duet-menu-bar--tool-p)]
-    ["Always in This Project" duet-approval-always-in-project
-     :enable (duet-menu-bar--tool-p)]
+    ,@(duet-menu-bar--always '(duet-menu-bar--tool-p))
     ["Next Change" diff-hunk-next]
     ["Previous Change" diff-hunk-prev]
     "---"

@@ -100,7 +100,7 @@
                                'face 'duet-code))
                   ((duet-get rule :same_input) "the same input")
                   (t "whatever it gets"))
-            (cond ((equal (duet-get-string rule :scope) "project") "the whole project")
+            (cond ((null (duet-get-string rule :thread_id)) "the whole project")
                   (session (duet-session-name session))
                   (t (duet-visible-line (or (duet-get-string rule :title) "a session"))))
             "")))

@@ -314,7 +314,7 @@ func (d Decision) checkScope(a domain.Approval) error {
 	case d.Scope != "" && !slices.Contains(domain.Scopes(), d.Scope):
 		return domain.Invalid("scope", "a scope", fmt.Sprintf("%q", d.Scope), domain.Scopes()...)
 	case !d.makesRule() && d.Pattern != "":
-		return domain.Invalid("pattern", "none without a scope of session or project: no rule is kept", fmt.Sprintf("%q", d.Pattern))
+		return domain.Invalid("pattern", "none without a scope that makes a rule", fmt.Sprintf("%q", d.Pattern))
 	case !d.makesRule():
 		return nil
 	}

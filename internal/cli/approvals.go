@@ -183,8 +183,8 @@ func newApproveCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Allow an agent's request",
-		Long: "Allow an agent's request: once, for the rest of the session or in the whole\n" +
-			"project. With --edit-input the tool runs with another input.\n\n" +
+		Long: "Allow an agent's request: once, or from now on with --scope. With --edit-input the\n" +
+			"tool runs with another input.\n\n" +
 			"approvals show lists the agent's own answers, and what a rule would allow.\n" + hubStatusHelp,
 		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
 			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",

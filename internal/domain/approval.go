@@ -65,6 +65,9 @@ func Scopes() []string { return append([]string{ScopeOnce}, RuleScopes()...) }
 // RuleScopes lists the scopes that create a rule.
 func RuleScopes() []string { return []string{ScopeSession, ScopeProject} }
 
+// ScopeText describes a scope that creates a rule, as the end of a sentence.
+func ScopeText(scope string) string { return "in this " + scope }
+
 // Values of Approval.Status.
 const (
 	ApprovalPending   = "pending"

@@ -80,7 +80,7 @@ const (
 // Accepted implements schema.Enum.
 func (Verdict) Accepted() []string { return []string{"approve", "deny", "respond", "cancel"} }
 
-// A DecisionScope is the range of a decision: this question, the session or the project.
+// A DecisionScope is how far a decision reaches: this question alone, or as a rule.
 type DecisionScope string
 
 // Accepted implements schema.Enum.
@@ -94,7 +94,7 @@ type DecisionParams struct {
 	Decision     Verdict         `json:"decision" doc:"function_call: approve or deny. human_contact: respond, or deny if an agent offers options. An approval with a mode: respond, deny (decline) or cancel."`
 	Comment      string          `json:"comment,omitempty" doc:"The reason, or the response. Required for deny, and for respond unless option is the response."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The tool runs with this input instead. Only if the approval is input_editable; otherwise deny, and write into the comment what to run."`
-	Scope        DecisionScope   `json:"scope,omitempty" doc:"once, or session or project to make a rule there. The rule also decides pending approvals there."`
+	Scope        DecisionScope   `json:"scope,omitempty" doc:"once, or where the decision becomes a rule. The rule also decides pending approvals there."`
 	Option       string          `json:"option,omitempty" doc:"The option_id or name of one of the approval's options. It must agree with the decision."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form: an object that fits the approval's schema. An error names the field, such as content.port."`
 	Pattern      string          `json:"pattern,omitempty" doc:"With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call."`
@@ -151,7 +151,7 @@ type Approval struct {
 	Diff         string          `json:"diff,omitempty" doc:"The changes that the tool would make, as a unified diff."`
 	Details      string          `json:"details,omitempty" doc:"The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call."`
 	Plan         string          `json:"plan,omitempty" doc:"The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule."`
-	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by scope: session and project. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
+	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by scope. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
 	TakesComment bool            `json:"takes_comment" doc:"Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
@@ -234,8 +234,8 @@ type Rule struct {
 	Pattern   bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
 	Path      string    `json:"path,omitempty" doc:"Only these files: a pattern in which * does not match a slash."`
 	SameInput bool      `json:"same_input,omitempty" doc:"Only this exact input."`
-	Scope     string    `json:"scope" doc:"session or project."`
-	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if scope is session."`
+	Scope     string    `json:"scope" doc:"The scope of the decision that made it."`
+	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if the rule is for one alone."`
 	Title     string    `json:"title,omitempty" doc:"The conversation's title."`
 	CreatedAt time.Time `json:"created_at"`
 }

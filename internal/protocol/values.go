@@ -79,7 +79,7 @@ func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
 	}[p.Covers]
 	list := RulePreviews{}
 	for _, scope := range domain.RuleScopes() {
-		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", in this " + scope}
+		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", " + domain.ScopeText(scope)}
 	}
 	return list
 }

@@ -26,7 +26,7 @@ func (r Rule) Subject() string {
 
 // Where describes the scope of a rule.
 func (r Rule) Where() string {
-	if r.Scope == domain.ScopeSession {
+	if r.ThreadID != "" {
 		return "session " + cmp.Or(r.Title, r.ThreadID)
 	}
 	return r.Scope

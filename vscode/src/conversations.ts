@@ -158,6 +158,6 @@ export function ruleWords({ effect, tool_name, command, pattern, path, same_inpu
   return short(`${effect === "deny" ? "Deny" : "Allow"} ${tool_name}${of}`, 120);
 }
 
-function scopeWords({ scope, title }: Rule): string {
-  return scope === "project" ? "in the project" : `in the conversation ${short(title ?? "", 60)}`.trimEnd();
+function scopeWords({ thread_id, title }: Rule): string {
+  return thread_id === undefined ? "in the project" : `in the conversation ${short(title ?? "", 60)}`.trimEnd();
 }

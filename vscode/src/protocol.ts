@@ -197,7 +197,7 @@ export type Approval = {
   details?: string;
   /** The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule. */
   plan?: string;
-  /** The rule that a decision with a scope would make, by scope: session and project. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
+  /** The rule that a decision with a scope would make, by scope. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
   rule_preview?: Record<string, RulePreview>;
   /** Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt. */
   takes_comment: boolean;
@@ -951,7 +951,7 @@ export type DecisionParams = {
   comment?: string;
   /** The tool runs with this input instead. Only if the approval is input_editable; otherwise deny, and write into the comment what to run. */
   updated_input?: unknown;
-  /** once, or session or project to make a rule there. The rule also decides pending approvals there. */
+  /** once, or where the decision becomes a rule. The rule also decides pending approvals there. */
   scope?: DecisionScope;
   /** The option_id or name of one of the approval's options. It must agree with the decision. */
   option?: string;
@@ -1913,9 +1913,9 @@ export type Rule = {
   path?: string;
   /** Only this exact input. */
   same_input?: boolean;
-  /** session or project. */
+  /** The scope of the decision that made it. */
   scope: string;
-  /** The conversation, if scope is session. */
+  /** The conversation, if the rule is for one alone. */
   thread_id?: string;
   /** The conversation's title. */
   title?: string;

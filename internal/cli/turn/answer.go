@@ -116,13 +116,15 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(options) {
 		return a.optionOf(q, options[n-1])
 	}
-	switch strings.ToLower(line.text) {
+	word := strings.ToLower(line.text)
+	for _, k := range ruleKeys() {
+		if word == k.key || word == k.word {
+			return a.always(q, k.scope)
+		}
+	}
+	switch word {
 	case "y", "yes":
 		return protocol.DecisionParams{Decision: protocol.Approve}, false
-	case "a", "always":
-		return a.always(q, domain.ScopeSession)
-	case "p", "project":
-		return a.always(q, domain.ScopeProject)
 	case "n", "no":
 		return denial, false
 	case "t", "tell":
@@ -191,6 +193,16 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
 }
 
+// A ruleKey is a key, or its word, that allows the same from now on.
+type ruleKey struct{ key, word, text, scope string }
+
+func ruleKeys() []ruleKey {
+	return []ruleKey{
+		{"a", "always", "[a]lways in this session", domain.ScopeSession},
+		{"p", "project", "in the [p]roject", domain.ScopeProject},
+	}
+}
+
 // keysFor lists the keys that answer a question about a tool, and their texts in its prompt.
 // decisionOf takes them.
 func keysFor(q asked) (keys, texts []string) {
@@ -199,8 +211,9 @@ func keysFor(q asked) (keys, texts []string) {
 	add("n", "[n]o")
 	add("t", "[t]ell why not")
 	if len(q.Rules) > 0 {
-		add("a", "[a]lways in this session")
-		add("p", "in the [p]roject")
+		for _, k := range ruleKeys() {
+			add(k.key, k.text)
+		}
 	}
 	if n := len(offered(q.Approval)); n > 0 {
 		add("a number up to "+strconv.Itoa(n), "a number")

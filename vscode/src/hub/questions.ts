@@ -1,5 +1,5 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
-import type { DecisionParams } from "../protocol";
+import type { DecisionParams, DecisionScope } from "../protocol";
 import type { Question } from "./model";
 import { clipped, short, visible } from "./groups";
 import { fenceFor } from "./transcript";
@@ -36,6 +36,11 @@ export interface FormField {
   limits?: { least?: number; most?: number };
 }
 
+type RuleScope = Exclude<DecisionScope, "once">;
+
+/** Where a decision can become a rule, in the order of the choices. */
+const ruleScopes: Record<RuleScope, string> = { session: "in This Session", project: "in This Project" };
+
 /** The reason in a denial without the user's own. An agent always gets a reason. */
 const plainDenial = "Denied in VS Code";
 
@@ -46,10 +51,10 @@ export function choicesOf(question: Question): Choice[] {
 
 function permissionsOf(question: Question): Choice[] {
   const choices: Choice[] = [{ id: "approve", label: "Allow", icon: "check", decision: { decision: "approve" } }];
-  for (const scope of ["session", "project"] as const) {
+  for (const scope of Object.keys(ruleScopes) as RuleScope[]) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
-      choices.push({ id: `approve-${scope}`, label: `Always Allow in This ${capital(scope)}`, detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+      choices.push({ id: `approve-${scope}`, label: `Always Allow ${ruleScopes[scope]}`, detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
     }
   }
   choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
@@ -189,10 +194,6 @@ function code(of: string, language = ""): string {
 
 function escaped(of: string): string {
   return visible(of).replace(/[\\`*_{}[\]()#+\-.!<>|~&]/g, "\\$&");
-}
-
-function capital(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
 function text(value: unknown): string {
