@@ -24,6 +24,9 @@
 // No input stops a Reader: a refused frame costs one [Refusal], and the next good
 // frame is read. Only the end or a failure of the source is final.
 //
+// Refusals come from header.go and lsp.go (headers), ndjson.go (lines) and message.go (bodies);
+// refusal.go has their codes.
+//
 // The package knows JSON-RPC's envelope but no method and no meaning; package
 // server builds an endpoint on it.
 package frame

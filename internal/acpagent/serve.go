@@ -7,7 +7,7 @@
 //	   └── questions ◄─────── asking.go ◄───────────────────────────────────┘
 //
 // One agent serves both versions of the protocol; initialize chooses. The types are those
-// of version 1; version2.go writes them for version 2, and foreground.go adds the session states
+// of version 1; package acp writes them for version 2, and foreground.go adds the session states
 // that version 1 does not have.
 //
 // It is a client of the hub like any other and keeps no state: a turn continues after its end, and

@@ -17,6 +17,11 @@
 // a side that does not read stops the relay from reading the other side, and no other
 // connection. Only while there is no hub do messages of the editor wait, in a queue bounded by
 // count, bytes and time.
+//
+//   - hubs.go connects to a hub, notices its end, and keeps the messages that wait for the next one.
+//   - fromeditor.go and fromhub.go pass messages on; calls.go has the requests without an answer.
+//   - subscriptions.go restores an editor's state at the next hub.
+//   - silence.go notices a hub that does not answer.
 package relay
 
 import (
