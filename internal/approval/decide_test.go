@@ -44,7 +44,7 @@ func TestAPlanIsAgreedToForItself(t *testing.T) {
 	asked, answered := h.ask(t, run, aPlan())
 	assert.Equal(t, "1. write it\n2. test it", asked.Plan)
 	assert.Nil(t, Requested(asked, "/p").Rule)
-	for _, scope := range []string{domain.ScopeSession, domain.ScopeProject} {
+	for _, scope := range domain.RuleScopes() {
 		for _, decision := range []string{Approve, Deny} {
 			_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: decision, Comment: "x", Scope: scope})
 			assert.Contains(t, problemOf(t, err), "scope")

@@ -257,10 +257,6 @@ func rulePreviewOf(r domain.Rule) domain.RulePreview {
 
 // explanationOf describes a rule made by a decision.
 func explanationOf(r domain.Rule) string {
-	where := "for the session"
-	if r.Thread == 0 {
-		where = "for the project"
-	}
 	p := rulePreviewOf(r)
 	what := p.Tool
 	switch p.Covers {
@@ -269,7 +265,7 @@ func explanationOf(r domain.Rule) string {
 	case domain.CoversCommand, domain.CoversFiles:
 		what += " " + p.Pattern
 	}
-	return fmt.Sprintf("decided %s on %s: %s %s (rule %d)", where, r.Created.Local().Format(time.DateOnly), r.Effect, what, r.ID)
+	return fmt.Sprintf("decided on %s %s: %s %s (rule %d)", r.Created.Local().Format(time.DateOnly), domain.ScopeText(r.Scope()), r.Effect, what, r.ID)
 }
 
 // exactInput begins the Command of a rule for a tool that runs something without a command member.

@@ -124,7 +124,7 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	lists := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
 	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Run{}), "the first one that is needed")
 	decided := domain.Rule{ID: 3, Thread: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
-	assert.Equal(t, "decided for the session on 2026-01-02: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
+	assert.Equal(t, "decided on 2026-01-02 in this session: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
 }
 
 // In an untrusted workspace, the project's file cannot allow anything, but its deny rules apply.

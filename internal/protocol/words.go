@@ -29,7 +29,7 @@ func (r Rule) Where() string {
 	if r.ThreadID != "" {
 		return "session " + cmp.Or(r.Title, r.ThreadID)
 	}
-	return r.Scope
+	return strings.TrimPrefix(domain.ScopeText(r.Scope), "in this ")
 }
 
 // Line is the command line.

@@ -38,8 +38,8 @@ export interface FormField {
 
 type RuleScope = Exclude<DecisionScope, "once">;
 
-/** Where a decision can become a rule, in the order of the choices. */
-const ruleScopes: Record<RuleScope, string> = { session: "in This Session", project: "in This Project" };
+/** The choices that make a decision a rule, by its scope, in their order. */
+const ruleScopes: Record<RuleScope, string> = { session: "Always Allow in This Session", project: "Always Allow in This Project" };
 
 /** The reason in a denial without the user's own. An agent always gets a reason. */
 const plainDenial = "Denied in VS Code";
@@ -54,7 +54,7 @@ function permissionsOf(question: Question): Choice[] {
   for (const scope of Object.keys(ruleScopes) as RuleScope[]) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
-      choices.push({ id: `approve-${scope}`, label: `Always Allow ${ruleScopes[scope]}`, detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+      choices.push({ id: `approve-${scope}`, label: ruleScopes[scope], detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
     }
   }
   choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });

@@ -171,7 +171,8 @@ export class QuestionBar {
     }
     const failure = make("p", { class: "failure", is: { role: "alert" } });
     // The bar has only the answers that need no further input. The others are at the question's place.
-    const choices = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined).slice(0, 4);
+    const answers = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined);
+    const choices = [...answers.filter(({ id }) => id !== "deny").slice(0, 4), ...answers.filter(({ id }) => id === "deny")];
     const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
     row.update(choices);
     this.element.replaceChildren(

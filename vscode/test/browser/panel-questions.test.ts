@@ -66,6 +66,11 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   await bar.waitFor({ state: "hidden" });
   assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q1", decision: "approve", scope: "session" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
+  const options = [1, 2, 3, 4, 5, 6].map((n) => ({ option_id: `o${n}`, name: `Answer ${n}`, kind: "allow_once" }));
+  await tell(page, "new_approval", { approval_id: "q9", type: "human_contact", title: "Which one?", options, options_only: true, declinable: true });
+  await toTop(page);
+  await bar.getByRole("button", { name: "Decline" }).waitFor();
+  assert.equal(await bar.getByRole("button", { name: /^Answer/ }).count(), 4, "a few of many answers, and always the denial");
 });
 
 test("the extension leads to a question; its change is shown once, and opens in the diff editor", async () => {
