@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -137,23 +136,6 @@ func TestReadmeInAFreshClone(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".config", "duet", "config.toml"), []byte(block), 0o600))
 		run(home + "/.local/bin/duet-rpc config --check")
 	}
-}
-
-// TestReadmeScreens compares each screen in the guides with the file that TestScreens maintains.
-func TestReadmeScreens(t *testing.T) {
-	total := 0
-	for _, guide := range guides {
-		text := readFile(t, guide)
-		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(text, -1)
-		for _, m := range markers {
-			seen := readFile(t, "../../testdata/screens/"+m[1]+".txt")
-			testkit.GoldenBlock(t, guide, m[0], []byte(seen))
-		}
-		text = readFile(t, guide) // GoldenBlock may have written it
-		assert.Equal(t, len(markers), strings.Count(text, "\n```\n$ ")+strings.Count(text, "\n```\n— "), "%s has a screen without a marker", guide)
-		total += len(markers)
-	}
-	assert.Equal(t, 3, total)
 }
 
 // copyTracked copies the tracked files of a repository with their current content.

@@ -5,12 +5,16 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/screen"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // TestScreens compares the screens of the shell commands with testdata/screens. To change a screen,
@@ -40,6 +44,24 @@ func TestScreens(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReadmeScreens compares each screen in the guides with the file that TestScreens maintains. It follows
+// TestScreens, so that one update writes both.
+func TestReadmeScreens(t *testing.T) {
+	total := 0
+	for _, guide := range guides {
+		text := readFile(t, guide)
+		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(text, -1)
+		for _, m := range markers {
+			seen := readFile(t, "../../testdata/screens/"+m[1]+".txt")
+			testkit.GoldenBlock(t, guide, m[0], []byte(seen))
+		}
+		text = readFile(t, guide) // GoldenBlock may have written it
+		assert.Equal(t, len(markers), strings.Count(text, "\n```\n$ ")+strings.Count(text, "\n```\n— "), "%s has a screen without a marker", guide)
+		total += len(markers)
+	}
+	assert.Equal(t, 3, total)
 }
 
 // newcomer shows the commands that the README recommends first.
