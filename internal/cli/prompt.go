@@ -26,13 +26,13 @@ It runs in the project's hub; a daemon is started if none runs. All clients of t
 can see it and answer its questions.
 
 The agent's text goes to standard output as it comes; its tools, questions and
-changes of files go to standard error. One key answers a question, which names its
-keys: y allows, n denies, t denies and asks you why, a allows the same for the rest of
-the session (other keys elsewhere), e lets you edit the tool's input first, in $VISUAL
-or $EDITOR (if the agent supports that), and v shows a question that is too long for
-the screen, with $PAGER or less. What you typed before a question was shown is
-discarded. --yes allows everything, --deny denies everything. Without a terminal and
-without either flag, every question is denied.
+changes of files go to standard error. One key answers a question: y allows, n denies,
+t denies and asks you why, a allows the same for the rest of the session, p in the
+whole project, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
+agent supports that), and v shows a question that is too long for the screen, with
+$PAGER or less. What you typed before a question was shown is discarded. --yes
+allows everything, --deny denies everything. Without a terminal and without either
+flag, every question is denied.
 
 Characters that would control the terminal, change the direction of text or be
 invisible are written out, such as <U+202E>. If standard output is a pipe or a
