@@ -142,6 +142,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 			}
 			return err
 		}))
+		assert.Len(t, must(h.Rules(ctx))(t), len(effects), "a client sees those that count")
 		return effects
 	}
 	assert.Equal(t, []string{"allow", "deny"}, rules())

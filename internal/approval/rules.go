@@ -28,7 +28,7 @@ type StandingRule struct {
 	Thread    domain.Thread // not set if the rule is for the project
 }
 
-// Rules lists the standing rules, the oldest first.
+// Rules lists the standing rules that count, the oldest first.
 func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	found, err := in.store.AllRules(ctx)
 	if err != nil {
@@ -36,6 +36,9 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
+		if in.isOldRule(r) {
+			continue
+		}
 		rule := StandingRule{Rule: r, Command: r.Command}
 		if isForExactInput(r) {
 			rule.Command, rule.SameInput = "", true
@@ -65,9 +68,12 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 // standingRules returns the valid rules of a conversation and of the project.
 func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
 	rules, err := t.Rules(in.ctx, thread)
-	return slices.DeleteFunc(rules, func(r domain.Rule) bool {
-		return r.Effect != config.EffectDeny && in.isOld(r.Created)
-	}), err
+	return slices.DeleteFunc(rules, in.isOldRule), err
+}
+
+// isOldRule reports whether a rule no longer counts. Deny rules always do.
+func (in *Inbox) isOldRule(r domain.Rule) bool {
+	return r.Effect != config.EffectDeny && in.isOld(r.Created)
 }
 
 // isOld reports whether a decision of that time no longer counts.
