@@ -113,7 +113,7 @@ If it has no active or queued turn, end the background work of its agent."
     (unless (or run background)
       (user-error "Nothing is running in this session"))
     (duet-connection-request
-     (duet-connection-here) 'interruptSession
+     (duet-connection-here session) 'interruptSession
      (list :session_id (if run (duet-run-id run) (duet-session-leaf-id session))
            :reason "interrupted in Emacs")
      :success-fn (lambda (_)
@@ -133,7 +133,7 @@ all return nil, `duet-continue' opens a prompt buffer.")
                duet-attempts-mode)
   (duet-actions-check-worktree session)
   (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
-    (duet-compose (duet-connection-here) session)))
+    (duet-compose (duet-connection-here session) session)))
 
 (defun duet-fork (session)
   "Write a prompt for a new session that begins with the conversation of SESSION.
@@ -147,7 +147,7 @@ last turn."
       (user-error "There is nothing to fork yet"))
     (when (and leaf (equal run (duet-run-id leaf)) (duet-session-active-run session))
       (user-error "This turn is not over; fork an earlier one, or wait"))
-    (duet-compose (duet-connection-here) session run)))
+    (duet-compose (duet-connection-here session) session run)))
 
 (defun duet-rewind (session &optional undo)
   "Rewind SESSION to before the turn at point, or before the last one.
@@ -157,7 +157,7 @@ conversation before that turn.  With a prefix argument, UNDO, undo the last
 rewind of the files."
   (interactive (list (duet-actions-session) current-prefix-arg)
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
-  (let ((connection (duet-connection-here))
+  (let ((connection (duet-connection-here session))
         (run (or (duet-actions--run-at-point session)
                  (user-error "There is no turn yet"))))
     (if undo
@@ -273,7 +273,7 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   "Archive SESSION if ARCHIVED is non-nil, else take it back."
   (let ((hint (duet-actions-archive-hint)))
     (duet-connection-request
-     (duet-connection-here) 'archiveSession
+     (duet-connection-here session) 'archiveSession
      (list :session_id (duet-session-leaf-id session)
            :archived (if archived t :json-false))
      :success-fn
@@ -301,7 +301,7 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
     (when (string-empty-p title)
       (user-error "A session needs a name"))
     (duet-connection-request
-     (duet-connection-here) 'updateSessionTitle
+     (duet-connection-here session) 'updateSessionTitle
      (list :session_id (duet-session-leaf-id session) :title title)
      :success-fn (lambda (_) (message "Renamed: %s" title)))))
 

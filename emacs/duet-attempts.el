@@ -103,7 +103,7 @@ It is the session of the buffer or at point, or else the project's last one."
   "Compare SESSION with the other attempts at its prompt.
 Without a session here, compare the last attempts of the project."
   (interactive (list (duet-attempts-session)))
-  (let ((buffer (duet-attempts--buffer (duet-connection-here) session)))
+  (let ((buffer (duet-attempts--buffer (duet-connection-here session) session)))
     (with-current-buffer buffer (duet-attempts--ask))
     (pop-to-buffer buffer)))
 

@@ -661,11 +661,15 @@ It is for buffers of several projects.")
            (funcall duet-connection-root-at-point-function))
       default-directory))
 
-(defun duet-connection-here ()
+(defun duet-connection-here (&optional session)
   "Return the connection of the current buffer's project, for a command.
-In a buffer of several projects, use the project at point.  Outside of a
-project, ask the user."
-  (or duet-connection (duet-connection-ensure (duet-connection-directory-here) t)))
+In a buffer of several projects, use that of SESSION, or the project at
+point if SESSION is nil: the list may have changed while the command waited
+for a server or for the user.  Outside of a project, ask the user."
+  (or duet-connection
+      (and session
+           (duet-connection-ensure (duet-model-root (duet-session-model session))))
+      (duet-connection-ensure (duet-connection-directory-here) t)))
 
 (defun duet-only-in (mode)
   "Signal a `user-error' unless the current buffer is in MODE; return nil.

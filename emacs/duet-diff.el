@@ -120,7 +120,7 @@ It is RUN, an id; or else the turn at point in a transcript, or the last one.
 If WHOLE is non-nil, show the changes of all turns up to it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
-  (let* ((connection (duet-connection-here))
+  (let* ((connection (duet-connection-here session))
          (message (and (null run) (derived-mode-p 'duet-transcript-mode)
                        (duet-transcript-message-at-point)))
          (run (or run

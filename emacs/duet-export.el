@@ -36,7 +36,7 @@ With a prefix argument, or if FILE is nil, show the text in a buffer."
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((name (duet-session-name session)))
     (duet-command-run
-     (duet-connection-root (duet-connection-here))
+     (duet-connection-root (duet-connection-here session))
      (list "session" "show" (or (duet-session-leaf-id session)
                                 (user-error "This session has no messages yet"))
            "--export" format)

@@ -99,7 +99,7 @@ Equal names are followed by their ids."
 
 (defun duet-settings--set (session what done)
   "Set the agent of SESSION to WHAT, parameters of session.set; then show DONE."
-  (duet-settings-set (duet-connection-here) session what
+  (duet-settings-set (duet-connection-here session) session what
                      (lambda (live)
                        (message "%s%s" done (if live "" ", from its next turn on")))))
 

@@ -63,7 +63,7 @@ CONNECTION is the session's; file names are those for Emacs."
   (interactive (list (duet-worktree-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
-  (dired-other-window (duet-worktree--directory (duet-connection-here) session)))
+  (dired-other-window (duet-worktree--directory (duet-connection-here session) session)))
 
 
 ;;; Showing paths
@@ -119,7 +119,7 @@ one."
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
   (duet-worktree--land
-   (duet-connection-here) session 'session.land
+   (duet-connection-here session) session 'session.land
    (duet-worktree--land-parameters session method message)
    (lambda (result) (message "%s" (duet-worktree--landed-words result)))))
 
@@ -223,7 +223,7 @@ The session stays; a fork continues it in the project's directory."
   (interactive (list (duet-worktree-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
-  (duet-worktree--discard (duet-connection-here) session nil))
+  (duet-worktree--discard (duet-connection-here session) session nil))
 
 (defun duet-worktree--discard (connection session force)
   "Delete SESSION's worktree on CONNECTION; with FORCE, even if it has work."

@@ -135,6 +135,12 @@ a project without one.  Each project has a session."
             (duet-test-typing "C-a C-k Renamed RET" (duet-test-press "T" #'duet-rename))
             (duet-test-wait-for-text list "other +Renamed")
             (should (gethash other duet-connections))
+            ;; A command is for its session, wherever point is by then.
+            (duet-projects-test-go-to "Renamed")
+            (let ((session (duet-actions-session)))
+              (duet-projects-test-go-to "here")
+              (duet-rename session "Renamed again"))
+            (duet-test-wait-for-text list "other +Renamed again")
             (duet-projects-test-go-to "Renamed")
             (duet-test-press "r" #'duet-continue)
             (should (equal (duet-connection-root duet-connection) other))
