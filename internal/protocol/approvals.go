@@ -151,7 +151,7 @@ type Approval struct {
 	Diff         string          `json:"diff,omitempty" doc:"The changes that the tool would make, as a unified diff."`
 	Details      string          `json:"details,omitempty" doc:"The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call."`
 	Plan         string          `json:"plan,omitempty" doc:"The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule."`
-	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by scope. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
+	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by the scopes of sendDecision other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
 	TakesComment bool            `json:"takes_comment" doc:"Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
@@ -234,7 +234,7 @@ type Rule struct {
 	Pattern   bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
 	Path      string    `json:"path,omitempty" doc:"Only these files: a pattern in which * does not match a slash."`
 	SameInput bool      `json:"same_input,omitempty" doc:"Only this exact input."`
-	Scope     string    `json:"scope" doc:"The scope of the decision that made it."`
+	Scope     string    `json:"scope" doc:"The scope of the decision that made it, as in sendDecision."`
 	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if the rule is for one alone."`
 	Title     string    `json:"title,omitempty" doc:"The conversation's title."`
 	CreatedAt time.Time `json:"created_at"`

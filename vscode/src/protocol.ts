@@ -197,7 +197,7 @@ export type Approval = {
   details?: string;
   /** The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule. */
   plan?: string;
-  /** The rule that a decision with a scope would make, by scope. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
+  /** The rule that a decision with a scope would make, by the scopes of sendDecision other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
   rule_preview?: Record<string, RulePreview>;
   /** Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt. */
   takes_comment: boolean;
@@ -1913,7 +1913,7 @@ export type Rule = {
   path?: string;
   /** Only this exact input. */
   same_input?: boolean;
-  /** The scope of the decision that made it. */
+  /** The scope of the decision that made it, as in sendDecision. */
   scope: string;
   /** The conversation, if the rule is for one alone. */
   thread_id?: string;
