@@ -342,6 +342,7 @@ They arrive in small pages, since Emacs blocks while it parses a page."
      (lambda (result)
        (let ((sessions (duet-get result :sessions))
              (next (duet-get-string result :next_before)))
+         (setf (duet-model-listed model) t)
          (dolist (session (duet-pages-load-sessions model sessions asked))
            (duet-connection-ask connection (duet-session-leaf-id session)))
          (setq count (+ count (length sessions)))

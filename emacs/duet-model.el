@@ -254,6 +254,7 @@ within that page."
   (root nil :documentation "The project's directory.")
   (sessions (make-hash-table :test #'equal)
             :documentation "The sessions by the ids of their threads.")
+  (listed nil :documentation "Whether the server's list of sessions has come.")
   (runs (make-hash-table :test #'equal)
         :documentation "The sessions by the ids of their runs.")
   (approvals (make-hash-table :test #'equal)

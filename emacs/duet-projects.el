@@ -148,13 +148,15 @@ OBJECTS has the newest run of a conversation first; the others are ignored."
     model))
 
 (defun duet-projects--all ()
-  "Return a model for each project: this Emacs's own if it is connected to it."
+  "Return a model for each project: this Emacs's own once it has its sessions."
   (let ((roots (make-hash-table :test #'equal)))
     (dolist (model duet-projects--models)
       (puthash (duet-model-root model) model roots))
     (maphash (lambda (root connection)
-               (when (eq (duet-connection-state connection) 'ready)
-                 (puthash root (duet-connection-model connection) roots)))
+               (let ((model (duet-connection-model connection)))
+                 (when (and (eq (duet-connection-state connection) 'ready)
+                            (duet-model-listed model))
+                   (puthash root model roots))))
              duet-connections)
     (hash-table-values roots)))
 

@@ -165,6 +165,31 @@ a project without one.  Each project has a session."
         (when-let ((its (gethash other duet-connections))) (duet-test-end its)))
       (should (equal root (duet-connection-root connection))))))
 
+(ert-deftest duet-projects-test-start ()
+  "A session stays in the list, and point on it, while its project's server starts."
+  (duet-projects-test-with-list (connection other)
+    (ignore connection)
+    (duet-projects-test-go-to "elsewhere")
+    (let* ((its (duet-connection-ensure other))
+           (model (duet-connection-model its))
+           (stays '()))
+      (duet-model-follow (lambda (&rest _)
+                           (duet-projects--print)
+                           (push (looking-at-p ".*elsewhere") stays))
+                         model)
+      (unwind-protect
+          (progn
+            (duet-test-wait-for (not (zerop (hash-table-count (duet-model-sessions model)))))
+            (should stays)
+            (should-not (memq nil stays))
+            ;; From then on the server alone says what there is.
+            (duet-test-request its 'session.delete
+                               (list :session_id
+                                     (duet-session-leaf-id (duet-projects--session))))
+            (duet-test-wait-for (not (string-match-p "elsewhere"
+                                                     (duet-test-text (current-buffer))))))
+        (duet-test-end its)))))
+
 (ert-deftest duet-projects-test-menu ()
   "The menu's key for lists does what the same key does in the buffers."
   (duet-projects-test-with-list (connection other)
