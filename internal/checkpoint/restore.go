@@ -210,7 +210,7 @@ func isName(text string) bool {
 
 // RestoreOptions says what [Store.Restore] restores.
 type RestoreOptions struct {
-	// Paths limits it to these files, and to the files below these directories; nil is all.
+	// Paths limits it to these files; nil is all.
 	Paths []string
 	// Partial restores the files without a conflict even if others have one.
 	Partial bool
@@ -257,7 +257,13 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 	if err != nil {
 		return done, err
 	}
-	changes = slices.DeleteFunc(changes, func(c Change) bool { return !within(c.Path, opts.Paths) })
+	if opts.Paths != nil {
+		wanted := make(map[string]bool, len(opts.Paths))
+		for _, path := range opts.Paths {
+			wanted[path] = true
+		}
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return !wanted[c.Path] })
+	}
 	root, err := os.OpenRoot(s.top)
 	if err != nil {
 		return done, err
@@ -285,8 +291,15 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 			}
 		}
 		if opts.Partial {
+			found := done.Conflicts
 			changes = slices.DeleteFunc(changes, func(c Change) bool {
-				conflicts := slices.ContainsFunc(done.Conflicts, func(has Conflict) bool { return has.Path == c.Path })
+				conflicts := slices.ContainsFunc(found, func(has Conflict) bool { return has.Path == c.Path })
+				if !conflicts && c.Kind == Deleted { // a directory that stays in the place of a file stays whole
+					conflicts = slices.ContainsFunc(found, func(has Conflict) bool { return strings.HasPrefix(c.Path, has.Path+"/") })
+					if conflicts {
+						done.Conflicts = append(done.Conflicts, Conflict{Path: c.Path, Reason: isInTheWay})
+					}
+				}
 				again = again || conflicts
 				return conflicts
 			})
@@ -296,13 +309,6 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 		return done, &ConflictError{Conflicts: done.Conflicts}
 	}
 	return done, s.apply(ctx, r, todo, &done)
-}
-
-// within reports whether a file is one of the paths or below one. nil has all.
-func within(file string, paths []string) bool {
-	return paths == nil || slices.ContainsFunc(paths, func(p string) bool {
-		return p == file || strings.HasPrefix(file, strings.TrimSuffix(p, "/")+"/")
-	})
 }
 
 // apply removes files first, since a file may be where a directory has to be.

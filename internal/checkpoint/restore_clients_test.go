@@ -85,8 +85,12 @@ func TestRestore(t *testing.T) {
 			want: map[string]string{"a": big + "a", "b": big + "b"},
 		},
 		"some files": {
-			to: map[string]string{"a": "1", "b": "2", "c/d": "3", "cc": "4"}, from: map[string]string{"a": "x", "b": "x", "c/d": "x", "cc": "x"}, paths: []string{"b", "c"},
+			to: map[string]string{"a": "1", "b": "2", "c/d": "3", "cc": "4"}, from: map[string]string{"a": "x", "b": "x", "c/d": "x", "cc": "x"}, paths: []string{"b", "c/d"},
 			want: map[string]string{"a": "x", "b": "2", "c/d": "3", "cc": "x"},
+		},
+		"a file in the place of a directory with other files": {
+			to: map[string]string{"a": "1"}, from: map[string]string{"a": "", "a/b": "b", "a/mine": "mine"}, paths: []string{"a", "a/b"}, partial: true,
+			want: map[string]string{"a/b": "b", "a/mine": "mine"}, conflicts: []string{"a", "a/b"},
 		},
 		"no files": {
 			to: map[string]string{"a": "1"}, from: map[string]string{"a": "x"}, paths: []string{},

@@ -276,11 +276,13 @@ func (t *checkpointed) await(ctx context.Context) {
 	t.start.Begin()
 }
 
-// The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths.
+// The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths, and
+// that of its undoing with the number of the rewind's checkpoint.
 const (
 	beforeRun    = "before "
 	afterRun     = "after "
 	beforeRewind = "rewind "
+	undoneRewind = "undone "
 )
 
 // after takes the checkpoint after a turn.

@@ -222,6 +222,17 @@ func TestRewind(t *testing.T) {
 		"Rewound: 4 files are as before task-0001.", "The rewinding to before task-0001 was undone: 3 files are as before it.", "Rewound: 6 files are as before task-0001.",
 	}, notes)
 
+	// One rewind after another is undone, the last first.
+	write("users", "five\n")
+	assert.Equal(t, map[string]string{"users": "modified "}, rewind(first.UUID, true, false))
+	assert.Equal(t, map[string]string{"users": "modified "}, undo(first.UUID))
+	assert.Equal(t, "modified edited", undo(first.UUID)["users"])
+	write("users", "one\n")
+	assert.Equal(t, map[string]string{"users": "modified "}, undo(first.UUID))
+	assert.Equal(t, map[string]string{"both": "three\n", "agents": "four\n", "users": "three\n", "new": "two\n", "binary": "\x00two"}, files())
+	assert.Equal(t, map[string]string{"agents": "modified edited"}, undo(first.UUID))
+	require.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.UndoRewind(t.Context(), first.UUID))), "all rewinds are undone")
+
 	// All files are not restored while another conversation may change them.
 	other := launch(t, h, "hang")
 	<-hangs

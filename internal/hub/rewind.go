@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
@@ -108,14 +109,15 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 }
 
 // UndoRewind restores the files that the last Rewind to before a run has changed, except those that
-// were changed since.
+// were changed since. The next call undoes the Rewind before it, unless this one has restored only
+// a part: then it tries the rest again.
 func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	w, err := h.beginRewind(ctx, id)
 	if err != nil {
 		return w.Rewound, err
 	}
 	from, isKept := w.newest(beforeRun)
-	to, wasRewound := w.newest(beforeRewind)
+	to, wasRewound := w.lastRewind()
 	_, text, _ := strings.Cut(to.Message, "\n")
 	var paths []string
 	if !isKept || !wasRewound || json.Unmarshal([]byte(text), &paths) != nil {
@@ -131,7 +133,11 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 			w.add(c, "")
 		}
 	}
-	if err := w.restore(ctx, from.ID, to.ID, changereview.Reopen); err != nil {
+	err = w.restore(ctx, from.ID, to.ID, changereview.Reopen)
+	if n := w.restored(); err == nil && (n == 0 || n == len(w.Files)) {
+		_, err = w.store.Take(ctx, undoneRewind+w.Run.UUID+"\n"+strconv.Itoa(to.Number))
+	}
+	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
 	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Run.Task), filesAre(w.restored())))
@@ -221,6 +227,21 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 func (w *rewinding) newest(message string) (checkpoint.Checkpoint, bool) {
 	for _, c := range slices.Backward(w.checkpoints) {
 		if kind, _, _ := strings.Cut(c.Message, "\n"); kind == message+w.Run.UUID {
+			return c, true
+		}
+	}
+	return checkpoint.Checkpoint{}, false
+}
+
+// lastRewind returns the checkpoint of the newest rewind to before the run that is not undone.
+func (w *rewinding) lastRewind() (checkpoint.Checkpoint, bool) {
+	undone := make(map[string]bool)
+	for _, c := range slices.Backward(w.checkpoints) {
+		kind, about, _ := strings.Cut(c.Message, "\n")
+		switch {
+		case kind == undoneRewind+w.Run.UUID:
+			undone[strings.TrimSpace(about)] = true
+		case kind == beforeRewind+w.Run.UUID && !undone[strconv.Itoa(c.Number)]:
 			return c, true
 		}
 	}
@@ -323,12 +344,13 @@ func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decisio
 		return nil
 	}
 	done, err := w.store.Restore(ctx, from, to, checkpoint.RestoreOptions{Paths: paths, Partial: true})
-	if err != nil {
-		return err
-	}
 	conflicts := make(map[string]string)
 	for _, c := range done.Conflicts {
 		conflicts[w.path(c.Path)] = c.Reason
+	}
+	restored := make(map[string]bool) // the others were so already
+	for _, path := range slices.Concat(done.Written, done.Removed) {
+		restored[w.path(path)] = true
 	}
 	for i := range w.Files {
 		file := &w.Files[i]
@@ -338,16 +360,17 @@ func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decisio
 				file.Left = LeftEdited
 			}
 		}
-		if file.Left != "" {
+		if !restored[file.Path] {
 			continue
 		}
 		for _, c := range w.files[file.Path] {
-			if err := w.hub.review.Restored(ctx, domain.Session{Run: c.run, Thread: w.Run.Thread}, c.file, decision); err != nil {
-				return err
-			}
+			err = errors.Join(err, w.hub.review.Restored(ctx, domain.Session{Run: c.run, Thread: w.Run.Thread}, c.file, decision))
 		}
 	}
-	return nil
+	if err == nil {
+		w.Files = slices.DeleteFunc(w.Files, func(f RewoundFile) bool { return f.Left == "" && !restored[f.Path] })
+	}
+	return err
 }
 
 // paths returns the names in checkpoints of the files that do not stay.

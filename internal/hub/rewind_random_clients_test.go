@@ -84,12 +84,12 @@ type rewindWorld struct {
 	texts   int
 	runs    []*modelRun
 	last    [2]string // run of each conversation
-	rewinds map[*modelRun]modelRewind
+	rewinds map[*modelRun][]modelRewind // that are not undone
 	work    func(x *turn) // of the next run
 }
 
 func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
-	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelRun]modelRewind)}
+	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelRun][]modelRewind)}
 	w.h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		w.work(x)
 		return completed
@@ -258,7 +258,7 @@ func (w *rewindWorld) rewind(run *modelRun) string {
 		w.decided(run, file, domain.ChangeReverted)
 	}
 	if len(rewind.files) > 0 {
-		w.rewinds[run] = rewind
+		w.rewinds[run] = append(w.rewinds[run], rewind)
 	}
 	what := fmt.Sprintf("rewind to before %s, all files: %t", domain.TaskName(run.Task), all)
 	r := must(w.h.Rewind(context.Background(), RewindSpec{Run: run.UUID, All: all}))(w.t, what)
@@ -269,24 +269,33 @@ func (w *rewindWorld) rewind(run *modelRun) string {
 func (w *rewindWorld) undo(run *modelRun) string {
 	what := "undo the rewind to before " + domain.TaskName(run.Task)
 	r, err := w.h.UndoRewind(context.Background(), run.UUID)
-	rewind, found := w.rewinds[run]
-	if !found {
+	rewinds := w.rewinds[run]
+	if len(rewinds) == 0 {
 		require.Equal(w.t, domain.KindBadState, kindOf(w.t, err), what)
 		return what + ", refused"
 	}
 	require.NoError(w.t, err, what)
+	rewind := rewinds[len(rewinds)-1]
 	left := make(map[string]string)
+	restored := 0
 	for _, file := range rewind.files {
-		to := rewind.from.text(file)
-		if now := w.model.text(file); !same(now, to) && !same(now, run.at.text(file)) {
+		to, now := rewind.from.text(file), w.model.text(file)
+		switch {
+		case same(now, to):
+			continue
+		case !same(now, run.at.text(file)):
 			left[file] = LeftEdited
 			continue
 		}
 		left[file] = ""
+		restored++
 		w.model.set(file, to)
 		w.decided(run, file, domain.ChangeOpen)
 	}
 	assert.Equal(w.t, left, leftOf(r), what)
+	if restored == 0 || restored == len(left) {
+		w.rewinds[run] = rewinds[:len(rewinds)-1]
+	}
 	return what
 }
 
