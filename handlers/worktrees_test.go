@@ -34,10 +34,10 @@ type fakeWorktrees struct {
 	bases   []string // from which Create started
 }
 
-func (f *fakeWorktrees) Create(_ context.Context, name, base string) (worktree.Worktree, error) {
+func (f *fakeWorktrees) Create(_ context.Context, name, base string, taken ...string) (worktree.Worktree, error) {
 	f.bases = append(f.bases, base)
 	name = strings.ReplaceAll(name, " ", "-")
-	for slices.ContainsFunc(f.list, func(w worktree.Worktree) bool { return w.Name == name }) {
+	for slices.Contains(taken, name) || slices.ContainsFunc(f.list, func(w worktree.Worktree) bool { return w.Name == name }) {
 		name += "-2"
 	}
 	w := worktree.Worktree{Name: name, Top: filepath.Join(f.parent, name), Dir: filepath.Join(f.parent, name), Branch: "duet/" + name, Base: "base", Into: "main"}

@@ -99,8 +99,20 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (Disca
 	return done, h.noteWorktree(ctx, w.run.Thread.ID, text)
 }
 
-// discard deletes a worktree, with the checkpoints of its directories.
+// discard deletes a worktree, with the checkpoints of its directories. A prompt that comes meanwhile
+// waits, and then finds no worktree: the cleanup command may take long.
 func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done DiscardedWorktree, err error) {
+	top, _ := h.Worktree(w.run.Thread.CWD)
+	prepared, of := false, h.prepared.of(top)
+	select {
+	case prepared = <-of:
+	case <-ctx.Done():
+		return done, ctx.Err()
+	}
+	defer func() { of <- prepared }()
+	if err := h.checkIdle(ctx, top); err != nil {
+		return done, err
+	}
 	if !force {
 		losses, err := w.of.Losses(ctx, w.Worktree)
 		if err != nil {
@@ -110,7 +122,6 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 			return done, &worktree.LossError{Losses: losses}
 		}
 	}
-	top, _ := h.Worktree(w.run.Thread.CWD)
 	threads, err := h.threadsIn(ctx, top)
 	if err != nil {
 		return done, err
@@ -130,6 +141,7 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 	}
 	done.Discarded, err = w.of.Discard(ctx, w.Worktree, opts)
 	if err == nil {
+		prepared = false
 		h.prepared.forget(top)
 	}
 	return done, err

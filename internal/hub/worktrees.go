@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ type WorktreeOptions struct {
 
 // Worktrees are the git worktrees of a project; see [worktree.Repository].
 type Worktrees interface {
-	Create(ctx context.Context, name, base string) (worktree.Worktree, error)
+	Create(ctx context.Context, name, base string, taken ...string) (worktree.Worktree, error)
 	List(ctx context.Context) ([]worktree.Worktree, error)
 	Prepare(ctx context.Context, w worktree.Worktree, patterns []string, setup func(context.Context) error) (worktree.Copies, error)
 	Renew(ctx context.Context, w worktree.Worktree) (bool, error)
@@ -201,7 +202,11 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		}
 		return undo, "", worktreeError(err)
 	}
-	w, err := of.Create(ctx, worktreeName(*spec), spec.base)
+	used, err := h.usedWorktreeNames(ctx)
+	if err != nil {
+		return undo, "", err
+	}
+	w, err := of.Create(ctx, worktreeName(*spec), spec.base, used...)
 	if err != nil {
 		return undo, "", worktreeError(err)
 	}
@@ -220,6 +225,18 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 	}
 	spec.CWD = cwd
 	return undo, "", nil
+}
+
+// usedWorktreeNames returns the names of the worktrees that conversations have or had. A conversation
+// knows its worktree by the directory alone, so no other one may get the name.
+func (h *Hub) usedWorktreeNames(ctx context.Context) (names []string, err error) {
+	paths, err := h.store.RecentPaths(ctx, math.MaxInt32)
+	for _, p := range paths {
+		if top, found := h.Worktree(p.Path); found {
+			names = append(names, filepath.Base(top))
+		}
+	}
+	return names, stored(err)
 }
 
 // nameWords is how many words of a prompt name a worktree.
@@ -257,8 +274,13 @@ func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain
 	prepared, of := false, h.prepared.of(top)
 	select {
 	case prepared = <-of:
-	case <-ctx.Done():
-		return thread, ctx.Err()
+	default:
+		h.sayInWorktree(run, "Waiting for the setup or the cleanup of the worktree.")
+		select {
+		case prepared = <-of:
+		case <-ctx.Done():
+			return thread, ctx.Err()
+		}
 	}
 	defer func() { of <- prepared }()
 	renews := configured.Use == config.WorktreeRun && run.Parent != 0

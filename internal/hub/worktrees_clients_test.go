@@ -31,7 +31,8 @@ type worktreeWorld struct {
 	hub               *Hub
 	top, root, parent string
 	trusts            []bool // of each opened repository
-	use               string // as configured
+	use               string   // as configured
+	cleanup           []string // as configured
 	git               func(args ...string) string
 	write             func(path, text string)
 	read              func(path string) string
@@ -74,7 +75,7 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
 			w.trusts = append(w.trusts, trusts)
 			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
-		}, Config: func(bool) (config.Worktrees, bool) { return config.Worktrees{Use: w.use}, false }}
+		}, Config: func(bool) (config.Worktrees, bool) { return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false }}
 	})
 	return w
 }
@@ -171,6 +172,44 @@ func TestConflictAndDiscardedWorkInAWorktree(t *testing.T) {
 	assert.Equal(t, domain.KindNoWorktree, kindOf(t, err))
 	fork := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more", Fork: true}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, fork).Thread.CWD)
+
+	// A later worktree of the same name is not its worktree.
+	again := w.launch("fix")
+	assert.NotEqual(t, run.Thread.CWD, again.Thread.CWD)
+	assert.Equal(t, domain.KindNoWorktree, kindOf(t, errorOf(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"}))))
+}
+
+// A prompt that comes while a worktree is discarded does not start in it.
+func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
+	starts := 0
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) { starts++ })
+	w.cleanup = []string{"clean up"}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	w.hub.executors.(*executors).commands = func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+		close(begun)
+		<-goOn
+		return catalog.RunCommandResult{}, nil
+	}
+	run := w.launch("fix")
+	discarded := make(chan error, 1)
+	go func() { discarded <- errorOf(w.hub.DiscardWorktree(t.Context(), run.UUID, false)) }()
+	<-begun
+	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"}))(t)
+	require.Eventually(t, func() bool {
+		for _, e := range conversationOf(t, w.hub, more.SessionID).Entries {
+			if strings.HasPrefix(e.Content, "Waiting for the setup or the cleanup") {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	close(goOn)
+	require.NoError(t, <-discarded)
+	failed := await(t, w.hub, more)
+	assert.Equal(t, domain.Failed, failed.State)
+	assert.Contains(t, failed.Error, "the worktree no longer exists")
+	assert.Equal(t, 1, starts)
+	assert.NoDirExists(t, run.Thread.CWD)
 }
 
 // Without a commit there is no worktree, and the error says what to do.

@@ -40,8 +40,9 @@ type registration struct {
 }
 
 // Create makes a worktree and its new branch at a commit; base "" is the user's HEAD. The name
-// is changed so that it fits a ref and a file name, and gets a number if it is taken.
-func (r *Repository) Create(ctx context.Context, name, base string) (Worktree, error) {
+// is changed so that it fits a ref and a file name, and gets a number if it is taken: if a branch or a
+// directory has it, or taken.
+func (r *Repository) Create(ctx context.Context, name, base string, taken ...string) (Worktree, error) {
 	h, err := r.lock(ctx)
 	if err != nil {
 		return Worktree{}, err
@@ -58,7 +59,7 @@ func (r *Repository) Create(ctx context.Context, name, base string) (Worktree, e
 	if w.Into, err = users.branch(ctx); err != nil {
 		return w, err
 	}
-	if w.Name, err = h.freeName(ctx, slug(name)); err != nil {
+	if w.Name, err = h.freeName(ctx, slug(name), taken); err != nil {
 		return w, err
 	}
 	w.Branch, w.Top = branchPrefix+w.Name, filepath.Join(h.parent, w.Name)
@@ -299,8 +300,8 @@ func (r *Repository) isCheckedOut(ctx context.Context, branch string, others []r
 		slices.ContainsFunc(others, func(g registration) bool { return g.branch == branch && !g.gone })
 }
 
-// freeName returns a name that no branch and no directory has.
-func (h *held) freeName(ctx context.Context, name string) (string, error) {
+// freeName returns a name that no branch and no directory has, and that is not in used.
+func (h *held) freeName(ctx context.Context, name string, used []string) (string, error) {
 	refs, err := h.users().run(ctx, "for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/duet")
 	if err != nil {
 		return "", err
@@ -309,6 +310,9 @@ func (h *held) freeName(ctx context.Context, name string) (string, error) {
 		return "", errors.New("a branch is named duet: rename it, since the branches of worktrees are duet/NAME")
 	}
 	taken := map[string]bool{}
+	for _, name := range used {
+		taken[name] = true
+	}
 	for ref := range strings.Lines(strings.ToLower(refs)) {
 		first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(ref), branchPrefix), "/")
 		taken[first] = true
