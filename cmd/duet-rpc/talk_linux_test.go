@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +68,27 @@ func TestAConversationOnATerminal(t *testing.T) {
 	p.sees("after task-0004", idleFooter)
 	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
 	p.leaves()
+}
+
+// Prompts that arrive at once, as from a paste, run one after another in the same conversation.
+func TestPromptsThatAreTypedAhead(t *testing.T) {
+	s := newSite(parallel(t))
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet one\rquiet two\rquiet three\r", "You asked: quiet one", "You asked: quiet two", "You asked: quiet three", idleFooter)
+	p.presses("quiet four\r/new\rquiet elsewhere\r", "You asked: quiet four", "You asked: quiet elsewhere", idleFooter)
+	p.presses("quiet tools:1 hang\r\x04", "task-0006 continues without this terminal", "--continue task-0006")
+	<-p.ended
+	assert.Zero(t, p.status())
+	editor := s.start()
+	defer editor.leave()
+	prompts := make(map[string][]string)
+	for _, session := range editor.sessions() { // the newest first
+		prompts[session.ThreadID] = append(prompts[session.ThreadID], session.Query)
+	}
+	assert.ElementsMatch(t, [][]string{
+		{"quiet four", "quiet three", "quiet two", "quiet one"}, {"quiet tools:1 hang", "quiet elsewhere"},
+	}, slices.Collect(maps.Values(prompts)))
 }
 
 // An agent-initiated turn appears in the conversation, with its cause once.

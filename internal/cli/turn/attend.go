@@ -145,6 +145,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		return now, nil
 	}
 	for {
+		if err := a.talk.typedEarly(ctx, a); err != nil {
+			return session, err
+		}
 		a.promptAgain()
 		a.talk.draw(a)
 		if a.talk == nil && a.view.words != nil { // else the keys are the next prompt, or the text is not on the terminal

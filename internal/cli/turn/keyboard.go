@@ -42,7 +42,7 @@ type keyboard struct {
 	restoreLines func()        // restores line mode; nil: the terminal is in line mode
 	showKeys     func()        // turns the echo on again; nil: it is on
 	keyIsNext    bool          // the pending request, which was for the box, became one for a key
-	early        []byte        // keys for the box that came before a question was shown
+	early        []byte        // keys for the box that came before a question or a turn was shown
 	paste        func(on bool) // switches bracketed paste; nil without a box
 }
 

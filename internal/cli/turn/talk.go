@@ -244,6 +244,12 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			session, _, err := hubclient.SessionState(ctx, a.hub, id)
 			return session, err
 		}
+		if err := t.typedEarly(ctx, a); err != nil {
+			return protocol.Session{}, err
+		}
+		if t.next != "" {
+			continue
+		}
 		t.draw(a)
 		if t.box == nil && !t.view.asking {
 			a.listenForPrompt()
@@ -317,6 +323,10 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 	keys := append(a.early, line.raw...)
 	a.early, t.typedAt = nil, time.Now()
 	for {
+		if t.next != "" { // a prompt that follows in the same read belongs to that turn
+			a.early = keys
+			return nil
+		}
 		key, rest := t.box.Take(keys)
 		keys = rest
 		switch key {
@@ -357,6 +367,14 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 			fmt.Fprint(t.view.out, "\x1b[H\x1b[2J")
 		}
 	}
+}
+
+// typedEarly handles keys for the box that could not be handled when they came. t may be nil.
+func (t *Talk) typedEarly(ctx context.Context, a *asker) error {
+	if !t.hasBox() || len(a.early) == 0 || len(a.waiting) > 0 || t.next != "" {
+		return nil
+	}
+	return t.typed(ctx, a, typed{})
 }
 
 // enter runs a command or sends a prompt. sent is false if the text was not taken.
