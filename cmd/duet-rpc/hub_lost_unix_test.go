@@ -33,31 +33,42 @@ const (
 // Every command reports a hub that does not answer, and ends. `daemon stop --force` kills such a
 // hub.
 func TestHubThatDoesNotAnswer(t *testing.T) {
-	s := newSite(parallel(t))
-	pid := s.daemon()
-	suspendHub(t, pid)
-	var group sync.WaitGroup
-	for _, args := range [][]string{
-		{"task", "list"},
-		{"session", "list"},
-		{"approvals"},
-		{"events"},
-		{"attach"},
-		{"call", "ping"},
-		{"prompt", "quiet"},
-		{"daemon", "start"},
-		{"daemon", "status"},
-		{"daemon", "stop"},
+	for name, silence := range map[string]func(t *testing.T, s *site, pid int){
+		"stopped":          func(t *testing.T, _ *site, pid int) { suspendHub(t, pid) },
+		"without a socket": func(t *testing.T, s *site, _ int) { require.NoError(t, os.Remove(s.socketPath())) }, // a logout may remove it
 	} {
-		group.Go(func() {
-			_, err := s.command(append([]string{soon}, args...)...)
-			assert.ErrorContains(t, err, fmt.Sprintf("exit status 1: duet-rpc: the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid), "%v", args)
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			pid := s.daemon()
+			silence(t, s, pid)
+			var group sync.WaitGroup
+			for _, args := range [][]string{
+				{"task", "list"},
+				{"session", "list"},
+				{"approvals"},
+				{"events"},
+				{"attach"},
+				{"call", "ping"},
+				{"prompt", "quiet"},
+				{"daemon", "start"},
+				{"daemon", "status"},
+				{"daemon", "stop"},
+			} {
+				group.Go(func() {
+					_, err := s.command(append([]string{soon}, args...)...)
+					assert.ErrorContains(t, err, fmt.Sprintf("(process %d)", pid), "%v", args)
+					assert.ErrorContains(t, err, "does not answer; `duet-rpc daemon stop --force` ends it", "%v", args)
+				})
+			}
+			group.Wait()
+			out, err := s.command(soon, "doctor")
+			require.Error(t, err)
+			assert.Contains(t, out, "does not answer")
+			out = s.run(soon, "daemon", "stop", "--force")
+			assert.Contains(t, out, fmt.Sprintf("killed, since it did not answer (process %d)", pid))
+			s.refuses("no hub runs here", "daemon", "stop", "--force")
 		})
 	}
-	group.Wait()
-	out := s.run(soon, "daemon", "stop", "--force")
-	assert.Contains(t, out, fmt.Sprintf("killed, since it did not answer (process %d)", pid))
-	s.refuses("no hub runs here", "daemon", "stop", "--force")
 }
 
 // stranger listens on the site's socket, and is no hub.

@@ -57,7 +57,7 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 			return err
 		}
 		if pause.Wait(ctx) != nil {
-			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
+			return fmt.Errorf("%w and does not answer; "+endSilent, err)
 		}
 	}
 }

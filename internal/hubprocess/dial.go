@@ -25,7 +25,7 @@ const (
 )
 
 // Dial connects to the hub of a project. It waits for a hub that has just begun. If there is
-// none the error says how to start one.
+// none the error says how to start one. If one runs that cannot be reached, it is a *SilentError.
 func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (*client.Client, error) {
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
@@ -52,6 +52,9 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 			}
 			return nil, unserved
 		case errors.As(err, &unserved): // their texts are complete
+			if pid, held := p.Holder(ctx); held { // the socket was removed, for example when the user logged out
+				return nil, &SilentError{PID: pid, Held: true, Path: unserved.Path}
+			}
 			return nil, unserved
 		case errors.As(err, &unsafe):
 			return nil, unsafe
@@ -132,7 +135,8 @@ func (s *Settings) greet(ctx context.Context, conn net.Conn, environment func() 
 	return conn.SetDeadline(time.Time{})
 }
 
-// A SilentError reports that a process listens on the project's socket but does not answer.
+// A SilentError reports that a process listens on the project's socket but does not answer, or that a
+// hub runs that has no socket.
 type SilentError struct {
 	PID  int    // of the project's hub; 0 if unknown
 	Held bool   // a process holds the hub's lock
