@@ -237,7 +237,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
-	h.dropUnusedWorktrees()
+	h.tidyWorktrees()
 	if err := h.gates.Resume(ctx); err != nil {
 		h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
 	}

@@ -402,10 +402,10 @@ func (h *Hub) sayInWorktree(run domain.Run, text string) {
 	}
 }
 
-// dropUnusedWorktrees deletes the worktrees that no conversation uses: a hub that was killed may have
-// created them. One with work stays. It is called before the first conversation begins, and does its work
-// in the background.
-func (h *Hub) dropUnusedWorktrees() {
+// tidyWorktrees finishes what a killed hub has begun to do with worktrees, as a landing, and deletes the
+// worktrees that no conversation uses: the killed hub may have created them. One with work stays. It is
+// called before the first conversation begins, and does its work in the background.
+func (h *Hub) tidyWorktrees() {
 	if h.opts.Worktrees == nil {
 		return
 	}
@@ -414,7 +414,8 @@ func (h *Hub) dropUnusedWorktrees() {
 	for _, e := range entries {
 		unused[e.Name()] = !strings.HasPrefix(e.Name(), ".")
 	}
-	if len(unused) == 0 {
+	isUnfinished := worktree.IsUnfinished(h.opts.Worktrees.Parent)
+	if len(unused) == 0 && !isUnfinished {
 		return
 	}
 	h.active.Go(func() {
@@ -423,11 +424,12 @@ func (h *Hub) dropUnusedWorktrees() {
 				unused[filepath.Base(top)] = false
 			}
 		})
-		if err != nil || !slices.Contains(slices.Collect(maps.Values(unused)), true) {
+		if err != nil || !isUnfinished && !slices.Contains(slices.Collect(maps.Values(unused)), true) {
 			return
 		}
-		of, err := h.opts.Worktrees.Open(h.ctx, true)
+		of, err := h.opts.Worktrees.Open(h.ctx, true) // finishes the work
 		if err != nil {
+			h.log.Warn("the worktrees cannot be tidied", "err", err)
 			return
 		}
 		list, _ := of.List(h.ctx)
@@ -449,8 +451,11 @@ func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Wor
 	if err != nil {
 		return of, w, worktreeError(err)
 	}
-	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Top == top })
-	if i < 0 {
+	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Name == filepath.Base(top) })
+	switch {
+	case i >= 0 && list[i].Top != top:
+		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree was moved: `git worktree move %s %s` brings it back", list[i].Top, top)
+	case i < 0:
 		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree no longer exists (%s); git for-each-ref refs/duet/discarded lists the work that was kept", top)
 	}
 	return of, list[i], nil

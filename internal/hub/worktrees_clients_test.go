@@ -30,7 +30,7 @@ type worktreeWorld struct {
 	*testing.T
 	hub               *Hub
 	top, root, parent string
-	trusts            []bool // of each opened repository
+	trusts            []bool   // of each opened repository
 	use               string   // as configured
 	cleanup           []string // as configured
 	git               func(args ...string) string
@@ -75,7 +75,9 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
 			w.trusts = append(w.trusts, trusts)
 			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
-		}, Config: func(bool) (config.Worktrees, bool) { return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false }}
+		}, Config: func(bool) (config.Worktrees, bool) {
+			return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false
+		}}
 	})
 	return w
 }
@@ -265,6 +267,17 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 	assert.Equal(t, w.root, begin().Thread.CWD)
 }
 
+// A hub that opens finishes the landing of a killed one.
+func TestUnfinishedLanding(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	w.launch("used")
+	states := must(filepath.Glob(filepath.Join(w.parent, ".duet-*")))(t)
+	require.Len(t, states, 1)
+	w.write(filepath.Join(states[0], "journal"), "{}")
+	w.hub.tidyWorktrees()
+	require.Eventually(t, func() bool { return !worktree.IsUnfinished(w.parent) }, time.Minute, time.Millisecond)
+}
+
 // A worktree that no conversation uses is deleted when the hub opens, unless it has work.
 func TestUnusedWorktrees(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
@@ -273,7 +286,7 @@ func TestUnusedWorktrees(t *testing.T) {
 	unused := must(of.Create(t.Context(), "unused", ""))(t)
 	work := must(of.Create(t.Context(), "work", ""))(t)
 	w.write(filepath.Join(work.Top, "new"), "new")
-	w.hub.dropUnusedWorktrees()
+	w.hub.tidyWorktrees()
 	require.Eventually(t, func() bool {
 		_, err := os.Lstat(unused.Top)
 		return os.IsNotExist(err)

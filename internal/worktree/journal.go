@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,19 @@ type journal struct {
 	Moved   *move     `json:"moved,omitempty"`
 }
 
-func (h *held) journal() string { return filepath.Join(h.state, "journal") }
+func (h *held) journal() string { return filepath.Join(h.state, journalFile) }
+
+const journalFile = "journal"
+
+// IsUnfinished reports whether a process was killed while it changed a worktree below a parent, or
+// the user's files. Open finishes its work.
+func IsUnfinished(parent string) bool {
+	entries, _ := os.ReadDir(parent) // none if it does not exist
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		_, err := os.Lstat(filepath.Join(parent, e.Name(), journalFile))
+		return strings.HasPrefix(e.Name(), statePrefix) && err == nil
+	})
+}
 
 func (h *held) note(j journal) error {
 	text, err := json.Marshal(j)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +92,9 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 	if err != nil {
 		return l, err
 	}
+	if _, err := os.Lstat(g.top); err == nil && g.gone {
+		return l, fmt.Errorf("nothing is landed: %s is no longer a worktree of %s: git worktree repair may restore its link", g.top, h.repo.Top)
+	}
 	committed, err := h.head(ctx, g)
 	if err != nil {
 		return l, err
@@ -152,7 +154,11 @@ func (h *held) commitFiles(ctx context.Context, g registration, own move, opts L
 	if before, err := t.resolve(ctx, head+"^{tree}"); err != nil || files == before {
 		return head, err
 	}
-	return t.commit(ctx, files, opts.message("Changes of "+g.Branch), nil, head)
+	commit, err := t.commit(ctx, files, opts.message("Changes of "+g.Branch), nil, head)
+	if err != nil && opts.Method == Patch { // the user gets no commit, and may have no name for one
+		return t.commit(ctx, files, opts.message("Changes of "+g.Branch), ours, head)
+	}
+	return commit, err
 }
 
 func (o LandOptions) message(plain string) string {
@@ -299,8 +305,7 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	}
 	paths := d.changed
 	for _, c := range touched { // an untracked file may be what an earlier patch has made
-		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil && !c.isSubmodule &&
-			(info.Mode().IsRegular() || info.Mode().Type() == fs.ModeSymlink) {
+		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil && !c.isSubmodule && isContent(info.Mode()) {
 			paths = append(paths, c.path)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,57 @@ import (
 )
 
 var methods = []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch}
+
+// A directory or a pipe in the place of a file of the index is landed and kept as what it is.
+func TestFileThatBecomesSomethingElse(t *testing.T) {
+	t.Parallel()
+	for _, method := range append(methods, "discard") {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", "c": "1\n"})
+			wt := w.create("x", nil)
+			write(t, wt.Top, map[string]string{"a": ""})
+			write(t, wt.Top, map[string]string{"a/b": "2\n"})
+			gitIn(t, wt.Top, "add", "--all")
+			write(t, wt.Top, map[string]string{"b": ""})
+			require.NoError(t, syscall.Mkfifo(filepath.Join(wt.Top, "b"), 0o600))
+			if method == "discard" {
+				done := must(w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
+				assert.Equal(t, "a/b\nc\n", w.git("ls-tree", "-r", "--name-only", done.Ref))
+				return
+			}
+			w.land(wt, method)
+			assert.Equal(t, map[string]string{"a/b": "2\n", "c": "1\n"}, testkit.ReadFiles(t, w.dir))
+		})
+	}
+}
+
+// A patch makes no commit of the user, so it needs no name of the user.
+func TestPatchWithoutAName(t *testing.T) {
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", nil)
+	write(t, wt.Top, map[string]string{"a": "2\n"})
+	nobody := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(nobody, ".gitconfig"), []byte("[user]\n\tuseConfigOnly = true\n"), 0o600))
+	t.Setenv("HOME", nobody)
+	_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Squash})
+	require.ErrorContains(t, err, "user.name")
+	w.land(wt, worktree.Patch)
+	assert.Equal(t, "2\n", testkit.ReadFiles(t, w.dir)["a"])
+}
+
+func TestLandADirectoryThatIsNoWorktree(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", map[string]string{"a": "2\n"})
+	write(t, wt.Top, map[string]string{"b": "2\n"})
+	require.NoError(t, os.Remove(filepath.Join(wt.Top, ".git")))
+	for _, method := range methods {
+		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
+		require.ErrorContains(t, err, "is no longer a worktree")
+	}
+	assert.Equal(t, map[string]string{"a": "1\n"}, testkit.ReadFiles(t, w.dir))
+}
 
 // Each method lands commits and uncommitted files. A second landing lands only the new ones.
 func TestLandTwice(t *testing.T) {

@@ -38,7 +38,7 @@ func (m move) lock() string   { return filepath.Join(m.Dir, lockFile) }
 
 // move returns an empty move of a working tree.
 func (h *held) move(dir, top string) move {
-	return move{Dir: dir, Top: top, Mark: strings.TrimPrefix(filepath.Base(h.state), ".duet-"), Token: rand.Text()}
+	return move{Dir: dir, Top: top, Mark: strings.TrimPrefix(filepath.Base(h.state), statePrefix), Token: rand.Text()}
 }
 
 // settle ends a move that has failed or was killed: HEAD says whether it is finished or taken back.
@@ -48,12 +48,12 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
 	moved := false
 	if m.Commit {
-		if text, _ := os.ReadFile(m.lock()); string(text) != m.Token {
-			return nil, m.clean() // not begun, or finished
-		}
 		head, err := t.resolve(ctx, "HEAD^{commit}")
 		if err != nil {
 			return nil, err
+		}
+		if text, _ := os.ReadFile(m.lock()); string(text) != m.Token && !m.lockAgain(head) {
+			return nil, m.clean() // not begun, or finished
 		}
 		moved = head == m.New
 	} else {
@@ -72,6 +72,15 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 		}
 	}
 	return lost, m.clean()
+}
+
+// lockAgain locks the index for a move that has begun. After a kill the user may have removed the
+// lock, as git advises, and may have gone on from another commit.
+func (m move) lockAgain(head string) bool {
+	if _, err := os.Stat(m.before()); err != nil || head != m.Old && head != m.New {
+		return false
+	}
+	return os.Link(m.token(), m.lock()) == nil
 }
 
 func (m move) clean() error {

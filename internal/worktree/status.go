@@ -231,17 +231,31 @@ func (t tree) snapshot(ctx context.Context, index string, paths []string) (strin
 		return "", err
 	}
 	t.index = index
-	if len(paths) > 0 {
-		var input bytes.Buffer
-		for _, path := range paths {
-			input.WriteString(path + "\x00")
+	var removed, others bytes.Buffer
+	for _, path := range paths {
+		input := &others
+		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil && !isContent(info.Mode()) {
+			input = &removed // a directory in the place of a file, for example
 		}
-		if _, err := t.do(ctx, git.Command{Args: []string{"update-index", "--add", "--remove", "--replace", "-z", "--stdin"}, Stdin: &input}); err != nil {
+		input.WriteString(path + "\x00")
+	}
+	for _, update := range []struct {
+		input *bytes.Buffer
+		args  []string
+	}{{&removed, []string{"--force-remove"}}, {&others, []string{"--add", "--remove", "--replace"}}} {
+		if update.input.Len() == 0 {
+			continue
+		}
+		args := slices.Concat([]string{"update-index"}, update.args, []string{"-z", "--stdin"})
+		if _, err := t.do(ctx, git.Command{Args: args, Stdin: update.input}); err != nil {
 			return "", err
 		}
 	}
 	return t.run(ctx, "write-tree")
 }
+
+// isContent reports whether git stores files of this mode.
+func isContent(mode fs.FileMode) bool { return mode.IsRegular() || mode.Type() == fs.ModeSymlink }
 
 // isLanded reports whether a branch has all changes of a commit.
 func (t tree) isLanded(ctx context.Context, g registration, head, into string) (bool, error) {

@@ -88,6 +88,7 @@ const (
 	branchPrefix    = "duet/"
 	discardedPrefix = "refs/duet/discarded/"
 	lockFile        = "index.lock"
+	statePrefix     = ".duet-" // of a directory of a repository in [Options.Parent]
 )
 
 // Open finds the repository around opts.Dir and finishes what a killed process has left. Its
@@ -230,7 +231,7 @@ func isWithin(path, dir string) bool {
 // reads and writes objects, refs and reflogs. It has no hooks, and a configuration of its own.
 func (r *Repository) prepare() error {
 	name := sha256.Sum256([]byte(r.repo.Common + "\x00" + r.parent))
-	r.state = filepath.Join(r.parent, ".duet-"+hex.EncodeToString(name[:6]))
+	r.state = filepath.Join(r.parent, statePrefix+hex.EncodeToString(name[:6]))
 	kind := "common"
 	if r.trusted {
 		kind = "trusted"
