@@ -16,7 +16,7 @@ type Losses struct {
 	Commits     Listing // that no other branch, tag or remote branch has, and that are not landed
 	Uncommitted Listing
 	Untracked   Listing
-	Nested      Listing // repositories in the worktree; Force does not keep them
+	Nested      Listing // repositories in the worktree, and submodules with work; Force does not keep them
 	Ignored     Listing // files and directories that git ignores; they are deleted without Force, too
 }
 
@@ -77,7 +77,11 @@ func (h *held) losses(ctx context.Context, g registration, head string) (l Losse
 		}
 		l.Uncommitted.add(d.changed...)
 		l.Untracked.add(d.untracked...)
-		l.Nested.add(d.nested...)
+		below, err := t.submodules(ctx)
+		if err != nil {
+			return l, err
+		}
+		l.Nested.add(append(d.nested, below...)...)
 		ignored, err := t.records(ctx, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 		if err != nil {
 			return l, err

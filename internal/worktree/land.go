@@ -38,7 +38,7 @@ type Landed struct {
 	Old, New string   // commits of Into; trees of the user's files for Patch
 	Commits  []string // that Into has now, the oldest first
 	Files    []string // that differ between Old and New
-	Nested   []string // repositories in the worktree that are not landed
+	Nested   []string // repositories in the worktree, and submodules with work, that are not landed
 }
 
 // An OverlapError reports that nothing was landed, because uncommitted or untracked files of the
@@ -133,7 +133,11 @@ func (h *held) commitFiles(ctx context.Context, g registration, own move, opts L
 	if err != nil {
 		return "", err
 	}
-	l.Nested = d.nested
+	below, err := t.submodules(ctx)
+	if err != nil {
+		return "", err
+	}
+	l.Nested = append(d.nested, below...)
 	if operation := t.operation(); operation != "" {
 		return "", &BusyError{Dir: g.top, Operation: operation}
 	}

@@ -34,7 +34,7 @@ func (l *Listing) add(names ...string) {
 type Changes struct {
 	Commits Listing // since the base, the newest first, as "ID subject"
 	Files   []FileChange
-	Nested  Listing // repositories in the worktree, which Land leaves out
+	Nested  Listing // repositories in the worktree, and submodules with work, which Land leaves out
 	Landed  bool    // Into has all changes, also if they were squashed or rebased
 	Patch   string  // whole lines
 	IsCut   bool    // Patch is not complete
@@ -75,7 +75,11 @@ func (r *Repository) Changes(ctx context.Context, w Worktree, patch int) (c Chan
 		if err != nil {
 			return c, err
 		}
-		c.Nested.add(d.nested...)
+		below, err := t.submodules(ctx)
+		if err != nil {
+			return c, err
+		}
+		c.Nested.add(append(d.nested, below...)...)
 		if uncommitted = len(d.paths()) > 0; uncommitted {
 			index := h.move(g.dir, g.top).work()
 			defer os.Remove(index)
@@ -222,6 +226,53 @@ func (t tree) files(ctx context.Context, without []string) (d dirt, err error) {
 		}
 	}
 	return d, err
+}
+
+// submodules returns the checked out submodules of a worktree with work that is only there: changed
+// files, or commits that no remote branch has. Discarding a worktree deletes their git directories.
+func (t tree) submodules(ctx context.Context) (list []string, err error) {
+	var all []string
+	_, err = t.do(ctx, git.Command{Args: []string{"ls-files", "-z", "--stage"}, Record: func(record []byte) error {
+		if stage, path, _ := strings.Cut(string(record), "\t"); strings.HasPrefix(stage, "160000 ") {
+			all = append(all, path)
+		}
+		return nil
+	}})
+	for _, path := range all {
+		top := filepath.Join(t.top, filepath.FromSlash(path))
+		repo, found := git.Find(top)
+		if err != nil || !found || repo.Top != top {
+			continue // it is not checked out
+		}
+		if hasWork, failed := t.r.hasWork(ctx, repo); hasWork || failed != nil {
+			list = append(list, path+"/") // one that cannot be read may have work
+		}
+	}
+	return list, errors.Join(err, ctx.Err())
+}
+
+// hasWork reports whether a submodule has work that is only there. As for the user's repository, git
+// runs no program that its configuration names.
+func (r *Repository) hasWork(ctx context.Context, repo git.Repository) (bool, error) {
+	sub := &Repository{program: r.program, parent: r.parent, repo: repo}
+	var err error
+	if sub.repo.Config, err = git.ReadConfig(ctx, sub.program, filepath.Join(repo.Common, "config")); err != nil {
+		return false, err
+	}
+	if err := errors.Join(sub.repo.Unusable(), sub.prepare()); err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(sub.state)
+	t := sub.users()
+	d, err := t.files(ctx, nil)
+	if err != nil || len(d.paths())+len(d.nested) > 0 {
+		return true, err
+	}
+	if below, err := t.submodules(ctx); err != nil || len(below) > 0 {
+		return true, err
+	}
+	commits, err := t.commits(ctx, "--max-count=1", "HEAD", "--branches", "--not", "--remotes", "--tags")
+	return commits.Count > 0, err
 }
 
 // snapshot makes a tree object of the index and of files on the disk. It leaves the new index in

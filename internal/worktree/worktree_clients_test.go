@@ -640,6 +640,63 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// The work in a submodule of a worktree is nowhere else: discarding the worktree without force keeps it.
+func TestWorkInASubmodule(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		work func(w *world, top, lib string)
+		want []string
+	}{
+		"none":           {func(*world, string, string) {}, nil},
+		"a changed file": {func(w *world, _, lib string) { write(w, lib, map[string]string{"a": "2\n"}) }, []string{"lib/"}},
+		"a new file":     {func(w *world, _, lib string) { write(w, lib, map[string]string{"b": "2\n"}) }, []string{"lib/"}},
+		"a commit":       {func(w *world, _, lib string) { w.commit(lib, map[string]string{"a": "2\n"}) }, []string{"lib/"}},
+		"a commit that is landed": {func(w *world, top, lib string) {
+			w.commit(lib, map[string]string{"a": "2\n"})
+			w.commit(top, nil)
+		}, []string{"lib/"}},
+		"a pushed commit": {func(w *world, top, lib string) {
+			w.commit(lib, map[string]string{"a": "2\n"})
+			gitIn(w, lib, "push", "-q", "origin", "HEAD:refs/heads/pushed")
+			w.commit(top, nil)
+		}, nil},
+		"a new repository": {func(w *world, top, _ string) {
+			gitIn(w, top, "init", "-q", "own")
+			w.commit(filepath.Join(top, "own"), map[string]string{"a": "1\n"})
+			w.commit(top, nil)
+		}, []string{"own/"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"})
+			gitIn(t, w.home, "clone", "-q", w.dir, "lib")
+			w.git("submodule", "--quiet", "add", filepath.Join(w.home, "lib"), "lib")
+			w.git("commit", "-q", "-m", "lib")
+			wt := w.create("x", nil)
+			gitIn(t, wt.Top, "submodule", "--quiet", "update", "--init")
+			lib := filepath.Join(wt.Top, "lib")
+			c.work(w, wt.Top, lib)
+			l := w.land(wt, worktree.Merge)
+			assert.Equal(t, c.want, l.Nested)
+			assert.Equal(t, c.want, must(w.Changes(t.Context(), wt, 0))(t).Nested.First)
+			assert.Equal(t, c.want, must(w.Losses(t.Context(), wt))(t).Nested.First)
+			before := testkit.ReadFiles(t, lib)
+			_, err := w.Discard(t.Context(), wt, worktree.DiscardOptions{})
+			if c.want == nil {
+				require.NoError(t, err)
+				assert.NoDirExists(t, wt.Top)
+				return
+			}
+			var loss *worktree.LossError
+			require.ErrorAs(t, err, &loss)
+			assert.Equal(t, before, testkit.ReadFiles(t, lib))
+			must(w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
+			entries := must(os.ReadDir(w.opts.Parent))(t)
+			assert.Len(t, entries, 1, "%v", entries)
+		})
+	}
+}
+
 // A copy of a repository does not have the worktrees of the original.
 func TestCopiedRepository(t *testing.T) {
 	t.Parallel()
