@@ -180,7 +180,7 @@ func worktreeProblem(err error) (data protocol.WorktreeError, is bool) {
 const discardHelp = `Delete the worktree of a session's conversation (duet-rpc prompt --worktree), and its
 branch. Without SESSION it is that of the worktree in which this runs, or else the last
 one. If work is not landed, this lists it and asks; it is then kept in a git ref first,
-from which git branch NAME REF brings it back.
+from which git branch NAME REF brings it back. Files that git ignores are deleted.
 
 The conversation stays: session fork continues it in the project's directory.
 `

@@ -20,7 +20,8 @@ const rewindHelp = `Restore the files that a session and the later ones of its c
 to their state before that session. It lists the files and asks first.
 
 A file that was edited since, or that the conversation has not changed, stays as it
-is, unless you give --all. --undo takes the last rewind to before the session back.
+is, unless you give --all. --undo takes the last rewind to before the session back,
+then the one before it.
 
 The files are recorded before each session, unless [checkpoints] is disabled in your
 configuration or git is missing. The conversation stays as it is: session fork continues it from an

@@ -176,7 +176,7 @@ type RewindParams struct {
 	SessionID string `json:"session_id" doc:"The session before which the files are to be as they were, by any id of the run."`
 	All       bool   `json:"all,omitempty" doc:"Also restore the files that others have changed since."`
 	Preview   bool   `json:"preview,omitempty" doc:"Change nothing, only return what would change."`
-	Undo      bool   `json:"undo,omitempty" doc:"Undo the last rewind to before this session: its files become as they were before it. Files that were edited after it are left alone. Without all and preview."`
+	Undo      bool   `json:"undo,omitempty" doc:"Undo the last rewind to before this session that is not undone: its files become as they were before it. Files that were edited after it are left alone; the same call tries them again once. Without all and preview."`
 }
 
 func (p RewindParams) Check() error {

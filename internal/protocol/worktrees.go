@@ -29,7 +29,7 @@ type LandResult struct {
 	Commits []string `json:"commits" doc:"The new commits of the branch, the oldest first. Empty if there was nothing new."`
 	Files   []string `json:"files" doc:"The changed files, relative to the top of the repository."`
 	More    int      `json:"more,omitempty" doc:"How many more files there are, which do not fit into the result."`
-	Nested  []string `json:"nested,omitempty" doc:"Git repositories in the worktree, which are not landed."`
+	Nested  []string `json:"nested,omitempty" doc:"Git repositories in the worktree, and submodules with work, which are not landed."`
 }
 
 type DiscardParams struct {

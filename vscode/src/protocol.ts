@@ -632,7 +632,7 @@ export type ChooseAttemptResult = {
   files: Array<string>;
   /** How many more files there are, which do not fit into the result. */
   more?: number;
-  /** Git repositories in the worktree, which are not landed. */
+  /** Git repositories in the worktree, and submodules with work, which are not landed. */
   nested?: Array<string>;
   /** The other attempts. */
   discarded: Array<DiscardedAttempt>;
@@ -1344,7 +1344,7 @@ export type LandResult = {
   files: Array<string>;
   /** How many more files there are, which do not fit into the result. */
   more?: number;
-  /** Git repositories in the worktree, which are not landed. */
+  /** Git repositories in the worktree, and submodules with work, which are not landed. */
   nested?: Array<string>;
 };
 
@@ -1879,7 +1879,7 @@ export type RewindParams = {
   all?: boolean;
   /** Change nothing, only return what would change. */
   preview?: boolean;
-  /** Undo the last rewind to before this session: its files become as they were before it. Files that were edited after it are left alone. Without all and preview. */
+  /** Undo the last rewind to before this session that is not undone: its files become as they were before it. Files that were edited after it are left alone; the same call tries them again once. Without all and preview. */
   undo?: boolean;
 };
 
