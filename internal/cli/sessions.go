@@ -295,6 +295,15 @@ func newShow(s *settings) *cobra.Command {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
 				return fmt.Errorf("--export takes md or json, got %q", export)
 			}
+			switch {
+			case !s.JSON || export == "json":
+			case export != "":
+				return errors.New("--json and --export md cannot be given together; --export json prints the conversation as JSON")
+			case whole:
+				return errors.New("--json and --transcript cannot be given together; --export json prints the conversation as JSON")
+			case changes:
+				return errors.New("--json and --diff cannot be given together; `duet-rpc call getSessionSnapshots '{\"session_id\":\"ID\"}'` prints the changes as JSON")
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				out := cmd.OutOrStdout()
 				switch {
