@@ -83,9 +83,9 @@ type rewindWorld struct {
 	model   disk
 	texts   int
 	runs    []*modelRun
-	last    [2]string // run of each conversation
+	last    [2]string                   // run of each conversation
 	rewinds map[*modelRun][]modelRewind // that are not undone
-	work    func(x *turn) // of the next run
+	work    func(x *turn)               // of the next run
 }
 
 func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {

@@ -30,7 +30,7 @@ type worktreeWorld struct {
 	*testing.T
 	hub               *Hub
 	top, root, parent string
-	trusts            []bool // of each opened repository
+	trusts            []bool   // of each opened repository
 	use               string   // as configured
 	cleanup           []string // as configured
 	git               func(args ...string) string
@@ -75,7 +75,9 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
 			w.trusts = append(w.trusts, trusts)
 			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
-		}, Config: func(bool) (config.Worktrees, bool) { return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false }}
+		}, Config: func(bool) (config.Worktrees, bool) {
+			return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false
+		}}
 	})
 	return w
 }
