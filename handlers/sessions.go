@@ -323,7 +323,7 @@ func modeInForce(s domain.Session) string {
 
 func checkAgentSettings(a protocol.AgentSettings) error {
 	_, err := mcpServers(a.MCPConfig)
-	return err
+	return cmp.Or(err, a.Budget.Check())
 }
 
 // applySettings changes the settings that the request has.

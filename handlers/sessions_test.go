@@ -139,6 +139,25 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	assert.Contains(t, hits[0].(map[string]any)["snippet"], "«another»")
 }
 
+func TestSnippetsAreShort(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	long := strings.Repeat("ä", 100_000)
+	w.ended(c.sessionID("launchSession", `{"query":"`+long+` needle `+long+`"}`))
+	w.ended(c.sessionID("launchSession", `{"query":"Find `+strings.Repeat("ö", 100_000)+`"}`))
+	for query, want := range map[string]string{
+		"needle": "…" + strings.Repeat("ä", 99) + " «needle» " + strings.Repeat("ä", 291) + "…",
+		"ööö":    "Find «" + strings.Repeat("ö", 299) + "…»",
+	} {
+		var found protocol.SearchResult
+		require.NoError(t, json.Unmarshal(c.ask("searchConversations", `{"query":"`+query+`"}`), &found))
+		require.NotEmpty(t, found.Hits)
+		for _, h := range found.Hits {
+			assert.Equal(t, want, strings.TrimPrefix(h.Snippet, "Done: "))
+		}
+	}
+}
+
 func TestListsOfSessions(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventSession, catalog.Session{Mode: &catalog.Selection{}}) // it has no modes

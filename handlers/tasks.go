@@ -51,7 +51,7 @@ func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error))
 }
 
 func checkSubmit(p protocol.SubmitTaskParams) error {
-	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkContent(p.PromptContent))
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkContent(p.PromptContent), p.Budget.Check())
 }
 
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskParams) (protocol.SubmitTaskResult, error) {
@@ -344,7 +344,7 @@ func (n *taskReports) reportEnd(ctx context.Context, r protocol.SendTaskResult, 
 
 func budgetOf(b protocol.RunBudget) domain.Budget {
 	return domain.Budget{
-		Turns: int(b.Turns), Time: milliseconds(b.TimeMS), Tokens: int64(b.Tokens), CostUSD: max(b.CostUSD, 0), Repeats: int(b.Repeats),
+		Turns: int(b.Turns), Time: milliseconds(b.TimeMS), Tokens: int64(b.Tokens), CostUSD: b.CostUSD, Repeats: int(b.Repeats),
 	}
 }
 

@@ -238,6 +238,10 @@ func TestALaunchHasABudget(t *testing.T) {
 		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "each run of the conversation has the budget")
 	}
+	c.rejects("task.submit", `{"prompt":"q","budget":{"cost_usd":-1}}`, "budget.cost_usd")
+	c.rejects("launchSession", `{"query":"q","budget":{"cost_usd":-0.1}}`, "budget.cost_usd")
+	c.rejects("continueSession", `{"session_id":"s","query":"q","budget":{"cost_usd":-1}}`, "budget.cost_usd")
+	c.rejects("session.launchAttempts", `{"query":"q","agents":[{"agent":"a"},{"agent":"b"}],"budget":{"cost_usd":-1}}`, "budget.cost_usd")
 }
 
 // Every report of a run that needs a login has the authentication methods.

@@ -321,6 +321,9 @@ func (d Decision) checkScope(a domain.Approval) error {
 	if a.IsPlan() {
 		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
 	}
+	if a.IsProposal() {
+		return domain.Invalid("scope", "once: a trigger with requires_approval always asks, so no rule is made of that", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)
+	}
 	call := callOf(a)
 	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
 		return domain.Invalid("scope", "once: the agent does not report the tool's input, so a rule could allow anything", fmt.Sprintf("%q", d.Scope), domain.ScopeOnce)

@@ -127,7 +127,7 @@ func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	reported = Requested(long, "/p")
 	assert.Equal(t, []any{"", short.Input, true}, []any{reported.Plan, reported.Input, reported.Truncated})
 
-	ruled := domain.Approval{Type: domain.FunctionCall, Tool: "Write", ToolKind: "edit", Paths: []string{"/p/a/b"}}
+	ruled := domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Write", ToolKind: "edit", Paths: []string{"/p/a/b"}}
 	assert.Equal(t, "/p/a/*", Requested(ruled, "/p").Rule.Pattern)
 	ruled.Paths = []string{"/p/" + strings.Repeat("x", domain.MaxEventText) + "/b"}
 	assert.Nil(t, Requested(ruled, "/p").Rule)

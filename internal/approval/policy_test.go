@@ -220,9 +220,9 @@ func TestUnknownInput(t *testing.T) {
 			assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), a, domain.Thread{Settings: c.lists}, domain.Run{Mode: c.mode}, c.decided...))
 		})
 	}
-	_, offered := rulePreview(domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{}`)}, "/p")
+	_, offered := rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{}`)}, "/p")
 	assert.False(t, offered, "a rule for good")
-	_, offered = rulePreview(domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"cmd":"ls"}`)}, "/p")
+	_, offered = rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{"cmd":"ls"}`)}, "/p")
 	assert.True(t, offered, "a rule for just this input")
 }
 

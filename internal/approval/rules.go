@@ -237,7 +237,7 @@ var globSigns = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 // rulePreview returns what a question's rule would match. ok is false if no allow rule can be made
 // of it.
 func rulePreview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
-	if c := callOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
+	if c := callOf(a); a.Type != domain.FunctionCall || c.isPlan || a.IsProposal() || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
 		return domain.RulePreview{}, false
 	}
 	rules, err := rulesFor(a, ruleSpec{CWD: cwd})

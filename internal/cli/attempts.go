@@ -54,7 +54,8 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	params := map[string]any{"query": text, "agents": agents, "timeout_ms": o.timeout.Milliseconds()}
 	hubclient.AddSettings(params, map[string]string{"title": o.title, "working_dir": o.cwd}, nil)
 	o.with.Into(params)
-	if err := errors.Join(o.budget.Into(params), o.gates.Into(params)); err != nil {
+	o.budget.Into(params)
+	if err := o.gates.Into(params); err != nil {
 		return err
 	}
 	if len(o.dirs) > 0 {

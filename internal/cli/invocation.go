@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -371,6 +372,8 @@ func (s *settings) LevelGiven(cmd *cobra.Command) bool {
 var (
 	_ pflag.Value = (*levelValue)(nil)
 	_ pflag.Value = (*durationValue)(nil)
+	_ pflag.Value = (*countValue)(nil)
+	_ pflag.Value = (*dollarsValue)(nil)
 	_ pflag.Value = (*bytesValue)(nil)
 )
 
@@ -407,6 +410,38 @@ func (d *durationValue) Set(text string) error {
 		return fmt.Errorf("it must be a time above 0, such as 30s or 500ms")
 	}
 	*d = durationValue(v)
+	return nil
+}
+
+// countValue is a flag for a positive number.
+type countValue int
+
+func (n *countValue) String() string { return strconv.Itoa(int(*n)) }
+
+func (n *countValue) Type() string { return "int" }
+
+func (n *countValue) Set(text string) error {
+	v, err := strconv.Atoi(text)
+	if err != nil || v <= 0 {
+		return errors.New("it must be a number greater than 0")
+	}
+	*n = countValue(v)
+	return nil
+}
+
+// dollarsValue is a flag for a positive amount of US dollars.
+type dollarsValue float64
+
+func (d *dollarsValue) String() string { return strconv.FormatFloat(float64(*d), 'g', -1, 64) }
+
+func (d *dollarsValue) Type() string { return "float" }
+
+func (d *dollarsValue) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) { // NaN is not greater than 0
+		return errors.New("it must be a number of dollars greater than 0, such as 2.50")
+	}
+	*d = dollarsValue(v)
 	return nil
 }
 

@@ -319,7 +319,8 @@ func noteBeside(view *turn.View, started hubclient.Started) {
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
 	params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
 	o.with.Into(params)
-	if err := errors.Join(o.budget.Into(params), o.gates.Into(params)); err != nil {
+	o.budget.Into(params)
+	if err := o.gates.Into(params); err != nil {
 		return started, err
 	}
 	method := "launchSession"

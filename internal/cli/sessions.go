@@ -295,6 +295,15 @@ func newShow(s *settings) *cobra.Command {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
 				return fmt.Errorf("--export takes md or json, got %q", export)
 			}
+			switch {
+			case !s.JSON || export == "json":
+			case export != "":
+				return errors.New("--json and --export md cannot be given together; --export json prints the conversation as JSON")
+			case whole:
+				return errors.New("--json and --transcript cannot be given together; --export json prints the conversation as JSON")
+			case changes:
+				return errors.New("--json and --diff cannot be given together; `duet-rpc call getSessionSnapshots '{\"session_id\":\"ID\"}'` prints the changes as JSON")
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				out := cmd.OutOrStdout()
 				switch {
@@ -738,20 +747,24 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := map[string]string{"session_id": args[0]}
+			x, err := findSession(cmd, s, args[0])
+			if err != nil {
+				return err
+			}
+			params := map[string]string{"session_id": x.ID} // by then, an id such as last may name another session
 			if background != "" {
 				params["background"] = background
 			}
 			return askHub(cmd, s, "interruptSession", params, func(r protocol.InterruptResult) error {
 				switch {
 				case !r.Success:
-					return errors.New(args[0] + " was not interrupted")
+					return errors.New(x.TaskID + " was not interrupted")
 				case background != "":
 					progress(cmd, s, "the background task %s ends", background)
 				case r.Status == hubclient.Completed:
-					progress(cmd, s, "%s is completed; its agent's background work ends", args[0])
+					progress(cmd, s, "%s is completed; its agent's background work ends", x.TaskID)
 				default:
-					progress(cmd, s, "%s is %s", args[0], domain.State(r.Status).Words())
+					progress(cmd, s, "%s is %s", x.TaskID, domain.State(r.Status).Words())
 				}
 				return nil
 			})

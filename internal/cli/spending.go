@@ -27,17 +27,14 @@ type limitFlags struct {
 // Add adds the flags to a command.
 func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.turns, "max-turns", 0, "interrupt it after `N` rounds of tool calls (default: [budget.run] turns)")
-	flags.IntVar(&f.tokens, "max-tokens", 0, "interrupt it when it has used `N` tokens (default: [budget.run] tokens)")
-	flags.Float64Var(&f.cost, "max-cost", 0, "interrupt it when it has cost this many `DOLLARS` (default: [budget.run] cost)")
+	flags.Var((*countValue)(&f.turns), "max-turns", "interrupt it after `N` rounds of tool calls (default: [budget.run] turns)")
+	flags.Var((*countValue)(&f.tokens), "max-tokens", "interrupt it when it has used `N` tokens (default: [budget.run] tokens)")
+	flags.Var((*dollarsValue)(&f.cost), "max-cost", "interrupt it when it has cost this many `DOLLARS` (default: [budget.run] cost)")
 	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.run] time)")
 }
 
 // Into adds the limits to the parameters of a launch.
-func (f *limitFlags) Into(params map[string]any) error {
-	if f.turns < 0 || f.tokens < 0 || f.cost < 0 {
-		return errors.New("--max-turns, --max-tokens and --max-cost must be greater than 0")
-	}
+func (f *limitFlags) Into(params map[string]any) {
 	budget := map[string]any{}
 	if f.turns > 0 {
 		budget["turns"] = f.turns
@@ -54,7 +51,6 @@ func (f *limitFlags) Into(params map[string]any) error {
 	if len(budget) > 0 {
 		params["budget"] = budget
 	}
-	return nil
 }
 
 // spendingReport holds the flags of a report.
@@ -192,15 +188,12 @@ type gateFlags struct {
 func (f *gateFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.Gates, "gate", nil, "let the agent continue until `COMMAND` succeeds: a line for the shell, or a name of [[gates]]; may be given several times")
-	flags.IntVar(&f.MaxIterations, "max-iterations", 0, "with --gate: give up after `N` turns (default: 5)")
+	flags.Var((*countValue)(&f.MaxIterations), "max-iterations", "with --gate: give up after `N` turns (default: 5)")
 }
 
 // Check returns an error if the flags are wrong.
 func (f *gateFlags) Check() error {
-	switch {
-	case f.MaxIterations < 0:
-		return errors.New("--max-iterations must be greater than 0")
-	case f.MaxIterations > 0 && len(f.Gates) == 0:
+	if f.MaxIterations > 0 && len(f.Gates) == 0 {
 		return errors.New("--max-iterations limits the turns for a --gate, and there is none")
 	}
 	return nil

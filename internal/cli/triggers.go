@@ -26,12 +26,14 @@ time, when a session ends or a question opens. docs/automation.md describes them
 func newTriggers(s *settings) *cobra.Command {
 	list := newList(s)
 	cmd := &cobra.Command{
-		Annotations: list.Annotations,
-		Use:         "triggers", Short: "List, test and switch the triggers",
+		Use: "triggers", Short: "List, test and switch the triggers", Annotations: begins(),
 		Long: triggersHelp + hubStatusHelp,
 		Args: noArguments, RunE: list.RunE,
 	}
 	cmd.AddCommand(list, newTriggersShow(s), newSwitch(s, "enable", "on"), newSwitch(s, "disable", "off"), newLog(s), newTest(s))
+	for _, sub := range cmd.Commands() { // the configuration has triggers before the project has sessions
+		sub.Annotations = begins()
+	}
 	return cmd
 }
 

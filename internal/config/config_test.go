@@ -214,6 +214,18 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
+func TestByteOrderMarkIsSkipped(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.user, "\ufeffdefault_agent = 'a'\n[agents.a]\ncommand = ['a']")
+	w.write(w.project, "\ufeff[limits]\nmax_runs = 3")
+	c, err := config.Load(w.sources())
+	require.NoError(t, err)
+	assert.Equal(t, "a", c.DefaultAgent)
+	w.write(w.user, "\ufeffmax_runs = 3")
+	_, err = config.Load(w.sources())
+	assert.ErrorContains(t, err, `:1:1: unknown key "max_runs"`)
+}
+
 func TestProblemsKeepSecrets(t *testing.T) {
 	const secret = "sk-very secret" // part of no name
 	for _, file := range []string{

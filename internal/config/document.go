@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type documentPlace struct{ Line, Column int }
 type Document struct {
 	Path     string // empty if it is not a file
 	Name     string // for display
-	Content  []byte
+	Content  []byte // as it is in the file
 	Root     map[string]any
 	Problems []Problem
 
@@ -40,12 +41,13 @@ type Document struct {
 // Problems has the problem.
 func ParseDocument(path, name string, content []byte, most Bounds) *Document {
 	d := &Document{Path: path, Name: name, Content: content}
-	if c := most.Check(content); c != nil {
+	text := d.text()
+	if c := most.Check(text); c != nil {
 		d.Wrong(documentPlace{c.Line, c.Column}, "%s: that is too much for a configuration", c.Text)
 		return d
 	}
 	var root map[string]any
-	if err := toml.Unmarshal(content, &root); err != nil {
+	if err := toml.Unmarshal(text, &root); err != nil {
 		at := documentPlace{}
 		if syntax, ok := errors.AsType[*toml.DecodeError](err); ok {
 			at.Line, at.Column = syntax.Position()
@@ -57,6 +59,10 @@ func ParseDocument(path, name string, content []byte, most Bounds) *Document {
 	d.locate()
 	return d
 }
+
+// text returns the content without the byte order mark that some editors write, and that the
+// parser does not accept.
+func (d *Document) text() []byte { return bytes.TrimPrefix(d.Content, []byte("\ufeff")) }
 
 // Wrong records a problem.
 func (d *Document) Wrong(at documentPlace, format string, args ...any) {
@@ -81,12 +87,12 @@ type locator struct {
 func (d *Document) locate() {
 	d.keys, d.values = map[string]documentPlace{}, map[string]documentPlace{}
 	l := locator{d: d, lines: []int{0}, arrays: map[string]int{}}
-	for i, c := range d.Content {
+	for i, c := range d.text() {
 		if c == '\n' {
 			l.lines = append(l.lines, i+1)
 		}
 	}
-	l.parser.Reset(d.Content)
+	l.parser.Reset(d.text())
 	var table []string
 	for l.parser.NextExpression() {
 		switch node := l.parser.Expression(); node.Kind {

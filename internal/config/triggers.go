@@ -76,7 +76,7 @@ func DecodeTrigger(t Table, fromProject bool) Trigger {
 	})
 	trigger := Trigger{
 		ID: text(t, "id", checkName), Description: text(t, "description", atMost(mostText)),
-		Type: text(t, "type", atMost(mostPattern)), Source: text(t, "source", oneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: text(t, "pattern", checkPattern),
+		Type: text(t, "type", checkEventType), Source: text(t, "source", oneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: text(t, "pattern", checkPattern),
 		Paths: t.Texts("paths", checkPath), Extensions: t.Texts("extensions", checkExtension), Ignore: t.Texts("ignore", atMost(mostPattern)),
 		Cron: text(t, "cron", func(s string) error { _, err := ParseSchedule(s, ""); return err }), TimeZone: text(t, "time_zone", checkZone),
 		Enabled: true, Debounce: defaultDebounce, FromProject: fromProject,
@@ -221,6 +221,18 @@ func checkPattern(s string) error {
 		return errors.New("a regular expression (https://golang.org/s/re2syntax)")
 	}
 	return nil
+}
+
+// checkEventType refuses a type that no event has: its trigger would never act.
+func checkEventType(s string) error {
+	known := []string{FileCreate, FileModify, FileDelete, CronFired, ApprovalRequested, ApprovalResolved}
+	for _, state := range runStates {
+		known = append(known, "run."+state)
+	}
+	if slices.Contains(known, s) {
+		return nil
+	}
+	return errors.New("a type of event of docs/automation.md" + didYouMean(s, known))
 }
 
 func checkPath(s string) error {

@@ -29,7 +29,7 @@ type Approval struct {
 	Status       string          `db:"status"`         // pending, approved, denied, responded, expired, cancelled
 	Stale        bool            `db:"stale"`          // the asking process is dead
 	Carried      bool            `db:"carried"`        // decided while stale; answers the same question when the agent repeats it
-	Question     string          `db:"question,fixed"` // a hash of tool and input that identifies a repeated question
+	Question     string          `db:"question,fixed"` // a hash of tool and input that identifies a repeated question; "": see IsProposal
 	Created      time.Time       `db:"created,fixed"`
 	Deadline     time.Time       `db:"deadline,fixed"` // zero: none
 	Decided      time.Time       `db:"decided"`        // zero: not yet
@@ -98,6 +98,10 @@ func (a Approval) ToolUseID() string { return strings.TrimSuffix(a.CallID, a.Cal
 
 // IsPlan reports whether an agent asks to leave its plan mode. The answer makes no rule.
 func (a Approval) IsPlan() bool { return a.Plan != "" || a.ToolKind == "switch_mode" }
+
+// IsProposal reports whether the program itself asks, for a trigger. Rules do not answer its
+// question, so the answer makes none. All questions of agents have a Question.
+func (a Approval) IsProposal() bool { return a.Type == FunctionCall && a.Question == "" }
 
 // InputEditable reports whether a decision may change the tool's input.
 func (a Approval) InputEditable() bool { return a.Type == FunctionCall && !a.InputFixed }

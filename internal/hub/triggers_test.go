@@ -187,6 +187,27 @@ func TestNoRuleAgreesToATrigger(t *testing.T) {
 	assert.Equal(t, pending, must(h.Approvals().Pending(context.Background(), ""))(t))
 }
 
+// A rule would never count, so none is offered or made.
+func TestAnswerToATriggerMakesNoRule(t *testing.T) {
+	r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	await(t, h, launch(t, h, "fail"))
+	c.await(t, domain.TriggerWaiting)
+	pending := must(h.Approvals().Pending(context.Background(), ""))(t)
+	require.Len(t, pending, 1)
+	assert.Nil(t, approval.RulePreview(pending[0], ""))
+	for _, decision := range []string{approval.Approve, approval.Deny} {
+		for _, scope := range domain.RuleScopes() {
+			_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: decision, Comment: "c", Scope: scope})
+			assert.ErrorContains(t, err, "once: a trigger with requires_approval always asks")
+		}
+	}
+	assert.Empty(t, must(h.Approvals().Rules(context.Background()))(t))
+	decide(t, h, approval.Decision{ID: pending[0].ID, Decision: approval.Approve, Scope: domain.ScopeOnce})
+	c.await(t, domain.TriggerWaiting, domain.TriggerSubmitted)
+}
+
 func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 	var mu sync.Mutex
 	var bodies []string

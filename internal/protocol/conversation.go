@@ -87,7 +87,7 @@ type SearchHit struct {
 	EventType string    `json:"event_type"`
 	Role      string    `json:"role,omitempty"`
 	ToolName  string    `json:"tool_name,omitempty"`
-	Snippet   string    `json:"snippet" doc:"The text around the match, which is marked by « and »."`
+	Snippet   string    `json:"snippet" doc:"At most 400 characters of the text around the match, which is marked by « and »; … is text left out."`
 	Rank      float64   `json:"rank" doc:"Lower is better."`
 	CreatedAt time.Time `json:"created_at"`
 }

@@ -3,10 +3,12 @@ package protocol
 import (
 	"cmp"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // AIWG's clients get notifications about tasks without a subscription (docs/protocol.md, "Tasks").
@@ -340,6 +342,14 @@ type RunBudget struct {
 	Tokens  uint    `json:"tokens,omitempty" doc:"Tokens read and written; 0: as configured."`
 	CostUSD float64 `json:"cost_usd,omitempty" doc:"US dollars; 0: as configured."`
 	Repeats uint    `json:"repeats,omitempty" doc:"Identical tool calls in a row; 0: as configured."`
+}
+
+// Check refuses a negative cost, which the schema allows. nil is accepted.
+func (b *RunBudget) Check() error {
+	if b == nil || b.CostUSD >= 0 {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: "budget.cost_usd", Expected: "number from 0 on", Received: strconv.FormatFloat(b.CostUSD, 'g', -1, 64)})
 }
 
 type UsageParams struct {

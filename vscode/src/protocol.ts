@@ -1980,7 +1980,7 @@ export type SearchHit = {
   event_type: string;
   role?: string;
   tool_name?: string;
-  /** The text around the match, which is marked by « and ». */
+  /** At most 400 characters of the text around the match, which is marked by « and »; … is text left out. */
   snippet: string;
   /** Lower is better. */
   rank: number;

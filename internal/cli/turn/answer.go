@@ -134,7 +134,7 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 	case "v", "view":
 		a.page(q)
 	default:
-		a.view.Note("please type " + keysOf(q))
+		a.view.Note("please type " + a.keysOf(q))
 	}
 	return d, true
 }
@@ -152,10 +152,10 @@ func (a *asker) always(q asked, scope string) (d protocol.DecisionParams, again 
 	rule, known := q.Rules[scope]
 	switch {
 	case q.Plan != "":
-		a.view.Note("a plan makes no rule: please type " + keysOf(q))
+		a.view.Note("a plan makes no rule: please type " + a.keysOf(q))
 		return d, true
 	case !known:
-		a.view.Note("cannot make a rule: Duet cannot tell what else it would allow; please type " + keysOf(q))
+		a.view.Note("cannot make a rule: Duet cannot tell what else it would allow; please type " + a.keysOf(q))
 		return d, true
 	}
 	a.view.Note("this rule allows without asking: " + rule.Text)
@@ -187,7 +187,7 @@ func (a *asker) responseOf(q asked, text string) (d protocol.DecisionParams, aga
 	}
 	isNamed := func(o domain.Option) bool { return strings.EqualFold(o.Name, text) || o.ID == text }
 	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
-		a.view.Note("please type " + choices(q))
+		a.view.Note(strings.Join(append([]string{"please type " + choices(q)}, a.leavingKeys(q)...), ", "))
 		return d, true
 	}
 	return protocol.DecisionParams{Decision: protocol.Respond, Comment: text}, text == ""
@@ -227,11 +227,23 @@ func keysFor(q asked) (keys, texts []string) {
 	return keys, texts
 }
 
-// keysOf describes the keys that answer a question about a tool.
-func keysOf(q asked) string {
+// keysOf describes what the user can type at a question about a tool.
+func (a *asker) keysOf(q asked) string {
 	keys, _ := keysFor(q)
+	keys = append(keys, a.leavingKeys(q)...)
 	last := len(keys) - 1
 	return strings.Join(keys[:last], ", ") + " or " + keys[last]
+}
+
+// leavingKeys lists what leaves a question of the inbox unanswered. left takes it.
+func (a *asker) leavingKeys(q asked) []string {
+	switch {
+	case !a.isInbox:
+		return nil
+	case a.takesKey(q):
+		return []string{"s", "q"}
+	}
+	return []string{":skip", ":quit"}
 }
 
 // longestLine is the longest line, in bytes, that any terminal can deliver: Linux takes 4,096,

@@ -70,6 +70,28 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
 }
 
+// After a wrong key in the inbox, the keys that skip and quit are listed, too.
+func TestWrongKeyInInboxListsAllKeys(t *testing.T) {
+	tool := protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Editable: true}
+	many := tool
+	many.Options = make([]domain.Option, 10)
+	choice := protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, OptionsOnly: true, Declinable: true, Options: []domain.Option{{ID: "a", Name: "A"}, {ID: "b", Name: "B"}}}
+	for _, c := range []struct {
+		asked protocol.Approval
+		says  string
+	}{
+		{tool, "— please type y, n, t, e, s or q\n"},
+		{many, "— please type y, n, t, a number up to 10, e, :skip or :quit\n"},
+		{choice, "— please type 1 to 2, . for none of them, s, q\n"},
+	} {
+		a, q, side := asking(hubclient.Approval{Approval: c.asked})
+		a.isInbox = true
+		_, again := a.decisionOf(q, typed{text: "x"})
+		assert.True(t, again)
+		assert.Equal(t, c.says, side.String())
+	}
+}
+
 // The user can choose each answer that an agent offers. A question explains a rule before Duet
 // stores it.
 func TestAgentOptionsAndRules(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -220,9 +221,36 @@ func (q queries) search(ctx context.Context, words string, limit, offset int) ([
 		FROM items_text JOIN items i ON i.id = items_text.rowid WHERE items_text MATCH ? ORDER BY `+order+` LIMIT ? OFFSET ?`, match, limit, offset)
 	hits := make([]domain.Hit, len(rows))
 	for n, h := range rows {
-		hits[n] = domain.Hit{Item: h.value(), Snippet: h.Snippet, Rank: h.Rank}
+		hits[n] = domain.Hit{Item: h.value(), Snippet: cutSnippet(h.Snippet), Rank: h.Rank}
 	}
 	return hits, err
+}
+
+// Limits of a snippet in characters: of the text before the first match, and of the text from
+// there on. SQLite counts words, and one word can have a megabyte.
+const (
+	snippetBefore = 100
+	snippetAfter  = 300
+)
+
+// cutSnippet shortens a snippet around its first match. A match that is cut stays marked.
+func cutSnippet(snippet string) string {
+	before, rest := "", snippet
+	if at := strings.Index(snippet, "«"); at >= 0 {
+		before, rest = snippet[:at], snippet[at:]
+	}
+	if more := utf8.RuneCountInString(before) - snippetBefore; more > 0 {
+		before = "…" + string([]rune(before)[more:])
+	}
+	if utf8.RuneCountInString(rest) > snippetAfter {
+		rest = string([]rune(rest)[:snippetAfter])
+		isMatchCut := strings.LastIndex(rest, "«") > strings.LastIndex(rest, "»")
+		rest += "…"
+		if isMatchCut {
+			rest += "»"
+		}
+	}
+	return before + rest
 }
 
 // matchQuery quotes a user's words, so that they contain no FTS5 syntax
