@@ -275,7 +275,7 @@ func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain
 	select {
 	case prepared = <-of:
 	default:
-		h.sayInWorktree(run, "Waiting for the setup or the cleanup of the worktree.")
+		h.sayInWorktree(run, "Waiting for the worktree: it is being set up, renewed or discarded.")
 		select {
 		case prepared = <-of:
 		case <-ctx.Done():
@@ -495,8 +495,11 @@ func worktreeError(err error) error {
 	var overlap *worktree.OverlapError
 	var loss *worktree.LossError
 	var busy *worktree.BusyError
+	var known *domain.Error
 	kind := domain.KindWorktree
 	switch {
+	case errors.As(err, &known):
+		return err
 	case errors.As(err, &conflict):
 		kind = domain.KindConflict
 	case errors.As(err, &overlap):

@@ -199,7 +199,7 @@ func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"}))(t)
 	require.Eventually(t, func() bool {
 		for _, e := range conversationOf(t, w.hub, more.SessionID).Entries {
-			if strings.HasPrefix(e.Content, "Waiting for the setup or the cleanup") {
+			if strings.HasPrefix(e.Content, "Waiting for the worktree") {
 				return true
 			}
 		}

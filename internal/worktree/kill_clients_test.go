@@ -126,6 +126,22 @@ func TestLandIsKilled(t *testing.T) {
 	}
 }
 
+// The user has deleted the worktree that a killed process was changing.
+func TestKilledInAWorktreeThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	wt := w.create("x", nil)
+	w.opts.Git = killedGit(w, "update-ref", 2, hubKilled)
+	write(t, wt.Top, map[string]string{"a": "2\n"})
+	_ = w.helper(helperTask{Do: "land", Worktree: wt, Method: worktree.Squash}).Run()
+	require.True(t, worktree.IsUnfinished(w.opts.Parent))
+	w.git("worktree", "remove", "--force", wt.Top)
+	w.opts.Git = ""
+	w.open()
+	assert.False(t, worktree.IsUnfinished(w.opts.Parent))
+	w.healthy()
+}
+
 func TestRenewIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]int{"read-tree": 2, "update-ref": 1} {

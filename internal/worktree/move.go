@@ -48,12 +48,17 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
 	moved := false
 	if m.Commit {
+		text, _ := os.ReadFile(m.lock())
+		isLocked := string(text) == m.Token
+		if _, err := os.Stat(m.before()); err != nil && !isLocked {
+			return nil, m.clean() // not begun, or finished
+		}
 		head, err := t.resolve(ctx, "HEAD^{commit}")
 		if err != nil {
 			return nil, err
 		}
-		if text, _ := os.ReadFile(m.lock()); string(text) != m.Token && !m.lockAgain(head) {
-			return nil, m.clean() // not begun, or finished
+		if !isLocked && !m.lockAgain(head) {
+			return nil, m.clean()
 		}
 		moved = head == m.New
 	} else {
@@ -77,10 +82,7 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 // lockAgain locks the index for a move that has begun. After a kill the user may have removed the
 // lock, as git advises, and may have gone on from another commit.
 func (m move) lockAgain(head string) bool {
-	if _, err := os.Stat(m.before()); err != nil || head != m.Old && head != m.New {
-		return false
-	}
-	return os.Link(m.token(), m.lock()) == nil
+	return (head == m.Old || head == m.New) && os.Link(m.token(), m.lock()) == nil
 }
 
 func (m move) clean() error {

@@ -254,15 +254,16 @@ func (t tree) submodules(ctx context.Context) (list []string, err error) {
 // hasWork reports whether a submodule has work that is only there. As for the user's repository, git
 // runs no program that its configuration names.
 func (r *Repository) hasWork(ctx context.Context, repo git.Repository) (bool, error) {
-	sub := &Repository{program: r.program, parent: r.parent, repo: repo}
+	// Not the state of a repository of its own: a directory that is linked to the user's repository has that.
+	sub := &Repository{program: r.program, parent: r.parent, state: filepath.Join(r.state, "submodule"), repo: repo}
 	var err error
 	if sub.repo.Config, err = git.ReadConfig(ctx, sub.program, filepath.Join(repo.Common, "config")); err != nil {
 		return false, err
 	}
-	if err := errors.Join(sub.repo.Unusable(), sub.prepare()); err != nil {
+	defer os.RemoveAll(sub.state)
+	if err := errors.Join(sub.repo.Unusable(), os.RemoveAll(sub.state), sub.prepare()); err != nil { // a killed process may have left one
 		return false, err
 	}
-	defer os.RemoveAll(sub.state)
 	t := sub.users()
 	d, err := t.files(ctx, nil)
 	if err != nil || len(d.paths())+len(d.nested) > 0 {
@@ -271,7 +272,7 @@ func (r *Repository) hasWork(ctx context.Context, repo git.Repository) (bool, er
 	if below, err := t.submodules(ctx); err != nil || len(below) > 0 {
 		return true, err
 	}
-	commits, err := t.commits(ctx, "--max-count=1", "HEAD", "--branches", "--not", "--remotes", "--tags")
+	commits, err := t.commits(ctx, "--max-count=1", "HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes")
 	return commits.Count > 0, err
 }
 

@@ -131,6 +131,8 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 	if err := r.setParent(opts.Parent); err != nil {
 		return nil, err
 	}
+	name := sha256.Sum256([]byte(r.repo.Common + "\x00" + r.parent))
+	r.state = filepath.Join(r.parent, statePrefix+hex.EncodeToString(name[:6]))
 	if err := r.prepare(); err != nil {
 		return nil, fmt.Errorf("cannot prepare %s for worktrees: %w", r.state, err)
 	}
@@ -230,8 +232,6 @@ func isWithin(path, dir string) bool {
 // prepare makes the common git directory that replaces the user's. git follows its links when it
 // reads and writes objects, refs and reflogs. It has no hooks, and a configuration of its own.
 func (r *Repository) prepare() error {
-	name := sha256.Sum256([]byte(r.repo.Common + "\x00" + r.parent))
-	r.state = filepath.Join(r.parent, statePrefix+hex.EncodeToString(name[:6]))
 	kind := "common"
 	if r.trusted {
 		kind = "trusted"

@@ -660,6 +660,18 @@ func TestWorkInASubmodule(t *testing.T) {
 			gitIn(w, lib, "push", "-q", "origin", "HEAD:refs/heads/pushed")
 			w.commit(top, nil)
 		}, nil},
+		"a stash": {func(w *world, _, lib string) {
+			write(w, lib, map[string]string{"a": "2\n"})
+			gitIn(w, lib, "stash", "--quiet")
+		}, []string{"lib/"}},
+		"a tag": {func(w *world, _, lib string) {
+			w.commit(lib, map[string]string{"a": "2\n"})
+			gitIn(w, lib, "tag", "mine")
+		}, []string{"lib/"}},
+		"a worktree of the same repository": {func(w *world, top, _ string) {
+			gitIn(w, top, "worktree", "add", "-q", "-b", "other", "own")
+			gitIn(w, top, "add", "own")
+		}, []string{"own/"}},
 		"a new repository": {func(w *world, top, _ string) {
 			gitIn(w, top, "init", "-q", "own")
 			w.commit(filepath.Join(top, "own"), map[string]string{"a": "1\n"})
