@@ -71,6 +71,23 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// While another process starts a daemon and does not finish, a command that needs one names the
+// hub that does not answer, and without a hub that other process.
+func TestStartThatDoesNotFinish(t *testing.T) {
+	s := newSite(parallel(t))
+	pid := s.daemon()
+	starting, err := project.Project{StateDir: s.state()}.LockStart(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(s.socketPath()))
+	_, err = s.command(soon, "daemon", "start")
+	require.ErrorContains(t, err, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
+	s.run(soon, "daemon", "stop", "--force")
+	_, err = s.command(soon, "daemon", "start")
+	require.ErrorContains(t, err, fmt.Sprintf("process %d starts a daemon here, and has not finished within 600ms: try again, or end that process", os.Getpid()))
+	require.NoError(t, starting.Close())
+	s.run("daemon", "start")
+}
+
 // stranger listens on the site's socket, and is no hub.
 func (s *site) stranger() net.Listener {
 	s.t.Helper()

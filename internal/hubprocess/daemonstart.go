@@ -33,33 +33,44 @@ func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 	if err := p.Prepare(); err != nil {
 		return err
 	}
-	var silent *SilentError // which process holds the lock, if one does
-	err := ensureWithin(within, s, p, &silent)
-	if err != nil && within.Err() != nil && ctx.Err() == nil && silent != nil {
-		return silent
+	var pause Pause
+	var silent *SilentError        // the process that holds the lock, or is a stranger on the socket
+	var starter *project.HeldError // the process that starts a daemon
+	for {
+		someone, err := answers(within, s, p)
+		if someone {
+			return nil
+		}
+		if err == nil || errors.As(err, &silent) {
+			if err = startOne(within, s, p); err == nil {
+				return nil
+			}
+		}
+		otherHub := errors.Is(err, errOtherHub) || errors.As(err, &starter)
+		if otherHub && pause.Wait(within) == nil {
+			continue
+		}
+		if within.Err() != nil && ctx.Err() == nil {
+			return s.tooLate(ctx, p, silent, starter, err)
+		}
+		return err
 	}
-	return err
 }
 
-func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **SilentError) error {
-	var pause Pause
-	for {
-		someone, err := answers(ctx, s, p)
-		if errors.As(err, silent) {
-			err = nil
-		}
-		if someone || err != nil {
-			return err
-		}
-		err = startOne(ctx, s, p)
-		var held *project.HeldError
-		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
-			return err
-		}
-		if pause.Wait(ctx) != nil {
-			return fmt.Errorf("%w and does not answer; "+endSilent, err)
-		}
+// tooLate returns why no daemon answers within the time that one may take. What was seen is a
+// hub, or another program, that does not answer, and a process that starts a daemon; nil if none
+// was. The hub itself comes first: another starter only waits for it, too.
+func (s *Settings) tooLate(ctx context.Context, p project.Project, silent *SilentError, starter *project.HeldError, err error) error {
+	if silent != nil {
+		return silent
 	}
+	if pid, held := p.Holder(ctx); held {
+		return &SilentError{PID: pid, Held: true}
+	}
+	if starter != nil && starter.PID != 0 {
+		return fmt.Errorf("process %d starts a daemon here, and has not finished within %v: try again, or end that process", starter.PID, s.StartWithin())
+	}
+	return err
 }
 
 // answers reports whether a hub answers on the project's socket; false without an error means
