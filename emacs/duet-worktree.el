@@ -158,7 +158,8 @@ non-nil for it."
         (commits (length (duet-get-strings result :commits)))
         (files (+ (length (duet-get-strings result :files))
                   (or (duet-get-number result :more) 0)))
-        (nested (duet-get-strings result :nested)))
+        (nested (duet-get-strings result :nested))
+        (unfiltered (plist-get result :unfiltered)))
     (concat
      (cond ((= 0 commits files) "There is nothing new to land")
            (branch (format "Landed on %s: %s, %s" (duet-visible-line branch)
@@ -168,7 +169,14 @@ non-nil for it."
      (when nested
        (concat "; not landed, " (if (cdr nested) "nested repositories: "
                                   "a nested repository: ")
-               (mapconcat #'duet-visible-line nested ", "))))))
+               (mapconcat #'duet-visible-line nested ", ")))
+     (when unfiltered
+       (let* ((names (duet-get-strings unfiltered :first))
+              (more (- (or (duet-get-number unfiltered :count) 0) (length names))))
+         (concat "; committed without the filter that .gitattributes names"
+                 " (look before you push): "
+                 (mapconcat #'duet-visible-line names ", ")
+                 (when (> more 0) (format " and %d more" more))))))))
 
 (defun duet-worktree--not-landed (connection session err)
   "Report that SESSION's worktree on CONNECTION was not landed, because of ERR."

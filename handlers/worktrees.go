@@ -35,7 +35,7 @@ func landSpec(p protocol.LandParams) hub.LandSpec {
 }
 
 func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
-	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested}
+	r := protocol.LandResult{Branch: landed.Into, Commits: append([]string{}, landed.Commits...), Files: append([]string{}, landed.Files...), Nested: landed.Nested, Unfiltered: listing(landed.Unfiltered)}
 	for encodedSize(r.Files) > room(ctx)/2 {
 		r.Files = r.Files[:len(r.Files)/2]
 		r.More = len(landed.Files) - len(r.Files)

@@ -63,7 +63,7 @@ func (f *fakeWorktrees) Changes(_ context.Context, w worktree.Worktree, patch in
 
 func (f *fakeWorktrees) Land(_ context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error) {
 	f.landed = opts
-	return worktree.Landed{Into: w.Into, Commits: []string{"c1"}, Files: []string{"a.txt"}}, f.refused
+	return worktree.Landed{Into: w.Into, Commits: []string{"c1"}, Files: []string{"a.txt"}, Unfiltered: worktree.Listing{Count: 1, First: []string{"a.txt"}}}, f.refused
 }
 
 func (f *fakeWorktrees) Losses(context.Context, worktree.Worktree) (l worktree.Losses, err error) {
@@ -110,7 +110,7 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
 	named := `{"session_id":"` + id + `"`
 
-	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"]}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
+	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"],"unfiltered":{"count":1,"first":["a.txt"]}}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
 	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
 	assert.Contains(t, string(c.ask("getConversation", named+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
 	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)

@@ -177,12 +177,16 @@ Wait for the end of its turn.  MORE are other parameters."
   (duet-worktree-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (session (duet-worktree-test-launch connection "first")))
+      (write-region "*.txt filter=git-crypt\n" nil
+                    (expand-file-name ".git/info/attributes" root) nil 'quiet)
       (with-current-buffer (duet-transcript-open connection session)
         (cl-letf (((symbol-function 'read-multiple-choice)
                    (lambda (_ choices &rest _) (assq ?s choices)))
                   ((symbol-function 'read-string) (lambda (&rest _) "Fix it all")))
           (let ((current-prefix-arg t)) (call-interactively #'duet-land)))
-        (duet-test-wait-for (duet-test-heard "\\`Landed on main: 1 commit, 1 file\\'"))
+        (duet-test-wait-for
+         (duet-test-heard (concat "\\`Landed on main: 1 commit, 1 file; committed without the filter"
+                                  " that .gitattributes names (look before you push): demo.txt\\'")))
         (should (equal (duet-worktree-test-git root "log" "-1" "--format=%s") "Fix it all")))
       (let ((patched (duet-worktree-test-launch connection "second")))
         (duet-land patched "patch")

@@ -37,7 +37,8 @@ become a commit. Without SESSION it is that of the worktree in which this runs, 
 the last one.
 
 If files conflict, or uncommitted files of yours are in the way, nothing is changed.
-Whatever was landed before is not landed again.
+Whatever was landed before is not landed again. Files that are committed without the
+filter that .gitattributes names for them are listed (docs/security.md).
 `
 
 func newLand(s *settings) *cobra.Command {
@@ -126,10 +127,14 @@ func worktreeSession(ctx context.Context, c *client.Client, args []string) (prot
 	return session, err
 }
 
+// unfiltered says what is wrong with a file that landed as it is.
+const unfiltered = "committed without the filter that .gitattributes names; look at it before you push"
+
 func showLanded(view *turn.View, r protocol.LandResult) {
 	for _, path := range r.Nested {
 		view.Note("not landed, a nested repository: " + term.Line(path))
 	}
+	showListing(view, unfiltered, r.Unfiltered)
 	if len(r.Files)+len(r.Commits) == 0 {
 		view.Note("there is nothing new to land")
 		return
@@ -248,15 +253,20 @@ func showLosses(view *turn.View, l protocol.Losses) {
 		{l.Nested, "nested repository, which is not kept"},
 		{l.Ignored, "ignored file or directory, which is not kept"},
 	} {
-		if kind.list == nil {
-			continue
-		}
-		for _, name := range kind.list.First {
-			view.Note(kind.what + ": " + term.Line(name))
-		}
-		if more := kind.list.Count - len(kind.list.First); more > 0 {
-			view.Note(fmt.Sprintf("%s: and %d more", kind.what, more))
-		}
+		showListing(view, kind.what, kind.list)
+	}
+}
+
+// showListing shows each name of a listing, which may be nil, after what it is.
+func showListing(view *turn.View, what string, l *protocol.Listing) {
+	if l == nil {
+		return
+	}
+	for _, name := range l.First {
+		view.Note(what + ": " + term.Line(name))
+	}
+	if more := l.Count - len(l.First); more > 0 {
+		view.Note(fmt.Sprintf("%s: and %d more", what, more))
 	}
 }
 

@@ -50,6 +50,9 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 	if spec.Method == worktree.Patch {
 		text = fmt.Sprintf("Landed %s without a commit: %s changed in %s.", w.Branch, counted(len(landed.Files), "file"), h.opts.Root)
 	}
+	if n := landed.Unfiltered.Count; n > 0 {
+		text += fmt.Sprintf(" Committed without the filter that .gitattributes names: %s.", counted(n, "file"))
+	}
 	return landed, h.noteWorktree(ctx, w.run.Thread.ID, text)
 }
 

@@ -25,11 +25,12 @@ type LandMethod string
 func (LandMethod) Accepted() []string { return []string{"", "merge", "squash", "rebase", "patch"} }
 
 type LandResult struct {
-	Branch  string   `json:"branch" doc:"The branch that has the changes now. Empty with patch."`
-	Commits []string `json:"commits" doc:"The new commits of the branch, the oldest first. Empty if there was nothing new."`
-	Files   []string `json:"files" doc:"The changed files, relative to the top of the repository."`
-	More    int      `json:"more,omitempty" doc:"How many more files there are, which do not fit into the result."`
-	Nested  []string `json:"nested,omitempty" doc:"Git repositories in the worktree, and submodules with work, which are not landed."`
+	Branch     string   `json:"branch" doc:"The branch that has the changes now. Empty with patch."`
+	Commits    []string `json:"commits" doc:"The new commits of the branch, the oldest first. Empty if there was nothing new."`
+	Files      []string `json:"files" doc:"The changed files, relative to the top of the repository."`
+	More       int      `json:"more,omitempty" doc:"How many more files there are, which do not fit into the result."`
+	Nested     []string `json:"nested,omitempty" doc:"Git repositories in the worktree, and submodules with work, which are not landed."`
+	Unfiltered *Listing `json:"unfiltered,omitempty" doc:"Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted."`
 }
 
 type DiscardParams struct {
@@ -64,8 +65,8 @@ type Losses struct {
 
 // A Listing is a number of commits or files, and the first of them.
 type Listing struct {
-	Count int      `json:"count"`
-	First []string `json:"first"`
+	Count int      `json:"count" doc:"How many there are."`
+	First []string `json:"first" doc:"At most 20 of them."`
 }
 
 // LaunchAttemptsParams are those of launchSession with several agents.

@@ -76,8 +76,16 @@ func TestFilters(t *testing.T) {
 		has := testkit.ReadFiles(t, wt.Top)
 		assert.Equal(t, "users\n", has["u.users"])
 		assert.Equal(t, map[bool]string{true: "repo\n", false: "plain\n"}[trusted], has["r.repo"])
-		write(t, wt.Top, map[string]string{"u.users": "users\nmore\n"})
-		w.land(wt, worktree.Merge)
+		write(t, wt.Top, map[string]string{"u.users": "users\nmore\n", "new.repo": "repo\n", "plain.text": "repo\n"})
+		require.NoError(t, os.Symlink("new.repo", filepath.Join(wt.Top, "link.repo")))
+		landed := w.land(wt, worktree.Merge)
+		if trusted {
+			assert.Equal(t, "plain\n", w.git("show", "main:new.repo"))
+			assert.Empty(t, landed.Unfiltered)
+		} else {
+			assert.Equal(t, "repo\n", w.git("show", "main:new.repo"))
+			assert.Equal(t, worktree.Listing{Count: 1, First: []string{"new.repo"}}, landed.Unfiltered)
+		}
 		assert.Equal(t, "users\nmore\n", testkit.ReadFiles(t, w.dir)["u.users"])
 		assert.NoFileExists(t, ran)
 		assert.Equal(t, "plain\nmore\n", w.git("show", "main:u.users"))

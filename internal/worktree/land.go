@@ -39,6 +39,9 @@ type Landed struct {
 	Commits  []string // that Into has now, the oldest first
 	Files    []string // that differ between Old and New
 	Nested   []string // repositories in the worktree, and submodules with work, that are not landed
+	// Unfiltered are files that Land has committed as they are, although .gitattributes names a filter
+	// for them: its program is configured nowhere, or only in a repository that is not trusted.
+	Unfiltered Listing
 }
 
 // An OverlapError reports that nothing was landed, because uncommitted or untracked files of the
@@ -150,6 +153,11 @@ func (h *held) commitFiles(ctx context.Context, g registration, own move, opts L
 	}
 	if opts.Committed {
 		return "", &UncommittedError{Paths: paths}
+	}
+	if opts.Method != Patch { // which leaves it to the user's git to store the files
+		if l.Unfiltered, err = t.unfiltered(ctx, paths); err != nil {
+			return "", err
+		}
 	}
 	files, err := t.snapshot(ctx, own.work(), paths)
 	if err != nil {

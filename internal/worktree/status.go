@@ -306,6 +306,45 @@ func (t tree) snapshot(ctx context.Context, index string, paths []string) (strin
 	return t.run(ctx, "write-tree")
 }
 
+// unfiltered returns the files that git stores as they are, although an attribute names a filter for
+// them: no configuration that counts here has its program.
+func (t tree) unfiltered(ctx context.Context, paths []string) (l Listing, err error) {
+	var input bytes.Buffer
+	for _, path := range paths {
+		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil && info.Mode().IsRegular() {
+			input.WriteString(path + "\x00")
+		}
+	}
+	if input.Len() == 0 {
+		return l, nil
+	}
+	var attributes []string // three for each path: it, the attribute, its value
+	if _, err := t.do(ctx, git.Command{Args: []string{"check-attr", "-z", "--stdin", "filter"}, Stdin: &input, Record: func(record []byte) error {
+		attributes = append(attributes, string(record))
+		return nil
+	}}); err != nil {
+		return l, err
+	}
+	settings, err := t.records(ctx, "config", "--null", "--get-regexp", `^filter\..*\.(clean|process)$`)
+	if err != nil && !exited(err, 1) { // 1: there is none
+		return l, err
+	}
+	runs := map[string]bool{}
+	for _, setting := range settings {
+		key, program, _ := strings.Cut(setting, "\n")
+		name := strings.TrimPrefix(key[:strings.LastIndex(key, ".")], "filter.")
+		runs[name] = runs[name] || program != ""
+	}
+	for file := range slices.Chunk(attributes, 3) {
+		switch filter := file[len(file)-1]; {
+		case filter == "unspecified", filter == "unset", filter == "set", runs[filter]:
+		default:
+			l.add(file[0])
+		}
+	}
+	return l, nil
+}
+
 // isContent reports whether git stores files of this mode.
 func isContent(mode fs.FileMode) bool { return mode.IsRegular() || mode.Type() == fs.ModeSymlink }
 

@@ -7,8 +7,9 @@
 // with a configuration of ours in place of the repository's: a common git directory of ours has
 // links to the user's objects, refs, reflogs and worktrees. Filters and merge drivers of the
 // user's ~/.gitconfig, for example those of Git LFS, do run. A filter that is configured in the
-// repository alone does not, so its files are as they are stored. In a trusted project git reads
-// the repository's configuration and runs its filters and merge drivers.
+// repository alone does not, so its files are as they are stored, and Land lists those that it
+// commits. In a trusted project git reads the repository's configuration and runs its filters and
+// merge drivers.
 //
 // Hooks never run. They check what the user types, and may ask, push or fail; a landing may only
 // succeed or change nothing. Nothing is signed for the same reason. This package never starts

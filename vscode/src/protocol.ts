@@ -634,6 +634,8 @@ export type ChooseAttemptResult = {
   more?: number;
   /** Git repositories in the worktree, and submodules with work, which are not landed. */
   nested?: Array<string>;
+  /** Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted. */
+  unfiltered?: Listing;
   /** The other attempts. */
   discarded: Array<DiscardedAttempt>;
 };
@@ -1346,6 +1348,8 @@ export type LandResult = {
   more?: number;
   /** Git repositories in the worktree, and submodules with work, which are not landed. */
   nested?: Array<string>;
+  /** Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted. */
+  unfiltered?: Listing;
 };
 
 export type LaunchAttemptsParams = {
@@ -1505,6 +1509,13 @@ export type ListTasksParams = {
   agent?: string;
   /** Only tasks older than this task, for paging. */
   before?: string;
+};
+
+export type Listing = {
+  /** How many there are. */
+  count: number;
+  /** At most 20 of them. */
+  first: Array<string>;
 };
 
 export type MCPServer = {

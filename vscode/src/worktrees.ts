@@ -51,10 +51,15 @@ export async function land(of: ProjectSession, panels: Panels): Promise<void> {
 }
 
 /** What was landed, as a sentence. */
-export function landedWords({ branch, commits, files, more = 0, nested = [] }: Result<"session.land">): string {
+export function landedWords({ branch, commits, files, more = 0, nested = [], unfiltered }: Result<"session.land">): string {
   const where = branch === "" ? "landed without a commit: " : `landed on ${branch}: ${counted(commits.length, "commit")}, `;
   const what = files.length + commits.length === 0 ? "there is nothing new to land" : `${where}${counted(files.length + more, "file")}`;
-  return [what, ...nested.map((path) => `not landed, a nested repository: ${path}`)].join("; ");
+  const all = [what, ...nested.map((path) => `not landed, a nested repository: ${path}`)];
+  if (unfiltered) {
+    const rest = unfiltered.count - unfiltered.first.length;
+    all.push(`committed without the filter that .gitattributes names (look before you push): ${unfiltered.first.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`);
+  }
+  return all.join("; ");
 }
 
 /** Says which files kept changes from being landed, and what to do. Throws any other error. */

@@ -1,6 +1,6 @@
 // Landing, discarding and opening the git worktree of a conversation, with the built duet-rpc.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { deleteConversation, forkChoices } from "../../src/conversations";
@@ -37,9 +37,13 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   answers.push(undefined);
   await land(of(), panels);
   assert.deepEqual([shown.at(-1)!.labels, existsSync(demo)], [["Merge", "Squash", "Rebase", "Patch"], false]);
+  const attributes = join(project.folder, ".git", "info", "attributes");
+  writeFileSync(attributes, "*.txt filter=git-crypt\n"); // which is configured nowhere
   answers.push("Merge");
   await land(of(), panels);
-  assert.deepEqual([last(), existsSync(demo)], ["Duet: landed on main: 1 commit, 1 file", true]);
+  const unfiltered = "committed without the filter that .gitattributes names (look before you push): demo.txt";
+  assert.deepEqual([last(), existsSync(demo)], [`Duet: landed on main: 1 commit, 1 file; ${unfiltered}`, true]);
+  rmSync(attributes);
   answers.push("Squash");
   await land(of(), panels);
   assert.equal(last(), "Duet: there is nothing new to land");
