@@ -70,22 +70,24 @@ func TestKeysAnswerToolQuestion(t *testing.T) {
 	assert.Contains(t, side.String(), "duet-rpc approvals approve 12345678 --edit-input JSON")
 }
 
-// After a wrong key in the inbox, the keys that skip and quit are listed, too.
-func TestWrongKeyInInboxListsAllKeys(t *testing.T) {
+// In the inbox the prompt, and the list after a wrong key, have the keys that skip and quit.
+func TestInboxNamesTheKeysThatLeave(t *testing.T) {
 	tool := protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Editable: true}
 	many := tool
 	many.Options = make([]domain.Option, 10)
 	choice := protocol.Approval{ApprovalID: "12345678-9", Type: domain.HumanContact, OptionsOnly: true, Declinable: true, Options: []domain.Option{{ID: "a", Name: "A"}, {ID: "b", Name: "B"}}}
 	for _, c := range []struct {
 		asked protocol.Approval
+		asks  string // at the end of the prompt
 		says  string
 	}{
-		{tool, "— please type y, n, t, e, s or q\n"},
-		{many, "— please type y, n, t, a number up to 10, e, :skip or :quit\n"},
-		{choice, "— please type 1 to 2, . for none of them, s, q\n"},
+		{tool, ", [s]kip, [q]uit: ", "— please type y, n, t, e, s or q\n"},
+		{many, ", :skip, :quit: ", "— please type y, n, t, a number up to 10, e, :skip or :quit\n"},
+		{choice, ", [s]kip, [q]uit: ", "— please type 1 to 2, . for none of them, s, q\n"},
 	} {
 		a, q, side := asking(hubclient.Approval{Approval: c.asked})
 		a.isInbox = true
+		assert.True(t, strings.HasSuffix(a.promptFor(q), c.asks), a.promptFor(q))
 		_, again := a.decisionOf(q, typed{text: "x"})
 		assert.True(t, again)
 		assert.Equal(t, c.says, side.String())

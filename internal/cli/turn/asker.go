@@ -314,8 +314,11 @@ func (a *asker) promptFor(q asked) string {
 		return text + ": "
 	}
 	_, texts := keysFor(q)
-	if a.isInbox {
+	switch {
+	case a.isInbox && a.takesKey(q):
 		texts = append(texts, "[s]kip", "[q]uit")
+	case a.isInbox:
+		texts = append(texts, ":skip", ":quit")
 	}
 	return "Allow? " + strings.Join(texts, ", ") + ": "
 }
