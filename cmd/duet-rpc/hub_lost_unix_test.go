@@ -82,8 +82,8 @@ func TestStartThatDoesNotFinish(t *testing.T) {
 	_, err = s.command(soon, "daemon", "start")
 	require.ErrorContains(t, err, fmt.Sprintf("the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))
 	s.run(soon, "daemon", "stop", "--force")
-	_, err = s.command(soon, "daemon", "start")
-	require.ErrorContains(t, err, fmt.Sprintf("process %d starts a daemon here, and has not finished within 600ms: try again, or end that process", os.Getpid()))
+	_, err = s.command("--answer-within=1s", "daemon", "start") // long enough to see the other process once
+	require.ErrorContains(t, err, fmt.Sprintf("process %d starts a daemon here, and has not finished within 2s: try again, or end that process", os.Getpid()))
 	require.NoError(t, starting.Close())
 	s.run("daemon", "start")
 }
