@@ -91,6 +91,23 @@ func TestPromptsThatAreTypedAhead(t *testing.T) {
 	}, slices.Collect(maps.Values(prompts)))
 }
 
+// Queued prompts that the agent has answered while the terminal was stopped are all shown.
+func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
+	s := newSite(parallel(t))
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet two\rquiet three\r", "⧗ quiet three")
+	p.signal(syscall.SIGSTOP)
+	s.run("session", "interrupt", "task-0001")
+	editor := s.start()
+	require.Eventually(t, func() bool { return editor.session("task-0003").State == "completed" }, watchdog/3, pollEvery)
+	editor.leave()
+	p.signal(syscall.SIGCONT)
+	p.sees("You asked: quiet two", "You asked: quiet three", idleFooter)
+	p.leaves()
+}
+
 // An agent-initiated turn appears in the conversation, with its cause once.
 func TestAConversationShowsAnAgentInitiatedTurn(t *testing.T) {
 	p := newSite(parallel(t)).talk(t)

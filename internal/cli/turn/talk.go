@@ -100,17 +100,28 @@ func (b *begunSessions) add(session string) {
 	b.mu.Lock()
 	b.list = append(b.list, session)
 	b.mu.Unlock()
+	b.signal()
+}
+
+func (b *begunSessions) signal() {
 	select {
 	case b.more <- struct{}{}:
 	default:
 	}
 }
 
-func (b *begunSessions) take() (list []string) {
+// take removes and returns the first session. The others stay: each is shown after the one before it.
+func (b *begunSessions) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list, b.list = b.list, nil
-	return list
+	if len(b.list) == 0 {
+		return ""
+	}
+	first := b.list[0]
+	if b.list = b.list[1:]; len(b.list) > 0 {
+		b.signal()
+	}
+	return first
 }
 
 // Run shows the conversation until the user leaves it. It returns [hubclient.ErrHubGone] if the
@@ -266,14 +277,13 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 				return protocol.Session{}, err
 			}
 		case <-t.begun.more:
-			for _, id := range t.begun.take() {
-				if t.Session.ID == "" || t.shown[id] {
-					continue
-				}
-				session, _, err := hubclient.SessionState(ctx, a.hub, id)
-				if err == nil && session.ThreadID == t.Session.ThreadID {
-					return session, nil
-				}
+			id := t.begun.take()
+			if id == "" || t.Session.ID == "" || t.shown[id] {
+				continue
+			}
+			session, _, err := hubclient.SessionState(ctx, a.hub, id)
+			if err == nil && session.ThreadID == t.Session.ThreadID {
+				return session, nil
 			}
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
