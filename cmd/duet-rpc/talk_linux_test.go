@@ -91,7 +91,8 @@ func TestPromptsThatAreTypedAhead(t *testing.T) {
 	}, slices.Collect(maps.Values(prompts)))
 }
 
-// Queued prompts that the agent has answered while the terminal was stopped are all shown.
+// Turns that ran while the terminal was stopped are shown, in their order. A prompt that was typed
+// meanwhile continues the conversation after them.
 func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.talk(t)
@@ -101,11 +102,13 @@ func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	p.signal(syscall.SIGSTOP)
 	s.run("session", "interrupt", "task-0001")
 	editor := s.start()
+	defer editor.leave()
 	require.Eventually(t, func() bool { return editor.session("task-0003").State == "completed" }, watchdog/3, pollEvery)
-	editor.leave()
+	p.presses("quiet four\r")
 	p.signal(syscall.SIGCONT)
-	p.sees("You asked: quiet two", "You asked: quiet three", idleFooter)
+	p.sees("You asked: quiet two", "You asked: quiet three", "You asked: quiet four", idleFooter)
 	p.leaves()
+	assert.Equal(t, editor.session("task-0001").ThreadID, editor.session("task-0004").ThreadID, "quiet four is no fork")
 }
 
 // An agent-initiated turn appears in the conversation, with its cause once.

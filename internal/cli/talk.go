@@ -192,6 +192,9 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 		o.from, o.fork = t.fork, true
 	}
 	o.steer = steer && t.talk.IsBusy()
+	if o.from != "" && !o.fork && !o.steer {
+		o.from = t.talk.Session.ThreadID // its last turn, which may not be shown yet
+	}
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""

@@ -420,6 +420,10 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	case hubclient.DeliveredQueued:
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:
+		if len(t.queued) > 0 { // an earlier prompt's turn has ended already, and is not shown yet
+			t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
+			break
+		}
 		t.next = started.SessionID
 		if t.box == nil {
 			t.entered = t.next
