@@ -19,16 +19,16 @@ import (
 // all of another build ends as soon as it is idle, and the next one is of the clients' build. It
 // may be used by any goroutine.
 type builds struct {
-	own         string        // the build id of this daemon; "" if unknown
-	connections func() int    // returns the number of clients
-	changed     chan struct{} // gets a value when a client of another build has come
+	own         string     // the build id of this daemon; "" if unknown
+	connections func() int // returns the number of clients
+	met         chan bool  // buffer of 1; gets a value when a client of another build has come
 
 	mu     sync.Mutex
 	others map[*server.Conn]string // their versions
 }
 
 func newBuilds(own string, connections func() int) *builds {
-	return &builds{own: own, connections: connections, changed: make(chan struct{}, 1), others: make(map[*server.Conn]string)}
+	return &builds{own: own, connections: connections, met: make(chan bool, 1), others: make(map[*server.Conn]string)}
 }
 
 // add records the build of a client until its connection ends, with ctx, and reports whether it
@@ -57,11 +57,20 @@ func (b *builds) superseded() bool {
 	return len(b.others) > 0 && len(b.others) >= b.connections()
 }
 
-// wake makes the daemon check whether it can end.
-func (b *builds) wake() {
-	select {
-	case b.changed <- struct{}{}:
-	default:
+// wake reports a client of another build to the lifecycle. With ends, the client was told that the
+// daemon ends.
+func (b *builds) wake(ends bool) {
+	for {
+		select {
+		case b.met <- ends:
+			return
+		default:
+		}
+		select {
+		case earlier := <-b.met:
+			ends = ends || earlier
+		default:
+		}
 	}
 }
 

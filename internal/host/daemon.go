@@ -150,7 +150,7 @@ func (d *daemon) meet(ctx context.Context, conn *server.Conn, build, version str
 	answer := handlers.DaemonBuild{Version: d.settings.Version, Protocol: hubprocess.Protocol}
 	if d.builds.add(ctx, conn, build, version) {
 		answer.Ends = d.lifecycle.isDeserted(ctx)
-		d.builds.wake()
+		d.builds.wake(answer.Ends)
 	}
 	return answer
 }
@@ -186,8 +186,8 @@ func (d *daemon) vacantFor() time.Duration {
 func (d *daemon) listen() error { return d.sockets.open(d.ctx, d.project) }
 func (d *daemon) unlisten()     { d.sockets.close() }
 
-func (d *daemon) superseded() bool     { return d.builds.superseded() }
-func (d *daemon) met() <-chan struct{} { return d.builds.changed }
+func (d *daemon) superseded() bool { return d.builds.superseded() }
+func (d *daemon) met() <-chan bool { return d.builds.met }
 
 func (d *daemon) lost() <-chan struct{}             { return d.hub.gone }
 func (d *daemon) interruptWork(ctx context.Context) { d.hub.hub.InterruptWork(ctx, "alone") }

@@ -33,9 +33,11 @@ type running interface {
 	// vacantFor returns how long no client has been connected; 0 while one is.
 	vacantFor() time.Duration
 	// superseded reports whether all clients are of another build; met gets a value when such a
-	// client has come.
+	// client has come: whether it was told that the daemon ends. A client that was told otherwise
+	// sends requests, so the daemon must not end at once, even if the last client of its own build
+	// has gone since.
 	superseded() bool
-	met() <-chan struct{}
+	met() <-chan bool
 	// idleAfter is how long an idle daemon without clients lives; 0: it has no such limit.
 	idleAfter() time.Duration
 	// interruptsAlone reports whether work is interrupted once no client has been connected for
@@ -49,7 +51,7 @@ type running interface {
 const (
 	aloneAfter        = time.Minute            // without clients, before work may be interrupted, and again
 	idleAgainAfter    = time.Minute            // at most, before a daemon without clients checks again whether it is idle
-	replaceAgainAfter = time.Second            // before a superseded daemon checks again whether it is idle
+	replaceAgainAfter = time.Second            // before a superseded daemon checks whether it is idle, since the last client came or the last check
 	lostGrace         = 300 * time.Millisecond // grace period between the loss of the files and the end, so that the program that removes them ends before the next daemon starts
 
 	// DrainWithin is how long daemon.stop lets work finish.
@@ -81,7 +83,10 @@ func (l *lifecycle) run(ctx context.Context) error {
 	for {
 		select {
 		case <-l.lookAfter():
-		case <-l.daemon.met():
+		case ends := <-l.daemon.met():
+			if !ends {
+				continue // the next check is in replaceAgainAfter at the earliest
+			}
 		case <-l.daemon.lost():
 			l.daemon.unlisten()
 			select {

@@ -31,7 +31,7 @@ type played struct {
 	script
 	did   []string
 	loss  chan struct{}
-	meets chan struct{}
+	meets chan bool
 }
 
 func (p *played) elapsed() time.Duration { return time.Since(p.began) }
@@ -57,7 +57,7 @@ func (p *played) unlisten() {
 }
 
 func (p *played) superseded() bool              { return p.other }
-func (p *played) met() <-chan struct{}          { return p.meets }
+func (p *played) met() <-chan bool              { return p.meets }
 func (p *played) lost() <-chan struct{}         { return p.loss }
 func (p *played) idleAfter() time.Duration      { return p.idleFor }
 func (p *played) interruptsAlone() bool         { return p.alone }
@@ -102,7 +102,7 @@ func play(t *testing.T, name string, with script, scene func(s *stage)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stage{played: &played{script: with, began: time.Now(), loss: make(chan struct{}), meets: make(chan struct{}, 1)}, t: t, over: make(chan error, 1)}
+			s := &stage{played: &played{script: with, began: time.Now(), loss: make(chan struct{}), meets: make(chan bool, 1)}, t: t, over: make(chan error, 1)}
 			s.lifecycle = newLifecycle(s.played, slog.New(slog.DiscardHandler))
 			var ctx context.Context
 			ctx, s.signal = context.WithCancel(t.Context())
@@ -144,8 +144,13 @@ func TestADaemonEndsThatIsNotNeeded(t *testing.T) {
 			"1h20m0s look", "1h20m0s unlisten", "1h20m0s look")
 	})
 	play(t, "all its clients are of another build", script{idleFor: time.Hour, client: 2 * time.Hour, working: 2500 * time.Millisecond, other: true}, func(s *stage) {
-		s.meets <- struct{}{}
+		s.meets <- true
 		s.requiresEnd("0s look", "1s look", "2s look", "3s look", "3s unlisten", "3s look")
+	})
+	play(t, "its last client of its own build leaves as one of another build comes", script{idleFor: time.Hour, client: 2 * time.Hour, other: true}, func(s *stage) {
+		s.at(900 * time.Millisecond)
+		s.meets <- false
+		s.requiresEnd("1.9s look", "1.9s unlisten", "1.9s look")
 	})
 	play(t, "a client comes at the last moment", script{idleFor: time.Minute, comes: true}, func(s *stage) {
 		s.at(61 * time.Second)
