@@ -951,7 +951,7 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 		require.Equal(t, strconv.Itoa(i+1), found[1], said)
 	}
 	rounds := 3 // each kills the hub at another moment
-	if soak {
+	if testkit.Soak {
 		rounds = 12
 	}
 	var ends []string

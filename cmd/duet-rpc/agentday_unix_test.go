@@ -203,7 +203,7 @@ func TestAgentDay(t *testing.T) {
 			t.Run(a.folder, func(t *testing.T) {
 				t.Parallel() // only the agents: each of them is too large for parallel scenarios
 				for _, s := range dayScenarios {
-					if played := a.briefly && s.brief || !a.briefly && s.core; !soak && !played {
+					if played := a.briefly && s.brief || !a.briefly && s.core; !testkit.Soak && !played {
 						continue
 					}
 					t.Run(s.name, func(t *testing.T) {

@@ -69,7 +69,7 @@ var timestamp = regexp.MustCompile(`"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\
 func TestGoldenFrames(t *testing.T) {
 	for i, c := range frameCases(t) {
 		for j, mode := range frameModes {
-			if !soak && i%len(frameModes) != j {
+			if !testkit.Soak && i%len(frameModes) != j {
 				continue
 			}
 			t.Run(c.name+"/"+mode.name, func(t *testing.T) {

@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-var hostileSeed = flag.Uint64("hostile-seed", 0, "what made TestAGigabyteOfNonsense fail, to see it again")
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+)
 
 // A gigabyte of nonsense ends no connection and takes little memory. The program serves the first
 // good frame after it.
@@ -25,12 +24,7 @@ func TestAGigabyteOfNonsense(t *testing.T) {
 		"hostile structures": hostilePiece,
 	} {
 		t.Run(name, func(t *testing.T) {
-			seed := *hostileSeed
-			if seed == 0 {
-				seed = rand.Uint64()
-			}
-			t.Logf("-hostile-seed %d", seed)
-			endure(t, rand.New(rand.NewPCG(seed, 0)), nonsense)
+			endure(t, rand.New(rand.NewPCG(testkit.Seed(t), 0)), nonsense)
 		})
 	}
 }

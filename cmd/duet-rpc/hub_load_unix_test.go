@@ -25,6 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A load is the size of TestCrowd.
@@ -722,7 +724,7 @@ debounce = "500ms"
 action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 `)
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "watched"), 0o755))
-	random := rand.New(rand.NewPCG(testSeed(t), 1))
+	random := rand.New(rand.NewPCG(testkit.Seed(t), 1))
 
 	c := s.start()
 	c.call("automation.status", object{}, nil)

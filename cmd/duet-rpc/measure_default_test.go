@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// soak is true in `make soak`, which builds the tests with the tag soak. Then the tests play every
-// variant, and more rounds with random seeds.
-const soak = false
-
 // The default tier measures nothing: each step may take until the watchdog of its process. `make
 // soak` enforces the limits of time and memory (measure_soak_test.go). The tests of the packages
 // that keep these limits use synctest bubbles.

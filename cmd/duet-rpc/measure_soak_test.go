@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const soak = true
-
 // A stopwatch measures the duration of a step with a promised limit, and the share of that time
 // that the machine withheld. It alternates between work and sleep for some milliseconds each. Time
 // beyond the sleep and the shortest work counts as withheld. An idle machine withholds nothing, so

@@ -245,7 +245,7 @@ func TestAClonedRepositoryDoesNothing(t *testing.T) {
 	for _, trick := range tricks {
 		names = append(names, trick.name)
 		tried := entries
-		if !soak && !slices.Contains(fullyTried, trick.name) {
+		if !testkit.Soak && !slices.Contains(fullyTried, trick.name) {
 			tried = entries[:1]
 		}
 		t.Run(trick.name, func(t *testing.T) {

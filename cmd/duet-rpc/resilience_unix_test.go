@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // An unusable database stays unchanged, with all files beside it.
@@ -278,30 +280,13 @@ const (
 	killsAProject = 12
 )
 
-// testSeed returns and logs the seed of a random test. The default tier always uses the same seed,
-// and `make soak` a new one. DUET_TEST_SEED repeats a seed.
-func testSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed := uint64(1)
-	if soak {
-		seed = uint64(time.Now().UnixNano())
-	}
-	if text := os.Getenv("DUET_TEST_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("DUET_TEST_SEED=%d", seed)
-	return seed
-}
-
 // A kill at any moment loses no reported event and leaves no process. The next process continues
 // with the state.
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
-	seed := testSeed(t)
+	seed := testkit.Seed(t)
 	rounds := fewKills
-	if soak {
+	if testkit.Soak {
 		rounds = manyKills
 	}
 	for done := 0; done < rounds && !t.Failed(); done += killsAProject {
@@ -767,7 +752,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 	s := newSite(parallel(t))
 	since, again := int64(0), 0
 	rounds := fewKillsInMidStream
-	if soak {
+	if testkit.Soak {
 		rounds = killsInMidStream
 	}
 	for round := range rounds {
@@ -932,7 +917,7 @@ func (s *recordedSite) requireTold(c *client, id string) {
 // killDelays are the times between an approval and a kill. They lie before, during and after the
 // action of an agent that acts at once, within a millisecond or two.
 var killDelays = func() []time.Duration {
-	if !soak {
+	if !testkit.Soak {
 		return []time.Duration{0, 2 * time.Millisecond}
 	}
 	return []time.Duration{

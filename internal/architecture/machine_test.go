@@ -20,9 +20,9 @@ import (
 // otherTiers are the build tags of tests that may depend on the machine.
 var otherTiers = []string{"clients", "soak", "lint"}
 
-// mayStart lists the programs that a test of the default tier may start by name. It may also start
-// itself and the programs that it has built: their names are no constants.
-var mayStart = []string{"go", "sh", "/bin/sh"}
+// mayStart lists the programs that a test of the default tier may start by name: a machine with a clone
+// has them. It may also start itself and the programs that it has built: their names are no constants.
+var mayStart = []string{"go", "git", "sh", "/bin/sh"}
 
 // The default tier, go test without build tags, passes on a slow, busy or bare machine.
 func TestDefaultTierDependsOnNoMachine(t *testing.T) {
@@ -67,7 +67,7 @@ const (
 	compares = "judges real time: measure it in synctest.Test, or move the test to the tag soak"
 	memory   = "judges memory statistics: move the test to the tag soak"
 	load     = "reads the load of the machine: move the test to the tag soak"
-	foreign  = "needs a program that a machine may lack: use sh, go or the test binary itself, or move the test to the tag clients"
+	foreign  = "needs a program that a machine may lack: use sh, git, go or the test binary itself, or move the test to the tag clients"
 	noReason = "// machine: needs a reason"
 	noExcuse = "// machine: excuses nothing here; remove it"
 )
@@ -257,8 +257,6 @@ func (c *checker) walk(part ast.Node, by string, bubble bool) {
 				note(&c.uses, x.Pos(), compares)
 			case "runtime.ReadMemStats", "debug.ReadGCStats", "metrics.Read":
 				note(&c.uses, x.Pos(), memory)
-			case "testkit.NeedTool":
-				note(&c.uses, x.Pos(), foreign)
 			}
 			if call, ok := x.X.(*ast.CallExpr); ok && x.Sel.Name == "Sub" && c.nameOf(call.Fun) == "time.Now" {
 				note(&c.uses, x.Pos(), compares)
@@ -287,14 +285,15 @@ func (c *checker) walk(part ast.Node, by string, bubble bool) {
 func (c *checker) judgeCall(call *ast.CallExpr, note func(what string)) {
 	name, at := c.nameOf(call.Fun), 0
 	switch name {
-	case "exec.CommandContext":
+	case "exec.CommandContext", "testkit.NeedTool":
 		at = 1
 	case "exec.Command", "exec.LookPath":
 	default:
 		return
 	}
 	program, isConstant := constantText(call.Args[at])
-	if isConstant && !slices.Contains(mayStart, program) || name == "exec.LookPath" && !isConstant {
+	isSearch := name == "exec.LookPath" || name == "testkit.NeedTool"
+	if isConstant && !slices.Contains(mayStart, program) || isSearch && !isConstant {
 		note(foreign)
 	}
 }
@@ -389,13 +388,15 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 		{"load", `func TestX(t *testing.T) { os.ReadFile("/proc/loadavg") }`, load},
 		{"open files", `func TestX(t *testing.T) { os.ReadDir("/proc/self/fd") }`, ""},
 
-		{"a foreign program", `func TestX(t *testing.T) { exec.Command("git", "init") }`, foreign},
-		{"a foreign program with a context", `func TestX(t *testing.T) { exec.CommandContext(ctx, "git") }`, foreign},
+		{"a foreign program", `func TestX(t *testing.T) { exec.Command("tmux", "ls") }`, foreign},
+		{"a foreign program with a context", `func TestX(t *testing.T) { exec.CommandContext(ctx, "tmux") }`, foreign},
 		{"a foreign program by its path", `func TestX(t *testing.T) { (&exec.Cmd{Path: "/bin/sleep"}).Start() }`, foreign},
 		{"itself by its path", `func TestX(t *testing.T) { (&exec.Cmd{Path: os.Args[0]}).Start() }`, ""},
 		{"a search", `func TestX(t *testing.T) { exec.LookPath("tmux") }`, foreign},
 		{"a search for any", `func TestX(t *testing.T) { exec.LookPath(name) }`, foreign},
 		{"a needed program", `func TestX(t *testing.T) { testkit.NeedTool(t, "tmux") }`, foreign},
+		{"a needed git", `func TestX(t *testing.T) { testkit.NeedTool(t, "git") }`, ""},
+		{"git", `func TestX(t *testing.T) { exec.Command("git", "init") }`, ""},
 		{"the compiler", `func TestX(t *testing.T) { exec.Command("go", "build") }`, ""},
 		{"the shell", `func TestX(t *testing.T) { exec.CommandContext(ctx, "/bin/sh", "-c", "exit 3") }`, ""},
 		{"itself", `func TestX(t *testing.T) { exec.Command(os.Args[0]) }`, ""},

@@ -115,7 +115,7 @@ func JSONAs[T any, O ~string | ~[]byte](t testing.TB, object O, path string) T {
 
 // Programs that a machine may lack.
 
-// NeedTool is the path of a program of this machine. Without it the test is skipped.
+// NeedTool returns the path of a program. Without it the test is skipped, and fails with CI=true.
 func NeedTool(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -77,7 +77,9 @@ func (t tree) result(ctx context.Context, g registration, head string, opts Land
 	return t.commit(ctx, merged, opts.message("Merge "+g.Branch), nil, l.Old, head)
 }
 
-// rebase makes each commit again. The last one has to have the files that a merge has.
+// rebase makes each commit again. The last one has to have the files that a merge has. A commit
+// that conflicts although the merge does not is an error: git rebase would stop there, too, and to
+// merge Into in the worktree first, as after a [ConflictError], would not help.
 func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (string, error) {
 	selected := []string{"rev-list", "--reverse", "--topo-order", "--no-merges", "--parents", head, "^" + l.Old}
 	if last != "" {
@@ -107,7 +109,7 @@ func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (
 			return "", err
 		}
 		if len(conflicts) > 0 {
-			return "", &ConflictError{Into: l.Into, Conflicts: conflicts}
+			return "", fmt.Errorf("nothing is landed: commit %.12s alone conflicts with %s in %q, all changes together do not: use merge or squash", commit, l.Into, conflicts[0].Path)
 		}
 		if now, err := t.resolve(ctx, at+"^{tree}"); err != nil {
 			return "", err

@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package checkpoint_test
 
@@ -85,23 +85,10 @@ func gitIn(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// write writes files. "-> " begins the target of a link. The text "" deletes the file.
+// write writes files of the project, as testkit.WriteFiles does.
 func (w *world) write(files map[string]string) {
 	w.Helper()
-	for name, text := range files {
-		name = filepath.Join(w.dir, name)
-		if text == "" {
-			require.NoError(w, os.RemoveAll(name))
-			continue
-		}
-		require.NoError(w, os.MkdirAll(filepath.Dir(name), 0o755))
-		if target, isLink := strings.CutPrefix(text, "-> "); isLink {
-			os.Remove(name)
-			require.NoError(w, os.Symlink(target, name))
-			continue
-		}
-		require.NoError(w, os.WriteFile(name, []byte(text), 0o644))
-	}
+	testkit.WriteFiles(w, w.dir, files)
 }
 
 // recorded returns the files of a checkpoint, as testkit.ReadFiles does.

@@ -1,4 +1,4 @@
-//go:build clients && soak && unix
+//go:build soak && unix
 
 package checkpoint_test
 
@@ -19,7 +19,7 @@ import (
 // the median of Takes after a change of one file, and of Takes without a change. million has
 // 1,000,000 files that git tracks and 1,000 others, more than are recorded.
 //
-//	go test -tags clients,soak ./internal/checkpoint -run '^$' -bench Take/no-git -benchtime 31x -timeout 20m
+//	go test -tags soak ./internal/checkpoint -run '^$' -bench Take/no-git -benchtime 31x -timeout 20m
 func BenchmarkTake(b *testing.B) {
 	for _, kind := range []string{"committed", "not-committed", "no-git", "million"} {
 		b.Run(kind, func(b *testing.B) {

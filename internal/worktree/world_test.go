@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package worktree_test
 
@@ -117,7 +117,7 @@ func newRepository(t testing.TB, files map[string]string) *world {
 // commit writes files in a working tree and commits all.
 func (w *world) commit(dir string, files map[string]string) string {
 	w.Helper()
-	write(w, dir, files)
+	testkit.WriteFiles(w, dir, files)
 	gitIn(w, dir, "add", "-A")
 	gitIn(w, dir, "commit", "-q", "--allow-empty", "-m", "commit of "+filepath.Base(dir))
 	return w.id(dir, "HEAD")
@@ -141,7 +141,7 @@ func (w *world) create(name string, files map[string]string) worktree.Worktree {
 		w.open()
 	}
 	made := must(w.Create(w.Context(), name, ""))(w)
-	write(w, made.Top, files)
+	testkit.WriteFiles(w, made.Top, files)
 	return made
 }
 
@@ -163,32 +163,6 @@ func gitIn(t testing.TB, dir string, args ...string) string {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "git %q: %s", args, out)
 	return string(out)
-}
-
-// write writes files. "-> " begins the target of a link, "x " the text of an executable file. The
-// text "" deletes the file.
-func write(t testing.TB, dir string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		name = filepath.Join(dir, name)
-		if text == "" {
-			require.NoError(t, os.RemoveAll(name))
-			continue
-		}
-		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
-		if target, isLink := strings.CutPrefix(text, "-> "); isLink {
-			os.Remove(name)
-			require.NoError(t, os.Symlink(target, name))
-			continue
-		}
-		mode := fs.FileMode(0o644)
-		text, executable := strings.CutPrefix(text, "x ")
-		if executable {
-			mode = 0o755
-		}
-		require.NoError(t, os.WriteFile(name, []byte(text), mode))
-		require.NoError(t, os.Chmod(name, mode))
-	}
 }
 
 // state returns the user's view of a repository: branches, HEAD, index, status, stash and files.

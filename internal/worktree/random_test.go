@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package worktree_test
 
@@ -28,9 +28,10 @@ type landing struct {
 	result map[string]string // the user's files after a patch, or nil
 }
 
-// from returns the files that the worktree and the user have in common.
-func (s side) from(users map[string]string) map[string]string {
-	for _, last := range slices.Backward(s.landings) {
+// from returns the files that the worktree and the user have in common, and the files of each commit
+// that the worktree has made since.
+func (s side) from(users map[string]string) (common map[string]string, commits []map[string]string) {
+	for i, last := range slices.Backward(s.landings) {
 		counts := true
 		for _, name := range names {
 			if last.result != nil && last.theirs[name] != s.base[name] && last.result[name] != users[name] {
@@ -38,19 +39,57 @@ func (s side) from(users map[string]string) map[string]string {
 			}
 		}
 		if counts {
-			return last.theirs
+			return last.theirs, commits
+		}
+		commits = slices.Insert(commits, 0, s.landings[i].theirs)
+	}
+	return s.base, commits
+}
+
+// merge merges each file as a whole. conflict is a file that differs in all three, or "".
+func merge(base, ours, theirs map[string]string) (merged map[string]string, conflict string) {
+	merged = maps.Clone(ours)
+	for _, name := range names {
+		switch {
+		case theirs[name] == base[name] || theirs[name] == ours[name]:
+			continue
+		case ours[name] != base[name]:
+			conflict = name
+		case theirs[name] == "":
+			delete(merged, name)
+		default:
+			merged[name] = theirs[name]
 		}
 	}
-	return s.base
+	return merged, conflict
+}
+
+// replays reports whether each commit of a worktree can be made again on the user's files.
+func replays(base, ours map[string]string, commits []map[string]string) bool {
+	for _, commit := range commits {
+		picked, conflict := merge(base, ours, commit)
+		if conflict != "" {
+			return false
+		}
+		base, ours = commit, picked
+	}
+	return true
 }
 
 var names = []string{"a", "b", "c/d", "c/e", "f"}
 
 // Two worktrees and the user change random files. A landing has the result of a plain merge of each
-// file, or it fails and changes nothing.
+// file, or it fails and changes nothing. A rebase fails, too, if one of its commits conflicts and the
+// merge of all does not. The seeds are those that failed once; `make soak` tries new ones.
 func TestRandomLandings(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{11544894463796143488, 16106682688266096215, rand.Uint64(), rand.Uint64(), rand.Uint64()} {
+	seeds := []uint64{11544894463796143488, 16106682688266096215, 16907126700490354358}
+	if testkit.Soak {
+		for range 30 {
+			seeds = append(seeds, rand.Uint64())
+		}
+	}
+	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
@@ -71,7 +110,7 @@ func TestRandomLandings(t *testing.T) {
 				case 2:
 					text = "same in " + name + "\n" // in no other file, since the model knows no renames
 				}
-				write(t, dir, map[string]string{name: text})
+				testkit.WriteFiles(t, dir, map[string]string{name: text})
 			}
 			refused, done, renewals := 0, 0, 0
 			for range 40 {
@@ -88,8 +127,9 @@ func TestRandomLandings(t *testing.T) {
 						require.Equal(t, theirs, testkit.ReadFiles(t, s.Top))
 						break
 					}
-					for from, i := s.from(committed), 0; i < len(names); i++ {
-						require.Contains(t, []string{from[names[i]], committed[names[i]]}, theirs[names[i]], "all work was landed")
+					from, _ := s.from(committed)
+					for _, name := range names {
+						require.Contains(t, []string{from[name], committed[name]}, theirs[name], "all work was landed")
 					}
 					require.Equal(t, committed, testkit.ReadFiles(t, s.Top))
 					s.base, s.landings = committed, nil
@@ -109,21 +149,13 @@ func TestRandomLandings(t *testing.T) {
 					if method == worktree.Patch {
 						ours = disk
 					}
-					from := s.from(ours)
-					want, clean, overlap := maps.Clone(ours), true, false
+					from, commits := s.from(ours)
+					want, conflicting := merge(from, ours, theirs)
+					clean, overlap := conflicting == "", false
 					for _, name := range names {
-						switch {
-						case theirs[name] == from[name] || theirs[name] == ours[name]:
-							continue
-						case ours[name] != from[name]:
-							clean = false
-						case theirs[name] == "":
-							delete(want, name)
-						default:
-							want[name] = theirs[name]
-						}
-						overlap = overlap || disk[name] != ours[name]
+						overlap = overlap || want[name] != ours[name] && disk[name] != ours[name]
 					}
+					replayed := method != worktree.Rebase || replays(from, ours, append(commits, theirs))
 					before := w.state()
 					_, err := w.Land(t.Context(), s.Worktree, worktree.LandOptions{Method: method})
 					var conflict *worktree.ConflictError
@@ -132,7 +164,9 @@ func TestRandomLandings(t *testing.T) {
 					case errors.As(err, &conflict):
 						require.False(t, clean, "%s: %v\nfrom %v\nours %v\ntheirs %v", method, err, from, ours, theirs)
 					case errors.As(err, &inTheWay):
-						require.True(t, clean && overlap, "%s: %v", method, err)
+						require.True(t, clean && replayed && overlap, "%s: %v", method, err)
+					case clean && !replayed:
+						require.ErrorContains(t, err, "use merge or squash")
 					default:
 						require.NoError(t, err)
 						require.True(t, clean && !overlap, "%s\nfrom %v\nours %v\ntheirs %v", method, from, ours, theirs)

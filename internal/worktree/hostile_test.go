@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package worktree_test
 
@@ -35,9 +35,9 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 				require.NoError(t, os.RemoveAll(filepath.Join(wt.Top, dir)))
 				gitIn(t, w.home, "clone", "-q", "from", filepath.Join(wt.Top, dir))
 				testkit.HostileRepository(t, filepath.Join(wt.Top, dir), script)
-				write(t, filepath.Join(wt.Top, dir), map[string]string{"a": "dirty"})
+				testkit.WriteFiles(t, filepath.Join(wt.Top, dir), map[string]string{"a": "dirty"})
 			}
-			write(t, w.dir, map[string]string{".env": "e", "module/a": "dirty"})
+			testkit.WriteFiles(t, w.dir, map[string]string{".env": "e", "module/a": "dirty"})
 			_ = os.Remove(ran)
 			must(w.CopyFiles(t.Context(), wt, []string{".env"}))(t)
 			if method != worktree.Patch { // both sides change, so that git merges contents
@@ -47,7 +47,7 @@ func TestHostileRepositoryRunsNothing(t *testing.T) {
 			must(w.Changes(t.Context(), wt, 1000))(t)
 			w.land(wt, method)
 			assert.Equal(t, "new", testkit.ReadFiles(t, w.dir)["c/d"])
-			write(t, wt.Top, map[string]string{"lost": "l"})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"lost": "l"})
 			must(w.Losses(t.Context(), wt))(t)
 			must(w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
 			text, _ := os.ReadFile(ran)
@@ -76,7 +76,7 @@ func TestFilters(t *testing.T) {
 		has := testkit.ReadFiles(t, wt.Top)
 		assert.Equal(t, "users\n", has["u.users"])
 		assert.Equal(t, map[bool]string{true: "repo\n", false: "plain\n"}[trusted], has["r.repo"])
-		write(t, wt.Top, map[string]string{"u.users": "users\nmore\n", "new.repo": "repo\n", "plain.text": "repo\n"})
+		testkit.WriteFiles(t, wt.Top, map[string]string{"u.users": "users\nmore\n", "new.repo": "repo\n", "plain.text": "repo\n"})
 		require.NoError(t, os.Symlink("new.repo", filepath.Join(wt.Top, "link.repo")))
 		landed := w.land(wt, worktree.Merge)
 		if trusted {

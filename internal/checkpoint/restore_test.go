@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package checkpoint_test
 

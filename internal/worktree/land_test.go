@@ -1,4 +1,4 @@
-//go:build clients && unix
+//go:build unix
 
 package worktree_test
 
@@ -28,10 +28,10 @@ func TestFileThatBecomesSomethingElse(t *testing.T) {
 			t.Parallel()
 			w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", "c": "1\n"})
 			wt := w.create("x", nil)
-			write(t, wt.Top, map[string]string{"a": ""})
-			write(t, wt.Top, map[string]string{"a/b": "2\n"})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"a": ""})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"a/b": "2\n"})
 			gitIn(t, wt.Top, "add", "--all")
-			write(t, wt.Top, map[string]string{"b": ""})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"b": ""})
 			require.NoError(t, syscall.Mkfifo(filepath.Join(wt.Top, "b"), 0o600))
 			if method == "discard" {
 				done := must(w.Discard(t.Context(), wt, worktree.DiscardOptions{Force: true}))(t)
@@ -48,7 +48,7 @@ func TestFileThatBecomesSomethingElse(t *testing.T) {
 func TestPatchWithoutAName(t *testing.T) {
 	w := newRepository(t, map[string]string{"a": "1\n"})
 	wt := w.create("x", nil)
-	write(t, wt.Top, map[string]string{"a": "2\n"})
+	testkit.WriteFiles(t, wt.Top, map[string]string{"a": "2\n"})
 	nameless := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(nameless, ".gitconfig"), []byte("[user]\n\tuseConfigOnly = true\n"), 0o600))
 	t.Setenv("HOME", nameless)
@@ -62,7 +62,7 @@ func TestLandADirectoryThatIsNoWorktree(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1\n"})
 	wt := w.create("x", map[string]string{"a": "2\n"})
-	write(t, wt.Top, map[string]string{"b": "2\n"})
+	testkit.WriteFiles(t, wt.Top, map[string]string{"b": "2\n"})
 	require.NoError(t, os.Remove(filepath.Join(wt.Top, ".git")))
 	for _, method := range methods {
 		_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
@@ -82,7 +82,7 @@ func TestLandTwice(t *testing.T) {
 			assert.Equal(t, "fix-the-bug", wt.Name)
 			assert.Equal(t, "main", wt.Into)
 			w.commit(wt.Top, map[string]string{"a": "2\n"})
-			write(t, wt.Top, map[string]string{"b": "2\n", "new/file": "x new\n", "link": "-> a", "gone": ""})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"b": "2\n", "new/file": "x new\n", "link": "-> a", "gone": ""})
 			w.commit(w.dir, map[string]string{"users": "u\n"})
 
 			l := w.land(wt, method)
@@ -106,7 +106,7 @@ func TestLandTwice(t *testing.T) {
 
 			// The worktree changes the same lines again. Only a landing that knows the first one
 			// has no conflict.
-			write(t, wt.Top, map[string]string{"a": "3\n", "later": "l\n"})
+			testkit.WriteFiles(t, wt.Top, map[string]string{"a": "3\n", "later": "l\n"})
 			l = w.land(wt, method)
 			assert.ElementsMatch(t, []string{"a", "later"}, l.Files)
 			want["a"], want["later"] = "3\n", "l\n"
@@ -133,7 +133,7 @@ func TestRebaseKeepsAuthorsAndLeavesOutMerges(t *testing.T) {
 	t.Parallel()
 	w := newRepository(t, map[string]string{"a": "1", "b": "1"})
 	wt := w.create("x", nil)
-	write(t, wt.Top, map[string]string{"a": "2"})
+	testkit.WriteFiles(t, wt.Top, map[string]string{"a": "2"})
 	gitIn(t, wt.Top, "commit", "-qam", "first\n\nbody", "--author=Agent <agent@x>", "--date=2001-02-03T04:05:06+0700")
 	w.commit(w.dir, map[string]string{"b": "2"})
 	gitIn(t, wt.Top, "merge", "-q", "--no-edit", "main")
@@ -194,9 +194,9 @@ func TestUncommittedFilesOfTheUser(t *testing.T) {
 				t.Parallel()
 				w := newRepository(t, map[string]string{"a": "1\n", "b": "1\n", ".gitignore": "ignored\n*.ignored\n"})
 				wt := w.create("x", map[string]string{"a": "2\n", "new": "n\n", "dir/x": "d\n", "other": "o\n"})
-				write(t, wt.Top, map[string]string{"ignored/new": "n", "deep.ignored/x": "x"})
+				testkit.WriteFiles(t, wt.Top, map[string]string{"ignored/new": "n", "deep.ignored/x": "x"})
 				gitIn(t, wt.Top, "add", "-f", "ignored/new", "deep.ignored/x")
-				write(t, w.dir, dirty)
+				testkit.WriteFiles(t, w.dir, dirty)
 				before := w.state()
 				_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: method})
 				if name == "apart" {
@@ -280,7 +280,7 @@ func TestUnfinishedMergeInTheWorktree(t *testing.T) {
 	_, _ = runIn(wt.Top, "merge", "main")
 	_, err := w.Land(t.Context(), wt, worktree.LandOptions{Method: worktree.Merge})
 	assert.EqualError(t, err, "a merge is in progress in "+wt.Top+": finish or abort it first")
-	write(t, wt.Top, map[string]string{"a": "both"})
+	testkit.WriteFiles(t, wt.Top, map[string]string{"a": "both"})
 	gitIn(t, wt.Top, "commit", "-qam", "merged")
 	w.land(wt, worktree.Merge)
 	assert.Equal(t, "both", testkit.ReadFiles(t, w.dir)["a"])
@@ -332,9 +332,9 @@ func TestStagedFilesStayStaged(t *testing.T) {
 	for _, method := range methods {
 		w := newRepository(t, map[string]string{"a": "1", "b": "1"})
 		wt := w.create("x", map[string]string{"a": "2"})
-		write(t, w.dir, map[string]string{"b": "staged", "c": "new"})
+		testkit.WriteFiles(t, w.dir, map[string]string{"b": "staged", "c": "new"})
 		w.git("add", "b", "c")
-		write(t, w.dir, map[string]string{"b": "more"})
+		testkit.WriteFiles(t, w.dir, map[string]string{"b": "more"})
 		w.land(wt, method)
 		assert.Subset(t, strings.Split(w.git("status", "--porcelain"), "\n"), []string{"MM b", "A  c"})
 		assert.Equal(t, "staged", w.git("show", ":b"))
