@@ -15,8 +15,10 @@ PURE    := CGO_ENABLED=0
 FLAGS   := -trimpath
 # make lint vets all packages once. go test would vet each package again before its tests.
 NOVET   := -vet=off
-# Some packages' tests wait, for processes above all: others use the processors meanwhile.
+# Some packages' tests wait, for processes above all: others use the processors meanwhile. The
+# longest begin first.
 ATONCE  := -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
+LONGEST := ./cmd/duet-rpc ./internal/worktree ./internal/hub ./internal/executor
 # The race detector watches what is written in Go, and not SQLite, which is translated from C
 # and would be many times slower. It needs cgo. Without the setting each process that it
 # watches waits a second before it exits.
@@ -47,7 +49,7 @@ install: build ## put it into PREFIX/bin, ~/.local/bin
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
 test: ## the default tier: Go tests that need nothing but Go
-	$(PURE) $(GOTEST) $(FLAGS) $(NOVET) $(ATONCE) -timeout 40m ./...
+	$(PURE) $(GOTEST) $(FLAGS) $(NOVET) $(ATONCE) -timeout 40m $(LONGEST) ./...
 
 race: ## the same tests under the race detector, without the shell sessions: those judge what commands print
 	$(RACEENV) $(GOTEST) $(FLAGS) $(NOVET) $(RACE) -skip '^TestScripts$$' -timeout 60m ./...

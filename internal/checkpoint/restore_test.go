@@ -274,7 +274,11 @@ func TestRestoreKeepsPermissions(t *testing.T) {
 // brings them back. Edits of ignored files stay.
 func TestRandomEdits(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
+	seeds := uint64(1)
+	if testkit.Soak {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))

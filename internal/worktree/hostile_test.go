@@ -16,7 +16,7 @@ import (
 
 func TestHostileRepositoryRunsNothing(t *testing.T) {
 	t.Parallel()
-	for _, method := range methods {
+	for _, method := range mainMethods() {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
 			w := newRepository(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n", "b": "2", ".gitattributes": "* filter=evil diff=evil merge=evil text\nb filter=both\n"})

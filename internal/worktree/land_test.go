@@ -20,6 +20,15 @@ import (
 
 var methods = []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch}
 
+// mainMethods are the methods of tests with many cases: all in `make soak`. Otherwise they are one with
+// a commit and the one without, because Merge and Rebase share the steps of Squash.
+func mainMethods() []worktree.Method {
+	if testkit.Soak {
+		return methods
+	}
+	return []worktree.Method{worktree.Squash, worktree.Patch}
+}
+
 // A directory or a pipe in the place of a file of the index is landed and kept as what it is.
 func TestFileThatBecomesSomethingElse(t *testing.T) {
 	t.Parallel()
@@ -178,7 +187,7 @@ func TestConflictsChangeNothing(t *testing.T) {
 // A landing keeps the changes in the user's dirty tree, or it changes nothing.
 func TestUncommittedFilesOfTheUser(t *testing.T) {
 	t.Parallel()
-	for _, method := range methods {
+	for _, method := range mainMethods() {
 		for name, dirty := range map[string]map[string]string{
 			"apart":               {"b": "user\n", "untracked": "u\n"},
 			"changed":             {"a": "user\n"},

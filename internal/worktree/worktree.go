@@ -380,6 +380,9 @@ func exited(err error, status int) bool {
 
 // isAncestor reports whether a commit is reachable from another one.
 func (t tree) isAncestor(ctx context.Context, old, young string) (bool, error) {
+	if old == young {
+		return true, nil
+	}
 	_, err := t.run(ctx, "merge-base", "--is-ancestor", old, young)
 	if exited(err, 1) {
 		return false, nil
