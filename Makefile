@@ -19,6 +19,8 @@ NOVET   := -vet=off
 # longest begin first.
 ATONCE  := -p $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 LONGEST := ./cmd/duet-rpc ./internal/worktree ./internal/hub ./internal/executor
+# Packages that start goroutines. Their tests are the tier race; RACED=./... tests all packages.
+RACED   ?= $(shell grep -rlE '^\s+go [a-z]|\.Go\b' --include='*.go' --exclude='*_test.go' client frame handlers internal server | grep -vE '^internal/bench/' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 # The race detector watches what is written in Go, and not SQLite, which is translated from C
 # and would be many times slower. It needs cgo. Without the setting each process that it
 # watches waits a second before it exits.
@@ -31,7 +33,7 @@ UPDATE  := DUET_UPDATE_GOLDEN=1
 FUZZTIME ?= 100000x
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate vsix pictures clean help
+.PHONY: run build install test race test-clients soak agents lint vet fmt fuzz cross bench load chaos docs generate vsix pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && export DUET_STATE_HOME="$$dir/state" && mkdir "$$dir/project" && \
@@ -51,15 +53,16 @@ install: build ## put it into PREFIX/bin, ~/.local/bin
 test: ## the default tier: Go tests that need nothing but Go
 	$(PURE) $(GOTEST) $(FLAGS) $(NOVET) $(ATONCE) -timeout 40m $(LONGEST) ./...
 
-race: ## the same tests under the race detector, without the shell sessions: those judge what commands print
-	$(RACEENV) $(GOTEST) $(FLAGS) $(NOVET) $(RACE) -skip '^TestScripts$$' -timeout 60m ./...
+race: ## the tests of the packages that start goroutines under the race detector; RACED=./... tests all
+	$(RACEENV) $(GOTEST) $(FLAGS) $(NOVET) $(RACE) $(ATONCE) -skip '^TestScripts$$' -timeout 60m $(RACED)
 
-test-clients: build ## installs real clients and agents (2.8 GB), and tests with them
+test-clients: build ## installs real clients and agents (2.8 GB), and tests with them; DAY=--day: each once through a day
 	.ci/install
-	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients
+	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients $(DAY)
 
-soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
+soak: build ## hours of chaos, kills, races, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
+	$(MAKE) race RACED=./...
 	$(MAKE) chaos fuzz bench
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	DUET_TEST_LONG_LINE=5000000 $(MAKE) -C emacs test ONLY=duet-visible-test-long-lines DUET_RPC_BIN=$(CURDIR)/$(BIN)
@@ -69,15 +72,18 @@ agents: ## each scenario with each real agent; docs/agents-tested.md has what co
 	.ci/install
 	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./cmd/duet-rpc -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m
 
-lint: cross ## vet, staticcheck, gofumpt, layer rules, all platforms, and the linters of emacs/ and vscode/
-	for tags in none clients soak lint; do $(PURE) $(GO) vet $(FLAGS) -tags $$tags ./... || exit 1; done
+lint: vet ## vet, staticcheck, gofumpt, layer rules, and the linters of emacs/ and vscode/
 	cd internal/bench && $(PURE) $(GO) vet ./...
 	cd internal/pictures && $(PURE) $(GO) vet ./...
 	$(TOOL) staticcheck -tags clients,soak,lint ./...
 	@unformatted=$$($(TOOL) gofumpt -l .); \
 	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
-	$(PURE) $(GO) test $(FLAGS) -tags lint ./internal/architecture
+	$(PURE) $(GO) test $(FLAGS) $(NOVET) -tags lint ./internal/architecture
 	.ci/lint-clients
+
+# All files are in one of the two sets of tags: those for another system are in make cross.
+vet:
+	for tags in none clients,soak,lint; do $(PURE) $(GO) vet $(FLAGS) -tags $$tags ./... || exit 1; done
 
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .

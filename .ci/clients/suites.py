@@ -60,8 +60,10 @@ class Scenarios(Suite):
 class Node(Suite):
     """Tests of node --test. A test is called FILE: NAME."""
 
-    def __init__(self, name, cwd, results, files=("*.test.mjs",), options=(), pictures=""):
+    def __init__(self, name, cwd, results, files=("*.test.mjs",), options=(), pictures="", only=()):
         super().__init__(name, cwd)
+        self.only = only  # the beginnings of the names of the tests that run; all run without it
+        self.expected = 0  # how many tests have to run; 0: any number
         self.results = results  # the file that node-reporter.mjs writes
         self.files = files
         self.options = options
@@ -71,13 +73,15 @@ class Node(Suite):
         if os.path.exists(self.results):
             os.remove(self.results)
         files = [os.path.relpath(path, self.cwd) for pattern in self.files for path in self._glob(pattern)]
-        only = []
+        self.expected = 0 if test else len(self.only)
+        only = [f"--test-name-pattern=^{escape(name)}" for name in self.only]
         if test:
             file, name = test.split(": ", 1)
             files = [path for path in files if os.path.basename(path) == file]
             for picture in self.pictures(test):  # of the first run
                 os.remove(picture)
-            only = [f"--test-name-pattern=^{escape(name)}$"]
+            self.expected = 0 if test else len(self.only)
+        only = [f"--test-name-pattern=^{escape(name)}$"]
         return ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout",
                 f"--test-reporter={REPORTER}", f"--test-reporter-destination={self.results}",
                 *self.options, *only, *files]
@@ -99,6 +103,8 @@ class Node(Suite):
                 outcome.broken = f"{os.path.basename(name)} ended before its tests"
             else:
                 outcome.failed.append(f"{os.path.basename(path)}: {name}")
+        if self.expected and outcome.passed + len(outcome.failed) != self.expected:
+            outcome.broken = outcome.broken or f"{self.expected} tests should have run"
         return outcome
 
     def pictures(self, test):

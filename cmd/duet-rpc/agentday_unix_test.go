@@ -166,6 +166,7 @@ const (
 )
 
 var dayScenarios = []dayScenario{
+	{name: "A whole day: a question in a worktree, a kill, the answer, the change, the landing", play: playDay, core: true, brief: true},
 	{name: planScenario, play: playPlan, core: true},
 	{name: "A command is denied, with a reason", play: playDenial, core: true},
 	{name: "A rule denies a command", play: playRule, brief: true},

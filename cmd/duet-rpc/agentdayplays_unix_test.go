@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
@@ -202,6 +203,48 @@ func playKill(t *testing.T, a dayAgent) string {
 		prompts = append(prompts, prompts[0])[:2] // the agent may have kept or lost the first prompt
 	}
 	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the hub sends the prompt again, since the agent may have lost it")
+	return s.closed(c, "yes")
+}
+
+// playDay is the whole path of a day, in a git worktree: a prompt, a question, a kill, an answer, the
+// change, the landing.
+func playDay(t *testing.T, a dayAgent) string {
+	git := testkit.NeedTool(t, "git")
+	s := a.site(t)
+	s.rules = "[checkpoints]\nenabled = true\n"
+	s.configure()
+	c := s.open()
+	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "User"}, {"config", "user.email", "user@localhost"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
+		out, err := exec.Command(git, append([]string{"-C", s.root}, args...)...).CombinedOutput()
+		require.NoError(t, err, "git %q: %s", args, out)
+	}
+	l := c.begins("launchSession", object{"query": "run: echo made > made", "agent": s.agent, "worktree": true})
+	question := s.asksToRun(c, l.SessionID)
+	s.awaitRecord(`"echo made`) // the call, not the prompt
+	c.crash()
+	s.requireNobody("after a kill")
+
+	c = s.open()
+	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
+	c.approve(question.Data.ApprovalID)
+	end := c.await("the end of the continued session", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
+	})
+	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	assert.False(t, s.exists("made"), "the agent works in the worktree")
+	for _, e := range c.seen() {
+		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "the agent asked again: %s", e.Raw)
+	}
+	var changes struct {
+		Snapshots []struct {
+			Path string `json:"file_path"`
+		}
+	}
+	c.call("getSessionSnapshots", object{"session_id": end.Data.SessionID}, &changes)
+	require.Len(t, changes.Snapshots, 1, "the change of the command")
+	assert.Equal(t, "made", filepath.Base(changes.Snapshots[0].Path))
+	c.call("session.land", object{"session_id": end.Data.SessionID}, nil)
+	assert.Equal(t, "made\n", readFile(t, filepath.Join(s.root, "made")))
 	return s.closed(c, "yes")
 }
 

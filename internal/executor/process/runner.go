@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,7 +48,19 @@ func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
 	grace.Interrupt = cmp.Or(grace.Interrupt, 2*time.Second)
 	grace.Terminate = cmp.Or(grace.Terminate, 2*time.Second)
 	grace.HangUp = cmp.Or(grace.HangUp, time.Second)
+	noIgnoredSignals()
 	return &Runner{ctx: ctx, log: log, grace: grace, thread: newStarterThread(), children: make(map[*Process]struct{})}
+}
+
+// noIgnoredSignals makes this process catch the signals that it ignores, because nohup or a shell's &
+// started it so. A child inherits ignored signals, and a shell could not trap them; a caught signal has
+// its default action there.
+func noIgnoredSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // Kill ends every process at once. A process that starts later is killed too if the Runner's

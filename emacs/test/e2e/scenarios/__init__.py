@@ -20,3 +20,13 @@ SMOKE = [
     "menu",                        # menu
     "archives",                    # list: marks and actions
 ]
+
+# A day: what .ci/run plays in each Emacs. All of them are also played by `make test-clients`.
+DAY = [
+    "first_start",         # prompt, transcript, list
+    "edits_and_answers",   # question: edit the input, answer
+    "emacs_killed",        # a turn and a question survive Emacs
+    "daemon_killed",       # continue a turn after a kill
+    "reverts_one_of_two",  # diff, hunks, files on disk
+    "lands_a_worktree",    # worktree, land
+]

@@ -1,5 +1,3 @@
-//go:build clients
-
 package hub
 
 import (
@@ -21,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // These tests run git.
@@ -39,6 +38,7 @@ type worktreeWorld struct {
 }
 
 func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *worktreeWorld {
+	testkit.NeedTool(t, "git")
 	for name, value := range map[string]string{"GIT_CONFIG_SYSTEM": os.DevNull} {
 		t.Setenv(name, value)
 	}

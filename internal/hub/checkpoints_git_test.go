@@ -1,5 +1,3 @@
-//go:build clients
-
 package hub
 
 import (
@@ -35,6 +33,7 @@ func runGit(t *testing.T, dir string, args ...string) string {
 }
 
 func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	for name, prepare := range map[string]func(t *testing.T, dir string){
 		"git repository": func(t *testing.T, dir string) {
 			runGit(t, dir, "init", "-q")
@@ -110,6 +109,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 // A conversation's files go back to before a turn, and that is undone. Files that others have changed stay
 // unless all files are to go back.
 func TestRewind(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o600)) }
@@ -250,6 +250,7 @@ func TestRewind(t *testing.T) {
 }
 
 func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "completed"})
 		return completed
@@ -263,6 +264,7 @@ func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {
 
 // A directory that is too large is not read again before each turn.
 func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
 	state := t.TempDir()
@@ -290,6 +292,7 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 
 // In a repository with too many files, those that git tracks are recorded, and the user is informed.
 func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	dir := t.TempDir()
 	for _, args := range [][]string{{"init", "-q"}, {"add", "tracked"}} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "tracked"), nil, 0o600))
@@ -334,6 +337,7 @@ func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
 
 // The executable bit is a part of a change with a decision of its own.
 func TestExecutableBitThatACommandChanges(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) { require.NoError(t, os.WriteFile(path(name), []byte(text), 0o640)) }
@@ -415,7 +419,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	users, file, hold := filepath.Join(dir, "users"), filepath.Join(dir, "file"), filepath.Join(state, "hold")
 	write := func(path, text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	real := must(exec.LookPath("git"))(t)
+	real := testkit.NeedTool(t, "git")
 	git := filepath.Join(state, "git")
 	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+real+"' \"$@\"\n")
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
@@ -460,6 +464,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 
 // The fsmonitor of a trusted repository does not run for an editor that does not trust the workspace.
 func TestFSMonitorOfARestrictedEditor(t *testing.T) {
+	testkit.NeedTool(t, "git")
 	dir, state := t.TempDir(), t.TempDir()
 	ran, monitor := filepath.Join(state, "ran"), filepath.Join(state, "monitor")
 	testkit.Program(t, monitor, "#!/bin/sh\ntouch '"+ran+"'\nprintf 'now\\0/\\0'\n")

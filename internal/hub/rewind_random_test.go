@@ -1,5 +1,3 @@
-//go:build clients
-
 package hub
 
 import (
@@ -21,12 +19,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // Two conversations and a user edit the files of a directory, and the user accepts, reverts, reopens,
 // rewinds and undoes at random. The files and the decisions are always as a simple model has them.
 func TestRandomEditsAndRewinds(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(2)
+	if testkit.Soak {
+		seeds = 40
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			w := newRewindWorld(t, seed)
@@ -89,6 +92,7 @@ type rewindWorld struct {
 }
 
 func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
+	testkit.NeedTool(t, "git")
 	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelRun][]modelRewind)}
 	w.h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		w.work(x)
