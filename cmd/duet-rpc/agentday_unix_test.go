@@ -253,8 +253,8 @@ func dayTable(t testing.TB, agents []dayAgent, reported map[string]string) []byt
 ` + "`TestAgentDay`" + ` (cmd/duet-rpc) runs each of these agents, as its package registry has it, through the scenarios below. The model is on a
 loopback address and follows its prompts. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page, and the test fails if the page is out of
 date. ` + "`make test-clients`" + ` runs a few of the scenarios. With Claude Code 0.49, Qwen Code, Kimi Code and GitHub Copilot it runs only these: a
-rule that denies, a command in the background, and that with the hub killed. "no" means that the agent itself cannot do it. The test checks
-that, too, to notice a newer version that can.
+whole day, a rule that denies, a command in the background, and that with the hub killed. "no" means that the agent itself cannot do it. The
+test checks that, too, to notice a newer version that can. CI runs the whole day with each agent.
 
 Claude Code 0.101, Qwen Code and Kimi Code need Node 22. npm installs Claude Code 0.49 with an older Node.
 

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // agentsWithServers returns the real agents that use the MCP servers from Duet.
@@ -54,10 +56,7 @@ func TestRealAgentsUseTheToolsOfTheEditor(t *testing.T) {
 // A real agent sees the text that a real Emacs has not saved.
 func TestRealAgentSeesTheBuffersOfEmacs(t *testing.T) {
 	t.Parallel()
-	emacs, err := exec.LookPath("emacs")
-	if err != nil {
-		t.Skip("Emacs is not installed; run .ci/install")
-	}
+	emacs := testkit.NeedTool(t, "emacs")
 	for name, site := range map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexToolsSite} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

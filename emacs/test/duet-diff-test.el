@@ -215,7 +215,7 @@ REGEXP matches the message."
 
 (ert-deftest duet-diff-test-mode ()
   "A change of the executable bit can be accepted and reverted."
-  (skip-unless (executable-find "git"))
+  (duet-test-need "git")
   (duet-test-with-agent duet-diff-test-agent "theirs" folder
     (write-region "\n[checkpoints]\nenabled = true\n" nil
                   (expand-file-name "config.toml" folder) t 'quiet)

@@ -382,7 +382,7 @@
 
 (ert-deftest duet-remote-test-worktree ()
   "Changes in a remote worktree land there, and buffers are updated."
-  (skip-unless (executable-find "git"))
+  (duet-test-need "git")
   (duet-remote-test-with-project connection
     (let* ((here (duet-remote-local root))
            (demo (concat (duet-connection-root connection) "demo.txt")))

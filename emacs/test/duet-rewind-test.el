@@ -20,7 +20,7 @@
 
 (ert-deftest duet-rewind-test-files-and-conversation ()
   "Rewinding restores the files and the prompt; it can be undone for the files."
-  (skip-unless (executable-find "git"))
+  (duet-test-need "git")
   (duet-test-with-project connection
     (let* ((root (duet-connection-root connection))
            (folder (expand-file-name "../config/duet/" root))

@@ -11,6 +11,13 @@
 
 ;;; Code:
 
+;; Before any library derives a file from them: no test touches the home of its user.
+(let ((home (file-name-as-directory (make-temp-file "duet-home" t))))
+  (setenv "HOME" home)
+  (setq user-emacs-directory (concat home ".emacs.d/"))
+  (make-directory user-emacs-directory)
+  (add-hook 'kill-emacs-hook (lambda () (delete-directory home t))))
+
 (require 'cl-lib)
 (require 'ert)
 (require 'tramp)
@@ -39,6 +46,13 @@
     (unless (and program (file-executable-p program))
       (ert-fail (format "DUET_RPC_BIN must name the duet-rpc binary, it is %S" program)))
     (list (expand-file-name program))))
+
+(defun duet-test-need (program)
+  "Skip the test without PROGRAM; with CI=true that is a failure."
+  (unless (executable-find program)
+    (if (equal (getenv "CI") "true")
+        (ert-fail (format "%s is not installed; run .ci/install" program))
+      (ert-skip (format "%s is not installed" program)))))
 
 (defmacro duet-test-wait-for (condition &optional seconds)
   "Wait until CONDITION is non-nil and return its value.

@@ -42,7 +42,7 @@
 Messages are recorded."
   (declare (indent 1) (debug (symbolp body)))
   `(progn
-     (skip-unless (executable-find "git"))
+     (duet-test-need "git")
      (duet-test-with-project ,name
        (duet-worktree-test-init (duet-connection-root ,name))
        (save-window-excursion
@@ -372,7 +372,7 @@ Wait for the end of its turn.  MORE are other parameters."
 
 (ert-deftest duet-worktree-test-below-the-top ()
   "Landed files are announced, also for a project below a repository's top."
-  (skip-unless (executable-find "git"))
+  (duet-test-need "git")
   (duet-test-with-project outer
     (let* ((top (duet-connection-root outer))
            (root (concat top "inside/"))
