@@ -1,5 +1,5 @@
 # make        build, and have a session with the demo agent
-# make test   the tests that need nothing but Go, in a few minutes
+# make test   the tests that need nothing but Go and git, in a few minutes
 # make help   the rest
 
 GO      ?= go
@@ -50,7 +50,7 @@ install: build ## put it into PREFIX/bin, ~/.local/bin
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/duet-rpc"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
-test: ## the default tier: Go tests that need nothing but Go
+test: ## the default tier: Go tests that need nothing but Go and git
 	$(PURE) $(GOTEST) $(FLAGS) $(NOVET) $(ATONCE) -timeout 40m $(LONGEST) ./...
 
 race: ## the tests of the packages that start goroutines under the race detector; RACED=./... tests all
