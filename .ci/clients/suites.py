@@ -80,8 +80,7 @@ class Node(Suite):
             files = [path for path in files if os.path.basename(path) == file]
             for picture in self.pictures(test):  # of the first run
                 os.remove(picture)
-            self.expected = 0 if test else len(self.only)
-        only = [f"--test-name-pattern=^{escape(name)}$"]
+            only = [f"--test-name-pattern=^{escape(name)}$"]
         return ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout",
                 f"--test-reporter={REPORTER}", f"--test-reporter-destination={self.results}",
                 *self.options, *only, *files]

@@ -13,9 +13,15 @@
 
 ;; Before any library derives a file from them: no test touches the home of its user.
 (let ((home (file-name-as-directory (make-temp-file "duet-home" t))))
+  ;; They may begin with "~".
+  (setq default-directory (expand-file-name default-directory)
+        command-line-default-directory (expand-file-name command-line-default-directory))
   (setenv "HOME" home)
   (setq user-emacs-directory (concat home ".emacs.d/"))
   (make-directory user-emacs-directory)
+  (when (bound-and-true-p native-comp-eln-load-path)
+    (setq native-comp-eln-load-path
+          (cons (concat user-emacs-directory "eln-cache/") (cdr native-comp-eln-load-path))))
   (add-hook 'kill-emacs-hook (lambda () (delete-directory home t))))
 
 (require 'cl-lib)
