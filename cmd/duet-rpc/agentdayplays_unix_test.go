@@ -184,26 +184,33 @@ func playKill(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
 	s.awaitRecord(`"touch made`) // the call, not the prompt
-	c.crash()
-	s.requireNobody("after a kill")
-
-	c = s.open()
-	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	c.approve(question.Data.ApprovalID)
-	end := c.await("the end of the continued session", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
-	})
-	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	c, _ = s.answeredAfterKill(c, l, question)
 	assert.True(t, s.exists("made"))
-	for _, e := range c.seen() {
-		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "the agent asked again: %s", e.Raw)
-	}
 	prompts := s.model.Prompts()
 	if a.forgets {
 		prompts = append(prompts, prompts[0])[:2] // the agent may have kept or lost the first prompt
 	}
 	assert.Equal(t, []string{"run: touch made", "run: touch made"}, prompts, "the hub sends the prompt again, since the agent may have lost it")
 	return s.closed(c, "yes")
+}
+
+// answeredAfterKill kills the hub while a question is open, and approves it in the next one. It returns
+// the next hub's client and the end of the continued session. The agent must not ask again.
+func (s *agentSite) answeredAfterKill(c *client, l launched, question event) (next *client, end event) {
+	s.t.Helper()
+	c.crash()
+	s.requireNobody("after a kill")
+	next = s.open()
+	require.True(s.t, next.pending()[question.Data.ApprovalID].Stale)
+	next.approve(question.Data.ApprovalID)
+	end = next.await("the end of the continued session", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
+	})
+	assert.Equal(s.t, "completed", end.Data.State, "%s", end.Raw)
+	for _, e := range next.seen() {
+		require.False(s.t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "the agent asked again: %s", e.Raw)
+	}
+	return next, end
 }
 
 // playDay is the whole path of a day, in a git worktree: a prompt, a question, a kill, an answer, the
@@ -221,20 +228,8 @@ func playDay(t *testing.T, a dayAgent) string {
 	l := c.begins("launchSession", object{"query": "run: echo made > made", "agent": s.agent, "worktree": true})
 	question := s.asksToRun(c, l.SessionID)
 	s.awaitRecord(`"echo made`) // the call, not the prompt
-	c.crash()
-	s.requireNobody("after a kill")
-
-	c = s.open()
-	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	c.approve(question.Data.ApprovalID)
-	end := c.await("the end of the continued session", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.ThreadID == l.ThreadID && e.Data.SessionID != l.SessionID && ended(e.Data.State)
-	})
-	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	c, end := s.answeredAfterKill(c, l, question)
 	assert.False(t, s.exists("made"), "the agent works in the worktree")
-	for _, e := range c.seen() {
-		require.False(t, e.Type == "new_approval" && e.Data.SessionID == end.Data.SessionID, "the agent asked again: %s", e.Raw)
-	}
 	var changes struct {
 		Snapshots []struct {
 			Path string `json:"file_path"`
