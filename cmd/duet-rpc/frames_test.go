@@ -36,7 +36,7 @@ func frameCases(t *testing.T) []frameCase {
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		cases = append(cases, frameCase{filepath.Base(base), []byte(in), base + ".out", strings.Fields(string(args))})
+		cases = append(cases, frameCase{filepath.Base(base), []byte(in), base + ".out", append(strings.Fields(string(args)), unhurried)})
 	}
 	return cases
 }

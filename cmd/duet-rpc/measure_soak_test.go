@@ -28,6 +28,8 @@ const (
 	stopwatchPause = 6 * time.Millisecond
 )
 
+const unhurried = "--end-within=1900ms" // the default
+
 // startStopwatch starts a stopwatch, which runs until ends or the end of the test.
 func startStopwatch(t testing.TB) *stopwatch {
 	w := &stopwatch{began: time.Now(), stop: make(chan struct{})}

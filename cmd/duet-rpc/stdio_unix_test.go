@@ -266,7 +266,7 @@ func TestEndings(t *testing.T) {
 			t.Parallel()
 			t.Run("while idle", func(t *testing.T) {
 				t.Parallel()
-				p := run(t)
+				p := run(t, unhurried)
 				p.requireServing()
 				e.check(p, e.reply)
 			})
@@ -276,7 +276,7 @@ func TestEndings(t *testing.T) {
 			}
 			t.Run("beside a long-running request", func(t *testing.T) {
 				t.Parallel()
-				p := run(t, "--test-methods")
+				p := run(t, "--test-methods", unhurried)
 				p.startLong()
 				e.check(p, e.reply, cancelled)
 			})
@@ -293,7 +293,7 @@ func (p *process) startLong() {
 
 func (e ending) checkInside(t *testing.T, part string) {
 	t.Parallel()
-	p := run(t)
+	p := run(t, unhurried)
 	p.requireServing()
 	p.send(part)
 	p.requireInputRead()
@@ -353,7 +353,7 @@ func TestAnEndWaitsForWhatIsNearlyDone(t *testing.T) {
 	for _, e := range endings {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			p := run(t, "--test-methods")
+			p := run(t, "--test-methods", unhurried)
 			p.requireServing()
 			p.send(framed(`{"jsonrpc":"2.0","id":"short","method":"test.sleep","params":{"ms":100}}`))
 			p.requireServing()
@@ -393,7 +393,7 @@ func TestEndingsWhileShutdownWaits(t *testing.T) {
 		}
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			p := run(t, "--test-methods")
+			p := run(t, "--test-methods", unhurried)
 			p.startLong()
 			p.send(framed(`{"jsonrpc":"2.0","id":9,"method":"shutdown","params":{"timeout_ms":60000,"reason":"update"}}`))
 			p.requireLog(`msg="shutdown requested" reason=update`)

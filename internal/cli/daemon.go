@@ -275,7 +275,7 @@ const lookAgain = time.Second
 func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status hubclient.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
-		within = host.EndWithin + s.AnswerWithin
+		within = s.EndWithin + s.AnswerWithin
 	}
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -359,7 +359,7 @@ func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (st
 	for _, kill := range []struct {
 		signal os.Signal
 		within time.Duration
-	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, killedWithin}} {
+	}{{syscall.SIGTERM, min(s.EndWithin, s.AnswerWithin)}, {os.Kill, killedWithin}} {
 		if !isHolder(ctx, p, pid) {
 			return status, nil
 		}

@@ -336,7 +336,10 @@ func (s *settings) AddFlags(root *cobra.Command) {
 	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
 	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer a new client")
-	_ = f.MarkHidden("answer-within")                                                                           // for tests
+	f.DurationVar(&s.EndWithin, "end-within", 1900*time.Millisecond, "how long a process may take to end after a signal, or after its editor has left")
+	for _, name := range []string{"answer-within", "end-within"} { // for tests
+		_ = f.MarkHidden(name)
+	}
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // completes file names
 	directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {

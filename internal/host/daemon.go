@@ -40,7 +40,7 @@ const claimWithin = time.Second
 func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	ctx, stop := untilSignal(ctx, log)
+	ctx, stop := untilSignal(ctx, s, log)
 	defer stop()
 	p, lock, err := claim(ctx, s)
 	if err != nil {
@@ -111,7 +111,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 	d.ctx, d.end = context.WithCancel(context.Background())
 	d.rest = time.AfterFunc(restAfter, restMemory)
 	d.builds = newBuilds(hubprocess.Build(runningProgram()), d.clients)
-	d.lifecycle = newLifecycle(d, log.Logger)
+	d.lifecycle = newLifecycle(d, partOf(s, interruptsPart), log.Logger)
 	var reg *server.Registry
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
@@ -126,7 +126,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 
 // close ends the daemon, and all its work.
 func (d *daemon) close() {
-	closing, cancel := context.WithTimeout(context.Background(), hubGrace)
+	closing, cancel := context.WithTimeout(context.Background(), partOf(d.settings, executorsPart))
 	defer cancel()
 	d.end()
 	d.rest.Stop()
@@ -243,7 +243,7 @@ func runningProgram() string {
 
 // untilSignal returns a context that ends with parent, or at the first signal that ends a
 // process. A second signal ends the process at once. stop restores the signals.
-func untilSignal(parent context.Context, log *logging.Log) (ctx context.Context, stop func()) {
+func untilSignal(parent context.Context, s *hubprocess.Settings, log *logging.Log) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals, stopped, over := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -256,7 +256,7 @@ func untilSignal(parent context.Context, log *logging.Log) (ctx context.Context,
 					os.Exit(0)
 				}
 				log.Info("ending", "signal", sig.String())
-				time.AfterFunc(EndWithin, func() { os.Exit(0) })
+				time.AfterFunc(s.EndWithin, func() { os.Exit(0) })
 				cancel()
 			case <-stopped:
 				return

@@ -29,15 +29,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// The time limits for the end of a process.
+// The parts of [hubprocess.Settings.EndWithin], in percent.
 const (
-	handlerGrace = 500 * time.Millisecond // for running requests
-	hubGrace     = 900 * time.Millisecond // for executors to end
-	logGrace     = 400 * time.Millisecond
+	executorsPart  = 47 // for executors to end
+	interruptsPart = 21 // until subscribers have the last events of interrupted runs
+	relayPart      = 95 // for the daemon's last responses
+)
 
-	// EndWithin is how long a process takes at most to end after a signal, and an editor's
-	// process after its editor has begun to leave.
-	EndWithin = 1900 * time.Millisecond
+// partOf returns a part of the time limit for the end of a process.
+func partOf(s *hubprocess.Settings, percent time.Duration) time.Duration {
+	return s.EndWithin * percent / 100
+}
+
+const (
+	handlerGrace = 500 * time.Millisecond // for running requests to end by themselves, at the end
+	logGrace     = 400 * time.Millisecond // for the log to be written, at the end
 )
 
 // restAfter is the delay before a process returns the memory that its start needed. The delay
@@ -60,7 +66,7 @@ func Serve(ctx context.Context, s *hubprocess.Settings) error {
 		return err
 	}
 	defer stopped()
-	ctx, stop := untilSignal(ctx, log)
+	ctx, stop := untilSignal(ctx, s, log)
 	defer stop()
 	e := newEditorProcess(s, log)
 	e.exit = os.Exit
@@ -79,7 +85,7 @@ func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log,
 		return err
 	}
 	defer stopped()
-	ctx, stop := untilSignal(ctx, log)
+	ctx, stop := untilSignal(ctx, s, log)
 	defer stop()
 	near, far := server.Pipe()
 	relaying, end := context.WithCancel(ctx)
@@ -157,7 +163,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		Restricted: restricted,
 		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
-		Ending: e.ending, Released: restMemory,
+		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
@@ -171,7 +177,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 // ending is called when the editor begins to leave: the process ends within EndWithin.
 func (e *editorProcess) ending() {
 	if e.exit != nil {
-		time.AfterFunc(EndWithin, func() { e.exit(0) })
+		time.AfterFunc(e.settings.EndWithin, func() { e.exit(0) })
 	}
 }
 

@@ -13,6 +13,9 @@ type lifecycle struct {
 	daemon running
 	log    *slog.Logger
 	stops  chan bool // from daemon.stop; true: at once
+	// interruptWithin is how long the end after a signal may take until subscribers have the last
+	// events of the runs.
+	interruptWithin time.Duration
 }
 
 // running is a daemon, as its lifecycle sees it.
@@ -57,16 +60,16 @@ const (
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second
 
-	// How long the end may take until subscribers have the last events of the runs.
-	interruptWithin     = 400 * time.Millisecond // after a signal: of EndWithin
-	interruptStopWithin = 2 * time.Second        // after daemon.stop
+	// interruptStopWithin is how long the end after daemon.stop may take until subscribers have the
+	// last events of the runs.
+	interruptStopWithin = 2 * time.Second
 )
 
 // errLost is the error of a daemon that has lost its files.
 var errLost = errors.New("the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended")
 
-func newLifecycle(d running, log *slog.Logger) *lifecycle {
-	return &lifecycle{daemon: d, log: log, stops: make(chan bool, 2)}
+func newLifecycle(d running, interruptWithin time.Duration, log *slog.Logger) *lifecycle {
+	return &lifecycle{daemon: d, interruptWithin: interruptWithin, log: log, stops: make(chan bool, 2)}
 }
 
 // stop ends the daemon: at once with force, else when running work has ended, or [DrainWithin]
@@ -98,7 +101,7 @@ func (l *lifecycle) run(ctx context.Context) error {
 			l.end(ctx, force)
 			return nil
 		case <-ctx.Done():
-			l.interrupt(interruptWithin)
+			l.interrupt(l.interruptWithin)
 			return nil
 		}
 		if l.daemon.interruptsAlone() && l.daemon.vacantFor() >= aloneAfter {
@@ -171,7 +174,7 @@ func (l *lifecycle) end(ctx context.Context, force bool) {
 		l.drain(ctx)
 	}
 	if ctx.Err() != nil {
-		l.interrupt(interruptWithin)
+		l.interrupt(l.interruptWithin)
 		return
 	}
 	l.daemon.noteStop()

@@ -103,7 +103,7 @@ func play(t *testing.T, name string, with script, scene func(s *stage)) {
 	t.Run(name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{played: &played{script: with, began: time.Now(), loss: make(chan struct{}), meets: make(chan bool, 1)}, t: t, over: make(chan error, 1)}
-			s.lifecycle = newLifecycle(s.played, slog.New(slog.DiscardHandler))
+			s.lifecycle = newLifecycle(s.played, 400*time.Millisecond, slog.New(slog.DiscardHandler))
 			var ctx context.Context
 			ctx, s.signal = context.WithCancel(t.Context())
 			defer s.signal()

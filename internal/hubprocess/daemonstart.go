@@ -257,6 +257,9 @@ func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	if s.TestMethods {
 		args = append(args, "--test-methods")
 	}
+	if s.EndWithin > 0 {
+		args = append(args, "--end-within", s.EndWithin.String())
+	}
 	for _, path := range s.Listen {
 		full, err := filepath.Abs(path)
 		if err != nil {

@@ -25,6 +25,9 @@ type Settings struct {
 	Limits      frame.Limits
 	// AnswerWithin is how long a hub may take to answer a new client.
 	AnswerWithin time.Duration
+	// EndWithin is how long a process takes at most to end after a signal, and an editor's process
+	// after its editor has begun to leave.
+	EndWithin time.Duration
 	// AnyBuild accepts a daemon of another build, whatever its protocol: to inspect it, or to
 	// end it.
 	AnyBuild bool
