@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
@@ -57,6 +59,8 @@ type Options struct {
 	// MaxNewBytes is the largest size of all files together that one call of Take records and
 	// that the user's git does not track; 0 means 2 GB.
 	MaxNewBytes int64
+	// Log is of damaged files that were set aside; nil discards.
+	Log *slog.Logger `json:"-"`
 	// Trusted, if set, reports whether the user trusts the repository. Take then has the program
 	// that core.fsmonitor in its configuration names list the changed files. Take calls it each time.
 	Trusted func() bool `json:"-"`
@@ -71,6 +75,7 @@ type Store struct {
 	maxFiles       int
 	maxNewBytes    int64
 	trusted        func() bool
+	log            *slog.Logger
 
 	repo           git.Repository
 	top            string      // of what is recorded
@@ -155,7 +160,10 @@ const (
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s := &Store{
 		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize), maxFiles: cmp.Or(opts.MaxFiles, defaultMaxFiles),
-		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes), trusted: opts.Trusted,
+		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes), trusted: opts.Trusted, log: opts.Log,
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
 	if s.program == "" {
@@ -163,7 +171,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("checkpoints need git: %w", err)
 		}
 	}
-	if err := os.MkdirAll(opts.State, 0o700); err != nil {
+	if err := durable.MkdirAll(opts.State, 0o700); err != nil {
 		return nil, err
 	}
 	if s.state, err = git.RealPath(opts.State); err != nil {
@@ -172,8 +180,10 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if s.top, err = git.RealPath(opts.Dir); err != nil {
 		return nil, err
 	}
-	if err := git.ReplaceFile(filepath.Join(s.state, directoryFile), s.top); err != nil {
-		return nil, err
+	if known, _ := git.ReadSmall(filepath.Join(s.state, directoryFile)); known != s.top {
+		if err := durable.Replace(filepath.Join(s.state, directoryFile), []byte(s.top), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	if err := git.CheckVersion(ctx, s.program, s.state, "checkpoints"); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
@@ -72,11 +73,7 @@ func (s *Store) prepare(shared bool) error {
 		return err
 	}
 
-	id, err := git.ReadSmall(filepath.Join(s.dir, "id"))
-	if err != nil {
-		id = strings.ToLower(rand.Text()[:16])
-		err = git.ReplaceFile(filepath.Join(s.dir, "id"), id)
-	}
+	id, err := s.identify()
 	s.prefix = "refs/duet/" + id + "/"
 	s.env = slices.Concat(git.CallersEnvironment(), git.Isolation(), []string{
 		"GIT_DIR=" + s.dir, "GIT_WORK_TREE=" + s.top, "GIT_OBJECT_DIRECTORY=" + objects,
@@ -87,6 +84,28 @@ func (s *Store) prepare(shared bool) error {
 		git.ReplaceFile(filepath.Join(s.dir, "info", "attributes"), "* -text !crlf !eol -ident !filter !working-tree-encoding !diff !merge\n"),
 		s.setHead(""))
 }
+
+const idLength = 16
+
+// identify returns the id of the store, which its refs have in their names, and makes one if there
+// is none or it cannot be read.
+func (s *Store) identify() (id string, err error) {
+	file := filepath.Join(s.dir, "id")
+	id, err = git.ReadSmall(file)
+	switch {
+	case err == nil && len(id) == idLength && git.IsWord(id):
+		return id, nil
+	case err == nil: // an earlier version did not write it to the disk before it went on
+		s.log.Error("the id of a checkpoint store cannot be read and is set aside: rewind does not find the checkpoints from before", "dir", s.top, "id", file+damagedSuffix)
+		if err := durable.Rename(file, file+damagedSuffix); err != nil {
+			return "", err
+		}
+	}
+	id = strings.ToLower(rand.Text()[:idLength])
+	return id, durable.Replace(file, []byte(id), 0o600)
+}
+
+const damagedSuffix = ".damaged"
 
 // configure writes the store's configuration file.
 func (s *Store) configure() error {

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -312,7 +313,7 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 }
 
 // apply removes files first, since a file may be where a directory has to be.
-func (s *Store) apply(ctx context.Context, r *restore, todo []Change, done *Restored) error {
+func (s *Store) apply(ctx context.Context, r *restore, todo []Change, done *Restored) (err error) {
 	var journal strings.Builder
 	var writes []Change
 	var blobs []string
@@ -340,10 +341,11 @@ func (s *Store) apply(ctx context.Context, r *restore, todo []Change, done *Rest
 		}
 		done.Removed = append(done.Removed, c.Path)
 	}
-	if err := git.ReplaceFile(s.journal(), journal.String()); err != nil {
+	if err := durable.Replace(s.journal(), []byte(journal.String()), 0o600); err != nil {
 		return err
 	}
 	defer s.removeTemporaries()
+	defer func() { err = errors.Join(err, r.sync(*done)) }()
 	const together = 64 << 20 // bytes that are read at once
 	for len(writes) > 0 {
 		n, sum := 0, int64(0)
@@ -580,6 +582,18 @@ func (r *restore) isEmptied(dir string) bool {
 	})
 }
 
+// sync writes the names of the files that were written or removed to the disk.
+func (r *restore) sync(done Restored) error {
+	var names []string
+	for _, file := range done.Removed {
+		names = append(names, filepath.FromSlash(file))
+	}
+	for _, file := range done.Written {
+		names = append(names, filepath.FromSlash(file))
+	}
+	return durable.SyncFiles(r.root, names)
+}
+
 // remove removes a file, and the directories that are empty then.
 func (r *restore) remove(file string) error {
 	parent, conflict, err := r.parent(file, false)
@@ -665,5 +679,6 @@ func writeFile(dir *os.Root, name, replaces string, executable bool, content []b
 		}
 		err = errors.Join(err, f.Chmod(kept))
 	}
-	return errors.Join(err, f.Close())
+	// Without it a power cut may leave an empty file under the new name.
+	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -77,6 +77,7 @@ func (s *Store) tryTake(ctx context.Context, message string, start *Start) (c Ch
 }
 
 func (s *Store) take(ctx context.Context, message string, useIndex bool, start *Start) (Checkpoint, error) {
+	began := time.Now()
 	list, last, err := s.list(ctx)
 	if err != nil {
 		return Checkpoint{}, err
@@ -125,7 +126,7 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 		same := list[len(list)-1]
 		same.Skipped, same.MoreSkipped = c.Skipped, c.MoreSkipped
 		c = same
-	} else if err := s.keep(ctx, &c); err != nil {
+	} else if err := s.keep(ctx, &c, began); err != nil {
 		return Checkpoint{}, err
 	}
 	kept := filepath.Join(s.dir, indexName(c.ID))
@@ -138,8 +139,17 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 	return c, git.ReplaceFile(filepath.Join(s.dir, "seen"), string(c.ID)+seen)
 }
 
-// keep writes the tag and the ref of a checkpoint whose tree is written.
-func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
+// sync writes the names of objects and refs to the disk that were written since a time.
+func (s *Store) sync(since time.Time) error {
+	if s.own {
+		return git.Repository{Dir: s.dir, Common: s.dir}.Sync(since)
+	}
+	return s.repo.Sync(since)
+}
+
+// keep writes the tag and the ref of a checkpoint whose tree is written. began is from before its
+// first object.
+func (s *Store) keep(ctx context.Context, c *Checkpoint, began time.Time) error {
 	text := c.tag()
 	out, err := s.git(ctx, git.Command{Args: []string{"mktag"}, Stdin: strings.NewReader(text)})
 	if err != nil {
@@ -148,6 +158,9 @@ func (s *Store) keep(ctx context.Context, c *Checkpoint) error {
 	c.ID = ID(strings.TrimSpace(string(out)))
 	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
 	if _, err := s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}}); err != nil {
+		return err
+	}
+	if err := s.sync(began); err != nil {
 		return err
 	}
 	if kept, ok := parseTag(text); ok {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
 )
@@ -620,19 +621,10 @@ func (r *records) Put(one Record) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.directory, 0o700); err != nil {
+	if err := durable.MkdirAll(r.directory, 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(r.directory, ".record-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // fails after the rename, which is fine
-	_, err = temporary.Write(append(text, '\n'))
-	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary.Name(), filepath.Join(r.directory, one.Name+suffix)); err != nil {
+	if err := durable.Replace(filepath.Join(r.directory, one.Name+suffix), append(text, '\n'), 0o600); err != nil {
 		return err
 	}
 	r.byName[one.Name] = one
@@ -642,11 +634,7 @@ func (r *records) Put(one Record) error {
 // Forget removes the record of the named agent.
 func (r *records) Forget(name string) error {
 	delete(r.byName, name)
-	err := os.Remove(filepath.Join(r.directory, name+suffix))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return durable.Remove(filepath.Join(r.directory, name+suffix))
 }
 
 // Mine returns those of an agent's directories that may be removed: no other agent uses them,

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
 
 // An Edit is a change of the user's own file that has not been written yet.
@@ -177,18 +179,12 @@ func (e *Edit) Write() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(e.place), 0o700); err != nil {
-		return err
+	err = durable.MkdirAll(filepath.Dir(e.place), 0o700)
+	if err == nil {
+		err = durable.Replace(e.place, e.new, mode)
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(e.place), ".config-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // fails once it is renamed
-	_, err = temporary.Write(e.new)
-	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", e.File, err)
 	}
-	return os.Rename(temporary.Name(), e.place)
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/gofrs/flock"
 )
@@ -206,22 +207,7 @@ func (s *Store) write(file storeFile) error {
 	if err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(s.path), ".trusted-*") // its mode is 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // fails once it is renamed
-	_, err = temporary.Write(append(text, '\n'))
-	if err == nil {
-		err = temporary.Sync()
-	}
-	if closeErr := temporary.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), s.path)
+	return durable.Replace(s.path, append(text, '\n'), 0o600)
 }
 
 // needTrust lists the settings of a project's file that wait for the user's trust. They choose

@@ -82,7 +82,7 @@ func TestAStoreIsSharedByMany(t *testing.T) {
 	text, err := os.ReadFile(store.Path())
 	require.NoError(t, err)
 	assert.True(t, json.Valid(text))
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(store.Path()), ".trusted-*"))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(store.Path()), ".duet-*"))
 	require.NoError(t, err)
 	assert.Empty(t, left, "no temporary file stays")
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -142,7 +145,44 @@ func IsWord(value string) bool {
 	return value != "" && len(value) < 20
 }
 
-// ReplaceFile writes a file as a whole, unless it has the text already.
+// Synced is the value of core.fsync with which objects, refs and the index survive a power cut once
+// git has ended. Their names do with [Repository.Sync].
+const Synced = "objects,derived-metadata,reference,index"
+
+// syncedAlso is for clocks of files that are behind the one of this process.
+const syncedAlso = time.Second
+
+// Sync writes the names of objects and refs to the disk that git has written since a time. git does
+// not.
+func (r Repository) Sync(since time.Time) error {
+	since = since.Add(-syncedAlso)
+	dirs := []string{r.Dir, r.Common, filepath.Join(r.Common, "objects", "pack")}
+	objects := filepath.Join(r.Common, "objects")
+	entries, err := os.ReadDir(objects)
+	for _, e := range entries {
+		if len(e.Name()) == 2 {
+			dirs = append(dirs, filepath.Join(objects, e.Name()))
+		}
+	}
+	for _, tree := range []string{"refs", "worktrees"} {
+		_ = filepath.WalkDir(filepath.Join(r.Common, tree), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+	}
+	for _, dir := range append(dirs, objects) {
+		info, statErr := os.Stat(dir)
+		if statErr == nil && !info.ModTime().Before(since) {
+			err = errors.Join(err, durable.SyncDirectory(dir))
+		}
+	}
+	return err
+}
+
+// ReplaceFile writes a file as a whole, unless it has the text already. After a power cut it may be
+// empty: use it for a file that is written again before it is used, and package durable for others.
 func ReplaceFile(path, text string) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == text {
 		return nil

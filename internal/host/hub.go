@@ -28,6 +28,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -196,7 +197,7 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 		from := string(r.MovedFrom)
 		log.Info("the project was moved here", "from", from)
 		worktrees, oldWorktrees := project.WorktreesDir(p.StateDir), r.OldWorktreesDir()
-		if err = os.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
+		if err = durable.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
 			err = nil
 		}
 		if err == nil {

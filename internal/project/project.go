@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
 
 const (
@@ -155,10 +157,14 @@ func (p Project) Prepare() error {
 		return p.unmoved
 	}
 	for _, dir := range []string{filepath.Dir(p.StateDir), p.StateDir} {
-		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		if err := durable.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 			return &uncreatedError{err}
 		}
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := os.Mkdir(dir, 0o700)
+		if err == nil {
+			err = durable.SyncDirectory(filepath.Dir(dir))
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return &uncreatedError{err}
 		}
 		info, err := checkStateDir(dir)

@@ -21,6 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
+
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
 
 const (
@@ -298,16 +300,7 @@ func (r Record) write() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(r.StateDir, "."+recordName+"-*")
-	if err != nil {
-		return fmt.Errorf("writing down the project: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(r.StateDir, recordName))
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
+	if err := durable.Replace(filepath.Join(r.StateDir, recordName), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("writing down the project: %w", err)
 	}
 	return nil
@@ -431,7 +424,7 @@ func (s states) rename(r Record, root string) error {
 		return err
 	}
 	// If this fails the record still leads to the state.
-	return os.Rename(r.StateDir, s.named(root))
+	return durable.Rename(r.StateDir, s.named(root))
 }
 
 // A NoStateError reports that there is no state of a project.

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
@@ -64,10 +66,15 @@ func (r *Repository) Create(ctx context.Context, name, base string, taken ...str
 	}
 	w.Branch, w.Top = branchPrefix+w.Name, filepath.Join(h.parent, w.Name)
 	w.Dir = filepath.Join(w.Top, h.below)
+	began := time.Now()
 	if err := h.note(journal{Created: &w}); err != nil {
 		return w, err
 	}
-	if err := h.create(ctx, w); err != nil {
+	err = h.create(ctx, w)
+	if err == nil {
+		err = errors.Join(durable.SyncTree(w.Top), h.repo.Sync(began))
+	}
+	if err != nil {
 		// The journal stays if this fails, too.
 		if h.remove(context.WithoutCancel(ctx), w, w.Base) == nil {
 			err = errors.Join(err, h.done())
@@ -111,7 +118,7 @@ func (g registration) save() error {
 	if err != nil {
 		return err
 	}
-	return git.ReplaceFile(filepath.Join(g.dir, recordFile), string(text))
+	return durable.Replace(filepath.Join(g.dir, recordFile), text, 0o600)
 }
 
 // note adds a landing. Only the latest ones matter, since they have the changes of those before.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Losses is what [Repository.Discard] would delete for good without Force. Paths are relative
@@ -224,6 +225,7 @@ func (h *held) keepLosses(ctx context.Context, g registration, branch string, op
 // keep writes a commit of the worktree's files and commits, and a ref. A ref that a killed call has
 // written is used again.
 func (h *held) keep(ctx context.Context, g registration, head, branch string) (string, error) {
+	began := time.Now()
 	users := h.users()
 	commit := head
 	var parents []string
@@ -274,12 +276,17 @@ func (h *held) keep(ctx context.Context, g registration, head, branch string) (s
 			return "", err
 		}
 		if old == "" {
-			_, err := users.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit)))
-			return ref, err
+			if _, err := users.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit))); err != nil {
+				return "", err
+			}
+			return ref, h.repo.Sync(began) // the files are deleted next
 		}
 		same, err := users.isSame(ctx, old, commit)
-		if same || err != nil {
-			return ref, err
+		if err != nil {
+			return "", err
+		}
+		if same {
+			return ref, h.repo.Sync(time.Time{}) // a killed call may not have
 		}
 	}
 }

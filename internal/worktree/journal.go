@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/git"
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
 
 // held is a Repository whose lock the caller has.
@@ -52,7 +52,10 @@ type journal struct {
 
 func (h *held) journal() string { return filepath.Join(h.state, journalFile) }
 
-const journalFile = "journal"
+const (
+	journalFile   = "journal"
+	damagedSuffix = ".damaged" // of a file that cannot be read
+)
 
 // IsUnfinished reports whether a process was killed while it changed a worktree below a parent, or
 // the user's files. Open finishes its work.
@@ -69,17 +72,11 @@ func (h *held) note(j journal) error {
 	if err != nil {
 		return err
 	}
-	return git.ReplaceFile(h.journal(), string(text))
+	return durable.Replace(h.journal(), text, 0o600)
 }
 
-// done ends a change.
-func (h *held) done() error {
-	err := os.Remove(h.journal())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+// done ends a change. A journal that came back after a power cut would undo a new worktree.
+func (h *held) done() error { return durable.Remove(h.journal()) }
 
 // recover finishes a change that is noted, or takes it back.
 func (h *held) recover(ctx context.Context) error {
@@ -87,12 +84,15 @@ func (h *held) recover(ctx context.Context) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return h.tidy()
 	}
-	var j journal
-	if err == nil {
-		err = json.Unmarshal(text, &j)
-	}
 	if err != nil {
 		return err
+	}
+	var j journal
+	if err := json.Unmarshal(text, &j); err != nil {
+		// An earlier version did not write it to the disk before it went on.
+		h.log.Error("the journal of the worktrees cannot be read and is set aside: a landing that a power cut has ended may be half done; look at git status",
+			"dir", h.repo.Top, "journal", h.journal()+damagedSuffix, "err", err)
+		return errors.Join(durable.Rename(h.journal(), h.journal()+damagedSuffix), h.tidy())
 	}
 	if j.Created != nil {
 		err = h.remove(ctx, *j.Created, j.Created.Base)

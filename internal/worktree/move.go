@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
@@ -72,7 +74,7 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 		}
 	} else if m.Commit {
 		// The index may be there already.
-		if err := os.Rename(m.work(), filepath.Join(m.Dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := durable.Rename(m.work(), filepath.Join(m.Dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -185,6 +187,7 @@ func (t tree) isPartOf(ctx context.Context, root *os.Root, c change, to string) 
 // follow does a move: it changes the files, HEAD and the index of a working tree. If it fails, it
 // has changed nothing. Without m.Changes the files are as in m.New already, and m.work is the index.
 func (h *held) follow(ctx context.Context, m move) (err error) {
+	began := time.Now()
 	if err := h.note(journal{Moved: &m}); err != nil {
 		return err
 	}
@@ -201,7 +204,7 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 	t := h.tree(m.Dir, m.Top)
 	if m.Commit {
 		// A link of a finished file is a lock that always has its text.
-		if err := os.WriteFile(m.token(), []byte(m.Token), 0o600); err != nil {
+		if err := durable.Replace(m.token(), []byte(m.Token), 0o600); err != nil {
 			return err
 		}
 		if err := os.Link(m.token(), m.lock()); errors.Is(err, fs.ErrExist) {
@@ -229,8 +232,10 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 	if !m.Commit {
 		return nil
 	}
-	_, err = t.run(ctx, "update-ref", "-m", "duet: land", "HEAD", m.New, m.Old)
-	return whenMoved(ctx, err)
+	if _, err = t.run(ctx, "update-ref", "-m", "duet: land", "HEAD", m.New, m.Old); err != nil {
+		return whenMoved(ctx, err)
+	}
+	return h.repo.Sync(began)
 }
 
 func (h *held) moveFiles(ctx context.Context, t tree, m move) error {
@@ -266,13 +271,44 @@ func (h *held) moveFiles(ctx context.Context, t tree, m move) error {
 	if _, err := t.run(ctx, slices.Insert(slices.Clone(readTree), 1, "--dry-run")...); err != nil {
 		return fmt.Errorf("nothing is landed: %w", err)
 	}
-	if err := replaceIndex(m.work(), m.before()); err != nil { // from here on files are taken back
+	// From here on files are taken back, after a power cut too: it needs the lock and the index before.
+	if err := errors.Join(replaceIndex(m.work(), m.before()), syncFile(m.before())); err != nil {
 		return err
 	}
 	if _, err := t.run(ctx, readTree...); err != nil {
 		return fmt.Errorf("nothing is landed: %w", err)
 	}
-	return nil
+	return m.sync()
+}
+
+// syncFile writes a file and its name to the disk.
+func syncFile(path string) error {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return durable.SyncFiles(dir, []string{filepath.Base(path)})
+}
+
+// mostSynced is how many files are written to the disk one by one.
+const mostSynced = 100
+
+// sync writes the changed files to the disk: HEAD will say that they are there.
+func (m move) sync() error {
+	if len(m.Changes) > mostSynced {
+		return durable.SyncTree(m.Top)
+	}
+	root, err := os.OpenRoot(m.Top)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var names []string
+	for _, c := range m.Changes {
+		names = append(names, filepath.FromSlash(c.path))
+	}
+	return durable.SyncFiles(root, names)
 }
 
 // replaceIndex copies an index. The copy may be a link, so an older one is never written into.

@@ -31,31 +31,39 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
 // Options says which project gets worktrees and where.
 type Options struct {
-	Dir     string // of the project; in a repository with at least one commit
-	Parent  string // the directory for worktrees; outside of the project, created if it is missing
-	Trusted bool   // the repository's configuration may name programs
-	Git     string // the path of git 2.39 or later; "" looks for it in PATH
+	Dir     string       // of the project; in a repository with at least one commit
+	Parent  string       // the directory for worktrees; outside of the project, created if it is missing
+	Trusted bool         // the repository's configuration may name programs
+	Git     string       // the path of git 2.39 or later; "" looks for it in PATH
+	Log     *slog.Logger // of damaged files that were set aside; nil discards
 }
 
 // A Repository makes, lands and discards the worktrees of a project. It may be used by several
 // goroutines and processes at once. Create, Land and Discard wait for each other.
 type Repository struct {
 	program, parent, state string
+	log                    *slog.Logger
 	trusted                bool
 	repo                   git.Repository
 	below                  string // the project's directory, relative to the top of the repository
 	common                 string // the git directory that replaces repo.Common
+
+	mu              sync.Mutex // guards worktreeConfigs
+	worktreeConfigs map[string]map[string]string
 }
 
 // A Worktree is a directory and a branch for a piece of work. Its values stay as they were when
@@ -95,7 +103,10 @@ const (
 // Open finds the repository around opts.Dir and finishes what a killed process has left. Its
 // errors say what to do.
 func Open(ctx context.Context, opts Options) (*Repository, error) {
-	r := &Repository{program: opts.Git, trusted: opts.Trusted}
+	r := &Repository{program: opts.Git, trusted: opts.Trusted, worktreeConfigs: make(map[string]map[string]string), log: opts.Log}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
 	var err error
 	if r.program == "" {
 		if r.program, err = exec.LookPath("git"); err != nil {
@@ -178,7 +189,7 @@ func (h *held) repair() error {
 		}
 		g.Top, g.Dir = top, filepath.Join(top, h.below)
 		// One that cannot be written is still gone, and hinders no other.
-		_ = errors.Join(git.ReplaceFile(link, "gitdir: "+g.dir+"\n"), git.ReplaceFile(filepath.Join(g.dir, "gitdir"), link+"\n"), g.save())
+		_ = errors.Join(durable.Replace(link, []byte("gitdir: "+g.dir+"\n"), 0o644), durable.Replace(filepath.Join(g.dir, "gitdir"), []byte(link+"\n"), 0o644), g.save())
 	}
 	return nil
 }
@@ -321,16 +332,14 @@ func (t tree) environment(ctx context.Context) []string {
 		{"core.bare", "false"},
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
+		{"core.fsync", git.Synced},
 		{"gc.auto", "0"},
 		{"maintenance.auto", "false"},
 		{"submodule.recurse", "false"},
 		{"core.quotePath", "false"},
 		{"advice.graftFileDeprecated", "false"},
 	}
-	own := map[string]string{}
-	if isTrue(t.r.repo.Config["extensions.worktreeconfig"]) {
-		own, _ = git.ReadConfig(ctx, t.r.program, filepath.Join(t.dir, "config.worktree"))
-	}
+	own := t.r.worktreeConfig(ctx, t.dir)
 	for _, key := range takenOver {
 		for _, config := range []map[string]string{t.r.repo.Config, own} {
 			if value, found := config[key]; found {
@@ -343,6 +352,25 @@ func (t tree) environment(ctx context.Context) []string {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
 	return env
+}
+
+// worktreeConfig returns the configuration of one working tree. It is read once, as that of the
+// repository is.
+func (r *Repository) worktreeConfig(ctx context.Context, dir string) map[string]string {
+	if !isTrue(r.repo.Config["extensions.worktreeconfig"]) {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own, known := r.worktreeConfigs[dir]
+	if !known {
+		var err error
+		if own, err = git.ReadConfig(ctx, r.program, filepath.Join(dir, "config.worktree")); ctx.Err() != nil && err != nil {
+			return nil
+		}
+		r.worktreeConfigs[dir] = own
+	}
+	return own
 }
 
 // ours is the identity of commits that the user does not see.
