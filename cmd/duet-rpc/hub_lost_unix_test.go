@@ -105,8 +105,12 @@ func TestStrangerOnTheHubsSocketDoesNotAnswer(t *testing.T) {
 	s := newSite(parallel(t))
 	s.stranger()
 	s.others.Store(true) // otherwise the site would send daemon.stop to the stranger
-	for _, args := range [][]string{{"task", "list"}, {"daemon", "start"}, {"daemon", "stop", "--force"}} {
-		_, err := s.command(append([]string{soon}, args...)...)
+	for _, args := range [][]string{
+		{soon, "task", "list"},
+		{lately, "daemon", "start"}, // time for the daemon that it starts to find the socket in use, and to end
+		{soon, "daemon", "stop", "--force"},
+	} {
+		_, err := s.command(args...)
 		assert.ErrorContains(t, err, "does not answer, and it is not this project's hub", "%v", args)
 		// A daemon that the command has started ends by itself, maybe later than the command.
 		require.Eventually(t, project.Project{StateDir: s.state()}.Unlocked, watchdog/3, pollEvery)

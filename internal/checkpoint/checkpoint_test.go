@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -834,4 +835,24 @@ func noise(size int) string {
 		b.WriteString(rand.Text())
 	}
 	return b.String()
+}
+
+// An id that a power cut has left empty is set aside, and checkpoints go on.
+func TestDamagedID(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.take()
+	ids, err := filepath.Glob(filepath.Join(w.opts.State, "*", "id"))
+	require.NoError(t, err)
+	require.NotEmpty(t, ids)
+	for _, id := range ids {
+		require.NoError(t, os.WriteFile(id, nil, 0o600))
+	}
+	var log strings.Builder
+	w.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.open()
+	w.write(map[string]string{"a": "2"})
+	assert.Equal(t, "2", w.recorded(w.take())["a"])
+	assert.Contains(t, log.String(), "set aside")
+	assert.FileExists(t, ids[0]+".damaged")
 }

@@ -193,11 +193,40 @@ func orGone(head string, err error) error {
 
 // commits lists commits as rev-list selects them.
 func (t tree) commits(ctx context.Context, selected ...string) (l Listing, err error) {
-	out, err := t.run(ctx, slices.Concat([]string{"rev-list", "--no-commit-header", "--format=%h %s"}, selected, []string{"--"})...)
+	list := func() (string, error) {
+		return t.run(ctx, slices.Concat([]string{"rev-list", "--no-commit-header", "--format=%h %s"}, selected, []string{"--"})...)
+	}
+	out, err := list()
+	if all := slices.Index(selected, "--all"); exited(err, 128) && all >= 0 {
+		// git reads each ref. One that a power cut has damaged keeps no work, and must not be in the way.
+		if damaged := t.damagedRefs(ctx); len(damaged) > 0 {
+			selected = slices.Insert(slices.Clone(selected), all, damaged...)
+			out, err = list()
+		}
+	}
 	if err == nil && out != "" {
 		l.add(strings.Split(out, "\n")...)
 	}
 	return l, err
+}
+
+// damagedRefs returns an --exclude option for each ref whose commit or tag cannot be read.
+func (t tree) damagedRefs(ctx context.Context) (options []string) {
+	refs, _ := t.run(ctx, "for-each-ref", "--format=%(refname)")
+	names := strings.Fields(refs)
+	// git lists no ref without a text.
+	_ = filepath.WalkDir(filepath.Join(t.r.repo.Common, "refs"), func(path string, d fs.DirEntry, err error) error {
+		if name, outside := filepath.Rel(t.r.repo.Common, path); err == nil && outside == nil && !d.IsDir() && !slices.Contains(names, filepath.ToSlash(name)) {
+			names = append(names, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	for _, ref := range names {
+		if _, err := t.run(ctx, "cat-file", "-t", ref); err != nil && ctx.Err() == nil {
+			options = append(options, "--exclude="+ref)
+		}
+	}
+	return options
 }
 
 // dirt is how a working tree differs from its HEAD.

@@ -1,0 +1,79 @@
+//go:build unix
+
+package worktree_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/git"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// A file that a power cut has left empty is set aside with a line in the log, and work goes on.
+func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	var log strings.Builder
+	w.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	made := w.create("one", map[string]string{"a": "2\n"})
+	state, err := filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*"))
+	require.NoError(t, err)
+	require.Len(t, state, 1)
+	journal := filepath.Join(state[0], "journal")
+	require.NoError(t, os.WriteFile(journal, nil, 0o600))
+
+	w.open().land(made, worktree.Merge)
+	assert.Contains(t, log.String(), "set aside")
+	assert.FileExists(t, journal+".damaged")
+	assert.Equal(t, "2\n", string(must(os.ReadFile(filepath.Join(w.dir, "a")))(t)))
+}
+
+// A ref of which a power cut has left no text, or a commit without one, does not keep a worktree from
+// being discarded.
+func TestDiscardBesideADamagedRef(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	made := w.create("one", map[string]string{"b": "2\n"})
+	other := w.create("other", nil)
+	testCommit := w.commit(other.Top, map[string]string{"c": "3\n"})
+	object := filepath.Join(w.dir, ".git", "objects", testCommit[:2], testCommit[2:])
+	require.NoError(t, os.Chmod(object, 0o600))
+	require.NoError(t, os.Truncate(object, 0))
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, ".git", "refs", "heads", "empty"), nil, 0o600))
+
+	var losses *worktree.LossError
+	require.ErrorAs(t, errorOf(w.Discard(t.Context(), made, worktree.DiscardOptions{})), &losses)
+	done := must(w.Discard(t.Context(), made, worktree.DiscardOptions{Force: true}))(t)
+	assert.Equal(t, "2", w.git("show", done.Ref+":b")[:1])
+	assert.NoDirExists(t, made.Top)
+}
+
+// Each git process that writes objects, refs or an index writes them to the disk.
+func TestGitSyncsWhatItWrites(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	log := filepath.Join(w.home, "runs")
+	w.opts.Git = filepath.Join(w.home, "git")
+	require.NoError(t, os.WriteFile(w.opts.Git, []byte("#!/bin/sh\necho \"$1 $(git config --get core.fsync)\" >>'"+log+"'\nexec git \"$@\"\n"), 0o700))
+	made := w.create("one", map[string]string{"b": "2\n"})
+	w.land(made, worktree.Squash)
+	must(w.Discard(t.Context(), made, worktree.DiscardOptions{}))(t)
+	text := must(os.ReadFile(log))(t)
+	writes := 0
+	for line := range strings.Lines(string(text)) {
+		command, fsync, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch command {
+		case "worktree", "reset", "update-index", "write-tree", "commit-tree", "merge-tree", "read-tree", "update-ref":
+			writes++
+			assert.Equal(t, git.Synced, fsync, command)
+		}
+	}
+	assert.Greater(t, writes, 8)
+}
