@@ -127,11 +127,13 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 		Checkpoints: func(dir string) (checkpoint.Options, bool) {
 			now, err := live.Current(false)
-			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir), Trusted: func() bool { return isTrusted(p) }}, err == nil && now.Checkpoints && !holdsHome(dir)
+			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir), Log: o.log.Logger, Trusted: func() bool { return isTrusted(p) }}, err == nil && now.Checkpoints && !holdsHome(dir)
 		},
 		Worktrees: &hub.WorktreeOptions{
 			Parent: project.WorktreesDir(p.StateDir),
-			Open:   func(ctx context.Context, trusts bool) (hub.Worktrees, error) { return openWorktrees(ctx, p, trusts) },
+			Open: func(ctx context.Context, trusts bool) (hub.Worktrees, error) {
+				return openWorktrees(ctx, p, trusts, o.log.Logger)
+			},
 			Config: func(restricted bool) (config.Worktrees, bool) {
 				now, err := live.Current(restricted)
 				if now == nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,7 @@ type checkpoints struct {
 	mu     sync.Mutex // guards the maps
 	stores map[string]*checkpoint.Store
 	failed map[string]time.Time // when directories that are too large were last tried
+	broken map[string]error     // why the last checkpoint of a directory failed
 	saved  map[string]time.Time // files that users have saved in editors; at most mostSaved
 	warned map[string]bool      // directories that a conversation reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
@@ -99,6 +101,9 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 		var isNew bool
 		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
 			t.before, t.err = t.store.TakeBefore(ctx, beforeRun+run.UUID, t.start)
+		}
+		if errors.Is(t.err, context.DeadlineExceeded) {
+			t.err = fmt.Errorf("it took longer than %v: %w", checkpointTimeout, t.err)
 		}
 		close(t.done)
 		c.note(dir, t.err)
@@ -161,16 +166,37 @@ func (c *checkpoints) isTooLarge(dir string) bool {
 	return time.Since(c.failed[dir]) < tryAgain
 }
 
-// note remembers whether a directory is too large.
+// note remembers whether a directory is too large, and why its last checkpoint failed.
 func (c *checkpoints) note(dir string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(c.broken, dir)
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, exec.ErrNotFound):
+		c.broken[dir] = err
+	}
 	_, many := errors.AsType[*checkpoint.TooManyFilesError](err)
 	_, large := errors.AsType[*checkpoint.TooLargeError](err)
 	if many || large || errors.Is(err, context.DeadlineExceeded) {
 		c.failed[dir] = time.Now()
 	}
 }
+
+// issues says for which directories no checkpoints are taken.
+func (c *checkpoints) issues() (issues []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, dir := range slices.Sorted(maps.Keys(c.broken)) {
+		if _, err := os.Stat(dir); err == nil {
+			issues = append(issues, fmt.Sprintf("%s in %s: %v", notRecorded, dir, c.broken[dir]))
+		}
+	}
+	return issues
+}
+
+// notRecorded says what a failed checkpoint means.
+const notRecorded = "files are not recorded before turns, so they cannot be rewound, and what commands change is not known"
 
 // mostSaved is how many saved files are remembered.
 const mostSaved = 1000
@@ -206,15 +232,12 @@ func isBelow(root, path string) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded because
-// there are too many.
+// sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded.
 func (c *checkpoints) sayWhatIsMissing(run domain.Run, t *checkpointed) {
 	text := ""
-	_, many := errors.AsType[*checkpoint.TooManyFilesError](t.err)
-	_, large := errors.AsType[*checkpoint.TooLargeError](t.err)
 	switch {
-	case many || large:
-		text = fmt.Sprintf("Files are not recorded before turns, so they cannot be rewound, and what commands change is not known: %v.", t.err)
+	case t.err != nil && !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, exec.ErrNotFound):
+		text = fmt.Sprintf("F%s: %v.", notRecorded[1:], t.err)
 	case slices.ContainsFunc(t.before.Skipped, func(s checkpoint.Skipped) bool { return s.Reason == checkpoint.Untracked }):
 		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to .gitignore."
 	default:

@@ -325,6 +325,33 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	assert.Equal(t, []checkpoint.Skipped{{Path: filepath.Join(dir, "large"), Reason: checkpoint.TooLarge}}, rewound().NotRecorded)
 }
 
+// A failed checkpoint is reported where the user looks, until one succeeds.
+func TestFailedCheckpointsAreReported(t *testing.T) {
+	testkit.NeedTool(t, "git")
+	dir := t.TempDir()
+	state := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.WriteFile(state, nil, 0o600))
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	prompt := func() {
+		await(t, h, launch(t, h, "p"))
+		require.NoError(t, h.checkpoints.settle(t.Context(), dir))
+	}
+	prompt()
+	prompt()
+	require.Len(t, h.Issues(), 1)
+	assert.Contains(t, h.Issues()[0], "files are not recorded before turns, so they cannot be rewound, and what commands change is not known in "+dir)
+	notes := checkpointNotes(t, h)
+	require.Len(t, notes, 1, "once")
+	assert.Contains(t, notes[0], "Files are not recorded before turns")
+
+	require.NoError(t, os.Remove(state))
+	prompt()
+	assert.Empty(t, h.Issues())
+}
+
 func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
 	events := must(h.store.Events(t.Context(), 0, 1000))(t)
 	for _, e := range events {

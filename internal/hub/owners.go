@@ -71,7 +71,7 @@ func (h *Hub) Query() *query.Queries { return h.query }
 // Issues lists current problems and their remedies, without waiting. It is empty if the hub is
 // healthy.
 func (h *Hub) Issues() []string {
-	issues := h.health.Issues()
+	issues := append(h.health.Issues(), h.checkpoints.issues()...)
 	if h.opts.Replaced == nil {
 		return issues
 	}

@@ -156,7 +156,20 @@ func (p Project) Prepare() error {
 	if p.unmoved != nil {
 		return p.unmoved
 	}
-	for _, dir := range []string{filepath.Dir(p.StateDir), p.StateDir} {
+	if err := MakePrivate(p.StateDir); err != nil {
+		return err
+	}
+	if name := networkFileSystem(p.StateDir); name != "" {
+		return &NetworkError{Path: p.StateDir, FileSystem: name}
+	}
+	return nil
+}
+
+// MakePrivate creates a state directory and its parent (mode 0700), or corrects the mode of one that
+// exists. It returns a [NotPrivateError] if one of them is a symbolic link, a file or a directory of
+// another user, who could plant files in it.
+func MakePrivate(dir string) error {
+	for _, dir := range []string{filepath.Dir(dir), dir} {
 		if err := durable.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 			return &uncreatedError{err}
 		}
@@ -177,9 +190,6 @@ func (p Project) Prepare() error {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return fmt.Errorf("closing the state directory to others: %w", err)
 		}
-	}
-	if name := networkFileSystem(p.StateDir); name != "" {
-		return &NetworkError{Path: p.StateDir, FileSystem: name}
 	}
 	return nil
 }

@@ -10,9 +10,50 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
+
+// Another user could have planted files there, or plant them later.
+func TestPlantedParent(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(t *testing.T, parent string){
+		"a link": func(t *testing.T, parent string) {
+			require.NoError(t, os.Mkdir(parent+"-real", 0o700))
+			require.NoError(t, os.Symlink(parent+"-real", parent))
+		},
+		"a directory of another user": func(t *testing.T, parent string) {
+			require.NoError(t, os.Mkdir(parent, 0o700))
+			if os.Chown(parent, 12345, 12345) != nil {
+				testkit.SkipMissing(t, "only root can give a directory away")
+			}
+		},
+		"a directory of another user around it": func(t *testing.T, parent string) {
+			require.NoError(t, os.Mkdir(parent, 0o700))
+			if os.Chown(filepath.Dir(parent), 12345, 12345) != nil {
+				testkit.SkipMissing(t, "only root can give a directory away")
+			}
+		},
+		"a file": func(t *testing.T, parent string) { require.NoError(t, os.WriteFile(parent, nil, 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"})
+			w.opts.Parent = filepath.Join(w.home, "state", "worktrees")
+			require.NoError(t, os.Mkdir(filepath.Dir(w.opts.Parent), 0o700))
+			plant(t, w.opts.Parent)
+			var private *project.NotPrivateError
+			require.ErrorAs(t, errorOf(worktree.Open(t.Context(), w.opts)), &private)
+		})
+	}
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	require.NoError(t, os.Mkdir(w.opts.Parent, 0o777))
+	require.NoError(t, os.Chmod(w.opts.Parent, 0o777))
+	w.open()
+	info := must(os.Stat(w.opts.Parent))(t)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
 
 func TestHostileRepositoryRunsNothing(t *testing.T) {
 	t.Parallel()

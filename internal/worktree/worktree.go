@@ -41,6 +41,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // Options says which project gets worktrees and where.
@@ -210,7 +211,8 @@ func isTrue(value string) bool {
 	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(value))
 }
 
-// setParent creates the directory for worktrees unless it is in the user's tree or git directory.
+// setParent creates the directory for worktrees unless it is in the user's tree or git directory. It
+// refuses one that another user could have made.
 func (r *Repository) setParent(parent string) error {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
@@ -223,6 +225,11 @@ func (r *Repository) setParent(parent string) error {
 		}
 	}
 	rest, _ := filepath.Rel(exists, parent)
+	if rest == "." { // before a link is followed
+		if err := project.MakePrivate(parent); err != nil {
+			return err
+		}
+	}
 	if exists, err = git.RealPath(exists); err != nil {
 		return err
 	}
@@ -232,7 +239,7 @@ func (r *Repository) setParent(parent string) error {
 			return fmt.Errorf("worktrees cannot be in %s: it is in the repository; choose a directory outside of %s", r.parent, tree)
 		}
 	}
-	return os.MkdirAll(r.parent, 0o700)
+	return project.MakePrivate(r.parent)
 }
 
 // isWithin reports whether a path is a directory or below it.
