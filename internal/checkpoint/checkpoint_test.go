@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -855,4 +857,22 @@ func TestDamagedID(t *testing.T) {
 	assert.Equal(t, "2", w.recorded(w.take())["a"])
 	assert.Contains(t, log.String(), "set aside")
 	assert.FileExists(t, ids[0]+".damaged")
+}
+
+func TestNamedPipeInTheWay(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		testkit.SkipMissing(t, "no other system says what a process waits for")
+	}
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1"})
+	w.take()
+	ignore := filepath.Join(w.dir, ".gitignore")
+	require.NoError(t, syscall.Mkfifo(ignore, 0o600))
+	_, err := w.Take(t.Context(), "message")
+	var pipe *git.PipeError
+	require.ErrorAs(t, err, &pipe)
+	assert.Equal(t, ignore, pipe.Path)
+	require.NoError(t, os.Remove(ignore))
+	w.write(map[string]string{"a": "2"})
+	assert.Equal(t, "2", w.recorded(w.take())["a"])
 }

@@ -63,8 +63,49 @@ func CallersEnvironment() (env []string) {
 	return env
 }
 
+const (
+	// runLimit is how long a git process may take: a checkout of a very large tree through filters.
+	runLimit = 10 * time.Minute
+	// pipesAfter is how long a process runs before it is checked whether it waits for a named pipe, and
+	// again after each such time. Two checks in a row end it.
+	pipesAfter = 500 * time.Millisecond
+)
+
+// A PipeError reports a git process that waited for a named pipe where it expects a file, such as
+// .gitignore.
+type PipeError struct{ Path string }
+
+func (e *PipeError) Error() string {
+	return fmt.Sprintf("git waits for %s, which is a named pipe: remove it", e.Path)
+}
+
+// limit ends a process that takes too long, or that waits for a named pipe. It returns when ctx ends.
+func limit(ctx context.Context, cancel context.CancelCauseFunc, pid int, args []string) {
+	end := time.NewTimer(runLimit)
+	defer end.Stop()
+	look := time.NewTicker(pipesAfter)
+	defer look.Stop()
+	waited := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end.C:
+			cancel(fmt.Errorf("git %s did not end within %v", args[0], runLimit))
+			return
+		case <-look.C:
+			path, waits := pipeOf(pid)
+			if waits && path == waited {
+				cancel(&PipeError{Path: path})
+				return
+			}
+			waited = path
+		}
+	}
+}
+
 // Run runs git in dir and returns its output, unless c.Record receives it. The process and
-// its children are killed when ctx ends.
+// its children are killed when ctx ends, after 10 minutes, and when git waits for a named pipe.
 func Run(ctx context.Context, program, dir string, env []string, c Command) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -81,7 +122,21 @@ func Run(ctx context.Context, program, dir string, env []string, c Command) ([]b
 	if c.Keep != nil {
 		cmd.ExtraFiles = []*os.File{c.Keep}
 	}
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			limit(ctx, cancel, cmd.Process.Pid, c.Args)
+		}()
+		err = cmd.Wait()
+		failed := ctx.Err() != nil
+		cancel(nil)
+		<-watched
+		if !failed {
+			ctx = context.WithoutCancel(ctx)
+		}
+	}
 	switch {
 	case out.err != nil:
 		return nil, out.err

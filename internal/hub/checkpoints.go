@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -84,7 +86,7 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 		return nil
 	}
 	opts, on := c.hub.opts.Checkpoints(dir)
-	if !on || c.isTooLarge(dir) {
+	if !on || c.isHopeless(dir) {
 		return nil
 	}
 	c.mu.Lock()
@@ -160,9 +162,15 @@ func (c *checkpoints) settle(ctx context.Context, dir string) error {
 // tryAgain is when a directory is tried again that was too large for a checkpoint.
 const tryAgain = 15 * time.Minute
 
-func (c *checkpoints) isTooLarge(dir string) bool {
+// isHopeless reports whether the next checkpoint of a directory would fail as the last one: it is too
+// large, or a named pipe is in the way.
+func (c *checkpoints) isHopeless(dir string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if pipe, is := errors.AsType[*git.PipeError](c.broken[dir]); is {
+		info, err := os.Stat(pipe.Path)
+		return err == nil && info.Mode().Type() == fs.ModeNamedPipe
+	}
 	return time.Since(c.failed[dir]) < tryAgain
 }
 

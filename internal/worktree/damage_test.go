@@ -6,13 +6,16 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/git"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
@@ -76,4 +79,34 @@ func TestGitSyncsWhatItWrites(t *testing.T) {
 		}
 	}
 	assert.Greater(t, writes, 8)
+}
+
+// git would wait for the other end of a named pipe without end.
+func TestNamedPipesInTheWay(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		testkit.SkipMissing(t, "no other system says what a process waits for")
+	}
+	t.Parallel()
+	for _, name := range []string{".gitignore", ".gitattributes", ".git/packed-refs", "nested/.git/HEAD"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"})
+			made := w.create("one", map[string]string{"a": "2\n"})
+			path := filepath.Join(w.dir, name)
+			if name != ".git/packed-refs" {
+				path = filepath.Join(made.Top, name)
+			}
+			if name == "nested/.git/HEAD" {
+				gitIn(t, made.Top, "init", "-q", "nested")
+				require.NoError(t, os.Remove(path))
+			}
+			require.NoError(t, syscall.Mkfifo(path, 0o600))
+			var pipe *git.PipeError
+			require.ErrorAs(t, errorOf(w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Squash})), &pipe)
+			assert.Equal(t, filepath.Base(name), filepath.Base(pipe.Path))
+			require.ErrorAs(t, errorOf(w.Discard(t.Context(), made, worktree.DiscardOptions{Force: true})), &pipe)
+			require.NoError(t, os.Remove(path))
+			w.healthy()
+		})
+	}
 }

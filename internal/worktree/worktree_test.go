@@ -68,10 +68,13 @@ func TestOpenSaysWhatToDo(t *testing.T) {
 			},
 			"is a bare repository: open a worktree of it",
 		},
-		"parent inside":        {func(w *world) { w.opts.Parent = filepath.Join(w.dir, "x", "y") }, "choose a directory outside of"},
-		"parent in .git":       {func(w *world) { w.opts.Parent = filepath.Join(w.dir, ".git", "x") }, "choose a directory outside of"},
-		"parent behind a link": {func(w *world) { w.opts.Parent = filepath.Join(w.home, "link", "x"); os.Symlink(w.dir, filepath.Dir(w.opts.Parent)) }, "choose a directory outside of"},
-		"no git":               {func(w *world) { w.opts.Git = "/nonexistent/git" }, "cannot run git"},
+		"parent inside":  {func(w *world) { w.opts.Parent = filepath.Join(w.dir, "x", "y") }, "choose a directory outside of"},
+		"parent in .git": {func(w *world) { w.opts.Parent = filepath.Join(w.dir, ".git", "x") }, "choose a directory outside of"},
+		"parent behind a link": {func(w *world) {
+			w.opts.Parent = filepath.Join(w.home, "link", "x")
+			os.Symlink(w.dir, filepath.Dir(w.opts.Parent))
+		}, "choose a directory outside of"},
+		"no git": {func(w *world) { w.opts.Git = "/nonexistent/git" }, "cannot run git"},
 		"old git": {func(w *world) {
 			w.opts.Git = testkit.Program(w, filepath.Join(w.home, "git"), "#!/bin/sh\necho git version 2.38.1\n")
 		}, "git 2.38 is too old for worktrees: install git 2.39 or later"},
