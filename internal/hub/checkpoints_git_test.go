@@ -276,7 +276,7 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	})
 	for range 2 {
 		await(t, h, launch(t, h, "p"))
-		assert.True(t, h.checkpoints.isTooLarge(dir))
+		assert.True(t, h.checkpoints.isHopeless(dir))
 	}
 	notes := checkpointNotes(t, h)
 	require.Len(t, notes, 1, "it is said once")
