@@ -257,6 +257,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	w.reg, w.flush = reg, handlers.RegisterDomain(reg, handlers.Domain{
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
+		Listen:  func(context.Context, string) error { return nil },
 		Clients: func() int { return w.srv.ConnCount() },
 	})
 	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})

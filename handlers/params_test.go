@@ -125,7 +125,7 @@ func TestDeepAndWideParameters(t *testing.T) {
 // A value of a client that other clients get fits into their messages with any nesting that a method
 // accepts.
 func TestTheDeepestValueReachesOtherClients(t *testing.T) {
-	w := newWorld(t, quick)
+	w := newWorld(t, until)
 	c := w.connect(frame.LSP)
 	nested := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 	input := `{"a":` + nested(999) + `}`

@@ -116,6 +116,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
 		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths, Unserved: d.sockets.unserved,
+		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
 		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
@@ -160,7 +161,7 @@ func (d *daemon) issues() (issues []string) {
 	if issue := d.builds.issue(d.settings.Version); issue != "" {
 		issues = append(issues, issue)
 	}
-	return append(issues, d.hub.hub.Issues()...)
+	return append(append(issues, d.sockets.issues()...), d.hub.hub.Issues()...)
 }
 
 func (d *daemon) clients() int { return d.srv.ConnCount() }

@@ -202,6 +202,9 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 		}
 		t, err := hubprocess.Connect(ctx, e.settings, p)
 		if err == nil {
+			err = hubprocess.Listen(ctx, e.settings, t, func(refusal string) { e.log.Error(refusal) })
+		}
+		if err == nil {
 			e.log.Info("attached to the project's hub")
 			e.noteFailure(nil, time.Time{})
 			e.wasJoined.Store(true)
