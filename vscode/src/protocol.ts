@@ -2947,7 +2947,7 @@ export interface Methods {
   Subscribe: { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription of this connection. */
   Unsubscribe: { params: UnsubscribeParams; result: Success };
-  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run. */
+  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids. */
   execute_prompt: { params: ExecuteParams; result: ExecuteResult };
   /** Begins to stop a task. An unknown task, or one that has ended, is no error. */
   stop_task: { params: StopTaskParams; result: StopTaskResult };
