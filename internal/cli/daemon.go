@@ -211,6 +211,11 @@ func newStatus(s *settings) *cobra.Command {
 				return err
 			}
 			status, err := statusOfHub(cmd.Context(), s.ForAnyBuild(), p)
+			if hubprocess.IsNone(err) {
+				if broken := host.CannotOpen(cmd.Context(), p); broken != nil {
+					return fmt.Errorf("no hub runs here, and none can start: %w", broken)
+				}
+			}
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -44,12 +45,12 @@ func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
 	defer stop()
 	p, lock, err := claim(ctx, s)
 	if err != nil {
-		return unavailable(p, err)
+		return errors.New(whyUnavailable(p, err))
 	}
 	defer lock.Close()
 	d, err := newDaemon(ctx, s, log, p, lock)
 	if err != nil {
-		return unavailable(p, err)
+		return errors.New(whyUnavailable(p, err)) // the process that started this one adds what that means
 	}
 	defer d.close()
 	if err := d.listen(); err != nil {
