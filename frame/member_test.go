@@ -150,3 +150,18 @@ func TestMembersInFrontOfAMistake(t *testing.T) {
 		assert.Equal(t, want, got, object)
 	}
 }
+
+// A batch has the objects among its elements, and no batch.
+func TestObjectsOfAMessage(t *testing.T) {
+	for body, want := range map[string][]string{
+		`{"id":1}`: {`1`}, `[{"id":1},5,[{"id":2}],{"id":3}]`: {`1`, `3`}, `[[{"id":1}]]`: nil, `[]`: nil, `5`: nil,
+	} {
+		var m frame.Message
+		require.True(t, frame.Parse([]byte(body), &m))
+		var got []string
+		for one := range m.Objects() {
+			got = append(got, string(one.ID))
+		}
+		assert.Equal(t, want, got, body)
+	}
+}

@@ -32,8 +32,12 @@ type Message struct {
 // fields are then spans of body. It does not copy, and does not allocate unless
 // values nest deeper than 64 or a member's name has escapes. It reports false
 // if body is not valid; [BodyRefusal] says why.
-func Parse(body []byte, m *Message) bool {
+func Parse(body []byte, m *Message) bool { return ParseWithin(body, m, MaxDepth) }
+
+// ParseWithin is Parse with a lower limit than MaxDepth for the nesting of arrays and objects.
+func ParseWithin(body []byte, m *Message, depth int) bool {
 	*m = Message{Body: body}
+	outer := MaxDepth - depth
 	i := skipSpace(body, 0)
 	if i >= len(body) {
 		return false
@@ -41,13 +45,13 @@ func Parse(body []byte, m *Message) bool {
 	switch body[i] {
 	case '{':
 		m.Kind = Object
-		i = m.scanMembers(i)
+		i = m.scanMembers(i, outer+1)
 	case '[':
 		m.Kind = Array
-		i = skipValue(body, i, 0)
+		i = skipValue(body, i, outer)
 	default:
 		m.Kind = Scalar
-		i = skipValue(body, i, 0)
+		i = skipValue(body, i, outer)
 	}
 	return i >= 0 && skipSpace(body, i) == len(body)
 }
@@ -64,8 +68,9 @@ func BodyRefusal(body []byte) *Refusal {
 	}
 }
 
-// scanMembers scans the object at i and keeps the members of the envelope.
-func (m *Message) scanMembers(i int) int {
+// scanMembers scans the object at i and keeps the members of the envelope. outer is how many
+// containers are open around the values.
+func (m *Message) scanMembers(i, outer int) int {
 	b := m.Body
 	i = skipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
@@ -90,7 +95,7 @@ func (m *Message) scanMembers(i int) int {
 			value++
 		}
 		value = skipSpace(b, value)
-		if i = skipValue(b, value, 1); i < 0 {
+		if i = skipValue(b, value, outer); i < 0 {
 			return -1
 		}
 		if span != nil {
@@ -237,6 +242,25 @@ func Elements(array []byte) func(yield func(element []byte) bool) {
 			i = skipSpace(array, end)
 			if i < len(array) && array[i] == ',' {
 				i = skipSpace(array, i+1)
+			}
+		}
+	}
+}
+
+// Objects yields the objects of a message: the message itself, or the elements of a batch that are
+// objects. JSON-RPC does not nest batches, so an array in a batch is no message. An element is valid
+// until the next one.
+func (m *Message) Objects() func(yield func(one *Message) bool) {
+	return func(yield func(*Message) bool) {
+		switch m.Kind {
+		case Object:
+			yield(m)
+		case Array:
+			var one Message
+			for element := range Elements(m.Body) {
+				if Parse(element, &one); one.Kind == Object && !yield(&one) {
+					return
+				}
 			}
 		}
 	}

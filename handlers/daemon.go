@@ -14,6 +14,8 @@ import (
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{d}
 	handle(reg, d, taskFamily, "daemon.status", m.status, server.Doc("Returns the state of the daemon and its problems."))
+	handle(reg, d, taskFamily, "daemon.listen", m.listen, server.LongRunning(),
+		server.Doc("Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait."))
 }
@@ -80,6 +82,16 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	r.Subsystems.Executors.Running = s.Executors
 	r.Subsystems.Approvals.Pending = s.Pending
 	return r, nil
+}
+
+func (m daemon) listen(ctx context.Context, _ *hub.Hub, p protocol.ListenParams) (protocol.Success, error) {
+	if m.Listen == nil {
+		return protocol.Success{}, domain.ErrEnding
+	}
+	if err := m.Listen(ctx, p.Path); err != nil {
+		return protocol.Success{}, &domain.Error{Kind: domain.KindListen, Message: err.Error(), Err: err}
+	}
+	return protocol.Success{Success: true}, nil
 }
 
 func (m daemon) stop(ctx context.Context, p protocol.StopDaemonParams) (protocol.StopDaemonResult, error) {

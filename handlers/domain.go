@@ -38,8 +38,11 @@ type Domain struct {
 	Configuration func(restricted bool) (*config.Config, error)
 	Clients       func() int      // open connections
 	Sockets       func() []string // paths on which the daemon listens; may be nil
-	Unserved      func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
-	Logger        *slog.Logger
+	// Listen opens another socket, unless the daemon listens there already. It may wait for a lock on the
+	// socket's directory; nil: this process has no sockets.
+	Listen   func(ctx context.Context, path string) error
+	Unserved func() []string // clients that look for a daemon here and cannot find it, with the reason; may be nil
+	Logger   *slog.Logger
 	// EditorFiles, if set, has the connections that read files for tasks.
 	EditorFiles *Readers
 	// Workspaces, if set, has the connections that do not trust the workspace.

@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -23,7 +24,7 @@ func registerExecutor(reg *server.Registry, d Domain) {
 	e := executor{d}
 	f := executorFamily
 	handle(reg, d, f, "execute_prompt", e.execute, server.LongRunning(),
-		server.Doc("Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run."))
+		server.Doc("Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids."))
 	handle(reg, d, f, "stop_task", e.stop, server.Doc("Begins to stop a task. An unknown task, or one that has ended, is no error."))
 	handle(reg, d, f, "cancel_task", e.stop, server.Doc("Same as stop_task; usually sent as a notification."))
 	handle(reg, d, f, "create_message", e.createMessage, server.Doc("Adds a message to a task's conversation."))
@@ -63,25 +64,38 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 	}
 	ended, err := h.Await(ctx, s.SessionID)
 	if err != nil {
-		e.abandon(ctx, h, s)
-		return protocol.ExecuteResult{}, err
+		return protocol.ExecuteResult{}, e.abandon(ctx, h, s, err)
 	}
 	return executed(ended, p), nil
 }
 
-// abandon ends a run whose request was cancelled. If the connection ended, the run continues.
-func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session) {
+// abandon ends a run whose request was cancelled. If the connection ended, the run continues. It
+// returns the error of the request, which failed with err.
+func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	name := domain.TaskName(s.Task)
+	data := cancelledRun{Kind: "cancelled", Run: "continues", TaskID: name, SessionID: s.SessionID}
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
-		return
+		return server.NewError(server.CodeCancelled, fmt.Sprintf(
+			"Request cancelled: its connection ends, and the run goes on as %s; task.get and getConversation return its state and text, task.cancel ends it", name), data)
 	default:
 	}
-	if ctx.Err() == nil {
-		return
-	}
+	data.Run = "interrupted"
 	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
-		e.Logger.Warn("cannot interrupt the run of a cancelled request", "task", domain.TaskName(s.Task), "err", err)
+		e.Logger.Warn("cannot interrupt the run of a cancelled request", "task", name, "err", err)
 	}
+	return server.NewError(server.CodeCancelled, fmt.Sprintf("Request cancelled: its run %s is interrupted; continueSession continues it", name), data)
+}
+
+// cancelledRun is the data of the error of a cancelled request that waited for a run.
+type cancelledRun struct {
+	Kind      string `json:"kind"`
+	Run       string `json:"run"` // continues or interrupted
+	TaskID    string `json:"task_id"`
+	SessionID string `json:"session_id"`
 }
 
 func executed(s domain.Session, p protocol.ExecuteParams) protocol.ExecuteResult {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 func TestExecutePrompt(t *testing.T) {
@@ -64,6 +66,7 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 		began <- x.Prompt
 		return until(ctx, x)
 	})
+	server.Handle(w.reg, "leave", func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }, server.Final())
 	c := w.connect(frame.LSP)
 	// begins waits until the agent starts a prompt. A prompt that timed out may never have reached
 	// the agent.
@@ -93,19 +96,39 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 
 	id = c.send("execute_prompt", `{"task_id":"cancelled","prompt":"c"}`)
 	begins("c")
-	c.cancel(id)
-	assert.Equal(t, "interrupted", string(w.ended("cancelled").State))
+	cancelled := c.cancel(id)
+	s := w.ended("cancelled")
+	assert.Equal(t, "interrupted", string(s.State))
+	requireCancelled(t, cancelled, s, "interrupted")
 
 	id = c.send("execute_prompt", `{"task_id":"late","prompt":"d","timeout_ms":1}`)
 	m := c.wait(id)
 	assert.Equal(t, "failed", testkit.JSONAs[string](t, m.Result, "status"))
 	assert.Equal(t, "TIMEOUT", testkit.JSONAs[map[string]any](t, m.Result, "error")["code"])
 
-	c.send("execute_prompt", `{"task_id":"goes on","prompt":"e"}`)
-	begins("e")
-	c.close()
-	s := must(w.hub.Query().Session(context.Background(), "goes on"))(t)
-	assert.Equal(t, "running", string(s.State), "the end of the connection does not stop the run")
+	for _, test := range []struct{ method, params string }{
+		{"execute_prompt", `{"task_id":"e goes on","prompt":"e"}`},
+		{"sendTask", `{"taskId":"f goes on","prompt":"f"}`},
+	} {
+		c := w.connect(frame.LSP)
+		id := c.send(test.method, test.params)
+		prompt := testkit.JSONAs[string](t, json.RawMessage(test.params), "prompt")
+		begins(prompt)
+		c.send("leave", "")
+		s := must(w.hub.Query().Session(context.Background(), prompt+" goes on"))(t)
+		assert.Equal(t, "running", string(s.State), "the end of the connection does not stop the run")
+		requireCancelled(t, c.wait(id), s, "continues")
+	}
+}
+
+// requireCancelled requires that the error of a cancelled request says what happens to its run, and
+// how to find it.
+func requireCancelled(t *testing.T, m message, s domain.Session, run string) {
+	t.Helper()
+	require.NotNil(t, m.Error)
+	assert.Equal(t, -32800, m.Error.Code)
+	assert.Contains(t, m.Error.Message, domain.TaskName(s.Task))
+	assert.Equal(t, map[string]any{"kind": "cancelled", "run": run, "task_id": domain.TaskName(s.Task), "session_id": s.SessionID}, m.Error.Data)
 }
 
 // A token is optional. A given token must belong to the conversation.

@@ -257,6 +257,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	w.reg, w.flush = reg, handlers.RegisterDomain(reg, handlers.Domain{
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
+		Listen:  func(context.Context, string) error { return nil },
 		Clients: func() int { return w.srv.ConnCount() },
 	})
 	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})
@@ -421,11 +422,13 @@ func (c *client) failsAs(method, params string, code int, kind string, why ...an
 	return e
 }
 
-// cancel cancels a request and requires its cancellation error.
-func (c *client) cancel(id string) {
+// cancel cancels a request, and returns its answer, a cancellation error.
+func (c *client) cancel(id string) message {
 	c.t.Helper()
 	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
-	assert.Equal(c.t, -32800, c.wait(id).Error.Code)
+	m := c.wait(id)
+	assert.Equal(c.t, -32800, m.Error.Code)
+	return m
 }
 
 // answer sends a request and decodes its result.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
@@ -97,6 +99,41 @@ func TestWrongParametersAreNamed(t *testing.T) {
 			assert.NotEmpty(t, p.Schema.Description, "%s: %s has no doc", m.Name, p.Name)
 		}
 	}
+}
+
+// Deep and wide parameters cost no more than their length: every parameter of every method gets
+// nested arrays and objects, and every method 100,000 unknown members.
+func TestDeepAndWideParameters(t *testing.T) {
+	c, reg := without(t)
+	const levels = 4900
+	deep := []string{
+		strings.Repeat("[", levels) + strings.Repeat("]", levels), strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels),
+		strings.Repeat(`[{"a":`, levels) + `"` + strings.Repeat("x", 100_000) + `"` + strings.Repeat("}]", levels),
+	}
+	wide := `{` + strings.Repeat(`"":[],`, 100_000) + `"x":1}`
+	for _, m := range reg.Methods() {
+		c.wait(c.send(m.Name, wide))
+		for _, value := range deep {
+			c.wait(c.send(m.Name, value))
+			for _, p := range m.Params().Properties {
+				c.wait(c.send(m.Name, objectWith(m.Params(), p.Name, value)))
+			}
+		}
+	}
+}
+
+// A value of a client that other clients get fits into their messages with any nesting that a method
+// accepts.
+func TestTheDeepestValueReachesOtherClients(t *testing.T) {
+	w := newWorld(t, until)
+	c := w.connect(frame.LSP)
+	nested := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+	input := `{"a":` + nested(999) + `}`
+	session := testkit.JSONAs[string](t, c.ask("launchSession", `{"query":"x","metadata":{"m":`+nested(999)+`}}`), "session_id")
+	c.ask("createApproval", `{"session_id":"`+session+`","tool_name":"Run","tool_input":`+input+`}`)
+	assert.Contains(t, string(w.connect(frame.LSP).ask("fetchApprovals", "")), input)
+	e := c.fail("createApproval", `{"session_id":"`+session+`","tool_name":"Run","tool_input":`+nested(1001)+`}`)
+	assert.Equal(t, "a value that nests at most 1000 levels", e.Data["expected"])
 }
 
 // Methods also reject values that their schema cannot exclude.

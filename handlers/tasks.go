@@ -212,14 +212,12 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	}
 	notices, err := b.reportTask(ctx, h, s, p, since)
 	if err != nil {
-		b.abandon(ctx, h, s) // the request was cancelled meanwhile
-		return protocol.SendTaskResult{}, err
+		return protocol.SendTaskResult{}, b.abandon(ctx, h, s, err)
 	}
 	defer notices.Close()
 	ended, loop, err := endOfWork(ctx, h, s)
 	if err != nil {
-		b.abandon(ctx, h, s)
-		return protocol.SendTaskResult{}, err
+		return protocol.SendTaskResult{}, b.abandon(ctx, h, s, err)
 	}
 	if err := notices.CatchUp(ctx); err != nil {
 		return protocol.SendTaskResult{}, err

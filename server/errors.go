@@ -83,11 +83,11 @@ func resultTooLarge(limit int) *jsonrpc2.Error {
 
 // wireError converts a handler's error to a wire error. No other function does that. An error
 // that is not a *jsonrpc2.Error may contain paths or secrets, so the peer learns only that the
-// method failed.
+// method failed. The error of a cancelled request has CodeCancelled; the handler may add data.
 func wireError(ctx context.Context, err error) *jsonrpc2.Error {
 	var wire *jsonrpc2.Error
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !(errors.As(err, &wire) && wire.Code == CodeCancelled):
 		return NewError(CodeCancelled, "Request cancelled", kindData{"cancelled"})
 	case errors.As(err, &wire):
 		return wire

@@ -986,6 +986,7 @@ func (c *client) requireUnavailable(why string) {
 		e := c.refused(method, params)
 		require.Equal(c.t, "subsystem_unavailable", e.kind(), "%s: %v", method, e)
 		require.Contains(c.t, e.Message, why, method)
+		require.LessOrEqual(c.t, strings.Count(e.Message, "sessions are not available"), 1, e.Message)
 	}
 }
 

@@ -168,6 +168,7 @@ func TestLargeFrames(t *testing.T) {
 		return refused(-32700, fmt.Sprintf("Parse error: the body of %d bytes is not one valid JSON value", size), "invalid-json")
 	}
 	atLimit, overLimit := textOfFrame(maxFrame), textOfFrame(maxFrame+1)
+	noRequest := refused(-32600, "Invalid Request: each message of a batch must be an object", "not-an-object")
 	// The request itself is one level of the nesting.
 	deepest, tooDeep := nested(maxDepth-1), nested(maxDepth)
 	for _, c := range []struct {
@@ -189,6 +190,15 @@ func TestLargeFrames(t *testing.T) {
 		},
 		{
 			"a batch of 1001 is refused", batchOf(maxBatch + 1),
+			refused(-32600, "Invalid Request: a batch may hold 1000 requests; send several", "batch-too-large"),
+		},
+		{"arrays nested 10000 deep are no request", nested(maxDepth), "[" + noRequest + "]"},
+		{
+			"a batch of 500 arrays, each nested 9999 deep, has no request", "[" + strings.TrimSuffix(strings.Repeat(nested(maxDepth-1)+",", 500), ",") + "]",
+			"[" + strings.TrimSuffix(strings.Repeat(noRequest+",", 500), ",") + "]",
+		},
+		{
+			"three million arrays are refused as a batch", "[" + strings.Repeat("[],", 3_000_000) + "[]]",
 			refused(-32600, "Invalid Request: a batch may hold 1000 requests; send several", "batch-too-large"),
 		},
 	} {

@@ -204,15 +204,41 @@ func answerAll(l net.Listener, answer string) {
 	}
 }
 
-// `daemon start --listen` fails if the running daemon does not listen on that path.
-func TestDaemonStartPretendsNothing(t *testing.T) {
+// A running daemon opens the sockets of --listen, too: of `daemon start` and of an editor. They stay
+// open until it ends. What it cannot open is said on the standard error of the process that wants
+// it, in health and in the status.
+func TestListenAtARunningDaemon(t *testing.T) {
 	s := newSite(parallel(t))
-	extra, another := filepath.Join(s.home, "extra.sock"), filepath.Join(s.home, "another.sock")
-	pid := s.daemon("--listen", extra)
-	assert.Equal(t, pid, s.daemon(), "the daemon runs already")
+	pid := s.daemon()
+	extra, editors := filepath.Join(s.home, "extra.sock"), filepath.Join(s.home, "editors.sock")
+	assert.Equal(t, pid, s.daemon("--listen", extra))
 	assert.Equal(t, pid, s.daemon("--listen", extra), "the daemon listens there already")
-	s.refuses(fmt.Sprintf("the hub here (process %d) does not listen on %s", pid, another), "daemon", "start", "--listen", another)
+	require.Equal(t, pid, hubOf(t, newLineClient(t, extra)))
+
+	taken := filepath.Join(s.root, "taken")
+	writeFile(t, taken, "mine")
+	s.refuses("cannot open the socket of --listen: listening on "+taken, "daemon", "start", "--listen", taken)
+	s.args = []string{"--listen", editors, "--listen", taken}
+	editor := s.start()
+	require.Equal(t, pid, hubOf(t, editor))
+	require.Equal(t, pid, hubOf(t, newLineClient(t, editors)))
+	const problem = "cannot open the socket of --listen: listening on "
+	editor.process.requireLog(problem + taken)
+	var health struct{ Issues []string }
+	editor.call("health", object{}, &health)
+	assert.Contains(t, strings.Join(health.Issues, "\n"), problem+taken)
+	s.args = nil
+	assert.Contains(t, s.run("daemon", "status"), problem+taken)
+	editor.leave()
+	requireSocket(t, editors)
+
+	require.NoError(t, os.Remove(taken))
+	assert.Equal(t, pid, s.daemon("--listen", taken))
+	assert.NotContains(t, s.run("daemon", "status"), problem)
 	s.run("daemon", "stop")
+	for _, path := range []string{extra, editors, taken} {
+		requireNoFile(t, path)
+	}
 }
 
 // An editor learns of a suspended hub from the error of its request, and from health. So does a new

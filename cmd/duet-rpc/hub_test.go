@@ -634,7 +634,7 @@ func TestListen(t *testing.T) {
 	third.requireCore()
 	third.leave()
 	log := readFile(t, filepath.Join(s.state(), "daemon.log"))
-	assert.Contains(t, log, "a socket of --listen cannot be opened")
+	assert.Contains(t, log, "cannot open the socket of --listen: listening on "+paths[2])
 	content := readFile(t, paths[2])
 	assert.Equal(t, "mine", content)
 

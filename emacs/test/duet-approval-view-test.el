@@ -24,6 +24,13 @@
     (call-interactively (key-binding "a"))
     (duet-test-wait-for-state session 'completed)))
 
+;; internal/acp refuses messages of agents that nest deeper than 100 levels.
+(ert-deftest duet-approval-view-test-deep ()
+  "An input that nests as deep as an agent's message may is readable."
+  (let* ((json (concat "{\"a\":" (make-string 99 ?\[) "7" (make-string 99 ?\]) "}"))
+         (input (json-parse-string json :object-type 'plist)))
+    (should (equal (replace-regexp-in-string "[ \n]" "" (duet-approval--json input)) json))))
+
 (defun duet-approval-view-test-text (title input &rest more)
   "Return the view of a question of the tool TITLE with INPUT.
 MORE are other members of the question's data."

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"unicode/utf8"
 
@@ -15,6 +16,9 @@ const (
 	MaxLine = 32 << 20
 	// maxRequest limits a request of an agent, in bytes.
 	maxRequest = 10<<20 - 64
+	// MaxDepth limits how deep arrays and objects of an agent's message nest. Every client can
+	// decode and print what nests no deeper, also inside an event.
+	MaxDepth = 100
 	// MaxRequests limits the open requests of an agent.
 	MaxRequests = 1024
 	keepLine    = 1 << 20 // a larger line buffer is freed
@@ -31,6 +35,7 @@ type reader struct {
 
 var (
 	errRequestTooLong  = InternalError("the request is longer than 10 MiB")
+	errTooDeep         = InternalError(fmt.Sprintf("the message nests deeper than %d levels; send less of it, or send it as text", MaxDepth))
 	errTooManyRequests = InternalError("too many requests are open")
 	errNoUTF8          = InternalError("the message is not valid UTF-8, so what runs could differ from what the user sees")
 	errMalformed       = InternalError("the agent answered with a malformed error")
@@ -59,9 +64,9 @@ func (f *reader) line(line []byte) {
 	}
 	m := &f.message
 	f.repaired = false
-	if !frame.Parse(line, m) {
+	if !frame.ParseWithin(line, m, MaxDepth) {
 		if utf8.Valid(line) {
-			f.handler.Garbage(line)
+			f.unreadable(line)
 			return
 		}
 		repaired := bytes.ToValidUTF8(line, []byte("\uFFFD"))
@@ -69,8 +74,8 @@ func (f *reader) line(line []byte) {
 			f.handler.TooLong(int64(len(line)))
 			return
 		}
-		if !frame.Parse(repaired, m) {
-			f.handler.Garbage(line)
+		if !frame.ParseWithin(repaired, m, MaxDepth) {
+			f.unreadable(repaired)
 			return
 		}
 		line, f.repaired = repaired, true
@@ -86,6 +91,21 @@ func (f *reader) line(line []byte) {
 	default:
 		f.handler.Garbage(line)
 	}
+}
+
+// unreadable handles a line that is not JSON, or nests too deep. It answers a request that nests too
+// deep, and fails the call that such a response answers.
+func (f *reader) unreadable(line []byte) {
+	m := &f.message
+	if frame.Parse(line, m) && m.Kind == frame.Object && m.ID != nil && string(m.ID) != "null" {
+		if m.Method != nil {
+			f.conn.reply(bytes.Clone(m.ID), nil, errTooDeep)
+		} else {
+			f.handler.Response(m.ID, nil)
+			f.conn.answered(m.ID, response{err: errTooDeep})
+		}
+	}
+	f.handler.Garbage(line)
 }
 
 // call handles a request or a notification of the agent.

@@ -96,6 +96,26 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A message nested too deep is answered, at any depth and width.
+func TestReadDeepMessages(t *testing.T) {
+	nested := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+	refused := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the message nests deeper than 100 levels; send less of it, or send it as text"}}` + "\n"
+	for _, c := range []struct{ name, line, seen, said string }{
+		{"update", `{"method":"session/update","params":{"update":` + nested(MaxDepth-2) + `}}`, "update " + nested(MaxDepth-2), ""},
+		{"update that is too deep", `{"method":"session/update","params":{"update":` + nested(MaxDepth-1) + `}}`, "garbage same", ""},
+		{"request that is too deep", `{"id":1,"method":"m","params":` + nested(9_000) + `}`, "garbage same", refused},
+		{"response that is too deep", `{"id":1,"result":` + nested(9_000) + `}`, "response;garbage same", ""},
+		{"deeper than JSON may be", `{"id":1,"method":"m","params":` + nested(1_000_000) + `}`, "garbage same", ""},
+		{"wide", `{"method":"session/update","params":{"update":[` + strings.Repeat("[],", 3_000_000) + `0]}}`, "update [" + strings.Repeat("[],", 3_000_000) + "0]", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen, said := newWitness().takes(c.line)
+			assert.True(t, strings.ReplaceAll(c.seen, "same", c.line) == strings.Join(seen, ";"), "%.200s", seen)
+			assert.Equal(t, c.said, said)
+		})
+	}
+}
+
 // A call returns the agent's response, of any kind.
 func TestCall(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -109,6 +129,7 @@ func TestCall(t *testing.T) {
 		"an error":          {`{"id":1,"error":{"code":7,"message":"m","data":{"a":1}}}`, "", `{"code":7,"message":"m","data":{"a":1}}`},
 		"a malformed error": {`{"id":1,"error":{"code":"x"}}`, "", `{"code":-32603,"message":"the agent answered with a malformed error"}`},
 		"another type":      {`{"id":1,"result":{}}`, "", "the answer to m cannot be read: json: cannot unmarshal object into Go value of type string"},
+		"a deep one":        {`{"id":1,"result":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", `{"code":-32603,"message":"the message nests deeper than 100 levels; send less of it, or send it as text"}`},
 		"another id":        {`{"id":2,"result":"r"}`, "", ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -117,18 +116,22 @@ func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project)
 			return status, true, err
 		}
 	}
-	return status, started, checkWanted(status, s)
+	return status, started, listen(ctx, s, p)
 }
 
-// checkWanted returns an error if the running hub differs from the one that daemon start would
-// start.
-func checkWanted(hub hubclient.HubStatus, s *hubprocess.Settings) error {
-	for _, path := range s.Listen {
-		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
-			return fmt.Errorf("the hub here (process %d) does not listen on %s: stop it, and start it again with --listen; `duet-rpc daemon logs` may say why", hub.PID, path)
-		}
+// listen makes the hub open the sockets of --listen.
+func listen(ctx context.Context, s *hubprocess.Settings, p project.Project) error {
+	if len(s.Listen) == 0 {
+		return nil
 	}
-	return nil
+	conn, err := hubprocess.Connect(ctx, s, p)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var refusals []error
+	err = hubprocess.Listen(ctx, s, conn, func(why string) { refusals = append(refusals, errors.New(why)) })
+	return errors.Join(append(refusals, err)...)
 }
 
 const daemonStartHelp = `Start the project's daemon in the background, and return when it answers. If one
@@ -208,6 +211,11 @@ func newStatus(s *settings) *cobra.Command {
 				return err
 			}
 			status, err := statusOfHub(cmd.Context(), s.ForAnyBuild(), p)
+			if hubprocess.IsNone(err) {
+				if broken := host.CannotOpen(cmd.Context(), p); broken != nil {
+					return fmt.Errorf("no hub runs here, and none can start: %w", broken)
+				}
+			}
 			if err != nil {
 				return err
 			}

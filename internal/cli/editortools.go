@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -86,17 +85,34 @@ func serveEditorTools(ctx context.Context, in io.ReadCloser, out io.WriteCloser,
 func askEditor(ctx context.Context, s *hubprocess.Settings, p protocol.EditorCallParams) (string, error) {
 	project, err := s.Project()
 	if err != nil {
-		return "", err
+		return "", errNoHub
 	}
 	c, err := hubprocess.Dial(ctx, s, project)
 	if err != nil {
-		return "", fmt.Errorf("the hub does not answer: %w", err)
+		return "", errNoHub
 	}
 	defer c.Close()
 	var r protocol.EditorCallResult
 	err = c.Call(ctx, "editor.call", p, &r, client.WithTimeout(0))
+	err = forAgent(err)
 	if refused, ok := hubclient.RefusalOf(err); ok {
 		return "", errors.New(refused.Message)
 	}
 	return string(r.Result), err
+}
+
+// errNoHub is what an agent learns about a hub that cannot be reached.
+var errNoHub = errors.New("the hub cannot be reached; `duet-rpc doctor` tells the user why")
+
+// forAgent returns the error of a call of the hub for an agent. Why there is no hub is for the user
+// alone: that may name files of the user, such as the database.
+func forAgent(err error) error {
+	refused, isRefused := errors.AsType[*client.Error](err)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case isRefused && refused.Code != codeHubLost && refused.Kind() != "subsystem_unavailable":
+		return err
+	}
+	return errNoHub
 }

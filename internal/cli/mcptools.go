@@ -202,7 +202,7 @@ func (t *tools) askHub(ctx context.Context, method string, params map[string]any
 		err := t.hub.Call(ctx, method, params, &answer, client.WithTimeout(0))
 		var refused *client.Error
 		if err == nil || ctx.Err() != nil || !errors.As(err, &refused) || refused.Code != codeHubLost && refused.Kind() != "subsystem_unavailable" {
-			return answer, err
+			return answer, forAgent(err)
 		}
 		select {
 		case <-time.After(pause):
@@ -336,9 +336,12 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 		return failed("the arguments must be an object"), nil
 	}
 	var result json.RawMessage
-	err := t.hub.Call(ctx, method, params, &result)
+	err := forAgent(t.hub.Call(ctx, method, params, &result))
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return failed(refused.Message), nil
+	}
+	if errors.Is(err, errNoHub) {
+		return failed(err.Error()), nil
 	}
 	if err != nil {
 		return nil, err
@@ -357,7 +360,7 @@ func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.Read
 		method, params["session_id"] = "getConversation", id
 	}
 	var result json.RawMessage
-	err := t.hub.Call(ctx, method, params, &result)
+	err := forAgent(t.hub.Call(ctx, method, params, &result))
 	var refused *client.Error
 	if errors.As(err, &refused) && refused.Kind() == "session_not_found" {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)

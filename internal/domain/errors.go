@@ -26,6 +26,7 @@ const (
 	KindNoAPIKey           = "no_api_key"
 	KindNeedsTerminal      = "needs_terminal" // needs a person at a terminal
 	KindBadState           = "bad_state"      // not possible in the run's state
+	KindListen             = "listen_failed"  // a socket cannot be opened
 	KindExecutor           = "executor_failed"
 	KindNoBuild            = "no_build"        // no build is configured or detected
 	KindNotOffered         = "not_offered"     // the agent has no such ability

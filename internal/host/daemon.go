@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -44,12 +45,12 @@ func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
 	defer stop()
 	p, lock, err := claim(ctx, s)
 	if err != nil {
-		return unavailable(p, err)
+		return errors.New(whyUnavailable(p, err))
 	}
 	defer lock.Close()
 	d, err := newDaemon(ctx, s, log, p, lock)
 	if err != nil {
-		return unavailable(p, err)
+		return errors.New(whyUnavailable(p, err)) // the process that started this one adds what that means
 	}
 	defer d.close()
 	if err := d.listen(); err != nil {
@@ -116,6 +117,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
 		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths, Unserved: d.sockets.unserved,
+		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
 		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
@@ -160,7 +162,7 @@ func (d *daemon) issues() (issues []string) {
 	if issue := d.builds.issue(d.settings.Version); issue != "" {
 		issues = append(issues, issue)
 	}
-	return append(issues, d.hub.hub.Issues()...)
+	return append(append(issues, d.sockets.issues()...), d.hub.hub.Issues()...)
 }
 
 func (d *daemon) clients() int { return d.srv.ConnCount() }

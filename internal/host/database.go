@@ -31,6 +31,17 @@ func CheckDatabase(ctx context.Context, p project.Project) (tellsTodo bool, err 
 	return errors.As(err, &broken) && broken.Reason != "unreadable", err
 }
 
+// CannotOpen returns why a hub cannot open the project's database as it is; nil if it can, or if that
+// is not known. It reads little of the file: see CheckDatabase.
+func CannotOpen(ctx context.Context, p project.Project) error {
+	_, err := sqlite.Conversations(ctx, p.Database())
+	var broken *sqlite.OpenError
+	if errors.As(err, &broken) && broken.Reason != "unreadable" { // as an empty file is
+		return broken
+	}
+	return nil
+}
+
 // Conversations returns the number of conversations of the project.
 func Conversations(ctx context.Context, p project.Project) (int, error) {
 	return sqlite.Conversations(ctx, p.Database())

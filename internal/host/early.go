@@ -54,19 +54,12 @@ func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, re
 	if needsHub(methods, m) {
 		return true
 	}
-	switch m.Kind {
-	case frame.Object:
-		switch method, _ := frame.Text(m.Method); string(method) {
+	for one := range m.Objects() {
+		switch method, _ := frame.Text(one.Method); string(method) {
 		case "initialize":
-			*restricted = relay.Restricts(m, *restricted)
+			*restricted = relay.Restricts(one, *restricted)
 		case "health", "setLogLevel":
-			p, err := e.settings.Project()
-			return err == nil && !p.Unlocked()
-		}
-	case frame.Array:
-		var one frame.Message
-		for element := range frame.Elements(m.Body) {
-			if frame.Parse(element, &one); e.needsDaemon(methods, &one, restricted) {
+			if p, err := e.settings.Project(); err == nil && !p.Unlocked() {
 				return true
 			}
 		}
@@ -91,16 +84,9 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 // process gives the same answer to all others: core methods and unknown ones. A response is for
 // a hub that has gone.
 func needsHub(methods *server.Server, m *frame.Message) bool {
-	switch m.Kind {
-	case frame.Object:
-		method, ok := frame.Text(m.Method)
-		return ok && !isCore(string(method)) && methods.Method(string(method)) != nil
-	case frame.Array:
-		var one frame.Message
-		for element := range frame.Elements(m.Body) {
-			if frame.Parse(element, &one); needsHub(methods, &one) {
-				return true
-			}
+	for one := range m.Objects() {
+		if method, ok := frame.Text(one.Method); ok && !isCore(string(method)) && methods.Method(string(method)) != nil {
+			return true
 		}
 	}
 	return false

@@ -111,6 +111,13 @@ func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _
 	// A write shows that the editor, or the reader of the log, has closed its end. Notify, not
 	// Ignore: child processes inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if input, ok := editor.(interface{ AwaitHangUp() bool }); ok {
+		go func() { // lives as long as the process
+			if input.AwaitHangUp() { // its reader may be busy, or wait for a peer
+				time.AfterFunc(s.EndWithin, func() { os.Exit(0) })
+			}
+		}()
+	}
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
 	return editor, log, func() {
 		log.Info("stopped")
@@ -194,6 +201,9 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 			return nil, e.unavailable(err)
 		}
 		t, err := hubprocess.Connect(ctx, e.settings, p)
+		if err == nil {
+			err = hubprocess.Listen(ctx, e.settings, t, func(refusal string) { e.log.Error(refusal) })
+		}
 		if err == nil {
 			e.log.Info("attached to the project's hub")
 			e.noteFailure(nil, time.Time{})

@@ -291,8 +291,8 @@ func executorEnvironment() (environment []string) {
 	return environment
 }
 
-// unavailable returns the error for clients of a project whose hub failed to open.
-func unavailable(p project.Project, err error) *domain.Error {
+// whyUnavailable describes, for the user, why a project's hub failed to open.
+func whyUnavailable(p project.Project, err error) string {
 	text := err.Error()
 	var held *project.HeldError
 	switch {
@@ -302,5 +302,10 @@ func unavailable(p project.Project, err error) *domain.Error {
 	case errors.As(err, new(*sqlite.OpenError)):
 		text += "; `duet-rpc doctor` says more"
 	}
-	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + p.ShortenPaths(text), Err: err}
+	return p.ShortenPaths(text)
+}
+
+// unavailable returns the error for clients of a project that has no hub.
+func unavailable(p project.Project, err error) *domain.Error {
+	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + whyUnavailable(p, err), Err: err}
 }

@@ -3,43 +3,48 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // sockets are the sockets for clients: the project's own, those of --listen, and the one that
-// AIWG's command line looks for. One goroutine at a time opens and closes them; any may read the
-// paths.
+// AIWG's command line looks for. It may be used by any goroutine.
 type sockets struct {
 	server *server.Server
 	log    *slog.Logger
-	extra  []string // the paths of --listen
 
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
+	opening sync.Mutex // held while sockets are opened or closed
+	extra   []string   // the paths of --listen, also of clients; guarded by opening
+
 	mu        sync.Mutex // guards the fields below
 	listeners []net.Listener
-	pidFile   *AIWGPIDFile // nil: AIWG's command line is not served
-	trouble   string       // why it is not, if it should be
+	pidFile   *AIWGPIDFile      // nil: AIWG's command line is not served
+	trouble   string            // why it is not, if it should be
+	unopened  map[string]string // paths of --listen that cannot be opened, with the reason
 }
 
-// open opens the sockets; connections over them end with ctx. A socket of --listen that cannot
-// be opened is logged. The error is that of the project's own.
+// open opens the sockets; connections over them end with ctx. The error is that of the project's
+// own socket.
 func (s *sockets) open(ctx context.Context, p project.Project) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		s.log.Debug("the limit of open files stays as it is", "err", err)
 	}
 	// First: a client that connects to the project's own socket finds them open.
 	for _, path := range s.extra {
-		if err := s.openAt(ctx, path); err != nil {
-			s.log.Error("a socket of --listen cannot be opened", "err", err)
-		}
+		_ = s.openExtra(ctx, path) // logged, and reported by health
 	}
 	if err := s.openForAIWG(ctx, p); err != nil {
 		s.log.Warn("AIWG's command line cannot reach this daemon", "err", err)
@@ -54,6 +59,42 @@ func (s *sockets) open(ctx context.Context, p project.Project) error {
 	if err == nil && indirect {
 		err = socket.Announce(p.StateDir, path)
 	}
+	return err
+}
+
+// add opens a socket that a client wants. Connections over it end with ctx. It stays open until
+// close.
+func (s *sockets) add(ctx context.Context, path string) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if ctx.Err() != nil {
+		return domain.ErrEnding
+	}
+	if slices.Contains(s.paths(), path) {
+		return nil
+	}
+	if err := s.openExtra(ctx, path); err != nil {
+		return err
+	}
+	s.extra = append(s.extra, path)
+	return nil
+}
+
+// openExtra opens a socket of --listen.
+func (s *sockets) openExtra(ctx context.Context, path string) error {
+	err := s.openAt(ctx, path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.unopened, path)
+		return nil
+	}
+	err = fmt.Errorf("cannot open the socket of --listen: %w; free that path, or choose another one", err)
+	s.log.Error(err.Error())
+	if s.unopened == nil {
+		s.unopened = make(map[string]string)
+	}
+	s.unopened[path] = err.Error()
 	return err
 }
 
@@ -98,6 +139,8 @@ func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 
 // close closes the sockets. Connections continue.
 func (s *sockets) close() {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pidFile != nil { // first: a reader of the file then connects to the socket
@@ -114,14 +157,23 @@ func (s *sockets) close() {
 }
 
 // unserved lists the clients that look for this process and cannot reach it, with the reason.
-func (s *sockets) unserved() []string {
+func (s *sockets) unserved() (problems []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.trouble == "" {
-		return nil
+	if s.trouble != "" {
+		problems = append(problems, s.trouble)
 	}
-	return []string{s.trouble}
+	return append(problems, s.unopenedLocked()...)
 }
+
+// issues lists the sockets of --listen that cannot be opened.
+func (s *sockets) issues() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unopenedLocked()
+}
+
+func (s *sockets) unopenedLocked() []string { return slices.Sorted(maps.Values(s.unopened)) }
 
 // paths returns the paths of the open sockets.
 func (s *sockets) paths() (paths []string) {

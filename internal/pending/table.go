@@ -19,6 +19,7 @@ type entry[T any] struct {
 	value        T
 	older, newer *entry[T]
 	sameID       *entry[T] // the next younger one with the same id
+	lastSameID   *entry[T] // of the oldest one of an id: the youngest with that id
 }
 
 // Len returns the number of waiting requests.
@@ -38,22 +39,20 @@ func (t *Table[T]) add(e *entry[T]) {
 		t.byID = make(map[string]*entry[T])
 	}
 	t.count++
-	e.older, e.newer, e.sameID = t.last, nil, nil
+	e.older, e.newer, e.sameID, e.lastSameID = t.last, nil, nil, e
 	if t.last == nil {
 		t.first = e
 	} else {
 		t.last.newer = e
 	}
 	t.last = e
-	same, clash := t.byID[e.id]
+	oldest, clash := t.byID[e.id]
 	if !clash {
 		t.byID[e.id] = e
 		return
 	}
-	for same.sameID != nil {
-		same = same.sameID
-	}
-	same.sameID = e
+	oldest.lastSameID.sameID = e
+	oldest.lastSameID = e
 }
 
 // Take removes the oldest request with that id and returns its value.
@@ -79,6 +78,7 @@ func (t *Table[T]) remove(e *entry[T]) {
 	if e.sameID == nil {
 		delete(t.byID, e.id)
 	} else {
+		e.sameID.lastSameID = e.lastSameID
 		t.byID[e.id] = e.sameID
 	}
 	if e.older == nil {

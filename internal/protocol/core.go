@@ -9,8 +9,11 @@ package protocol
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -127,7 +130,7 @@ type IPCStatus struct {
 	Clients int      `json:"clients"`
 	Sockets []string `json:"sockets,omitempty" doc:"Paths of the sockets."`
 
-	Unserved []string `json:"unserved,omitempty" doc:"Clients that look for a daemon here and cannot reach this one, with the reason. Example: AIWG's command line, if a daemon of AIWG runs."`
+	Unserved []string `json:"unserved,omitempty" doc:"Clients that look for a daemon here and cannot reach this one, with the reason. Examples: AIWG's command line, if a daemon of AIWG runs; clients of a socket of --listen that cannot be opened."`
 }
 
 type SupervisorStatus struct {
@@ -197,6 +200,18 @@ type StopDaemonParams struct {
 
 type StopDaemonResult struct {
 	Stopping bool `json:"stopping"`
+}
+
+type ListenParams struct {
+	Path string `json:"path" doc:"An absolute path. Missing directories are created."`
+}
+
+// Check refuses a relative path: it depends on the caller's working directory.
+func (p ListenParams) Check() error {
+	if filepath.IsAbs(p.Path) {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: "path", Expected: "an absolute path", Received: strconv.Quote(frame.Excerpt(p.Path))})
 }
 
 // Success is the result of a method that returns no data.

@@ -153,15 +153,15 @@ func unsent(body []byte, err *jsonrpc2.Error) []byte {
 	var m frame.Message
 	frame.Parse(body, &m)
 	var out []byte
-	each(&m, func(one *frame.Message, inBatch bool) {
+	for one := range m.Objects() {
 		if !wantsAnswer(one) {
-			return
+			continue
 		}
-		if inBatch {
+		if m.Kind == frame.Array {
 			out = append(out, ',')
 		}
 		out = append(out, frame.ErrorBody(one.ID, err)...)
-	})
+	}
 	if m.Kind == frame.Array && out != nil {
 		out[0] = '['
 		out = append(out, ']')

@@ -114,9 +114,12 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 		return false
 	}
 	shutdown := m.Kind == frame.Object && m.Method != nil && isShutdown(m)
-	if m.Kind == frame.Object && m.Method != nil && string(text(m.Method)) == "initialize" {
+	for one := range m.Objects() {
+		if string(text(one.Method)) != "initialize" {
+			continue
+		}
 		r.mu.Lock()
-		r.noteTrust(m) // before the next hub, which must receive it
+		r.noteTrust(one) // before the next hub, which must receive it
 		there := r.hub != nil || r.opening != nil
 		r.mu.Unlock()
 		if there { // a hub that does not answer now must receive it, too
@@ -168,7 +171,9 @@ func (r *Relay) register(m *frame.Message) (pass bool) {
 		return r.registerOne(m, nil)
 	case frame.Array:
 		b := &batch{}
-		each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b) })
+		for one := range m.Objects() {
+			r.registerOne(one, b)
+		}
 	}
 	return true
 }

@@ -75,11 +75,11 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 // drop it.
 func (r *Relay) batchFromHub(m *frame.Message) []byte {
 	late := false
-	each(m, func(one *frame.Message, _ bool) {
+	for one := range m.Objects() {
 		if isResponse(one) {
 			late = r.answered(one) || late // either all of them were answered, or none
 		}
-	})
+	}
 	if late {
 		return nil
 	}
@@ -226,21 +226,6 @@ func with(object []byte, name, value string) []byte {
 		return append(append(out, ','), object[1:]...)
 	}
 	return append(out, '}')
-}
-
-// each calls f with the objects of a message: itself, or the elements of a batch.
-func each(m *frame.Message, f func(m *frame.Message, inBatch bool)) {
-	switch m.Kind {
-	case frame.Object:
-		f(m, false)
-	case frame.Array:
-		var one frame.Message
-		for element := range frame.Elements(m.Body) {
-			if frame.Parse(element, &one); one.Kind == frame.Object {
-				f(&one, true)
-			}
-		}
-	}
 }
 
 // isResponse reports whether an object is the response to a request of either side.

@@ -233,6 +233,21 @@ func TestEarly(t *testing.T) {
 	assert.Equal(t, batch, s.hub().next())
 }
 
+// The next hub learns that the editor does not trust the workspace, also if a batch said so before
+// there was a hub.
+func TestEarlyTrustInABatch(t *testing.T) {
+	s := start(t, func(o *relay.Options) {
+		o.Early = func(m *frame.Message) ([]byte, bool) { return []byte(`[]`), m.Kind == frame.Array }
+	})
+	assert.Equal(t, `[]`, s.ask(`[`+request(1, "initialize", `{"workspaceTrusted":false}`)+`]`))
+	s.send(request(2, "x", `[]`))
+	hub := s.hub()
+	assert.Contains(t, hub.next(), `"workspaceTrusted":false`)
+	assert.Equal(t, request(2, "x", `[]`), hub.next())
+	hub.send(response(2, `2`))
+	assert.Equal(t, response(2, `2`), s.next())
+}
+
 // A connection that ends before the first hub needs no hub.
 func TestEarlyFarewell(t *testing.T) {
 	for _, m := range []string{

@@ -373,3 +373,31 @@ func TestTerminalsThatEndWithTheHub(t *testing.T) {
 		return s.next()
 	}(), "and once is enough")
 }
+
+// Deep and wide messages cost no more than their length, in both directions and without a hub. A
+// relay that scans an array again at each level, or a table that walks the requests with the same
+// id, takes minutes here.
+func TestDeepAndWideMessages(t *testing.T) {
+	const levels = frame.MaxDepth - 10
+	deep := strings.Repeat("[", levels) + strings.Repeat("]", levels)
+	many := func(n int, one string) string { return "[" + strings.TrimSuffix(strings.Repeat(one+",", n), ",") + "]" }
+	same := `{"id":1,"method":""}`
+	for name, body := range map[string]string{
+		"deep":                      deep,
+		"deep parts":                many(400, deep),
+		"wide":                      many(3_000_000, "[]"),
+		"requests with the same id": many(400_000, same),
+		"deep parameters":           request(1, "Subscribe", deep),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, func(o *relay.Options) {
+				o.Early = func(*frame.Message) ([]byte, bool) { return nil, false }
+			})
+			go s.send(body) // there is no hub yet
+			hub := s.hub()
+			require.True(t, body == hub.next(), "from the editor")
+			go hub.send(body)
+			require.True(t, body == s.next(), "from the hub")
+		})
+	}
+}

@@ -12,6 +12,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
+// maxDepth limits how deep a value nests whose type the schema leaves open. Such a value is passed on
+// inside other messages, and those must nest no deeper than [frame.MaxDepth], and than Emacs 28 can
+// decode (2,048).
+const maxDepth = 1000
+
 // longestName is more than any value of an Enum has, in bytes.
 const longestName = 1000
 
@@ -30,6 +35,8 @@ func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 		return &Mismatch{Path: path, Expected: expected, Received: received, Accepted: s.Enum}
 	}
 	switch {
+	case s.Type == "" && (got == "object" || got == "array") && !frame.ParseWithin(raw, new(frame.Message), maxDepth):
+		return wrong(fmt.Sprintf("a value that nests at most %d levels", maxDepth), "a deeper one")
 	case s.Type == "" || s.Type == got || s.Type == "number" && got == "integer":
 	case s.Type == "integer" && got == "number":
 		return wrong("integer", "number "+frame.Excerpt(string(raw)))

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hangUp is the event of a socket whose peer has closed its writing side. A closed pipe needs none.
+const hangUp = unix.POLLRDHUP
+
 // surelyFits is how much a pipe that polls as writable takes without blocking.
 const surelyFits = 4096
 

@@ -4,6 +4,9 @@ package stdio
 
 import "golang.org/x/sys/unix"
 
+// hangUp is empty here: poll(2) reports a closed pipe or socket, but not one closed for writing only.
+const hangUp = 0
+
 // surelyFits is PIPE_BUF, the least that a pipe that polls as writable takes.
 const surelyFits = 512
 

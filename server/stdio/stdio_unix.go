@@ -244,6 +244,10 @@ func (p *fdPair) Close() error {
 	return errors.Join(replace(p.in, null), replace(p.out, null))
 }
 
+// AwaitHangUp waits until the peer has closed its end of the input, also while unread bytes are
+// left, and returns true. It returns false after Close.
+func (p *fdPair) AwaitHangUp() bool { return p.wait(p.in, hangUp, -1) == nil }
+
 // OutlivesClose reports that only the peer can end a Read.
 func (p *fdPair) OutlivesClose() bool { return true }
 

@@ -60,6 +60,22 @@ func everyWay(t *testing.T, test func(t *testing.T, p *fdPair, toIt, fromIt *os.
 	}
 }
 
+// The end of the input is noticed while bytes are unread, and while nothing reads.
+func TestFDPairNoticesAHangUp(t *testing.T) {
+	everyWay(t, func(t *testing.T, p *fdPair, toIt, _ *os.File) {
+		_, err := toIt.WriteString("unread")
+		require.NoError(t, err)
+		hungUp := make(chan bool, 1)
+		go func() { hungUp <- p.AwaitHangUp() }()
+		toIt.Close()
+		assert.True(t, <-hungUp)
+	})
+	everyWay(t, func(t *testing.T, p *fdPair, _, _ *os.File) {
+		require.NoError(t, p.Close())
+		assert.False(t, p.AwaitHangUp(), "this side has closed it")
+	})
+}
+
 func TestFDPairReads(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, toIt, _ *os.File) {
 		buf := make([]byte, 100)

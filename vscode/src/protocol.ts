@@ -1291,7 +1291,7 @@ export type IPCStatus = {
   clients: number;
   /** Paths of the sockets. */
   sockets?: Array<string>;
-  /** Clients that look for a daemon here and cannot reach this one, with the reason. Example: AIWG's command line, if a daemon of AIWG runs. */
+  /** Clients that look for a daemon here and cannot reach this one, with the reason. Examples: AIWG's command line, if a daemon of AIWG runs; clients of a socket of --listen that cannot be opened. */
   unserved?: Array<string>;
 };
 
@@ -1509,6 +1509,11 @@ export type ListTasksParams = {
   agent?: string;
   /** Only tasks older than this task, for paging. */
   before?: string;
+};
+
+export type ListenParams = {
+  /** An absolute path. Missing directories are created. */
+  path: string;
 };
 
 export type Listing = {
@@ -2798,6 +2803,8 @@ export interface Methods {
   "chat.send": { params: ChatParams; result: SubmitTaskResult };
   /** Returns the state of the daemon and its problems. */
   "daemon.status": { params: Record<string, never>; result: DaemonStatus };
+  /** Opens another socket for clients, as --listen does, unless the daemon listens there already. It stays open until the daemon ends. If it cannot be opened, health and daemon.status report that, too, until a later call opens it. */
+  "daemon.listen": { params: ListenParams; result: Success };
   /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
   /** Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md. */
@@ -2940,7 +2947,7 @@ export interface Methods {
   Subscribe: { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription of this connection. */
   Unsubscribe: { params: UnsubscribeParams; result: Success };
-  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run. */
+  /** Runs a prompt to its end. If the agent fails, the result has status failed. Cancelling the request ends the run; the end of the connection does not. The error -32800 says what happens to the run, and has its ids. */
   execute_prompt: { params: ExecuteParams; result: ExecuteResult };
   /** Begins to stop a task. An unknown task, or one that has ended, is no error. */
   stop_task: { params: StopTaskParams; result: StopTaskResult };
@@ -2977,6 +2984,7 @@ export type Result<M extends Method> = Methods[M]["result"];
 
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
+  "daemon.listen",
   "editor.call",
   "session.delete",
   "session.land",

@@ -516,7 +516,7 @@ type value struct {
 	text    string   // of a string
 	isText  bool
 	shell   string // the shell that runs text as a script, with its options
-	compact string // on one line with all characters visible
+	compact string // of a value that is no object or array: on one line with all characters visible
 }
 
 type member struct {
@@ -550,7 +550,6 @@ func inputLines(raw json.RawMessage, shown shownTexts, m visible.Marks) []Questi
 				v.members[i].value = scriptOf(x.value, m)
 			}
 		}
-		v.compact = compactOf(v, m)
 	}
 	var lines []QuestionLine
 	v.lines("  ", "", questionDeepest, m, func(line string) { lines = append(lines, QuestionLine{input, line}) })
@@ -572,7 +571,7 @@ func scriptOf(v value, m visible.Marks) value {
 	}
 	script, ok := shellcommand.ReadWords(words).Script()
 	if last := len(words) - 1; ok && words[last] == script {
-		return value{text: script, isText: true, shell: m.Line(strings.Join(words[:last], " ")), compact: v.compact}
+		return value{text: script, isText: true, shell: m.Line(strings.Join(words[:last], " ")), compact: quoted(script, m)}
 	}
 	return v
 }
@@ -602,7 +601,6 @@ func decode(d *json.Decoder, m visible.Marks) (value, error) {
 		if _, err := d.Token(); err != nil {
 			return v, err
 		}
-		v.compact = compactOf(v, m)
 		return v, nil
 	case string:
 		return value{text: token, isText: true, compact: quoted(token, m)}, nil
@@ -617,9 +615,12 @@ func decode(d *json.Decoder, m visible.Marks) (value, error) {
 	return value{compact: "null"}, nil
 }
 
-// compactOf formats an object or array on one line.
-func compactOf(v value, m visible.Marks) string {
-	var b strings.Builder
+// appendCompact appends a value on one line.
+func (v value) appendCompact(b *strings.Builder, m visible.Marks) {
+	if v.opening == 0 {
+		b.WriteString(v.compact)
+		return
+	}
 	b.WriteByte(v.opening)
 	for i, x := range v.members {
 		if i > 0 {
@@ -628,10 +629,9 @@ func compactOf(v value, m visible.Marks) string {
 		if v.opening == '{' {
 			b.WriteString(quoted(x.name, m) + ":")
 		}
-		b.WriteString(x.value.compact)
+		x.value.appendCompact(b, m)
 	}
 	b.WriteByte(v.opening + 2) // } or ]
-	return b.String()
 }
 
 // quoted returns a JSON string with all characters visible.
@@ -646,14 +646,16 @@ func quoted(text string, m visible.Marks) string {
 // lines adds the lines of a value after its member's name. A text of several lines is
 // below the name, after a bar.
 func (v value) lines(indent, name string, depth int, m visible.Marks, add func(string)) {
+	var compact strings.Builder
+	v.appendCompact(&compact, m)
 	switch {
 	case v.isText && (v.shell != "" || strings.Contains(v.text, "\n")):
 		add(indent + strings.TrimSuffix(name+v.shell, " "))
 		for line := range strings.SplitSeq(v.text, "\n") {
 			add(indent + "  | " + m.Exact(line))
 		}
-	case v.opening == 0, len(v.members) == 0, depth == 0, len(v.compact) <= shortInput && !v.hasLines():
-		add(indent + name + v.compact)
+	case v.opening == 0, len(v.members) == 0, depth == 0, compact.Len() <= shortInput && !v.hasLines():
+		add(indent + name + compact.String())
 	case v.opening == '{':
 		if name != "" {
 			add(indent + name + "{")
