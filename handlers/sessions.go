@@ -23,7 +23,7 @@ import (
 func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	f := sessionFamily
-	handle(reg, d, f, "launchSession", s.launch,
+	handle(reg, d, f, "launchSession", s.launch, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
 	handle(reg, d, f, "listSessions", s.list,
 		server.Doc("Lists sessions, the newest first. If not all fit, pass next_before as before to get more."))
@@ -408,7 +408,7 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 }
 
 func checkLaunch(p protocol.LaunchParams) error {
-	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID))
+	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID), uuidOrNone("launch_id", p.LaunchID))
 }
 
 // uuidOrNone refuses an id that is no UUID. "" is accepted.
@@ -429,7 +429,9 @@ func objectOrNone(param string, raw json.RawMessage) error {
 
 func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParams) (protocol.LaunchResult, error) {
 	defer s.files.starting(p.ReadsFiles)()
-	session, err := h.Launch(ctx, launchSpec(p, s.Now()))
+	spec := launchSpec(p, s.Now())
+	spec.Waiting = func() { server.Release(ctx) }
+	session, err := h.Launch(ctx, spec)
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
 	}
@@ -460,6 +462,7 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
+	spec.CallerID, spec.Once = p.LaunchID, p.LaunchID != ""
 	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
 	if timeout := protocol.Value(cmp.Or(p.SkipTimeout, p.SkipTimeoutMillis)); p.SkipPermissions && timeout > 0 {

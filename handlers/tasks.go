@@ -19,7 +19,7 @@ import (
 // broadcasts event.task… from then on.
 func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 	t := &tasks{Domain: d, broadcasts: newBroadcasts(d.Logger)}
-	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit),
+	handle(reg, d, taskFamily, "task.submit", joined(t, t.submit), server.Releasing(), // it may make a worktree
 		server.Doc("Starts a task, or queues it if no slot is free. The notifications event.task… report its progress."))
 	handle(reg, d, taskFamily, "task.cancel", joined(t, t.cancel),
 		server.Doc("Cancels a queued task, or begins to stop a running one."))
@@ -58,6 +58,7 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskPar
 	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: gateSpec(p.Gated)}
 	spec.Priority = protocol.Value(p.Priority)
+	spec.Waiting = func() { server.Release(ctx) }
 	if p.Budget != nil {
 		spec.Settings.Budget = budgetOf(*p.Budget)
 	}

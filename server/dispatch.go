@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -100,7 +101,9 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	case method.Final:
 		c.startFinal(method, m, to)
 		return
-	case method.LongRunning:
+	case method.releases && c.startReleasing(method, m, to):
+		return
+	case method.LongRunning && !method.releases:
 		c.startLong(method, m, to)
 		return
 	}
@@ -206,6 +209,35 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 		defer c.flights.end()
 		c.serveConcurrently(serving, method, id, params, to, func() { c.flights.leave(entry) })
 	}()
+}
+
+// startReleasing runs a method until it has ended or calls [Release]. It returns false, and runs
+// nothing, if too many long-running requests run: then the messages behind this one wait.
+func (c *Conn) startReleasing(method *Method, m *frame.Message, to replies) bool {
+	id, params := bytes.Clone(m.ID), bytes.Clone(m.Params)
+	ctx, cancel := context.WithCancelCause(c.inlineCtx)
+	entry := id
+	if string(id) == "null" {
+		entry = nil
+	}
+	if !c.flights.begin(entry, cancel) {
+		cancel(nil)
+		return false
+	}
+	hold(to)
+	done, released := make(chan struct{}), make(chan struct{})
+	ctx = context.WithValue(ctx, releaseKey{}, sync.OnceFunc(func() { close(released) }))
+	go func() {
+		defer close(done)
+		defer cancel(nil)
+		defer c.flights.end()
+		c.serveConcurrently(ctx, method, id, params, to, func() { c.flights.leave(entry) })
+	}()
+	select {
+	case <-done:
+	case <-released:
+	}
+	return true
 }
 
 // startFinal runs the method that ends the connection. The loop continues to read, so that it

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,55 @@ func TestLongRunningRequestsRunBesideOthers(t *testing.T) {
 	close(g.open)
 	assert.ElementsMatch(t, []string{`{"jsonrpc":"2.0","id":1,"result":"open"}`, `{"jsonrpc":"2.0","id":2,"result":"open"}`},
 		[]string{c.next(), c.next()})
+	require.NoError(t, c.close())
+}
+
+// Messages behind a request wait until its handler calls Release. Beside too many long-running requests
+// they wait until it has ended.
+func TestReleasingRequests(t *testing.T) {
+	reg, g := gated()
+	begun, release, end := make(chan int), make(chan int), make(chan int)
+	var done atomic.Bool
+	server.Handle(reg, "done", func(context.Context, struct{}) (bool, error) { return done.Load(), nil })
+	server.Handle(reg, "launch", func(ctx context.Context, _ struct{}) (string, error) {
+		begun <- 1
+		<-release
+		done.Store(true)
+		server.Release(ctx)
+		server.Release(ctx)
+		select {
+		case <-end:
+			return "launched", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}, server.Releasing())
+	c := connect(t, reg, frame.LSP, server.Options{MaxLongRunning: 2})
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"launch"}`)
+	<-begun
+	answered := make(chan string)
+	go func() { answered <- c.ask(`{"jsonrpc":"2.0","id":2,"method":"done"}`) }()
+	release <- 1
+	assert.Equal(t, `{"jsonrpc":"2.0","id":2,"result":true}`, <-answered)
+	end <- 1
+	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"result":"launched"}`, c.next())
+
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"launch"}`)
+	<-begun
+	release <- 1
+	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":3}}`), `"id":3,"error":{"code":-32800`)
+
+	c.send(`{"jsonrpc":"2.0","id":4,"method":"gate"}`, `{"jsonrpc":"2.0","id":5,"method":"gate"}`)
+	<-g.entered
+	<-g.entered
+	c.send(`{"jsonrpc":"2.0","id":6,"method":"launch"}`)
+	<-begun
+	go c.send(`{"jsonrpc":"2.0","id":7,"method":"echo"}`)
+	release <- 1
+	end <- 1
+	assert.Equal(t, `{"jsonrpc":"2.0","id":6,"result":"launched"}`, c.next())
+	assert.Equal(t, `{"jsonrpc":"2.0","id":7,"result":null}`, c.next())
+	close(g.open)
 	require.NoError(t, c.close())
 }
 

@@ -35,6 +35,7 @@ type Method struct {
 	Doc         string // one sentence or more, from Doc
 	LongRunning bool   // runs beside the others, can be cancelled
 	Final       bool   // ends the connection
+	releases    bool   // LongRunning begins with Release
 
 	// Schemas are made on first use: there are many, and clients wait for a process that starts.
 	params   func() *schema.Schema
@@ -62,6 +63,23 @@ func Doc(text string) Option { return func(m *Method) { m.Doc = text } }
 // LongRunning makes a method run concurrently with others in its own goroutine. Its context ends
 // when the peer cancels the request or the connection ends.
 func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
+
+// Releasing makes a method [LongRunning] from the moment at which its handler calls [Release]. Until
+// then the messages behind its request wait, as they do for other methods, so that they find what it
+// has done.
+func Releasing() Option {
+	return func(m *Method) { m.LongRunning, m.releases = true, true }
+}
+
+// Release is called by the handler of a [Releasing] method before it waits for something slow: the
+// connection serves the messages behind its request meanwhile. Elsewhere it does nothing.
+func Release(ctx context.Context) {
+	if release, ok := ctx.Value(releaseKey{}).(func()); ok {
+		release()
+	}
+}
+
+type releaseKey struct{}
 
 // Arriving calls f for each request of a [LongRunning] method as it arrives, in the order of
 // messages, before its handler starts concurrently. f prepares the state that later messages

@@ -148,6 +148,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
+	launches     launches
 	environments *runEnvironments
 	query        *query.Queries
 	log          *slog.Logger

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +47,9 @@ type LaunchSpec struct {
 	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
 	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
 	CallerID    string // the caller's id of this run; must be new
+	Once        bool   // a launch whose CallerID has a run returns that run
+	// Waiting, if set, is called before the launch waits for git.
+	Waiting func()
 
 	chat bool   // in the project's chat
 	base string // the commit of the worktree; "": the user's
@@ -65,6 +69,16 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	}
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
 		return domain.Session{}, err
+	}
+	if spec.Once {
+		done, err := h.launches.begin(ctx, spec.CallerID)
+		if err != nil {
+			return domain.Session{}, err
+		}
+		defer done()
+		if was, err := h.launched(ctx, spec); err != nil || was.ID != 0 {
+			return was, err
+		}
 	}
 	undo, without, err := h.createWorktree(ctx, &spec)
 	if err != nil {
@@ -118,6 +132,62 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		return domain.Session{}, err
 	}
 	return h.query.ByRun(ctx, run.ID)
+}
+
+// launched returns the session of an earlier launch with the same CallerID, or the zero one.
+func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
+	var run domain.Run
+	err := h.write(ctx, func(t store.Tx) error {
+		id, err := t.Find(h.ctx, spec.CallerID)
+		if err == nil {
+			run, err = t.Run(h.ctx, id)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return domain.Session{}, nil
+	case err != nil:
+		return domain.Session{}, err
+	case run.CallerID != spec.CallerID || run.Prompt != spec.Prompt:
+		return domain.Session{}, domain.Invalid("launch_id", "an id that is new, or that of a launch with the same prompt", "the id of another run")
+	}
+	return h.query.ByRun(ctx, run.ID)
+}
+
+// launches are the launches under way, by their ids.
+type launches struct {
+	mu   sync.Mutex
+	byID map[string]chan struct{} // closed when the launch has ended
+}
+
+// begin waits until no other launch with the id is under way. done must be called at the end.
+func (l *launches) begin(ctx context.Context, id string) (done func(), err error) {
+	for {
+		l.mu.Lock()
+		other := l.byID[id]
+		if other == nil {
+			break
+		}
+		l.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = make(map[string]chan struct{})
+	}
+	ended := make(chan struct{})
+	l.byID[id] = ended
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.byID, id)
+		close(ended)
+	}, nil
 }
 
 // newRun returns a run that is not stored yet.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +86,36 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 func (w *worktreeWorld) launch(prompt string) domain.Session {
 	w.Helper()
 	return await(w.T, w.hub, must(w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: new(true)}))(w))
+}
+
+// A launch that is sent again, at once or later, is the first one.
+func TestLaunchOnce(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	waiting := make(chan int, 10)
+	spec := LaunchSpec{
+		Prompt: "p", Worktree: new(true), CallerID: "019d4a1e-0000-7000-8000-000000000001", Once: true,
+		Waiting: func() { waiting <- 1 },
+	}
+	var group sync.WaitGroup
+	found := make(chan domain.Session, 3)
+	for range cap(found) {
+		group.Go(func() {
+			s, err := w.hub.Launch(t.Context(), spec)
+			assert.NoError(t, err)
+			found <- s
+		})
+	}
+	group.Wait()
+	first := <-found
+	assert.Equal(t, first.UUID, (<-found).UUID)
+	assert.Equal(t, first.UUID, (<-found).UUID)
+	assert.Len(t, waiting, 1, "one launch waits for git")
+	await(t, w.hub, first)
+	assert.Equal(t, first.UUID, must(w.hub.Launch(t.Context(), spec))(t).UUID)
+	assert.Len(t, must(filepath.Glob(filepath.Join(w.parent, "p*")))(t), 1)
+	spec.Prompt = "another"
+	_, err := w.hub.Launch(t.Context(), spec)
+	assert.ErrorContains(t, err, "launch_id")
 }
 
 // The changes that an agent makes in a worktree are reviewed and rewound there, and the user's files

@@ -277,6 +277,7 @@ type LaunchParams struct {
 	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
 	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
 	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it."`
+	LaunchID       string            `json:"launch_id,omitempty" doc:"A UUID that the client chooses for this launch. A launch that is sent again with the same id and prompt, for example after an error, returns the session of the first one and starts nothing."`
 	Gated
 	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it."`
 	Draft    bool            `json:"draft,omitempty" doc:"Only store the session. continueSession launches it."`

@@ -1457,6 +1457,8 @@ export type LaunchParams = {
   timeout_ms?: number;
   /** A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it. */
   conversation_id?: string;
+  /** A UUID that the client chooses for this launch. A launch that is sent again with the same id and prompt, for example after an error, returns the session of the first one and starts nothing. */
+  launch_id?: string;
   /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
@@ -2984,8 +2986,10 @@ export type Result<M extends Method> = Methods[M]["result"];
 
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
+  "task.submit",
   "daemon.listen",
   "editor.call",
+  "launchSession",
   "session.delete",
   "session.land",
   "session.discard",
