@@ -242,3 +242,48 @@ func TestTheTerminalIsClosed(t *testing.T) {
 		})
 	}
 }
+
+// C-c, or another client's answer, ends a question at any state of its answer. The box is back then:
+// it takes each key, and the text that was typed for the question.
+func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		query string
+		keys  func(p *prompting)
+		kept  string // in the box
+	}{
+		"at a key":             {"permit:1", func(*prompting) {}, ""},
+		"at a wrong key":       {"permit:1", func(p *prompting) { p.presses("x", "please type", "Allow? ") }, ""},
+		"at a reason":          {"permit:1", func(p *prompting) { p.presses("t", "Why not? ") }, ""},
+		"within a reason":      {"permit:1", func(p *prompting) { p.presses("t", "Why not? "); p.presses("use gid\x7ft", "use git") }, " use git"},
+		"at a pattern":         {"permit:1", func(p *prompting) { p.presses("p", "goes back: ") }, ""},
+		"at a form":            {"quiet form", func(p *prompting) { p.sees("[green]: ") }, ""},
+		"at the second field":  {"quiet form", func(p *prompting) { p.sees("[green]: "); p.presses("red\r", "How many (", "): ") }, ""},
+		"within a pasted text": {"permit:1", func(p *prompting) { p.presses("\x1b[200~no\nand", "please type", "Allow? ") }, ""},
+	} {
+		for _, how := range []string{"C-c", "elsewhere"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				s := newDaemonSite(parallel(t))
+				p := s.talk(t)
+				p.sees(idleFooter)
+				p.presses(c.query+"\r")
+				if !strings.Contains(c.query, "form") {
+					p.sees("Allow? ")
+				}
+				c.keys(p)
+				if how == "C-c" {
+					p.signal(os.Interrupt)
+				} else {
+					s.run("session", "interrupt", "task-0001")
+				}
+				p.sees("interrupted", c.kept, idleFooter)
+				if name == "within a pasted text" {
+					p.presses("more\x1b[201~", " no", "  andmore")
+				}
+				p.presses("\x15\x15\x15quiet next\r", "You asked: quiet next", idleFooter)
+				p.presses("\x1b[200~quiet pasted\x1b[201~\r", "You asked: quiet pasted", idleFooter)
+				p.leaves()
+			})
+		}
+	}
+}

@@ -16,19 +16,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
+// received takes input for a question, and shows it. ok is false if its line is not complete yet.
+func (a *asker) received(input term.Typed) (line typed, ok bool) {
+	isSecret := a.focus == aSecret
+	line, ok = a.take(input)
+	switch {
+	case !a.view.asking || line.err != nil || isSecret && !ok:
+	case !ok:
+		a.view.typing(a.unfinished.Text())
+	case isSecret:
+		a.view.typed("")
+	case !line.isShown:
+		a.view.typed(line.text)
+	default:
+		a.view.asking = false
+	}
+	return line, ok
+}
+
 // answered handles a typed line or key.
 func (a *asker) answered(ctx context.Context, line typed) {
-	meant := a.lineIsFor
-	a.lineIsFor = ""
-	switch {
-	case line.isKey && line.err == nil:
-		if a.view.asking {
-			fmt.Fprintln(a.view.side, term.Line(line.text))
-		}
-		a.view.asking = false
-	case line.err == nil:
-		a.view.asking = false // the terminal has already ended the line
-	}
+	meant := a.meant
+	a.meant = ""
 	if len(a.waiting) == 0 {
 		return
 	}

@@ -75,7 +75,7 @@ func (a *asker) editWith(q asked) {
 // inEditor opens a text in the editor, in a file with this name. Signals meanwhile go to the editor, except those that
 // end this process.
 func (a *asker) inEditor(name, text string) (string, error) {
-	a.lines()
+	a.release()
 	a.view.endLine()
 	editing, err := startEditor(a.terminal, name, text)
 	if err != nil {

@@ -137,8 +137,8 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 		}
 	}()
 	a := newAsker(t.Options, t.view, c)
-	a.talk, t.asker = t, a
-	defer a.lines()
+	a.talk, a.keeps, t.asker = t, true, a
+	defer a.release()
 	defer t.view.endLine()
 	defer a.watch(ctx, &running)()
 	defer t.signals(a)()
@@ -263,17 +263,24 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 		}
 		t.draw(a)
 		if t.box == nil && !t.view.asking {
-			a.listenForPrompt()
+			a.listen(aLine)
 			fmt.Fprint(t.view.side, "› ")
 			t.view.asking = true
 		}
+		if t.box == nil && len(a.early) > 0 {
+			early := term.Typed{Keys: a.early}
+			a.early = nil
+			if err := t.received(ctx, a, early); err != nil {
+				return protocol.Session{}, err
+			}
+			continue
+		}
 		select {
-		case line := <-a.typed:
-			a.lineIsFor = ""
-			if line.err != nil && a.isHungUp() {
+		case input := <-a.typed:
+			if input.Err != nil && a.isHungUp() {
 				return protocol.Session{}, ErrHungUp
 			}
-			if err := t.typed(ctx, a, line); err != nil {
+			if err := t.received(ctx, a, input); err != nil {
 				return protocol.Session{}, err
 			}
 		case <-t.begun.more:
@@ -295,7 +302,8 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 		case <-t.stops:
 			t.suspend(a)
 		case <-a.continued:
-			t.continued(a)
+			t.continued()
+			a.keyboard.continued()
 		case silent := <-a.silence:
 			a.hubSilent(silent, t.view.Note)
 		case <-ctx.Done():
@@ -314,6 +322,19 @@ func (t *Talk) cleared() {
 	default:
 		t.box.Set("")
 	}
+}
+
+// received takes input for the next prompt.
+func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
+	a.meant = ""
+	line, ok := a.take(input)
+	if !ok {
+		return nil
+	}
+	if t.box == nil {
+		a.stop() // the next line is for the next prompt
+	}
+	return t.typed(ctx, a, line)
 }
 
 // typed handles keys for the box, or a line where there is none.
@@ -394,7 +415,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	}
 	if command, isCommand := strings.CutPrefix(text, "/"); isCommand && !strings.HasPrefix(command, "/") && !strings.Contains(command, "\n") {
 		t.view.endLine()
-		a.lines() // a command may read from the terminal
+		a.release() // a command may read from the terminal
 		ok, err := t.Command(ctx, a.hub, command)
 		switch {
 		case errors.Is(err, ErrLeave):
@@ -443,7 +464,7 @@ func (t *Talk) Show(session protocol.Session) {
 
 // Ask asks the user something that one key answers. The answer is empty after C-c or C-d.
 func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
-	answer, err := t.asker.line(ctx, question, true)
+	answer, err := t.asker.line(ctx, question, aKey)
 	if !t.asker.isToEnd {
 		t.asker.interrupts = false // C-c was the answer
 	}
@@ -535,31 +556,28 @@ func (t *Talk) stopped() <-chan os.Signal {
 // suspend gives the terminal to the shell after C-z, and stops this process.
 func (t *Talk) suspend(a *asker) {
 	t.view.endLine()
-	a.lines()
-	a.paste(false)
+	a.release()
 	t.isStopped = true
 	term.Stop()
 }
 
 // continued takes the terminal back from the shell. t may be nil.
-func (t *Talk) continued(a *asker) {
+func (t *Talk) continued() {
 	if !t.hasBox() {
 		return
 	}
 	t.isStopped = false
-	a.restoreLines = nil // the shell has changed the modes
 	t.view.region.Forget()
 }
 
-// draw draws the box, unless a question is asked, and requests keys for it. t may be nil.
+// draw draws the box, unless a question is asked, and gives it the keys, unless a question below the
+// agent's text waits for one. t may be nil.
 func (t *Talk) draw(a *asker) {
 	if !t.hasBox() || t.view.asking || t.isStopped {
 		return
 	}
-	a.listenForBox()
-	if a.restoreLines == nil {
-		a.keepListening() // after C-z or a command
-		a.paste(true)
+	if !a.asks() {
+		a.listen(theBox)
 	}
 	t.view.draw()
 }
