@@ -186,6 +186,34 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.leaves()
 }
 
+// After the hub was killed, the conversation asks the open question again. It takes each kind of answer,
+// also from another client.
+func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(s *site, p *prompting){
+		"allow": func(_ *site, p *prompting) { p.presses("y", "I wrote demo.txt") },
+		"tell":  func(_ *site, p *prompting) { p.presses("t", "Why not? "); p.presses("use git\r", "denied; your next prompt", " use git", idleFooter) },
+		"C-c":   func(_ *site, p *prompting) { p.signal(os.Interrupt); p.sees("left open: `duet-rpc approvals` asks again") },
+		"elsewhere": func(s *site, p *prompting) {
+			s.run("approvals", "approve", strings.Fields(s.run("approvals", "--list"))[5])
+			p.sees("approved in", "I wrote demo.txt")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newDaemonSite(parallel(t))
+			p := s.talk(t)
+			p.sees(idleFooter)
+			p.presses("hello\r", "Allow? ")
+			require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+			p.sees("and the agent with it; its question is open", "? Write demo.txt", "Allow? ")
+			assert.NotContains(t, p.tty.printed.String(), "send a prompt to continue")
+			answer(s, p)
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
 func TestAConversationOnADumbTerminal(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, "TERM=dumb")

@@ -34,12 +34,12 @@ func (a *asker) received(input term.Typed) (line typed, ok bool) {
 	return line, ok
 }
 
-// answered handles a typed line or key.
-func (a *asker) answered(ctx context.Context, line typed) {
+// answered handles a typed line or key. d is the decision that closed the question, if one did.
+func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionParams) {
 	meant := a.meant
 	a.meant = ""
 	if len(a.waiting) == 0 {
-		return
+		return protocol.DecisionParams{}
 	}
 	q := a.waiting[0]
 	if q.ApprovalID != meant { // the line may have been typed before this question appeared
@@ -47,25 +47,26 @@ func (a *asker) answered(ctx context.Context, line typed) {
 			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
 		}
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	if a.isInbox && a.left(q, line) {
-		return
+		return protocol.DecisionParams{}
 	}
 	d, again := a.decisionOf(q, line)
 	if again {
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	a.expected = anAnswer
 	if line.err != nil {
 		a.decideAlone(ctx, q, d)
 	} else if !a.decide(ctx, q, d) {
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	a.waiting = a.waiting[1:]
 	a.next()
+	return d
 }
 
 // denial is a denial without a reason. The hub requires a comment.

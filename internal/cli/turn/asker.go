@@ -152,6 +152,11 @@ func (a *asker) resolved(d hubclient.EventData) {
 	}
 }
 
+// isWaiting reports whether a question waits for the user.
+func (a *asker) isWaiting(id string) bool {
+	return slices.ContainsFunc(a.waiting, func(q asked) bool { return q.ApprovalID == id })
+}
+
 // dirOf returns the working directory of the session that asks.
 func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 	if !a.isInbox {

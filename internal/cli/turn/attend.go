@@ -239,20 +239,20 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 	if err != nil { // the caller needs the hub as well and reports the error
 		return
 	}
-	open, _, err := hubclient.OpenApprovals(ctx, c, "")
-	if err != nil {
-		return
-	}
+	open, _ := leftOpen(ctx, c, of)
 	for _, a := range open {
-		if !a.Stale || a.ThreadID != of.ThreadID {
-			continue
-		}
 		view.aside("? "+term.Line(Asks(a)), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
 		view.Note("this turn closes that open question: the agent asks again if it still needs it")
 	}
+}
+
+// leftOpen returns the open questions of a conversation whose agent is gone.
+func leftOpen(ctx context.Context, c *client.Client, of protocol.Session) ([]hubclient.Approval, error) {
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
+	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.ThreadID != of.ThreadID }), err
 }
 
 // Watch shows a session to its end, and then the sessions that continue the work after failed
