@@ -3,6 +3,7 @@ package main_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // talk starts duet-rpc on a terminal of 80 columns. Without arguments this is a conversation.
@@ -192,8 +195,14 @@ func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(s *site, p *prompting){
 		"allow": func(_ *site, p *prompting) { p.presses("y", "I wrote demo.txt") },
-		"tell":  func(_ *site, p *prompting) { p.presses("t", "Why not? "); p.presses("use git\r", "denied; your next prompt", " use git", idleFooter) },
-		"C-c":   func(_ *site, p *prompting) { p.signal(os.Interrupt); p.sees("left open: `duet-rpc approvals` asks again") },
+		"tell": func(_ *site, p *prompting) {
+			p.presses("t", "Why not? ")
+			p.presses("use git\r", "denied; your next prompt", " use git", idleFooter)
+		},
+		"C-c": func(_ *site, p *prompting) {
+			p.signal(os.Interrupt)
+			p.sees("left open: `duet-rpc approvals` asks again")
+		},
 		"elsewhere": func(s *site, p *prompting) {
 			s.run("approvals", "approve", strings.Fields(s.run("approvals", "--list"))[5])
 			p.sees("approved in", "I wrote demo.txt")
@@ -208,6 +217,35 @@ func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
 			p.sees("and the agent with it; its question is open", "? Write demo.txt", "Allow? ")
 			assert.NotContains(t, p.tty.printed.String(), "send a prompt to continue")
 			answer(s, p)
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
+// C-x C-e opens an editor that exists if the environment names none, and says what to set if there is
+// none. It never runs the prompt.
+func TestAPromptIsWrittenInAnEditor(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{
+		"vi":   {" quiet written", "RET sends"},
+		"none": {"the editor: none is known; set EDITOR", "  scripted · RET sends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			programs := t.TempDir()
+			testkit.Program(t, programs+"/vi", "#!/bin/sh\necho quiet written >\"$1\"\n")
+			if name == "none" {
+				programs = t.TempDir()
+			}
+			sh, err := exec.LookPath("sh")
+			require.NoError(t, err)
+			require.NoError(t, os.Symlink(sh, programs+"/sh"))
+			s.env = append(s.env, "EDITOR=", "VISUAL=", "PATH="+programs)
+			p := s.talk(t)
+			p.sees(idleFooter)
+			p.presses("touch ran\x18\x05", says...)
+			assert.NoFileExists(t, s.root+"/ran")
 			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
 			p.leaves()
 		})
@@ -294,7 +332,7 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 				s := newDaemonSite(parallel(t))
 				p := s.talk(t)
 				p.sees(idleFooter)
-				p.presses(c.query+"\r")
+				p.presses(c.query + "\r")
 				if !strings.Contains(c.query, "form") {
 					p.sees("Allow? ")
 				}
