@@ -111,8 +111,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			if line.text == "" {
 				a.expected = anAnswer
+			} else {
+				a.view.Note("that is not a JSON object; an empty line goes back")
 			}
-			a.view.Note("that is not a JSON object; an empty line goes back")
 			return d, true
 		}
 		return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: json.RawMessage(line.text)}, false
