@@ -40,7 +40,9 @@ run: build ## build, and have a session with the demo agent (the default)
 	trap '$(BIN) --root "$$dir/project" daemon stop --force >/dev/null; rm -rf "$$dir"' EXIT && \
 	answer=$$(test -t 0 || echo --yes) && \
 	echo "duet-rpc prompt $$answer --agent demo \"Greet the README's reader\"" && \
-	$(BIN) --root "$$dir/project" prompt $$answer --agent demo "Greet the README's reader"
+	$(BIN) --root "$$dir/project" prompt $$answer --agent demo "Greet the README's reader" && \
+	echo "— make deletes this conversation; begin one in your project with:" && \
+	echo "$(abspath $(BIN)) prompt --agent demo \"Say hello\""
 
 build: ## build bin/duet-rpc
 	$(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc

@@ -107,6 +107,9 @@ func TestReadmeInAFreshClone(t *testing.T) {
 			out := run(block)
 			assert.Contains(t, out, `duet-rpc prompt --yes --agent demo "Greet the README's reader"`)
 			assert.Contains(t, out, "— completed; go on with: ")
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			last := strings.Replace(lines[len(lines)-1], " prompt ", " prompt --yes ", 1)
+			assert.Contains(t, run(last), "You asked: Say hello", "the last line is a command that works")
 		case strings.Contains(block, "make install"):
 			out := run(block + "command -v duet-rpc\nduet-rpc prompt --yes 'Say hello'\n")
 			assert.Contains(t, out, `for your shell's profile: export PATH="`+home+`/.local/bin:$PATH"`)

@@ -3,6 +3,7 @@ package main_test
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // talk starts duet-rpc on a terminal of 80 columns. Without arguments this is a conversation.
@@ -186,6 +189,69 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.leaves()
 }
 
+// After the hub was killed, the conversation asks the open question again. It takes each kind of answer,
+// also from another client.
+func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(s *site, p *prompting){
+		"allow": func(_ *site, p *prompting) { p.presses("y", "I wrote demo.txt") },
+		"tell": func(_ *site, p *prompting) {
+			p.presses("t", "Why not? ")
+			p.presses("use git\r", "denied; your next prompt", " use git", idleFooter)
+		},
+		"C-c": func(_ *site, p *prompting) {
+			p.signal(os.Interrupt)
+			p.sees("left open: `duet-rpc approvals` asks again")
+		},
+		"elsewhere": func(s *site, p *prompting) {
+			s.run("approvals", "approve", strings.Fields(s.run("approvals", "--list"))[5])
+			p.sees("approved in", "I wrote demo.txt")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newDaemonSite(parallel(t))
+			p := s.talk(t)
+			p.sees(idleFooter)
+			p.presses("hello\r", "Allow? ")
+			require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+			p.sees("and the agent with it; its question is open", "? Write demo.txt", "Allow? ")
+			assert.NotContains(t, p.tty.printed.String(), "send a prompt to continue")
+			answer(s, p)
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
+// C-x C-e opens an editor that exists if the environment names none, and says what to set if there is
+// none. It never runs the prompt.
+func TestAPromptIsWrittenInAnEditor(t *testing.T) {
+	t.Parallel()
+	for name, says := range map[string][]string{
+		"vi":   {" quiet written", "RET sends"},
+		"none": {"the editor: none is known; set EDITOR", "  scripted · RET sends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(parallel(t))
+			programs := t.TempDir()
+			testkit.Program(t, programs+"/vi", "#!/bin/sh\necho quiet written >\"$1\"\n")
+			if name == "none" {
+				programs = t.TempDir()
+			}
+			sh, err := exec.LookPath("sh")
+			require.NoError(t, err)
+			require.NoError(t, os.Symlink(sh, programs+"/sh"))
+			s.env = append(s.env, "EDITOR=", "VISUAL=", "PATH="+programs)
+			p := s.talk(t)
+			p.sees(idleFooter)
+			p.presses("touch ran\x18\x05", says...)
+			assert.NoFileExists(t, s.root+"/ran")
+			p.presses("\x15quiet next\r", "You asked: quiet next", idleFooter)
+			p.leaves()
+		})
+	}
+}
+
 func TestAConversationOnADumbTerminal(t *testing.T) {
 	s := newSite(parallel(t))
 	s.env = append(s.env, "TERM=dumb")
@@ -240,5 +306,50 @@ func TestTheTerminalIsClosed(t *testing.T) {
 			editor.leave()
 			s.run("daemon", "stop")
 		})
+	}
+}
+
+// C-c, or another client's answer, ends a question at any state of its answer. The box is back then:
+// it takes each key, and the text that was typed for the question.
+func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		query string
+		keys  func(p *prompting)
+		kept  string // in the box
+	}{
+		"at a key":             {"permit:1", func(*prompting) {}, ""},
+		"at a wrong key":       {"permit:1", func(p *prompting) { p.presses("x", "please type", "Allow? ") }, ""},
+		"at a reason":          {"permit:1", func(p *prompting) { p.presses("t", "Why not? ") }, ""},
+		"within a reason":      {"permit:1", func(p *prompting) { p.presses("t", "Why not? "); p.presses("use gid\x7ft", "use git") }, " use git"},
+		"at a pattern":         {"permit:1", func(p *prompting) { p.presses("p", "goes back: ") }, ""},
+		"at a form":            {"quiet form", func(p *prompting) { p.sees("[green]: ") }, ""},
+		"at the second field":  {"quiet form", func(p *prompting) { p.sees("[green]: "); p.presses("red\r", "How many (", "): ") }, ""},
+		"within a pasted text": {"permit:1", func(p *prompting) { p.presses("\x1b[200~no\nand", "please type", "Allow? ") }, ""},
+	} {
+		for _, how := range []string{"C-c", "elsewhere"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				s := newDaemonSite(parallel(t))
+				p := s.talk(t)
+				p.sees(idleFooter)
+				p.presses(c.query + "\r")
+				if !strings.Contains(c.query, "form") {
+					p.sees("Allow? ")
+				}
+				c.keys(p)
+				if how == "C-c" {
+					p.signal(os.Interrupt)
+				} else {
+					s.run("session", "interrupt", "task-0001")
+				}
+				p.sees("interrupted", c.kept, idleFooter)
+				if name == "within a pasted text" {
+					p.presses("more\x1b[201~", " no", "  andmore")
+				}
+				p.presses("\x15\x15\x15quiet next\r", "You asked: quiet next", idleFooter)
+				p.presses("\x1b[200~quiet pasted\x1b[201~\r", "You asked: quiet pasted", idleFooter)
+				p.leaves()
+			})
+		}
 	}
 }

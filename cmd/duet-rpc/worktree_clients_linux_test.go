@@ -89,7 +89,8 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p.presses("/worktree\r", "the next conversation works in its own git worktree", "scripted · in a worktree")
 	p.presses("hello\r", "Allow? ")
 	p.presses("y", "scripted · duet/hello · context")
-	p.presses("/worktree\r", "this conversation has begun")
+	p.presses("/worktree\r", "works in its own git worktree", "/new begins it")
+	p.presses("/worktree\r", "the next conversation works in", s.root, "/new begins it")
 	p.presses("/land sqash\r", `method: expected one of merge, squash, rebase, patch`)
 	p.presses("/land squash\r", "landed on main: 1 commit, 1 file")
 	demo := filepath.Join(s.root, "demo.txt")
@@ -105,8 +106,10 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p.presses("/discard\r", "new file that is not committed: new.txt", "Discard the worktree with this work?")
 	p.presses("n", "nothing was discarded")
 	p.presses("/discard\r", "Discard the worktree with this work?")
-	p.presses("y", "its work is kept")
+	p.presses("y", "its work is kept", "your next prompt continues this conversation in", "scripted · RET sends")
 	assert.NoDirExists(t, dir)
+	p.presses("quiet after that\r", "You asked: quiet after that", "RET sends")
+	p.presses("/resume task-0001\r", "your next prompt continues this conversation in", "scripted · RET sends")
 }
 
 // The configuration selects the conversations that get a worktree, and the setup of the worktree.

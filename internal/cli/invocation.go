@@ -69,7 +69,11 @@ func exactly(names ...string) cobra.PositionalArgs {
 func atLeast(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return fmt.Errorf("%q needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
+			text := strings.Join(names[len(args):], " and ")
+			if text == "SESSION" {
+				text += ", such as task-0001 or last"
+			}
+			return fmt.Errorf("%q needs %s", cmd.CommandPath(), text)
 		}
 		for i, name := range names {
 			if strings.TrimSpace(args[i]) == "" {

@@ -599,17 +599,28 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List conversations, the newest first",
-		Long:  "List conversations, the newest first: each by its last session and by the first words\nof its first prompt. --turns, --status and --agent list every\nsession.\n" + hubStatusHelp,
+		Long:  "List conversations, the newest first: each by its last session, or by the one that\nworks or waits for you, and by the first words of its first prompt. --turns, --status\nand --agent list every session.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := listOfConversations
-			method, params := "getSessionLeaves", any(map[string]any{"filter": filter[p.Archived], "limit": p.Limit})
+			none := noSession(p.Status, p.Agent, p.Archived)
 			if turns || p.Status != "" || p.Agent != "" {
-				list = listOfSessions
-				method, params = "listSessions", p
+				return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []protocol.Session }) error {
+					return listOfSessions(cmd.OutOrStdout(), r.Sessions, none)
+				})
 			}
-			return askHub(cmd, s, method, params, func(r struct{ Sessions []protocol.Session }) error {
-				return list(cmd.OutOrStdout(), r.Sessions, noSession(p.Status, p.Agent, p.Archived))
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				params := map[string]any{"filter": filter[p.Archived], "limit": p.Limit}
+				r, raw, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", params)
+				switch {
+				case err != nil:
+					return err
+				case s.JSON:
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				if err := atWork(ctx, c, r.Sessions); err != nil {
+					return err
+				}
+				return listOfConversations(cmd.OutOrStdout(), r.Sessions, none)
 			})
 		},
 	}
@@ -623,6 +634,26 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	addNativeList(cmd, s, &p.Agent, &p.Limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
+}
+
+// atWork replaces the last sessions of conversations by those that work or wait for an answer, if these
+// are earlier ones: prompts behind them may be queued or cancelled.
+func atWork(ctx context.Context, c *client.Client, last []protocol.Session) error {
+	for _, status := range []domain.State{domain.Running, domain.WaitingInput} {
+		r, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"status": status, "limit": 1000})
+		if err != nil {
+			return err
+		}
+		for _, working := range r.Sessions {
+			for i, x := range last {
+				if x.ThreadID == working.ThreadID {
+					working.ConversationTitle = x.ConversationTitle
+					last[i] = working
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // findSession finds a session by any of its ids.

@@ -90,6 +90,9 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	})
 	t.describe(ctx, h.Client)
 	t.greet(session)
+	if w := session.Worktree; w != nil && w.Gone {
+		t.leaveWorktree(ctx, h.Client, session)
+	}
 	for {
 		err := t.talk.Run(ctx, h.Client)
 		switch {
@@ -114,7 +117,7 @@ func (t *talking) greet(session protocol.Session) {
 		}
 	}
 	t.view.Note(term.Line(where + " · /help lists the commands"))
-	if session.ID != "" {
+	if session.ID != "" && (session.Worktree == nil || !session.Worktree.Gone) {
 		t.continues(session)
 	}
 }
@@ -198,6 +201,9 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
 		t.set.with, t.set.set, t.fork = turn.AttachFlags{}, agentSettings{}, ""
+		if o.from == "" {
+			t.set.worktree = nil // it was for this conversation
+		}
 		noteBeside(t.view, started)
 	}
 	return started, err
@@ -338,6 +344,10 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 		return err
 	}
 	t.fork = ""
+	if w := session.Worktree; w != nil && w.Gone {
+		t.leaveWorktree(ctx, c, session)
+		return nil
+	}
 	t.talk.Show(session)
 	t.describe(ctx, c)
 	t.continues(session)
@@ -508,16 +518,15 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 }
 
 func (t *talking) inWorktree(context.Context, *client.Client, string) error {
+	t.set.worktree = new(!protocol.Value(t.set.worktree))
+	text := "the next conversation works in " + term.Line(t.root)
+	if *t.set.worktree {
+		text = "the next conversation works in its own git worktree; /land brings its changes to your branch"
+	}
 	if t.talk.Session.ID != "" {
-		return errors.New("this conversation has begun: /new begins another one")
+		text += "; /new begins it"
 	}
-	if protocol.Value(t.set.worktree) {
-		t.set.worktree = new(false)
-		t.view.Note("the next conversation works in " + term.Line(t.root))
-		return nil
-	}
-	t.set.worktree = new(true)
-	t.view.Note("the next conversation works in its own git worktree; /land brings its changes to your branch")
+	t.view.Note(text)
 	return nil
 }
 
@@ -530,7 +539,8 @@ func (t *talking) land(ctx context.Context, c *client.Client, method string) err
 }
 
 func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error {
-	r, _, err := discard(ctx, c, t.talk.Session, false, func(l protocol.Losses) error {
+	session := t.talk.Session
+	r, _, err := discard(ctx, c, session, false, func(l protocol.Losses) error {
 		showLosses(t.view, l)
 		answer, err := t.talk.Ask(ctx, "Discard the worktree with this work? [y]es, [n]o: ")
 		if err == nil && !strings.HasPrefix(strings.ToLower(answer), "y") {
@@ -540,8 +550,18 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 	})
 	if err == nil {
 		showDiscarded(t.view, r)
+		t.leaveWorktree(ctx, c, session)
 	}
 	return err
+}
+
+// leaveWorktree has the next prompt continue a conversation whose worktree is gone in the project's
+// directory.
+func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protocol.Session) {
+	t.set.agent, t.fork = s.Agent, s.ID
+	t.talk.Show(protocol.Session{})
+	t.describe(ctx, c)
+	t.view.Note("your next prompt continues this conversation in " + term.Line(t.root))
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {

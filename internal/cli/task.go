@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +63,11 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
+// taskStates are the states that task list takes, in the words of the shell.
+func taskStates() []string {
+	return []string{"queued", "running", "completed", "failed", hubclient.Interrupted}
+}
+
 func newTaskListCommand(s *settings) *cobra.Command {
 	var p struct {
 		State string `json:"state,omitempty"`
@@ -73,6 +80,9 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if p.State != "" && !slices.Contains(taskStates(), p.State) {
+				return fmt.Errorf("--state: expected one of %s, received %q", strings.Join(taskStates(), ", "), p.State)
+			}
 			params := p
 			if p.State == hubclient.Interrupted {
 				params.State = hubclient.Cancelled // AIWG's name of it
@@ -88,7 +98,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "interrupted")
+	oneOf(cmd, &p.State, "state", "only tasks in this state", taskStates()...)
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,11 +23,9 @@ type Box struct {
 	// and how many bytes of that end they replace.
 	Complete func(line string, isFirst bool) (replaces int, candidates []Candidate)
 
-	area    textarea.Model
-	decoder uv.EventDecoder
-	pending []byte // an incomplete key
-	pasting []byte // the text that is being pasted; nil: none
-	isC_x   bool   // C-x was pressed
+	area  textarea.Model
+	keys  keyDecoder
+	isC_x bool // C-x was pressed
 
 	history []string // the newest last
 	at      int      // the shown entry; len(history): none
@@ -189,64 +186,21 @@ func (b *Box) isComplete() bool {
 // Take handles input from the terminal, up to the first key that is for the owner. It returns
 // that key, and the input after it.
 func (b *Box) Take(input []byte) (BoxKey, []byte) {
-	input = append(b.pending, input...)
-	b.pending = nil
-	for len(input) > 0 {
-		if b.pasting != nil {
-			text, rest, ends := bytes.Cut(input, []byte(pasteEnd))
-			if !ends { // the end may have come in part
-				kept := partOf(input, pasteEnd)
-				b.pasting = append(b.pasting, input[:len(input)-kept]...)
-				b.pending = slices.Clone(input[len(input)-kept:])
-				return NoKey, nil
-			}
-			pasted := string(append(b.pasting, text...))
-			b.pasting, input = nil, rest
-			b.insert(strings.ToValidUTF8(pasted, "\uFFFD"))
-			continue
-		}
-		if rest, begins := bytes.CutPrefix(input, []byte(pasteStart)); begins {
-			b.pasting, input = []byte{}, rest
-			continue
-		}
-		if isPartOfKey(input) {
-			b.pending = slices.Clone(input)
+	for {
+		event, pasted, rest, ok := b.keys.next(input)
+		if !ok {
 			return NoKey, nil
 		}
-		n, event := b.decoder.Decode(input)
-		input = input[max(n, 1):]
-		pressed, isKey := event.(uv.KeyPressEvent)
-		if !isKey {
-			continue
+		input = rest
+		if pasted != "" {
+			b.insert(pasted)
 		}
-		if owner := b.press(tea.KeyPressMsg(pressed)); owner != NoKey {
-			return owner, input
-		}
-	}
-	return NoKey, nil
-}
-
-const pasteStart, pasteEnd = "\x1b[200~", "\x1b[201~"
-
-// partOf returns how many bytes at the end of input may be the beginning of a sequence.
-func partOf(input []byte, sequence string) int {
-	for n := min(len(input), len(sequence)-1); n > 0; n-- {
-		if strings.HasPrefix(sequence, string(input[len(input)-n:])) {
-			return n
+		if pressed, isKey := event.(uv.KeyPressEvent); isKey {
+			if owner := b.press(tea.KeyPressMsg(pressed)); owner != NoKey {
+				return owner, input
+			}
 		}
 	}
-	return 0
-}
-
-// isPartOfKey reports whether input is the beginning of a key's bytes. ESC alone is a key.
-func isPartOfKey(input []byte) bool {
-	if input[0] != 0x1b {
-		return !utf8.FullRune(input)
-	}
-	if len(input) < 2 || len(input) > 32 || input[1] != '[' && input[1] != 'O' {
-		return false
-	}
-	return !slices.ContainsFunc(input[2:], func(c byte) bool { return c >= 0x40 && c <= 0x7e })
 }
 
 // press handles one key.

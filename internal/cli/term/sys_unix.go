@@ -4,6 +4,7 @@ package term
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,50 +13,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Modes are the modes that a terminal had before this process changed them.
+type Modes struct{ were unix.Termios }
+
+// ReadModes returns the modes of a terminal; nil if they are unknown.
+func ReadModes(terminal *os.File) *Modes {
+	were, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	if err != nil {
+		return nil
+	}
+	return &Modes{*were}
+}
+
 // EachKey makes a terminal deliver each key at once and unchanged, without echo. C-c and C-z keep
-// their meaning. restore undoes that; it is nil if nothing was changed.
-func EachKey(terminal *os.File) (restore func()) {
-	return change(terminal, func(modes *unix.Termios) {
+// their meaning. A read returns nothing if nothing was typed. It returns false if that failed.
+func (m *Modes) EachKey(terminal *os.File) bool {
+	return m.set(terminal, func(modes *unix.Termios) {
 		modes.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
 		modes.Iflag &^= unix.ICRNL | unix.IXON
-		modes.Cc[unix.VMIN], modes.Cc[unix.VTIME] = 1, 0
+		modes.Cc[unix.VMIN], modes.Cc[unix.VTIME] = 0, 0
 	})
 }
 
 // HideKeys turns off a terminal's echo, unless this process is in the background, where a shell
-// shows what the user types. restore undoes that; it is nil if nothing was changed.
-func HideKeys(terminal *os.File) (restore func()) {
+// shows what the user types. It returns false if nothing was changed.
+func (m *Modes) HideKeys(terminal *os.File) bool {
 	if group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
-		return nil
+		return false
 	}
-	return change(terminal, func(modes *unix.Termios) { modes.Lflag &^= unix.ECHO })
+	return m.set(terminal, func(modes *unix.Termios) { modes.Lflag &^= unix.ECHO })
 }
 
-// HideInput turns off a terminal's echo except for newlines. restore undoes that; it is never
-// nil.
-func HideInput(terminal *os.File) (restore func()) {
-	restore = change(terminal, func(modes *unix.Termios) {
+// HideLine turns off a terminal's echo except for newlines. It returns false if that failed.
+func (m *Modes) HideLine(terminal *os.File) bool {
+	return m.set(terminal, func(modes *unix.Termios) {
 		modes.Lflag &^= unix.ECHO
 		modes.Lflag |= unix.ICANON | unix.ECHONL
 	})
-	if restore == nil {
-		return func() {}
-	}
-	return restore
 }
 
-// change changes the modes of a terminal. restore undoes that; it is nil if nothing was changed.
-func change(terminal *os.File, do func(modes *unix.Termios)) (restore func()) {
-	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
-	if err != nil {
-		return nil
-	}
-	now := *was
-	do(&now)
-	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
-		return nil
-	}
-	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
+// Restore gives a terminal its modes back.
+func (m *Modes) Restore(terminal *os.File) { m.set(terminal, func(*unix.Termios) {}) }
+
+func (m *Modes) set(terminal *os.File, change func(modes *unix.Termios)) bool {
+	now := m.were
+	change(&now)
+	return unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now) == nil
 }
 
 // Continued reports when this process continues after it was stopped (C-z, then fg). stop ends
@@ -119,5 +122,73 @@ func WaitReadable(f *os.File, within time.Duration) bool {
 		case !errors.Is(err, unix.EINTR):
 			return true // reading returns the error
 		}
+	}
+}
+
+// stopWithin is how long Stop of an [Input] waits for its goroutine. That ends at once, unless C-c
+// has discarded the line that it is about to read.
+const stopWithin = time.Second
+
+// A waker ends the wait for input.
+type waker struct{ waits, wakes *os.File }
+
+func newWaker() (waker, error) {
+	waits, wakes, err := os.Pipe()
+	return waker{waits, wakes}, err
+}
+
+func (w waker) wake() { w.wakes.Close() }
+
+func (w waker) close() { w.waits.Close() }
+
+// read waits for input of a terminal and reads it. ok is false if wake was called first. It
+// selects, because macOS cannot poll /dev/tty.
+func (w waker) read(terminal *os.File, into []byte) (n int, ok bool, err error) {
+	in, end := int(terminal.Fd()), int(w.waits.Fd())
+	for {
+		var ready unix.FdSet
+		ready.Set(in)
+		ready.Set(end)
+		switch _, err := unix.Select(max(in, end)+1, &ready, nil, nil, nil); {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return 0, true, err
+		case ready.IsSet(end):
+			return 0, false, nil
+		}
+		n, err := unix.Read(in, into)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, true, err
+		case n > 0:
+			return n, true, nil
+		case !deliversKeys(terminal):
+			return 0, true, io.EOF
+		} // otherwise C-c has discarded the key
+	}
+}
+
+// deliversKeys reports whether a terminal that is not closed delivers each key.
+func deliversKeys(terminal *os.File) bool {
+	modes, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	return err == nil && modes.Lflag&unix.ICANON == 0
+}
+
+// typedAlready reads what was typed on a terminal that delivers each key.
+func typedAlready(terminal *os.File) (typed []byte) {
+	if !deliversKeys(terminal) {
+		return nil
+	}
+	for into := make([]byte, chunk); ; {
+		if !WaitReadable(terminal, 0) {
+			return typed
+		}
+		n, err := unix.Read(int(terminal.Fd()), into)
+		if n <= 0 || err != nil {
+			return typed
+		}
+		typed = append(typed, into[:n]...)
 	}
 }

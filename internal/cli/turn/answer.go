@@ -16,21 +16,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// answered handles a typed line or key.
-func (a *asker) answered(ctx context.Context, line typed) {
-	meant := a.lineIsFor
-	a.lineIsFor = ""
+// received takes input for a question, and shows it. ok is false if its line is not complete yet.
+func (a *asker) received(input term.Typed) (line typed, ok bool) {
+	isSecret := a.focus == aSecret
+	line, ok = a.take(input)
 	switch {
-	case line.isKey && line.err == nil:
-		if a.view.asking {
-			fmt.Fprintln(a.view.side, term.Line(line.text))
-		}
+	case !a.view.asking || line.err != nil || isSecret && !ok:
+	case !ok:
+		a.view.typing(a.unfinished.Text())
+	case isSecret:
+		a.view.typed("")
+	case !line.isShown:
+		a.view.typed(line.text)
+	default:
 		a.view.asking = false
-	case line.err == nil:
-		a.view.asking = false // the terminal has already ended the line
 	}
+	return line, ok
+}
+
+// answered handles a typed line or key. d is the decision that closed the question, if one did.
+func (a *asker) answered(ctx context.Context, line typed) (d protocol.DecisionParams) {
+	meant := a.meant
+	a.meant = ""
 	if len(a.waiting) == 0 {
-		return
+		return protocol.DecisionParams{}
 	}
 	q := a.waiting[0]
 	if q.ApprovalID != meant { // the line may have been typed before this question appeared
@@ -38,25 +47,26 @@ func (a *asker) answered(ctx context.Context, line typed) {
 			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
 		}
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	if a.isInbox && a.left(q, line) {
-		return
+		return protocol.DecisionParams{}
 	}
 	d, again := a.decisionOf(q, line)
 	if again {
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	a.expected = anAnswer
 	if line.err != nil {
 		a.decideAlone(ctx, q, d)
 	} else if !a.decide(ctx, q, d) {
 		a.prompt()
-		return
+		return protocol.DecisionParams{}
 	}
 	a.waiting = a.waiting[1:]
 	a.next()
+	return d
 }
 
 // denial is a denial without a reason. The hub requires a comment.
@@ -101,8 +111,9 @@ func (a *asker) decisionOf(q asked, line typed) (d protocol.DecisionParams, agai
 		if !json.Valid([]byte(line.text)) || !strings.HasPrefix(line.text, "{") {
 			if line.text == "" {
 				a.expected = anAnswer
+			} else {
+				a.view.Note("that is not a JSON object; an empty line goes back")
 			}
-			a.view.Note("that is not a JSON object; an empty line goes back")
 			return d, true
 		}
 		return protocol.DecisionParams{Decision: protocol.Approve, UpdatedInput: json.RawMessage(line.text)}, false

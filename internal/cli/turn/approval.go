@@ -274,7 +274,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	a.isInbox = true
 	a.interrupt = func(os.Signal) { leave(term.ErrInterrupted) }
 	a.leave = func() { left = true; leave(nil) }
-	defer a.lines()
+	defer a.release()
 	var stopContinued func()
 	a.continued, stopContinued = term.Continued()
 	defer stopContinued()
@@ -337,9 +337,12 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 				}
 				a.ask(ctx, approval)
 			}
-		case line := <-a.typed:
-			a.answered(ctx, line)
+		case input := <-a.typed:
+			if line, ok := a.received(input); ok {
+				a.answered(ctx, line)
+			}
 		case <-a.continued:
+			a.keyboard.continued()
 			a.next()
 		case sig := <-o.Signals:
 			a.interrupt(sig)

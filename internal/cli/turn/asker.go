@@ -72,6 +72,7 @@ func newAsker(o Options, view *View, c *client.Client) *asker {
 	if view.keyboard == nil {
 		view.keyboard = newKeyboard()
 	}
+	view.keyboard.edits = view.redraws
 	return &asker{
 		Options: o, keyboard: view.keyboard, view: view, hub: c,
 		seen: make(map[string]bool), decided: make(map[string]bool),
@@ -146,8 +147,14 @@ func (a *asker) resolved(d hubclient.EventData) {
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	if i == 0 {
 		a.expected = anAnswer
+		a.giveUp()
 		a.next()
 	}
+}
+
+// isWaiting reports whether a question waits for the user.
+func (a *asker) isWaiting(id string) bool {
+	return slices.ContainsFunc(a.waiting, func(q asked) bool { return q.ApprovalID == id })
 }
 
 // dirOf returns the working directory of the session that asks.
@@ -175,11 +182,14 @@ func decidedBy(d hubclient.EventData) string {
 // next asks the first waiting question, if there is one. It asks again even if it asked
 // before, because another program may have used the screen.
 func (a *asker) next() {
-	if len(a.waiting) > 0 {
+	switch {
+	case len(a.waiting) > 0:
 		a.show(a.waiting[0])
 		a.prompt()
-	} else {
-		a.lines()
+	case a.talk.hasBox():
+		a.focus = nobody // the box draws itself
+	default:
+		a.release()
 	}
 }
 
@@ -202,6 +212,7 @@ func (a *asker) show(q asked) {
 // page shows the whole question in a pager. Signals meanwhile go to the pager, except those
 // that end this process.
 func (a *asker) page(q asked) {
+	a.release()
 	var text strings.Builder
 	for _, line := range q.sheet.Whole() {
 		text.WriteString(line.Text + "\n")
@@ -255,15 +266,20 @@ func (a *asker) promptBelow(heading []QuestionLine) {
 	a.view.lines(heading)
 	text := a.promptFor(q) // may print more context
 	key := a.takesKey(q)
-	if key && len(heading) > 0 {
-		a.keepListening() // a key may already be on its way
+	if len(heading) == 0 || !a.asks() { // otherwise a key may already be on its way
+		a.setAside()
+	}
+	a.meant = cmp.Or(a.meant, q.ApprovalID)
+	if key {
+		a.listen(aKey)
 	} else {
-		a.listen(q.ApprovalID, key)
+		a.listen(aLine)
 	}
 	if key && q.Mode == domain.ElicitForm { // the values to send stand in between
 		heading = nil
 	}
 	a.view.ask(heading, text)
+	a.view.typing(a.unfinished.Text())
 }
 
 // takesKey reports whether a single key can answer the current prompt.

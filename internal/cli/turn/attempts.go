@@ -25,13 +25,13 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	a := newAsker(o, view, c)
 	left := false
 	a.isInbox, a.leave = true, func() { left = true }
-	defer a.lines()
+	defer a.release()
 	defer a.watch(ctx, &running)()
 	refused := make(chan error)
 	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions))}
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
-			a.lines()
+			a.release()
 			a.EndNow()
 		}
 		a.interrupts = true
@@ -111,13 +111,16 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 					}
 				}
 			}
-		case line := <-a.typed:
-			if line.err != nil && a.isHungUp() {
+		case input := <-a.typed:
+			if input.Err != nil && a.isHungUp() {
 				return all.sessions, a.interrupts, ErrHungUp
 			}
-			a.answered(ctx, line)
+			if line, ok := a.received(input); ok {
+				a.answered(ctx, line)
+			}
 		case <-a.settle:
 		case <-a.continued:
+			a.keyboard.continued()
 			a.next()
 		case silent := <-a.silence:
 			a.hubSilent(silent, view.Note)

@@ -58,7 +58,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session protocol.
 	defer cancel()
 
 	a := newAsker(o, view, c)
-	defer a.lines()
+	defer a.release()
 	defer a.watch(ctx, &running)()
 	for {
 		if session, err = a.attend(ctx, session, since, &running); err != nil {
@@ -102,10 +102,12 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			return
 		default:
 			a.view.Note("left before its end: duet-rpc session show " + session.TaskID + " shows its time, tokens and cost")
-			a.lines()
+			a.release()
 			a.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
+		a.expected, a.meant = anAnswer, ""
+		a.giveUp()
 		if a.isToEnd {
 			overdue = time.After(endWithin)
 		}
@@ -150,8 +152,12 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		}
 		a.promptAgain()
 		a.talk.draw(a)
-		if a.talk == nil && a.view.words != nil { // else the keys are the next prompt, or the text is not on the terminal
-			a.echo(false)
+		switch {
+		case a.talk != nil || a.asks(): // the keys are the next prompt, or the answer
+		case a.view.words != nil:
+			a.hide()
+		default: // the agent's text is not on the terminal
+			a.release()
 		}
 		select {
 		case e := <-events:
@@ -170,28 +176,30 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 				}
 			case nothingToDo:
 			}
-		case line := <-a.typed:
-			if line.err != nil && a.isHungUp() {
+		case input := <-a.typed:
+			if input.Err != nil && a.isHungUp() {
 				return session, ErrHungUp
 			}
-			if a.lineIsFor == theBox {
-				a.lineIsFor = ""
+			isForBox := a.focus == theBox
+			line, ok := a.received(input)
+			switch {
+			case isForBox:
 				if err := a.talk.typed(ctx, a, line); err != nil {
 					return session, err
 				}
-				continue
-			}
-			if line = a.received(line); line.err != nil && a.talk != nil {
+			case line.err != nil && a.talk != nil:
 				return session, ErrLeave // the question stays open
+			case ok:
+				a.answered(ctx, line)
 			}
-			a.answered(ctx, line)
 		case <-a.settle:
 		case <-a.talk.resized():
 			a.view.hide()
 		case <-a.talk.stopped():
 			a.talk.suspend(a)
 		case <-a.continued:
-			a.talk.continued(a)
+			a.talk.continued()
+			a.keyboard.continued()
 			a.next()
 		case <-ticks:
 			a.view.ticked()
@@ -231,20 +239,20 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 	if err != nil { // the caller needs the hub as well and reports the error
 		return
 	}
-	open, _, err := hubclient.OpenApprovals(ctx, c, "")
-	if err != nil {
-		return
-	}
+	open, _ := leftOpen(ctx, c, of)
 	for _, a := range open {
-		if !a.Stale || a.ThreadID != of.ThreadID {
-			continue
-		}
 		view.aside("? "+term.Line(Asks(a)), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
 		view.Note("this turn closes that open question: the agent asks again if it still needs it")
 	}
+}
+
+// leftOpen returns the open questions of a conversation whose agent is gone.
+func leftOpen(ctx context.Context, c *client.Client, of protocol.Session) ([]hubclient.Approval, error) {
+	open, _, err := hubclient.OpenApprovals(ctx, c, "")
+	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.ThreadID != of.ThreadID }), err
 }
 
 // Watch shows a session to its end, and then the sessions that continue the work after failed

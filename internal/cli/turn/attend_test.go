@@ -94,7 +94,6 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 // question does not split a message before the agent pauses.
 func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
-	a.begin.Do(func() {}) // no input
 	a.view.session, a.waiting = protocol.Session{ID: "s"}, []asked{q}
 	a.prompt()
 	side.Reset()
@@ -130,7 +129,6 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 // The view does not show a second question below the first one, so input answers the first.
 func TestSecondQuestionWaitsForFirst(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
-	a.begin.Do(func() {})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}
 	a.waiting = []asked{q}
 	a.ask(t.Context(), hubclient.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, ToolName: "Write"}})

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,7 +76,7 @@ func (a *asker) editWith(q asked) {
 // inEditor opens a text in the editor, in a file with this name. Signals meanwhile go to the editor, except those that
 // end this process.
 func (a *asker) inEditor(name, text string) (string, error) {
-	a.lines()
+	a.release()
 	a.view.endLine()
 	editing, err := startEditor(a.terminal, name, text)
 	if err != nil {
@@ -116,6 +117,21 @@ func editorName() string {
 	return cmp.Or(strings.TrimSpace(os.Getenv("VISUAL")), editor)
 }
 
+// anEditor returns the command of the user's editor: that of editorName, or one that exists.
+func anEditor() (string, error) {
+	if named := editorName(); named != "" {
+		return named, nil
+	}
+	if os.Getenv("TERM") != "dumb" {
+		for _, known := range []string{"editor", "vi", "nano", "emacs"} {
+			if _, err := exec.LookPath(known); err == nil {
+				return known, nil
+			}
+		}
+	}
+	return "", errors.New("none is known; set EDITOR to the command of one, such as nano")
+}
+
 // editing is a text in a running editor.
 type editing struct {
 	file string
@@ -124,9 +140,13 @@ type editing struct {
 	err  *error
 }
 
-// startEditor opens a text in the editor that [editorName] names. The text is in a file with
-// this name that other users cannot read.
+// startEditor opens a text in the editor that [anEditor] names. The text is in a file with this
+// name that other users cannot read.
 func startEditor(terminal *os.File, name, text string) (editing, error) {
+	editor, err := anEditor()
+	if err != nil {
+		return editing{}, err
+	}
 	dir, err := os.MkdirTemp("", "duet-rpc-edit-")
 	if err != nil {
 		return editing{}, err
@@ -137,7 +157,7 @@ func startEditor(terminal *os.File, name, text string) (editing, error) {
 		return editing{}, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "sh", "-c", editorName()+` "$1"`, "editor", file) // the variable may contain arguments
+	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "editor", file) // the variable may contain arguments
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the editor resets the terminal
 	cmd.WaitDelay = time.Second
@@ -147,7 +167,7 @@ func startEditor(terminal *os.File, name, text string) (editing, error) {
 		defer close(done)
 		defer stop()
 		if err := cmd.Run(); err != nil {
-			*e.err = fmt.Errorf("%s: %w", editorName(), err)
+			*e.err = fmt.Errorf("%s: %w", editor, err)
 		}
 	}()
 	return e, nil

@@ -214,10 +214,8 @@ func (a *asker) giveKey(ctx context.Context, d hubclient.EventData, running *syn
 func (a *asker) unseen(ctx context.Context, question string) (line string, interrupted bool) {
 	ctx, cancel := context.WithTimeout(ctx, keyWithin)
 	defer cancel()
-	a.lines()
-	defer term.HideInput(a.terminal)()
 	before := a.interrupts
-	line, err := a.line(ctx, question, false)
+	line, err := a.line(ctx, question, aSecret)
 	if err != nil {
 		a.view.endLine()
 	}

@@ -80,7 +80,7 @@ func TestElicitationWithoutUser(t *testing.T) {
 		{Options{Deny: true}, aForm, protocol.DecisionParams{Decision: "deny", Comment: "declined by --deny"}},
 		{Options{}, aForm, dismiss},
 	} {
-		note, d := (&asker{keyboard: newKeyboard(), Options: c.o}).elicitedAlone(c.q)
+		note, d := (&asker{keyboard: new(keyboard), Options: c.o}).elicitedAlone(c.q)
 		assert.Equal(t, c.want, d)
 		assert.NotEmpty(t, note)
 	}

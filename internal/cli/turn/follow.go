@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,11 @@ func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.S
 		if len(methods) == 1 {
 			question = "Sign in now, and go on? [y]es, or Return for no: "
 		}
-		answer, err := a.line(ctx, question, len(methods) < 10)
+		of := aKey
+		if len(methods) >= 10 {
+			of = aLine
+		}
+		answer, err := a.line(ctx, question, of)
 		if answer == "" || err != nil {
 			return nil, err
 		}
@@ -113,29 +118,36 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 
 // line asks for a key or a line that is not an answer to the agent. It is empty if the
 // terminal is closed or a signal arrives.
-func (a *asker) line(ctx context.Context, question string, key bool) (string, error) {
+func (a *asker) line(ctx context.Context, question string, of focus) (string, error) {
 	const isFor = "no question of the agent"
-	defer a.lines()
+	answer := a.unfinished
+	a.unfinished = term.EditedLine{}
+	a.view.endLine()
+	defer func() {
+		a.giveUp()
+		a.release()
+		a.unfinished = answer
+	}()
 	for {
-		a.listen(isFor, key)
-		fmt.Fprint(a.view.side, question)
-		a.view.asking = true
+		if !a.view.asking {
+			a.setAside()
+			a.meant = cmp.Or(a.meant, isFor)
+			a.listen(of)
+			a.view.ask(nil, question)
+		}
 		select {
-		case line := <-a.typed:
-			line = a.received(line)
-			meant := a.lineIsFor
-			a.lineIsFor = ""
+		case input := <-a.typed:
+			line, ok := a.received(input)
+			if !ok {
+				continue
+			}
+			meant := a.meant
+			a.meant = ""
 			switch {
 			case line.err != nil:
 				a.view.endLine()
-			case line.isKey: // the terminal has not shown it
-				fmt.Fprintln(a.view.side, term.Line(line.text))
-			}
-			a.view.asking = false
-			if line.err != nil {
 				return "", nil
-			}
-			if meant == isFor {
+			case meant == isFor:
 				return line.text, nil
 			}
 		case sig := <-a.Signals:
@@ -143,6 +155,8 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 			a.view.endLine()
 			return "", nil
 		case <-a.continued:
+			a.keyboard.continued()
+			a.view.endLine()
 		case silent := <-a.silence:
 			a.hubSilent(silent, a.view.Note)
 		case <-ctx.Done():

@@ -1,187 +1,258 @@
 package turn
 
 import (
-	"bufio"
 	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
-// typed is a line or a key that the user typed, or the end of the input.
+// typed is what the user typed for the focus of the keyboard.
 type typed struct {
-	text  string
-	isKey bool   // the terminal has not shown it
-	raw   []byte // the bytes of keys for the prompt box
-	err   error
+	text    string // a line, or a key
+	raw     []byte // keys for the prompt box
+	isShown bool   // the terminal has shown the line and its end
+	err     error  // the end of the input
 }
 
-// requested is what the next read from the terminal is for.
-type requested int
+// focus says who gets what the user types.
+type focus int
 
 const (
-	aLine requested = iota
-	aKey
-	boxKeys // any number of keys, for the prompt box
+	nobody  focus = iota // it stays in the terminal, for the shell or the next program
+	theBox               // the prompt box: any number of keys
+	aKey                 // a question: one key, or a word
+	aLine                // a question: a line
+	aSecret              // a question: a line that is not shown
 )
 
-// theBox stands for the id of a question in lineIsFor: keys were requested for the prompt box.
-const theBox = "the prompt box"
+// mode is what the terminal does with keys.
+type mode int
 
-// keyboard reads answers from the terminal: lines or keys, one at a time, and only when asked
-// for. A view keeps one for all turns, because a read that was started for a question of an
-// earlier turn cannot be cancelled.
+const (
+	unchanged  mode = iota
+	eachKey         // it delivers each key
+	hidden          // the echo is off
+	hiddenLine      // the echo is off, except for newlines
+)
+
+// keyboard is the only reader of the terminal. Its focus gets what the user types. No read is bound to
+// a question, and an unfinished line is in memory: a question can end, or move to another line of the
+// screen, at any time. A view keeps one keyboard for all turns.
 type keyboard struct {
-	terminal     *os.File // nil: there is none
-	typed        chan typed
-	want         chan requested
-	begin        sync.Once     // starts the reading goroutine
-	lineIsFor    string        // the id of the question for which input was requested; or empty
-	restoreLines func()        // restores line mode; nil: the terminal is in line mode
-	showKeys     func()        // turns the echo on again; nil: it is on
-	keyIsNext    bool          // the pending request, which was for the box, became one for a key
-	early        []byte        // keys for the box that came before a question or a turn was shown
-	paste        func(on bool) // switches bracketed paste; nil without a box
+	terminal *os.File        // nil: there is none
+	input    *term.Input     // nil if terminal is nil
+	typed    chan term.Typed // of input
+	edits    bool            // lines are edited here and not by the terminal, if it delivers keys
+
+	focus      focus
+	unfinished term.EditedLine // the line that the user is typing
+	keeps      bool            // there is a conversation, and early is for its prompts
+	early      []byte          // typed for the next prompt, which has not got it yet
+	pasting    bool            // a text whose end has not arrived yet is being pasted at a question
+	// meant is the question that was asked first since the user typed for the last time. What the
+	// user types now may be for this one, even if another one is asked meanwhile. It may be empty.
+	meant string
+
+	mode  mode
+	were  *term.Modes   // nil: the modes of the terminal are unchanged
+	paste func(on bool) // switches bracketed paste; nil: there is no prompt box
 }
 
 func newKeyboard() *keyboard {
-	k := &keyboard{typed: make(chan typed), want: make(chan requested, 1)}
+	k := new(keyboard)
 	if term.IsTerminal(os.Stdin) {
-		k.terminal = os.Stdin
+		k.serve(os.Stdin)
 	} else if term.IsTerminal(os.Stderr) { // the prompt came from standard input
 		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-			k.terminal = terminal
+			k.serve(terminal)
 		}
 	}
 	return k
 }
 
-// listen requests a key or a line as the answer to a question. It discards earlier input.
-func (k *keyboard) listen(question string, key bool) {
-	k.begin.Do(func() { go k.read() })
-	k.echo(true)
-	if !key {
-		k.lines()
-	} else if restore := term.EachKey(k.terminal); k.restoreLines == nil { // otherwise a shell may have changed the mode after C-z
-		k.restoreLines = restore
-	}
-	term.DiscardTyped(k.terminal)
-	if k.lineIsFor == theBox {
-		if k.paste != nil {
-			k.paste(false)
-		}
-		select {
-		case line := <-k.typed: // typed before the question is shown
-			k.early, k.lineIsFor = append(k.early, line.raw...), ""
-		default:
-			k.lineIsFor, k.keyIsNext = question, key && k.restoreLines != nil
-		}
-	}
-	if k.lineIsFor == "" {
-		k.lineIsFor = question
-		kind := aLine
-		if key && k.restoreLines != nil {
-			kind = aKey
-		}
-		k.want <- kind
-	}
+func (k *keyboard) serve(terminal *os.File) {
+	k.terminal, k.input = terminal, term.NewInput(terminal)
+	k.typed = k.input.C
 }
 
-// listenForBox requests keys for the prompt box.
-func (k *keyboard) listenForBox() {
-	if k.lineIsFor != "" {
+// listen gives the next input to f.
+func (k *keyboard) listen(f focus) {
+	if k.focus == f && k.mode != unchanged {
+		k.input.Start()
 		return
 	}
-	k.begin.Do(func() { go k.read() })
-	k.keepListening()
-	if k.paste != nil {
-		k.paste(true)
-	}
-	k.lineIsFor = theBox
-	k.want <- boxKeys
-}
-
-// listenForPrompt requests a line that is a prompt. What was typed before counts.
-func (k *keyboard) listenForPrompt() {
-	if k.lineIsFor != "" {
+	k.focus = f
+	if k.input == nil {
 		return
 	}
-	k.begin.Do(func() { go k.read() })
-	k.lines()
-	k.lineIsFor = theBox
-	k.want <- aLine
-}
-
-// received returns what was typed as what it is taken for now: the request for keys of the box
-// may have become one for the answer to a question.
-func (k *keyboard) received(line typed) typed {
-	if line.raw != nil && k.lineIsFor != theBox {
-		if line.isKey = k.keyIsNext; string(line.raw) == endOfInput {
-			line.err = io.EOF
-		}
-		line.raw = nil
-	}
-	return line
-}
-
-// keepListening continues to wait for a key that was already requested.
-func (k *keyboard) keepListening() {
-	if restore := term.EachKey(k.terminal); k.restoreLines == nil {
-		k.restoreLines = restore
-	}
-}
-
-// echo turns the echo on or off. It is off while no question is asked, so that keys do not appear
-// in the text that the agent is writing.
-func (k *keyboard) echo(on bool) {
+	isLine := f == aLine || f == aSecret
+	delivers := (k.edits || !isLine) && k.set(eachKey)
 	switch {
-	case on && k.showKeys != nil:
-		k.showKeys()
-		k.showKeys = nil
-	case !on && k.terminal != nil && k.lineIsFor == "" && k.restoreLines == nil && k.showKeys == nil:
-		k.showKeys = term.HideKeys(k.terminal)
+	case delivers:
+	case f == aSecret:
+		k.set(hiddenLine)
+	default:
+		k.set(unchanged)
+	}
+	if k.paste != nil {
+		k.paste(delivers)
+	}
+	k.input.Start()
+}
+
+// release gives the terminal back, for the shell or for a program that reads from it.
+func (k *keyboard) release() {
+	k.stop()
+	k.set(unchanged)
+}
+
+// hide makes the terminal keep what the user types, without showing it in the text that the agent
+// is writing.
+func (k *keyboard) hide() {
+	if k.focus == nobody && k.mode == hidden {
+		return
+	}
+	k.stop()
+	k.set(hidden)
+}
+
+func (k *keyboard) stop() {
+	k.focus = nobody
+	if k.input == nil {
+		return
+	}
+	k.keep(k.input.Stop())
+	if k.paste != nil {
+		k.paste(false)
 	}
 }
 
-// lines puts the terminal into line mode with echo.
-func (k *keyboard) lines() {
-	k.echo(true)
-	if k.restoreLines != nil {
-		k.restoreLines()
-		k.restoreLines = nil
+// keep keeps input for the next prompt of a conversation.
+func (k *keyboard) keep(input []byte) {
+	if k.keeps {
+		k.early = append(k.early, input...)
+	}
+}
+
+// setAside takes what the user has typed so far away from the next question. The next prompt of a
+// conversation gets it.
+func (k *keyboard) setAside() {
+	if k.input == nil {
+		return
+	}
+	if k.keep(k.input.Before()); !k.keeps || k.mode != eachKey {
+		term.DiscardTyped(k.terminal)
+	}
+}
+
+// giveUp ends an unfinished line, whose question is gone. The next prompt of a conversation gets it.
+func (k *keyboard) giveUp() {
+	if text := k.unfinished.Text(); text != "" && k.focus != aSecret {
+		k.keep([]byte(term.PasteStart + text + term.PasteEnd))
+	}
+	k.unfinished, k.focus = term.EditedLine{}, nobody
+}
+
+// asks reports whether the next input is for a question.
+func (k *keyboard) asks() bool { return k.focus == aKey || k.focus == aLine || k.focus == aSecret }
+
+// set changes the modes of the terminal. It returns false if the terminal cannot do that.
+func (k *keyboard) set(to mode) bool {
+	if k.terminal == nil || to == k.mode {
+		return k.terminal != nil
+	}
+	if k.were == nil {
+		if k.were = term.ReadModes(k.terminal); k.were == nil {
+			return false
+		}
+	}
+	ok := false
+	switch to {
+	case eachKey:
+		ok = k.were.EachKey(k.terminal)
+	case hidden:
+		ok = k.were.HideKeys(k.terminal)
+	case hiddenLine:
+		ok = k.were.HideLine(k.terminal)
+	case unchanged:
+	}
+	if ok {
+		k.mode = to
+		return true
+	}
+	if k.mode != unchanged {
+		k.were.Restore(k.terminal)
+	}
+	k.mode, k.were = unchanged, nil
+	return to == unchanged
+}
+
+// continued sets the modes again after this process was stopped, because a shell may have changed
+// them.
+func (k *keyboard) continued() {
+	if to := k.mode; to != unchanged {
+		k.mode = unchanged
+		k.set(to)
 	}
 }
 
 const endOfInput = "\x04" // what C-d types
 
-// read reads a key or a line whenever one is requested. It discards further input that arrives
-// with it, because it was typed before the next question. It ends with the process, because
-// nothing else interrupts a read from a terminal.
-func (k *keyboard) read() {
-	for kind := range k.want {
-		if kind != aLine {
-			keys := make([]byte, 4096)
-			n, err := k.terminal.Read(keys)
-			text := string(keys[:n])
-			if kind == boxKeys {
-				k.typed <- typed{text: strings.TrimSpace(text), raw: keys[:n], err: err}
-				continue
-			}
-			if text == endOfInput {
-				err = io.EOF
-			}
-			byLine := term.IsDumb() && strings.HasSuffix(text, "\n") // an editor's terminal sends lines and shows them itself
-			k.typed <- typed{text: strings.TrimSpace(text), isKey: !byLine, err: err}
-			continue
-		}
-		text, err := bufio.NewReader(k.terminal).ReadString('\n')
-		if text != "" {
-			err = nil
-		}
-		k.typed <- typed{text: strings.TrimSpace(text), err: err}
+// take returns input in the form that the focus takes. ok is false if its line is not complete
+// yet.
+func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
+	switch k.focus {
+	case nobody:
+		k.keep(input.Keys)
+		return typed{err: input.Err}, input.Err != nil
+	case theBox:
+		k.meant = ""
+		return typed{raw: input.Keys, err: input.Err}, true
+	case aKey:
+		return k.takeKey(input), true
+	case aLine, aSecret:
 	}
+	if k.mode == eachKey {
+		isComplete, isClosed, rest := k.unfinished.Take(input.Keys)
+		if !isComplete && input.Err == nil {
+			return typed{}, false
+		}
+		if line.err = input.Err; isClosed {
+			line.err = io.EOF
+		}
+		line.text = strings.TrimSpace(k.unfinished.Text())
+		k.keep(rest)
+	} else {
+		text, rest, isComplete := strings.Cut(k.unfinished.Text()+string(input.Keys), "\n")
+		k.unfinished.Set(text)
+		if !isComplete && input.Err == nil {
+			return typed{}, false
+		}
+		k.keep([]byte(rest))
+		if line.text, line.isShown = strings.TrimSpace(text), true; text == "" {
+			line.err = input.Err
+		}
+	}
+	k.unfinished = term.EditedLine{}
+	return line, true
+}
+
+// takeKey takes a key, or all that was typed at once as one word. A pasted text answers nothing.
+func (k *keyboard) takeKey(input term.Typed) typed {
+	word := string(input.Keys)
+	if start := strings.LastIndex(word, term.PasteStart); start >= 0 || k.pasting {
+		k.keep(input.Keys)
+		k.pasting = !strings.Contains(word[max(start, 0):], term.PasteEnd)
+		word = ""
+	}
+	line := typed{text: strings.TrimSpace(word), err: input.Err}
+	if word == endOfInput {
+		line.err = io.EOF
+	}
+	line.isShown = k.mode != eachKey || term.IsDumb() && strings.HasSuffix(word, "\n") // an editor's terminal sends lines and shows them itself
+	return line
 }
 
 // fitting breaks the text before the cursor between its parts to fit into columns; 0 means

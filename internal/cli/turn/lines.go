@@ -135,21 +135,52 @@ func (v *View) ask(heading []QuestionLine, prompt string) {
 	columns, _, _ := term.Size(v.side)
 	prompt = fitting(prompt, columns)
 	fmt.Fprint(v.side, prompt)
-	v.asking, v.asked = true, prompt
+	v.asking, v.asked, v.answer = true, prompt, ""
 	for _, line := range heading {
 		v.asked = v.fitted(line) + "\n" + v.asked
 	}
 }
 
+// typing shows what the user has typed so far after the prompt.
+func (v *View) typing(text string) {
+	text = term.Exact(strings.ReplaceAll(text, "\n", "⏎"))
+	if !v.asking || text == v.answer {
+		return
+	}
+	prompt := strings.TrimSuffix(v.asked, v.answer)
+	last := strings.LastIndexByte(prompt, '\n') + 1
+	if added, ok := strings.CutPrefix(text, v.answer); ok {
+		fmt.Fprint(v.side, added)
+	} else {
+		v.erase(v.asked[last:])
+		fmt.Fprint(v.side, prompt[last:]+text)
+	}
+	v.asked, v.answer = prompt+text, text
+}
+
+// typed shows the whole answer, and ends the line.
+func (v *View) typed(text string) {
+	v.typing(text)
+	fmt.Fprintln(v.side)
+	v.asking = false
+}
+
 // takeAway removes a prompt from the screen, if the terminal can do that. It is printed again
 // below the next output.
 func (v *View) takeAway() {
+	if v.asking && v.redraws && v.erase(v.asked) {
+		v.asking = false
+	}
+}
+
+// erase removes the text before the cursor. It returns false if the terminal's size is unknown.
+func (v *View) erase(text string) bool {
 	columns, _, ok := term.Size(v.side)
-	if !v.asking || !v.redraws || !ok || columns == 0 {
-		return
+	if !ok || columns == 0 {
+		return false
 	}
 	up := -1
-	for line := range strings.SplitSeq(v.asked, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		up += 1 + max(0, displaywidth.String(line)-1)/columns
 	}
 	back := "\r\x1b[J"
@@ -157,7 +188,7 @@ func (v *View) takeAway() {
 		back = fmt.Sprintf("\r\x1b[%dA\x1b[J", up)
 	}
 	fmt.Fprint(v.side, back)
-	v.asking = false
+	return true
 }
 
 func (v *View) paint(text, color string) string {

@@ -39,7 +39,6 @@ func TestSignalDuringKeyQuestionInterrupts(t *testing.T) {
 		var taken []os.Signal
 		signals := make(chan os.Signal, 1)
 		a, _, _ := asking(hubclient.Approval{})
-		a.begin.Do(func() {}) // no input
 		a.hub, a.terminal, a.Signals = c, os.Stdin, signals
 		a.interrupt = func(s os.Signal) { taken = append(taken, s) }
 		signals <- sig

@@ -54,12 +54,14 @@ type Talk struct {
 	up      int       // where the cursor is in the box
 	column  int
 	isBusy  bool // a turn is shown
+	// isOrphaned is true after the hub has ended a turn that was shown, until the user knows.
+	isOrphaned bool
 
 	next    string          // a session that was started, and is to be shown
 	entered string          // the session whose prompt the user has typed as a line
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
-	begun   begunSessions
+	news    talkNews
 
 	resizes, stops <-chan os.Signal
 	isStopped      bool // by C-z, until this process is continued
@@ -76,7 +78,7 @@ const settleAfter = time.Second
 // that is the zero value.
 func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
 	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool)}
-	t.begun.more = make(chan struct{}, 1)
+	t.news.more = make(chan struct{}, 1)
 	if session.ID != "" {
 		t.shown[session.ID] = true
 	}
@@ -89,35 +91,37 @@ func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
 	return t
 }
 
-// begunSessions are sessions that have started to work, in any conversation.
-type begunSessions struct {
+// talkNews are events of sessions that have started to work and of questions that were answered, in any
+// conversation.
+type talkNews struct {
 	mu   sync.Mutex
-	list []string      // guarded by mu
-	more chan struct{} // buffer of 1
+	list []hubclient.EventData // guarded by mu
+	more chan struct{}         // buffer of 1
 }
 
-func (b *begunSessions) add(session string) {
+func (b *talkNews) add(d hubclient.EventData) {
 	b.mu.Lock()
-	b.list = append(b.list, session)
+	b.list = append(b.list, d)
 	b.mu.Unlock()
 	b.signal()
 }
 
-func (b *begunSessions) signal() {
+func (b *talkNews) signal() {
 	select {
 	case b.more <- struct{}{}:
 	default:
 	}
 }
 
-// take removes and returns the first session. The others stay: each is shown after the one before it.
-func (b *begunSessions) take() string {
+// take removes and returns the first event. The others stay: each session is shown after the one before
+// it.
+func (b *talkNews) take() (first hubclient.EventData) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.list) == 0 {
-		return ""
+		return first
 	}
-	first := b.list[0]
+	first = b.list[0]
 	if b.list = b.list[1:]; len(b.list) > 0 {
 		b.signal()
 	}
@@ -137,8 +141,8 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 		}
 	}()
 	a := newAsker(t.Options, t.view, c)
-	a.talk, t.asker = t, a
-	defer a.lines()
+	a.talk, a.keeps, t.asker = t, true, a
+	defer a.release()
 	defer t.view.endLine()
 	defer a.watch(ctx, &running)()
 	defer t.signals(a)()
@@ -147,9 +151,9 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus}, Since: &seq}, func(e client.Event) {
-		if d := hubclient.DataOf(e); d.State == "starting" || d.State == "running" {
-			t.begun.add(d.SessionID)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved}, Since: &seq}, func(e client.Event) {
+		if d := hubclient.DataOf(e); e.Type == protocol.TypeResolved || d.State == "starting" || d.State == "running" {
+			t.news.add(d)
 		}
 	})
 	if err != nil {
@@ -182,10 +186,7 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if t.isBusy && hubclient.Ended(now.State) {
 		t.view.End(now)
 	}
-	if t.isBusy && IsOrphan(now) {
-		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
-	}
-	t.isBusy = false
+	t.isOrphaned, t.isBusy = t.isBusy && IsOrphan(now), false
 	if !hubclient.Ended(now.State) {
 		t.next = now.ID
 	}
@@ -223,6 +224,8 @@ func (t *Talk) signals(a *asker) (stop func()) {
 // turn shows a session to its end, and those that follow from it.
 func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, running *sync.WaitGroup) error {
 	for next := &session; next != nil; {
+		a.giveUp()
+		a.waiting, a.expected = nil, anAnswer // a question that was left open is withdrawn
 		a.interrupts, t.isBusy = false, true
 		t.view.Begin(*next)
 		ended, err := a.attend(ctx, *next, 0, running)
@@ -245,10 +248,49 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, run
 	return nil
 }
 
-// idle waits for the next turn of the conversation: a prompt, or a turn that another client or
-// the agent has started.
+// askLeftOpen asks the questions that the last turn has left open, because its agent is gone. An
+// answer may start the next turn.
+func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
+	a.waiting, a.expected, a.commentTasks = nil, anAnswer, nil
+	a.interrupts = false
+	a.interrupt = func(sig os.Signal) { a.isToEnd = sig != os.Interrupt }
+	a.giveUp()
+	var open []hubclient.Approval
+	if t.next == "" && t.Session.ID != "" && t.Session.Status != hubclient.Completed {
+		var err error
+		if open, err = leftOpen(ctx, a.hub, t.Session); err != nil {
+			return err
+		}
+		t.view.session = t.Session
+	}
+	switch isOrphaned := t.isOrphaned; {
+	case len(open) > 0:
+		text := "the agent is gone"
+		if isOrphaned {
+			text = "the hub has ended, and the agent with it"
+		}
+		t.view.Note(text + "; its question is open, and what you allow or answer continues the session")
+	case isOrphaned:
+		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
+	}
+	t.isOrphaned = false
+	for _, q := range open {
+		delete(a.seen, q.ApprovalID) // the turn has asked it
+		a.ask(ctx, q)
+	}
+	return nil
+}
+
+// idle waits for the next turn of the conversation: a prompt, an answer to a question that was left
+// open, or a turn that another client or the agent has started.
 func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
+	if err := t.askLeftOpen(ctx, a); err != nil {
+		return protocol.Session{}, err
+	}
 	for {
+		if a.isToEnd {
+			return protocol.Session{}, ErrHungUp
+		}
 		if t.next != "" {
 			id := t.next
 			t.next = ""
@@ -261,27 +303,39 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 		if t.next != "" {
 			continue
 		}
+		a.promptAgain()
 		t.draw(a)
 		if t.box == nil && !t.view.asking {
-			a.listenForPrompt()
+			a.listen(aLine)
 			fmt.Fprint(t.view.side, "› ")
 			t.view.asking = true
 		}
-		select {
-		case line := <-a.typed:
-			a.lineIsFor = ""
-			if line.err != nil && a.isHungUp() {
-				return protocol.Session{}, ErrHungUp
-			}
-			if err := t.typed(ctx, a, line); err != nil {
+		if t.box == nil && len(a.early) > 0 && len(a.waiting) == 0 {
+			early := term.Typed{Keys: a.early}
+			a.early = nil
+			if err := t.received(ctx, a, early); err != nil {
 				return protocol.Session{}, err
 			}
-		case <-t.begun.more:
-			id := t.begun.take()
-			if id == "" || t.Session.ID == "" || t.shown[id] {
+			continue
+		}
+		select {
+		case input := <-a.typed:
+			if input.Err != nil && a.isHungUp() {
+				return protocol.Session{}, ErrHungUp
+			}
+			if err := t.received(ctx, a, input); err != nil {
+				return protocol.Session{}, err
+			}
+		case <-a.settle:
+		case <-t.news.more:
+			d := t.news.take()
+			if a.isWaiting(d.ApprovalID) {
+				a.resolved(d)
+			}
+			if d.ApprovalID != "" || d.SessionID == "" || t.Session.ID == "" || t.shown[d.SessionID] {
 				continue
 			}
-			session, _, err := hubclient.SessionState(ctx, a.hub, id)
+			session, _, err := hubclient.SessionState(ctx, a.hub, d.SessionID)
 			if err == nil && session.ThreadID == t.Session.ThreadID {
 				return session, nil
 			}
@@ -289,13 +343,15 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			if sig != os.Interrupt {
 				return protocol.Session{}, ErrHungUp
 			}
-			t.cleared()
+			t.cleared(a)
 		case <-t.resizes:
 			t.view.hide()
 		case <-t.stops:
 			t.suspend(a)
 		case <-a.continued:
-			t.continued(a)
+			t.continued()
+			a.keyboard.continued()
+			a.next()
 		case silent := <-a.silence:
 			a.hubSilent(silent, t.view.Note)
 		case <-ctx.Done():
@@ -305,8 +361,12 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 }
 
 // cleared handles C-c between turns.
-func (t *Talk) cleared() {
+func (t *Talk) cleared(a *asker) {
 	switch {
+	case len(a.waiting) > 0:
+		a.giveUp()
+		a.waiting, a.expected, a.meant = nil, anAnswer, ""
+		t.view.Note("left open: `duet-rpc approvals` asks again, and your next prompt withdraws it")
 	case t.box == nil:
 		t.view.endLine()
 	case t.box.IsEmpty():
@@ -314,6 +374,36 @@ func (t *Talk) cleared() {
 	default:
 		t.box.Set("")
 	}
+}
+
+// received takes input for the next prompt, or for a question that was left open.
+func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
+	if len(a.waiting) > 0 && a.asks() {
+		line, ok := a.received(input)
+		switch {
+		case line.err != nil:
+			return ErrLeave // the question stays open
+		case ok:
+			isReason := a.expected == aReason
+			d := a.answered(ctx, line)
+			if d.Decision == protocol.Deny && len(a.commentTasks) == 0 { // no agent is there to hear it
+				t.view.Note("denied; your next prompt continues the session")
+				if isReason {
+					t.Write(d.Comment)
+				}
+			}
+		}
+		return nil
+	}
+	a.meant = ""
+	line, ok := a.take(input)
+	if !ok {
+		return nil
+	}
+	if t.box == nil {
+		a.stop() // the next line is for the next prompt
+	}
+	return t.typed(ctx, a, line)
 }
 
 // typed handles keys for the box, or a line where there is none.
@@ -394,7 +484,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	}
 	if command, isCommand := strings.CutPrefix(text, "/"); isCommand && !strings.HasPrefix(command, "/") && !strings.Contains(command, "\n") {
 		t.view.endLine()
-		a.lines() // a command may read from the terminal
+		a.release() // a command may read from the terminal
 		ok, err := t.Command(ctx, a.hub, command)
 		switch {
 		case errors.Is(err, ErrLeave):
@@ -443,7 +533,7 @@ func (t *Talk) Show(session protocol.Session) {
 
 // Ask asks the user something that one key answers. The answer is empty after C-c or C-d.
 func (t *Talk) Ask(ctx context.Context, question string) (string, error) {
-	answer, err := t.asker.line(ctx, question, true)
+	answer, err := t.asker.line(ctx, question, aKey)
 	if !t.asker.isToEnd {
 		t.asker.interrupts = false // C-c was the answer
 	}
@@ -535,31 +625,28 @@ func (t *Talk) stopped() <-chan os.Signal {
 // suspend gives the terminal to the shell after C-z, and stops this process.
 func (t *Talk) suspend(a *asker) {
 	t.view.endLine()
-	a.lines()
-	a.paste(false)
+	a.release()
 	t.isStopped = true
 	term.Stop()
 }
 
 // continued takes the terminal back from the shell. t may be nil.
-func (t *Talk) continued(a *asker) {
+func (t *Talk) continued() {
 	if !t.hasBox() {
 		return
 	}
 	t.isStopped = false
-	a.restoreLines = nil // the shell has changed the modes
 	t.view.region.Forget()
 }
 
-// draw draws the box, unless a question is asked, and requests keys for it. t may be nil.
+// draw draws the box, unless a question is asked, and gives it the keys, unless a question below the
+// agent's text waits for one. t may be nil.
 func (t *Talk) draw(a *asker) {
 	if !t.hasBox() || t.view.asking || t.isStopped {
 		return
 	}
-	a.listenForBox()
-	if a.restoreLines == nil {
-		a.keepListening() // after C-z or a command
-		a.paste(true)
+	if !a.asks() {
+		a.listen(theBox)
 	}
 	t.view.draw()
 }

@@ -1,0 +1,90 @@
+//go:build unix
+
+package turn
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// onTerminal gives an asker a terminal, and returns a function that types on it.
+func onTerminal(t *testing.T, a *asker) (types func(text string)) {
+	t.Helper()
+	ours, theirs, err := pty.Open()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		a.release()
+		theirs.Close()
+		ours.Close()
+	})
+	a.serve(theirs)
+	a.edits = true
+	return func(text string) {
+		_, err := ours.WriteString(text)
+		require.NoError(t, err)
+		for got := 0; got < len(text); {
+			input := <-a.typed
+			got += len(input.Keys)
+			a.received(input)
+		}
+	}
+}
+
+// A line that the user is typing appears again when the question is repeated below progress of the
+// agent. Its end answers the question.
+func TestUnfinishedLineSurvivesProgress(t *testing.T) {
+	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
+	types := onTerminal(t, a)
+	a.view.session, a.waiting, a.expected = protocol.Session{ID: "s"}, []asked{q}, aReason
+	a.prompt()
+	types("use gid")
+	types("\x7ft ")
+	assert.Contains(t, side.String(), "Why not? (Return alone goes back) use gid")
+	side.Reset()
+	a.view.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}))
+	a.promptAgain()
+	assert.Equal(t, "\n● Read x\n? $ ls\nWhy not? (Return alone goes back) use git ", side.String())
+	side.Reset()
+	line, ok := a.received(term.Typed{Keys: []byte("log\r")})
+	assert.True(t, ok)
+	assert.Equal(t, typed{text: "use git log"}, line)
+	assert.Equal(t, "log\n", side.String())
+	assert.Empty(t, a.unfinished.Text())
+}
+
+// An answer from another client ends a line. A conversation offers it as the next prompt.
+func TestUnfinishedLineIsKeptForThePrompt(t *testing.T) {
+	a, q, _ := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash"}})
+	types := onTerminal(t, a)
+	a.keeps, a.waiting, a.expected, a.seen = true, []asked{q}, aReason, map[string]bool{"12345678-9": true}
+	a.prompt()
+	types("use \x1b[200~git\nlog\x1b[201~")
+	a.resolved(hubclient.EventData{ApprovalID: "12345678-9", Decision: "denied", DecidedBy: "user"})
+	assert.False(t, a.asks())
+	assert.Equal(t, "\x1b[200~use git\nlog\x1b[201~", string(a.early))
+}
+
+// A released terminal has its modes again, and what the user types stays there.
+func TestReleasedTerminalIsUnchanged(t *testing.T) {
+	a, q, _ := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash"}})
+	types := onTerminal(t, a)
+	before := term.ReadModes(a.terminal)
+	a.waiting = []asked{q}
+	for _, leave := range []func(){a.release, func() { a.expected = aReason; a.prompt(); a.release() }, func() { a.listen(aSecret); a.release() }, func() { a.hide(); a.release() }} {
+		a.expected = anAnswer
+		a.prompt()
+		types("x")
+		assert.NotEqual(t, before, term.ReadModes(a.terminal))
+		leave()
+		assert.Equal(t, before, term.ReadModes(a.terminal))
+	}
+}
