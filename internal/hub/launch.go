@@ -48,7 +48,7 @@ type LaunchSpec struct {
 	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
 	CallerID    string // the caller's id of this run; must be new
 	Once        bool   // a launch whose CallerID has a run returns that run
-	// Waiting, if set, is called before the launch waits for git.
+	// Waiting, if set, is called before the launch waits for git or for another launch.
 	Waiting func()
 
 	chat bool   // in the project's chat
@@ -71,7 +71,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		return domain.Session{}, err
 	}
 	if spec.Once {
-		done, err := h.launches.begin(ctx, spec.CallerID)
+		done, err := h.launches.begin(ctx, spec.CallerID, spec.wait)
 		if err != nil {
 			return domain.Session{}, err
 		}
@@ -134,6 +134,12 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	return h.query.ByRun(ctx, run.ID)
 }
 
+func (s LaunchSpec) wait() {
+	if s.Waiting != nil {
+		s.Waiting()
+	}
+}
+
 // launched returns the session of an earlier launch with the same CallerID, or the zero one.
 func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
 	var run domain.Run
@@ -161,8 +167,9 @@ type launches struct {
 	byID map[string]chan struct{} // closed when the launch has ended
 }
 
-// begin waits until no other launch with the id is under way. done must be called at the end.
-func (l *launches) begin(ctx context.Context, id string) (done func(), err error) {
+// begin waits until no other launch with the id is under way, and calls waiting before. done must be
+// called at the end.
+func (l *launches) begin(ctx context.Context, id string, waiting func()) (done func(), err error) {
 	for {
 		l.mu.Lock()
 		other := l.byID[id]
@@ -170,6 +177,7 @@ func (l *launches) begin(ctx context.Context, id string) (done func(), err error
 			break
 		}
 		l.mu.Unlock()
+		waiting()
 		select {
 		case <-other:
 		case <-ctx.Done():

@@ -195,9 +195,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		}
 		return undo, "", domain.Invalid("working_dir", "a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
 	}
-	if spec.Waiting != nil {
-		spec.Waiting()
-	}
+	spec.wait()
 	of, err := h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx))
 	if err != nil {
 		if !asked && errors.Is(err, worktree.ErrNoCommit) {
