@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -32,6 +33,7 @@ type helperTask struct {
 func TestMain(m *testing.M) {
 	text, isHelper := os.LookupEnv(helperVariable)
 	if !isHelper {
+		storetest.InMemory()
 		home, err := os.MkdirTemp("", "")
 		if err == nil {
 			err = errors.Join(os.Setenv("HOME", home), os.Unsetenv("XDG_CONFIG_HOME"))
