@@ -248,7 +248,7 @@ func (f *File) keepMode(mode uint32) {
 // refused returns the error of a file that could not be read or written.
 func refused(path string, err error) error {
 	switch {
-	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrState):
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrState), errors.Is(err, workspace.ErrGit):
 		return &domain.Error{Kind: domain.KindOutside, Message: err.Error() + ": it is left alone", Err: err}
 	case errors.Is(err, workspace.ErrChanged):
 		return domain.Errorf(domain.KindChangedSince, "%s is being changed just now: nothing was done; try again in a moment", path)

@@ -436,7 +436,7 @@ const (
 // side already. conflict says why it is as in neither.
 func (r *restore) check(c Change) (needed bool, conflict string) {
 	local := filepath.FromSlash(c.Path)
-	if !filepath.IsLocal(local) || slices.ContainsFunc(strings.Split(c.Path, "/"), func(name string) bool { return strings.EqualFold(name, ".git") }) {
+	if !filepath.IsLocal(local) || git.IsReserved(c.Path) {
 		return false, isForbidden
 	}
 	mode, blob, conflict := r.look(c.Path)

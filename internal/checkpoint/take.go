@@ -254,10 +254,8 @@ func (p *pick) reason(path string) Reason {
 	if strings.HasSuffix(path, "/") {
 		return Nested // git lists no other directories
 	}
-	for name := range strings.SplitSeq(path, "/") {
-		if strings.EqualFold(name, ".git") {
-			return Reserved
-		}
+	if git.IsReserved(path) {
+		return Reserved
 	}
 	full := filepath.Join(p.store.top, filepath.FromSlash(path))
 	info, err := os.Lstat(full)

@@ -194,6 +194,17 @@ func ReplaceFile(path, text string) error {
 	return os.Rename(next, path)
 }
 
+// IsReserved reports whether a path, with slashes, has an element that git takes for a repository: what
+// is written there, as a hook, may run. Some file systems make no difference between .git and .GIT.
+func IsReserved(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		if strings.EqualFold(name, ".git") {
+			return true
+		}
+	}
+	return false
+}
+
 // RealPath returns the absolute path of a file, without symbolic links.
 func RealPath(path string) (string, error) {
 	path, err := filepath.Abs(path)

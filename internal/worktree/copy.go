@@ -9,9 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -105,7 +104,7 @@ func (r *Repository) CopyFiles(ctx context.Context, w Worktree, patterns []strin
 			full := path.Join(filepath.ToSlash(r.below), name)
 			reason := ""
 			switch {
-			case slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }):
+			case git.IsReserved(name):
 				reason = "belongs to git"
 			case tracked[h.users().fold(full)]:
 				reason = "is tracked by git"

@@ -157,7 +157,9 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 		}
 		text, err := git.ReadSmall(filepath.Join(g.dir, "gitdir"))
 		if err != nil && g.Name == "" {
-			broken = append(broken, g.dir)
+			if e.IsDir() {
+				broken = append(broken, g.dir)
+			}
 			continue
 		}
 		g.top = g.Top

@@ -81,6 +81,20 @@ func TestGitSyncsWhatItWrites(t *testing.T) {
 	assert.Greater(t, writes, 8)
 }
 
+// The user may keep other files where git keeps its worktrees.
+func TestDiscardLeavesFilesBesideRegistrations(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	elsewhere := filepath.Join(w.home, "elsewhere")
+	require.NoError(t, os.Mkdir(elsewhere, 0o700))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(w.dir, ".git", "worktrees")))
+	made := w.create("one", nil)
+	notes := filepath.Join(elsewhere, "notes")
+	require.NoError(t, os.WriteFile(notes, []byte("mine\n"), 0o600))
+	must(w.Discard(t.Context(), made, worktree.DiscardOptions{}))(t)
+	assert.FileExists(t, notes)
+}
+
 // git would wait for the other end of a named pipe without end.
 func TestNamedPipesInTheWay(t *testing.T) {
 	if runtime.GOOS != "linux" {

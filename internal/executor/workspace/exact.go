@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/durable"
+	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
 // A File is the exact content of a file in a workspace.
@@ -45,7 +48,7 @@ var ErrChanged = errors.New("the file has been changed in this moment")
 // returns ErrChanged if the file has changed since was was read. An error means that nothing was
 // changed.
 func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMode) error {
-	root, name, err := w.locate(path)
+	root, name, err := w.locateForUser(path)
 	if err != nil {
 		return err
 	}
@@ -59,7 +62,7 @@ func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMod
 		if err := unchanged(root, name, was); err != nil {
 			return err
 		}
-		return root.Remove(name)
+		return errors.Join(root.Remove(name), durable.SyncFiles(root, []string{name}))
 	}
 	if was.Exists {
 		mode = was.Mode
@@ -85,13 +88,28 @@ func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMod
 	}
 	if err != nil {
 		root.Remove(temp)
+		return err
 	}
-	return err
+	return durable.SyncFiles(root, []string{name})
+}
+
+// ErrGit is part of the error for a file that only git may write.
+var ErrGit = errors.New("it belongs to git, which may run it")
+
+// locateForUser is locate for a change on the user's word alone. An agent may have reported a change of
+// a hook that it did not make, so that the user's answer writes one.
+func (w *Workspace) locateForUser(path string) (*os.Root, string, error) {
+	root, name, err := w.locate(path)
+	if err == nil && git.IsReserved(filepath.ToSlash(name)) {
+		root.Close()
+		return nil, "", fmt.Errorf("%s: %w", path, ErrGit)
+	}
+	return root, name, err
 }
 
 // SetExecutable sets or clears the executable bits of a file, for those who may read it.
 func (w *Workspace) SetExecutable(path string, on bool) error {
-	root, name, err := w.locate(path)
+	root, name, err := w.locateForUser(path)
 	if err != nil {
 		return err
 	}
