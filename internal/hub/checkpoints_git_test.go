@@ -325,6 +325,38 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	assert.Equal(t, []checkpoint.Skipped{{Path: filepath.Join(dir, "large"), Reason: checkpoint.TooLarge}}, rewound().NotRecorded)
 }
 
+// A file's name need not be UTF-8.
+func TestRewindAndUndoOddNames(t *testing.T) {
+	testkit.NeedTool(t, "git")
+	dir := t.TempDir()
+	names := []string{"plain", "odd\xff", "\"quoted\""}
+	files := func(text string) map[string]string {
+		all := make(map[string]string)
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if text != "" {
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+			}
+			all[name] = string(must(os.ReadFile(path))(t))
+		}
+		return all
+	}
+	before := files("one\n")
+	state := t.TempDir()
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	run := launch(t, h, "p")
+	await(t, h, run)
+	late := files("two\n")
+	must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, All: true}))(t)
+	assert.Equal(t, before, files(""))
+	undone := must(h.UndoRewind(t.Context(), run.UUID))(t)
+	assert.Equal(t, late, files(""))
+	assert.Len(t, undone.Files, len(names))
+}
+
 // A failed checkpoint is reported where the user looks, until one succeeds.
 func TestFailedCheckpointsAreReported(t *testing.T) {
 	testkit.NeedTool(t, "git")

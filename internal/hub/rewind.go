@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
@@ -93,12 +94,12 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	if err := w.compare(ctx, now.ID, before.ID, spec.All); err != nil || spec.Preview {
 		return w.Rewound, rewindError(err)
 	}
-	paths, err := json.Marshal(w.paths())
-	if err != nil || string(paths) == "null" {
-		return w.Rewound, err
+	paths := w.paths()
+	if len(paths) == 0 {
+		return w.Rewound, nil
 	}
 	// UndoRewind needs it, also after a kill in the midst of the restore.
-	now, err = w.store.Take(ctx, beforeRewind+w.Run.UUID+"\n"+string(paths))
+	now, err = w.store.Take(ctx, beforeRewind+w.Run.UUID+"\n"+rewoundText(paths))
 	if err == nil {
 		err = w.restore(ctx, now.ID, before.ID, changereview.Revert)
 	}
@@ -119,8 +120,8 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	from, isKept := w.newest(beforeRun)
 	to, wasRewound := w.lastRewind()
 	_, text, _ := strings.Cut(to.Message, "\n")
-	var paths []string
-	if !isKept || !wasRewound || json.Unmarshal([]byte(text), &paths) != nil {
+	paths, err := rewoundPaths(text)
+	if !isKept || !wasRewound || err != nil {
 		return w.Rewound, domain.Errorf(domain.KindBadState, "the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Run.Task))
 	}
 	w.Checkpoint = true
@@ -141,6 +142,39 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 		return w.Rewound, rewindError(err)
 	}
 	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Run.Task), filesAre(w.restored())))
+}
+
+// rewoundText returns the paths as a JSON array, and those that are not UTF-8, which JSON cannot have,
+// in base64 as another one in a second line.
+func rewoundText(paths []string) string {
+	var texts []string
+	var others [][]byte
+	for _, path := range paths {
+		if utf8.ValidString(path) {
+			texts = append(texts, path)
+		} else {
+			others = append(others, []byte(path))
+		}
+	}
+	text, _ := json.Marshal(texts) // strings: encoding cannot fail
+	if len(others) > 0 {
+		more, _ := json.Marshal(others)
+		text = append(append(text, '\n'), more...)
+	}
+	return string(text)
+}
+
+func rewoundPaths(text string) (paths []string, err error) {
+	first, second, hasOthers := strings.Cut(text, "\n")
+	if err := json.Unmarshal([]byte(first), &paths); err != nil || !hasOthers {
+		return paths, err
+	}
+	var others [][]byte
+	err = json.Unmarshal([]byte(second), &others)
+	for _, path := range others {
+		paths = append(paths, string(path))
+	}
+	return paths, err
 }
 
 func filesAre(n int) string {
