@@ -142,9 +142,9 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 // sync writes the names of objects and refs to the disk that were written since a time.
 func (s *Store) sync(since time.Time) error {
 	if s.own {
-		return git.Repository{Dir: s.dir, Common: s.dir}.Sync(since)
+		return git.Repository{Dir: s.dir, Common: s.dir}.SyncNames(since)
 	}
-	return s.repo.Sync(since)
+	return s.repo.SyncNames(since)
 }
 
 // keep writes the tag and the ref of a checkpoint whose tree is written. began is from before its

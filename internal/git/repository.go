@@ -146,23 +146,62 @@ func IsWord(value string) bool {
 }
 
 // Synced is the value of core.fsync with which objects, refs and the index survive a power cut once
-// git has ended. Their names do with [Repository.Sync].
+// git has ended. Their names do with
+// [Repository.SyncNames].
 const Synced = "objects,derived-metadata,reference,index"
 
 // syncedAlso is for clocks of files that are behind the one of this process.
 const syncedAlso = time.Second
 
-// Sync writes the names of objects and refs to the disk that git has written since a time. git does
-// not.
-func (r Repository) Sync(since time.Time) error {
-	since = since.Add(-syncedAlso)
-	dirs := []string{r.Dir, r.Common, filepath.Join(r.Common, "objects", "pack")}
+// writtenAfter is the time after which the system has written a file to the disk by itself, amply: Linux
+// does after half a minute (vm.dirty_expire_centisecs).
+const writtenAfter = 2 * time.Minute
+
+// Sync writes all objects and refs to the disk, also those of the user's or an agent's git, which
+// leaves that to the system.
+func (r Repository) Sync() error {
+	since := time.Now().Add(-writtenAfter)
+	dirs, err := r.objectDirectories()
+	for _, dir := range dirs {
+		if info, statErr := os.Stat(dir); statErr != nil || info.ModTime().Before(since) {
+			continue
+		}
+		root, openErr := os.OpenRoot(dir)
+		if openErr != nil {
+			return openErr
+		}
+		var names []string
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if info, statErr := e.Info(); statErr == nil && !info.ModTime().Before(since) {
+				names = append(names, e.Name())
+			}
+		}
+		err = errors.Join(err, durable.SyncFiles(root, names), root.Close())
+	}
+	return errors.Join(err, r.SyncNames(since))
+}
+
+// objectDirectories returns the directories with packs and loose objects.
+func (r Repository) objectDirectories() (dirs []string, err error) {
 	objects := filepath.Join(r.Common, "objects")
 	entries, err := os.ReadDir(objects)
 	for _, e := range entries {
-		if len(e.Name()) == 2 {
+		if len(e.Name()) == 2 || e.Name() == "pack" {
 			dirs = append(dirs, filepath.Join(objects, e.Name()))
 		}
+	}
+	return dirs, err
+}
+
+// SyncNames writes the names of objects and refs to the disk that were written since a time. With
+// [Synced], git writes the rest.
+func (r Repository) SyncNames(since time.Time) error {
+	since = since.Add(-syncedAlso)
+	dirs, err := r.objectDirectories()
+	dirs = append(dirs, r.Common, filepath.Join(r.Common, "objects"))
+	if r.Dir != r.Common {
+		dirs = append(dirs, r.Dir)
 	}
 	for _, tree := range []string{"refs", "worktrees"} {
 		_ = filepath.WalkDir(filepath.Join(r.Common, tree), func(path string, d fs.DirEntry, err error) error {
@@ -172,7 +211,7 @@ func (r Repository) Sync(since time.Time) error {
 			return nil
 		})
 	}
-	for _, dir := range append(dirs, objects) {
+	for _, dir := range dirs {
 		info, statErr := os.Stat(dir)
 		if statErr == nil && !info.ModTime().Before(since) {
 			err = errors.Join(err, durable.SyncDirectory(dir))

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -66,13 +65,12 @@ func (r *Repository) Create(ctx context.Context, name, base string, taken ...str
 	}
 	w.Branch, w.Top = branchPrefix+w.Name, filepath.Join(h.parent, w.Name)
 	w.Dir = filepath.Join(w.Top, h.below)
-	began := time.Now()
 	if err := h.note(journal{Created: &w}); err != nil {
 		return w, err
 	}
 	err = h.create(ctx, w)
 	if err == nil {
-		err = errors.Join(durable.SyncTree(w.Top), h.repo.Sync(began))
+		err = errors.Join(durable.SyncTree(w.Top), h.repo.Sync())
 	}
 	if err != nil {
 		// The journal stays if this fails, too.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Losses is what [Repository.Discard] would delete for good without Force. Paths are relative
@@ -225,7 +224,6 @@ func (h *held) keepLosses(ctx context.Context, g registration, branch string, op
 // keep writes a commit of the worktree's files and commits, and a ref. A ref that a killed call has
 // written is used again.
 func (h *held) keep(ctx context.Context, g registration, head, branch string) (string, error) {
-	began := time.Now()
 	users := h.users()
 	commit := head
 	var parents []string
@@ -276,17 +274,14 @@ func (h *held) keep(ctx context.Context, g registration, head, branch string) (s
 			return "", err
 		}
 		if old == "" {
-			if _, err := users.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit))); err != nil {
-				return "", err
-			}
-			return ref, h.repo.Sync(began) // the files are deleted next
+			return ref, users.updateRef(ctx, ref, commit, strings.Repeat("0", len(commit)))
 		}
 		same, err := users.isSame(ctx, old, commit)
 		if err != nil {
 			return "", err
 		}
 		if same {
-			return ref, h.repo.Sync(time.Time{}) // a killed call may not have
+			return ref, h.repo.Sync() // a killed call may not have
 		}
 	}
 }

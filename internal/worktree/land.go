@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/git"
 )
@@ -183,7 +182,6 @@ func (o LandOptions) message(plain string) string {
 
 // toBranch lands a commit on a branch.
 func (h *held) toBranch(ctx context.Context, g registration, head string, opts LandOptions, l *Landed) (err error) {
-	began := time.Now()
 	users := h.users()
 	if l.Into = opts.Into; l.Into == "" {
 		l.Into = g.Into
@@ -220,10 +218,7 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 		return err
 	}
 	if at == nil {
-		if _, err := users.run(ctx, "update-ref", "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old); err != nil {
-			return whenMoved(ctx, err)
-		}
-		return h.repo.Sync(began)
+		return whenMoved(ctx, users.updateRef(ctx, "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old))
 	}
 	m := h.move(at.dir, at.top)
 	m.Old, m.New, m.Commit, m.Changes, m.Branch = l.Old, l.New, true, changes, l.Into

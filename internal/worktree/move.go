@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -187,7 +186,6 @@ func (t tree) isPartOf(ctx context.Context, root *os.Root, c change, to string) 
 // follow does a move: it changes the files, HEAD and the index of a working tree. If it fails, it
 // has changed nothing. Without m.Changes the files are as in m.New already, and m.work is the index.
 func (h *held) follow(ctx context.Context, m move) (err error) {
-	began := time.Now()
 	if err := h.note(journal{Moved: &m}); err != nil {
 		return err
 	}
@@ -232,10 +230,7 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 	if !m.Commit {
 		return nil
 	}
-	if _, err = t.run(ctx, "update-ref", "-m", "duet: land", "HEAD", m.New, m.Old); err != nil {
-		return whenMoved(ctx, err)
-	}
-	return h.repo.Sync(began)
+	return whenMoved(ctx, t.updateRef(ctx, "-m", "duet: land", "HEAD", m.New, m.Old))
 }
 
 func (h *held) moveFiles(ctx context.Context, t tree, m move) error {

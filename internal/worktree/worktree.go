@@ -38,6 +38,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
@@ -396,6 +397,19 @@ func (t tree) commit(ctx context.Context, tree, message string, env []string, pa
 	}
 	out, err := t.do(ctx, git.Command{Args: args, Env: env, Stdin: strings.NewReader(message)})
 	return strings.TrimSpace(string(out)), err
+}
+
+// updateRef runs git update-ref. Before, all objects are on the disk, also those of an agent's git;
+// afterwards the ref is.
+func (t tree) updateRef(ctx context.Context, args ...string) error {
+	began := time.Now()
+	if err := t.r.repo.Sync(); err != nil {
+		return err
+	}
+	if _, err := t.run(ctx, append([]string{"update-ref"}, args...)...); err != nil {
+		return err
+	}
+	return t.r.repo.SyncNames(began)
 }
 
 // resolve returns the name of an object, or "" if there is none.
