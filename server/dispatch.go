@@ -101,9 +101,9 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	case method.Final:
 		c.startFinal(method, m, to)
 		return
-	case method.releases && c.startReleasing(method, m, to):
+	case method.Releasing && c.startReleasing(method, m, to):
 		return
-	case method.LongRunning && !method.releases:
+	case method.LongRunning && !method.Releasing:
 		c.startLong(method, m, to)
 		return
 	}

@@ -35,7 +35,7 @@ type Method struct {
 	Doc         string // one sentence or more, from Doc
 	LongRunning bool   // runs beside the others, can be cancelled
 	Final       bool   // ends the connection
-	releases    bool   // LongRunning begins with Release
+	Releasing   bool   // LongRunning begins with Release
 
 	// Schemas are made on first use: there are many, and clients wait for a process that starts.
 	params   func() *schema.Schema
@@ -68,7 +68,7 @@ func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
 // then the messages behind its request wait, as they do for other methods, so that they find what it
 // has done.
 func Releasing() Option {
-	return func(m *Method) { m.LongRunning, m.releases = true, true }
+	return func(m *Method) { m.LongRunning, m.Releasing = true, true }
 }
 
 // Release is called by the handler of a [Releasing] method before it waits for something slow: the

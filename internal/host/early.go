@@ -102,7 +102,7 @@ type earlyServer struct {
 // isLong reports whether requests of a method may take long.
 func (s earlyServer) isLong(method []byte) bool {
 	m := s.Method(string(method))
-	return m != nil && m.LongRunning
+	return m != nil && m.LongRunning && !m.Releasing // while one waits for git, the hub answers
 }
 
 // answer answers a message that needs no hub; answered is false for one that does. The response
