@@ -337,6 +337,11 @@ func call[R any](a *agent, method string, params any) (R, error) {
 // callWithin is call with a timeout: an agent that takes longer than d is killed. Time in which
 // the agent waits for the user does not count.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
+	return callInOrder[R](a, d, method, params, nil)
+}
+
+// callInOrder is callWithin with the result passed to taken as acp.CallInOrder does.
+func callInOrder[R any](a *agent, d time.Duration, method string, params any, taken func(result R)) (R, error) {
 	answered := make(chan struct{})
 	defer close(answered)
 	a.driver.work.Go(func() {
@@ -353,7 +358,7 @@ func callWithin[R any](a *agent, d time.Duration, method string, params any) (R,
 			}
 		}
 	})
-	return call[R](a, method, params)
+	return acp.CallInOrder(context.Background(), a.conn, method, params, taken)
 }
 
 // guard ends the agent's turn when the task is to stop. It sends session/cancel if the agent has
