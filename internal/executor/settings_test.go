@@ -231,6 +231,18 @@ func TestAcceptedModeIsNewerThanEarlierReport(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(h.text(), "[mode default]"), "the mode is in force")
 }
 
+// The agent reports that it begins in auto before Duet has set the mode that asks.
+func TestNoWarningBeforeTheModeIsChosen(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	p := prompt(t, "choosy-auto", "turn")
+	completes(t, x, p)
+	assert.Empty(t, h.codes())
+
+	p.TaskID, p.PermissionMode = "task-2", "auto"
+	completes(t, x, p)
+	assert.Equal(t, []string{"RULES_NOT_ASKED"}, h.codes(), "the user has chosen it")
+}
+
 func TestAgentKeepsItsMode(t *testing.T) {
 	h := newHub()
 	h.context.AgentMode = "code"

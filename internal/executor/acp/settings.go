@@ -24,14 +24,13 @@ func (a *agent) reportSettings(t *turn) {
 			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current, Available: settingIDs(m.Choices), Choices: m.Choices})
 		}
 	})
-	a.warnUnasked(t)
 }
 
 // warnUnasked warns the user, once for each mode that the agent enters, that Duet's rules and
-// questions do not apply there.
+// questions do not apply there. It does nothing while Duet still chooses the mode of the prompt.
 func (a *agent) warnUnasked(t *turn) {
 	now := a.settings.Session()
-	if now.Mode == nil {
+	if now.Mode == nil || !t.Params.Unprompted && !t.modeChosen.Load() {
 		return
 	}
 	if before := a.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
@@ -122,7 +121,11 @@ func (a *agent) choose(t *turn) *task.Failure {
 		_, err := callInOrder(a, a.startTimeout, method, params, taken)
 		return err
 	})
-	defer a.reportSettings(t)
+	defer func() {
+		a.reportSettings(t)
+		t.modeChosen.Store(true)
+		a.warnUnasked(t)
+	}()
 	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
 	if err == nil {
 		model := ""
