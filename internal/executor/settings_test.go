@@ -241,6 +241,10 @@ func TestNoWarningBeforeTheModeIsChosen(t *testing.T) {
 	p.TaskID, p.PermissionMode = "task-2", "auto"
 	completes(t, x, p)
 	assert.Equal(t, []string{"RULES_NOT_ASKED"}, h.codes(), "the user has chosen it")
+
+	p.TaskID = "task-3"
+	completes(t, x, p)
+	assert.Equal(t, []string{"RULES_NOT_ASKED", "RULES_NOT_ASKED"}, h.codes(), "it is said at each turn")
 }
 
 func TestAgentKeepsItsMode(t *testing.T) {

@@ -54,12 +54,11 @@ type agent struct {
 	overdue   atomic.Pointer[string] // the unanswered method for which the agent was killed
 	current   atomic.Pointer[turn]
 	last      atomic.Pointer[lastTask]
-	modeSeen  atomic.Pointer[string] // the mode that warnUnasked checked last
-	changed   chan struct{}          // buffer of 1: updates between two turns wait to be reported
-	spent     atomic.Uint64          // what its session has cost so far, in USD, as the bits of a float64
-	updates   atomic.Int64           // number of updates received
-	loading   atomic.Bool            // updates are a replay of what the hub has
-	inputGone atomic.Bool            // the agent no longer reads input: it is exiting, or has closed its stdin
+	changed   chan struct{} // buffer of 1: updates between two turns wait to be reported
+	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	updates   atomic.Int64  // number of updates received
+	loading   atomic.Bool   // updates are a replay of what the hub has
+	inputGone atomic.Bool   // the agent no longer reads input: it is exiting, or has closed its stdin
 	open      atomic.Int64
 	own       ownTurns
 

@@ -26,14 +26,15 @@ func (a *agent) reportSettings(t *turn) {
 	})
 }
 
-// warnUnasked warns the user, once for each mode that the agent enters, that Duet's rules and
-// questions do not apply there. It does nothing while Duet still chooses the mode of the prompt.
+// warnUnasked warns the user that Duet's rules and questions do not apply in the agent's mode: at
+// each turn, and once for each mode that the agent enters in it. It does nothing while Duet still
+// chooses the mode of the prompt.
 func (a *agent) warnUnasked(t *turn) {
 	now := a.settings.Session()
 	if now.Mode == nil || !t.Params.Unprompted && !t.modeChosen.Load() {
 		return
 	}
-	if before := a.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
+	if before := t.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
 		return
 	}
 	if why := unasked(a.name, now); why != "" {
