@@ -134,8 +134,9 @@ func TestSettingAnAgent(t *testing.T) {
 
 // A session shows the agent's current mode, also after the agent has left the requested mode.
 func TestTheModeInForce(t *testing.T) {
+	mode := "default"
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		x.report(catalog.EventMode, catalog.Mode{Current: "default", Available: []string{"default", "plan"}})
+		x.report(catalog.EventMode, catalog.Mode{Current: mode, Available: []string{"default", "plan", "auto"}})
 		return done
 	})
 	c := w.connect(frame.LSP)
@@ -153,6 +154,13 @@ func TestTheModeInForce(t *testing.T) {
 	c.ask("updateSessionSettings", `{"session_id":"`+id+`","permission_mode":"plan"}`)
 	s = c.state(id)
 	assert.Equal(t, "plan", s["permission_mode"], "a later request replaces the mode")
+
+	mode = "auto"
+	id = c.launch(`{"query":"q","permission_mode":"plan"}`)
+	<-watched
+	w.ended(id)
+	s = c.state(id)
+	assert.Equal(t, []any{"auto", "plan", "auto"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]}, "the agent has left plan mode for another one")
 }
 
 // event returns the data of the next event of a type.

@@ -309,16 +309,18 @@ func resultOf(s domain.Session) *protocol.SessionResult {
 }
 
 // modeInForce returns the permission mode of a session's conversation. It differs from the user's
-// choice if the agent has entered or left plan mode.
+// choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
 func modeInForce(s domain.Session) string {
 	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
 	switch {
-	case asked == "", asked == catalog.ModePlan && is != "" && is != catalog.ModePlan:
-		return catalog.ModeDefault
 	case is == catalog.ModePlan:
 		return is
+	case asked == "":
+		return catalog.ModeDefault
+	case is == "", asked == catalog.ModeDefault, asked == catalog.ModeAcceptEdits, asked == catalog.ModeBypass, catalog.ModeName(is) == catalog.ModeName(asked):
+		return asked // Duet enforces its own modes in a mode of the agent of another name
 	}
-	return asked
+	return is
 }
 
 func checkAgentSettings(a protocol.AgentSettings) error {

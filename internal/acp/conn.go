@@ -106,8 +106,14 @@ type Conn struct {
 
 	mu      sync.Mutex // guards the fields below; locked while ended is closed
 	last    int64      // id of the last call
-	calls   map[string]chan response
+	calls   map[string]pendingCall
 	serving map[string]context.CancelFunc // the agent's requests, by id
+}
+
+// A pendingCall is a call without a response yet.
+type pendingCall struct {
+	answer chan response
+	taken  func(result json.RawMessage) // the reading goroutine calls it
 }
 
 type response struct {
@@ -118,7 +124,7 @@ type response struct {
 // NewConn makes a connection that writes to an agent's stdin, each line with one call to Write.
 // Read reads the agent's output.
 func NewConn(in io.Writer, h Handler) *Conn {
-	c := &Conn{in: in, ended: make(chan struct{}), calls: make(map[string]chan response), serving: make(map[string]context.CancelFunc)}
+	c := &Conn{in: in, ended: make(chan struct{}), calls: make(map[string]pendingCall), serving: make(map[string]context.CancelFunc)}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	c.handler, c.conn = h, c
 	return c
@@ -153,8 +159,19 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 // ErrClosed if it can no longer answer, the error of ctx, or a write error. If ctx ends first,
 // the agent gets $/cancel_request.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (R, error) {
+	return CallInOrder[R](ctx, c, method, params, nil)
+}
+
+// CallInOrder is Call, except that the reading goroutine passes the result to taken before it
+// handles a later message. An update that the agent sent after its response thus comes after it.
+func CallInOrder[R any](ctx context.Context, c *Conn, method string, params any, taken func(result R)) (R, error) {
 	var result R
-	raw, err := c.call(ctx, method, params)
+	raw, err := c.call(ctx, method, params, func(raw json.RawMessage) {
+		var result R
+		if taken != nil && (len(raw) == 0 || json.Unmarshal(raw, &result) == nil) {
+			taken(result)
+		}
+	})
 	if err == nil && len(raw) > 0 {
 		if err := json.Unmarshal(raw, &result); err != nil {
 			return result, fmt.Errorf("the answer to %s cannot be read: %w", method, err)
@@ -163,12 +180,12 @@ func Call[R any](ctx context.Context, c *Conn, method string, params any) (R, er
 	return result, err
 }
 
-func (c *Conn) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
+func (c *Conn) call(ctx context.Context, method string, params any, taken func(result json.RawMessage)) (json.RawMessage, error) {
 	answer := make(chan response, 1)
 	c.mu.Lock()
 	c.last++
 	id := strconv.FormatInt(c.last, 10)
-	c.calls[id] = answer
+	c.calls[id] = pendingCall{answer, taken}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -233,11 +250,16 @@ func (c *Conn) write(m message) error {
 // answered passes a response on to its call.
 func (c *Conn) answered(id []byte, r response) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if answer := c.calls[string(id)]; answer != nil {
-		delete(c.calls, string(id))
-		answer <- r
+	call, open := c.calls[string(id)]
+	delete(c.calls, string(id))
+	c.mu.Unlock()
+	if !open {
+		return
 	}
+	if r.err == nil {
+		call.taken(r.result)
+	}
+	call.answer <- r
 }
 
 // serve serves a request of the agent. It may keep the bytes.

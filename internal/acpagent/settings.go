@@ -218,7 +218,7 @@ func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
 		v.title = state.Reported().Info.Title
 	}
 	v.options = append(v.options, agentOption(state.Agent, agents))
-	mode := cmp.Or(state.RequestedMode, state.PermissionMode, state.AgentMode)
+	mode := cmp.Or(state.PermissionMode, state.RequestedMode, state.AgentMode)
 	if mode == "" && state.Reported().Mode != nil {
 		mode = state.Reported().Mode.Current
 	}

@@ -143,7 +143,7 @@ func (t *talking) goodbye() {
 // footer describes the agent and its settings.
 func (t *talking) footer() string {
 	s := t.talk.Session
-	agent, mode, model := s.Agent, cmp.Or(s.RequestedMode, s.PermissionMode), ""
+	agent, mode, model := s.Agent, s.PermissionMode, ""
 	if s.ID == "" {
 		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
 		if protocol.Value(t.set.worktree) {
@@ -409,7 +409,7 @@ func (t *talking) nextMode(ctx context.Context, c *client.Client) error {
 	}
 	mode := cmp.Or(t.set.set.mode, catalog.ModeDefault)
 	if s := t.talk.Session; s.ID != "" {
-		mode = cmp.Or(s.RequestedMode, s.PermissionMode)
+		mode = s.PermissionMode
 	}
 	return t.chooseMode(ctx, c, modes[(slices.Index(modes, mode)+1)%len(modes)])
 }

@@ -18,6 +18,7 @@ import (
 //	choosy-mode    the mode as an option, too
 //	choosy-plan    as claude does where it may not bypass: it has default and plan, and is in plan
 //	choosy-plain   nothing
+//	choosy-auto    it begins in auto, and reports its mode just before it accepts another
 //	choosy-resume  as choosy; it resumes a session and says nothing of it
 type choosyAgent struct {
 	kind                 string
@@ -75,6 +76,9 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 		if c.kind == "choosy-plan" {
 			result["modes"] = object{"currentModeId": "plan", "availableModes": []any{object{"id": "default"}, object{"id": "plan"}}}
 		}
+		if c.kind == "choosy-auto" {
+			result["modes"] = object{"currentModeId": "auto", "availableModes": []any{object{"id": "default"}, object{"id": "auto"}}}
+		}
 		if c.kind == "choosy-plain" {
 			result = object{"sessionId": a.session, "modes": nil, "configOptions": "what"}
 		}
@@ -84,7 +88,10 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 		a.reply(m.ID, result)
 	case "session/set_mode":
 		switch m.Params.ModeID {
-		case "ask", "code", "default", "plan":
+		case "ask", "code", "default", "plan", "auto":
+			if c.kind == "choosy-auto" {
+				a.update(object{"sessionUpdate": "current_mode_update", "currentModeId": c.mode})
+			}
 			c.mode = m.Params.ModeID
 			a.text("[mode " + c.mode + "]")
 			a.reply(m.ID, object{})

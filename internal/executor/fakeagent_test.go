@@ -74,6 +74,9 @@ func fakeAgent() {
 	}
 	if strings.HasPrefix(kind, "choosy") {
 		a.choosy = &choosyAgent{kind: kind, mode: "ask", model: "small", thought: "low"}
+		if kind == "choosy-auto" {
+			a.choosy.mode = "auto"
+		}
 	}
 	for {
 		m := a.read()

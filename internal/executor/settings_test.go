@@ -217,6 +217,36 @@ func TestDuetModeLeavesPlanMode(t *testing.T) {
 	assert.Equal(t, "default", now(t, h).Mode.Current)
 }
 
+// An agent's report of its mode that it sent before it accepted another mode is the older one.
+func TestAcceptedModeIsNewerThanEarlierReport(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	p := prompt(t, "choosy-auto", "turn")
+	completes(t, x, p)
+	modes := h.data("mode")
+	assert.Contains(t, modes[len(modes)-1], `{"current":"default"`, "a later agent continues in this mode")
+	assert.Equal(t, "default", now(t, h).Mode.Current)
+
+	p.TaskID = "task-2"
+	completes(t, x, p)
+	assert.Equal(t, 1, strings.Count(h.text(), "[mode default]"), "the mode is in force")
+}
+
+// The agent reports that it begins in auto before Duet has set the mode that asks.
+func TestNoWarningBeforeTheModeIsChosen(t *testing.T) {
+	h, x := hubAndExecutor(t)
+	p := prompt(t, "choosy-auto", "turn")
+	completes(t, x, p)
+	assert.Empty(t, h.codes())
+
+	p.TaskID, p.PermissionMode = "task-2", "auto"
+	completes(t, x, p)
+	assert.Equal(t, []string{"RULES_NOT_ASKED"}, h.codes(), "the user has chosen it")
+
+	p.TaskID = "task-3"
+	completes(t, x, p)
+	assert.Equal(t, []string{"RULES_NOT_ASKED", "RULES_NOT_ASKED"}, h.codes(), "it is said at each turn")
+}
+
 func TestAgentKeepsItsMode(t *testing.T) {
 	h := newHub()
 	h.context.AgentMode = "code"

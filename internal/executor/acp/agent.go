@@ -54,12 +54,11 @@ type agent struct {
 	overdue   atomic.Pointer[string] // the unanswered method for which the agent was killed
 	current   atomic.Pointer[turn]
 	last      atomic.Pointer[lastTask]
-	modeSeen  atomic.Pointer[string] // the mode that warnUnasked checked last
-	changed   chan struct{}          // buffer of 1: updates between two turns wait to be reported
-	spent     atomic.Uint64          // what its session has cost so far, in USD, as the bits of a float64
-	updates   atomic.Int64           // number of updates received
-	loading   atomic.Bool            // updates are a replay of what the hub has
-	inputGone atomic.Bool            // the agent no longer reads input: it is exiting, or has closed its stdin
+	changed   chan struct{} // buffer of 1: updates between two turns wait to be reported
+	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
+	updates   atomic.Int64  // number of updates received
+	loading   atomic.Bool   // updates are a replay of what the hub has
+	inputGone atomic.Bool   // the agent no longer reads input: it is exiting, or has closed its stdin
 	open      atomic.Int64
 	own       ownTurns
 
@@ -337,6 +336,11 @@ func call[R any](a *agent, method string, params any) (R, error) {
 // callWithin is call with a timeout: an agent that takes longer than d is killed. Time in which
 // the agent waits for the user does not count.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
+	return callInOrder[R](a, d, method, params, nil)
+}
+
+// callInOrder is callWithin with the result passed to taken as acp.CallInOrder does.
+func callInOrder[R any](a *agent, d time.Duration, method string, params any, taken func(result R)) (R, error) {
 	answered := make(chan struct{})
 	defer close(answered)
 	a.driver.work.Go(func() {
@@ -353,7 +357,7 @@ func callWithin[R any](a *agent, d time.Duration, method string, params any) (R,
 			}
 		}
 	})
-	return call[R](a, method, params)
+	return acp.CallInOrder(context.Background(), a.conn, method, params, taken)
 }
 
 // guard ends the agent's turn when the task is to stop. It sends session/cancel if the agent has

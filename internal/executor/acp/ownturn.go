@@ -159,6 +159,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	quiet := cmp.Or(time.Duration(t.Launch.QuietMS)*time.Millisecond, quietAfter)
 	if a.settings.Session().Mode != nil {
 		a.reportSettings(t)
+		a.warnUnasked(t)
 	}
 	stopping, cancelSent := t.Context().Done(), (<-chan struct{})(nil)
 	look := time.NewTimer(0)

@@ -83,7 +83,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 		takesSystemPrompt = true
 	}
-	result, err := a.newSession(request)
+	result, err := a.newSession(request, func(r sessionResult) { a.settings.Opened(r.offer, true) })
 	switch {
 	case err != nil:
 		return nil, a.failure(err)
@@ -91,7 +91,6 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
 	}
 	a.session = string(result.SessionID)
-	a.settings.Opened(result.offer, true)
 	var opening []acp.Content
 	if t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
 		opening = append(opening, acp.TextContent(t.Conversation.SystemPrompt))
@@ -118,14 +117,14 @@ func unanswered(t *turn) []acp.Content {
 }
 
 // newSession opens a session. For an agent that has its key but uses it only after authenticate
-// (codex), it calls authenticate.
-func (a *agent) newSession(request acp.OpenSessionRequest) (sessionResult, error) {
+// (codex), it calls authenticate. opened receives the result before later updates are handled.
+func (a *agent) newSession(request acp.OpenSessionRequest, opened func(sessionResult)) (sessionResult, error) {
 	patience := 4 * a.startTimeout
-	result, err := callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
+	result, err := callInOrder(a, patience, acp.MethodSessionNew, request, opened)
 	if method := acp.WithKey(a.info.AuthMethods, a.has); method != "" && acp.IsAuthRequired(err) {
 		_, refused := callWithin[json.RawMessage](a, patience, a.info.Login(), map[string]string{"methodId": method})
 		if refused == nil {
-			return callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
+			return callInOrder(a, patience, acp.MethodSessionNew, request, opened)
 		}
 	}
 	return result, err
@@ -161,17 +160,19 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 // resume resumes or loads the agent's own session, and reports whether that succeeded.
 func (a *agent) resume(t *turn, id string) bool {
 	request := a.sessionRequest(t, id)
-	var result sessionResult
+	opened := func(r sessionResult) { a.settings.Opened(r.offer, false) }
 	var err error
 	switch {
 	case acp.Has(a.info.Session.Resume):
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionResume, request)
+		_, err = callInOrder(a, 4*a.startTimeout, acp.MethodSessionResume, request, opened)
 	case a.info.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
+		var result sessionResult
 		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionLoad, request)
 		if err == nil {
 			a.replayed()
+			opened(result) // a replayed report is older
 		}
 	default:
 		return false
@@ -181,7 +182,6 @@ func (a *agent) resume(t *turn, id string) bool {
 		return false
 	}
 	a.session = id
-	a.settings.Opened(result.offer, false)
 	return true
 }
 

@@ -19,19 +19,21 @@ import (
 // values. Its methods may be called from any goroutine. Values that it returns are never changed.
 // The zero value is that of an agent that has reported nothing.
 //
+// Reports and accepted changes are merged in the order in which the agent sent them: the goroutine
+// that reads the agent merges both. A report that the agent sent before it accepted a change is
+// older than the change.
+//
 // An agent may report its mode and its model twice: as modes and models, and as options that
 // choose them. The latest report counts for both.
 // https://agentclientprotocol.com/protocol/v1/session-config-options
 type settingState struct {
 	reporting sync.Mutex // serializes reports to the hub, so that they arrive in order
 
-	mu            sync.Mutex // guards the fields below
-	now           catalog.Session
-	changed       catalog.Session // the parts of now that were not reported to the hub yet
-	began         string          // the mode in which the session began; "" if it was resumed
-	modeReports   int             // how often the agent has reported its current mode
-	optionReports map[string]int  // how often it has reported each option's value
-	ignored       string          // the last requested model that the agent could not take
+	mu      sync.Mutex // guards the fields below
+	now     catalog.Session
+	changed catalog.Session // the parts of now that were not reported to the hub yet
+	began   string          // the mode in which the session began; "" if it was resumed
+	ignored string          // the last requested model that the agent could not take
 }
 
 // ignoresModel notes that a requested model could not be set, and reports whether that is new.
@@ -106,14 +108,13 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 		if json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) != nil || mode == "" {
 			return false
 		}
-		s.modeReports++
 		s.switchMode(mode)
 	case "config_option_update":
 		options, ok := optionsOf(frame.Member(raw, "configOptions"))
 		if !ok {
 			return false
 		}
-		s.setReportedOptions(options)
+		s.setOptions(options)
 	case "available_commands_update":
 		commands, ok := commandsOf(frame.Member(raw, "availableCommands"))
 		if !ok {
@@ -129,20 +130,7 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 	return true
 }
 
-// setReportedOptions merges the complete list of options that the agent reported.
-func (s *settingState) setReportedOptions(options []catalog.Option) {
-	for _, o := range options {
-		if s.optionReports == nil {
-			s.optionReports = make(map[string]int)
-		}
-		s.optionReports[o.ID]++
-	}
-	if option(options, categoryMode) != nil {
-		s.modeReports++
-	}
-	s.setOptions(options)
-}
-
+// setOptions merges the complete list of options.
 func (s *settingState) setOptions(options []catalog.Option) {
 	s.now.Options, s.changed.Options = options, options
 	if o := option(options, categoryMode); o != nil {
@@ -196,44 +184,28 @@ func (s *settingState) beganMode() string {
 	return s.began
 }
 
-// modeCount returns how often the agent has reported its current mode.
-func (s *settingState) modeCount() int {
+// modeTaken notes that the agent has accepted a mode.
+func (s *settingState) modeTaken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.modeReports
+	s.switchMode(id)
 }
 
-// modeTaken notes that a call set the mode. A mode that the agent reported after count wins.
-func (s *settingState) modeTaken(id string, count int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.modeReports == count {
-		s.switchMode(id)
-	}
-}
-
-// modelTaken notes that a call set the model.
+// modelTaken notes that the agent has accepted a model.
 func (s *settingState) modelTaken(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.switchModel(id)
 }
 
-// optionCount returns how often the agent has reported the value of an option.
-func (s *settingState) optionCount(id string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.optionReports[id]
-}
-
-// optionTaken notes that a call set an option. The answer, a list of all options, counts. Without
-// one, the option has the value, unless the agent reported another after count.
-func (s *settingState) optionTaken(id, value string, answer json.RawMessage, count int) {
+// optionTaken notes that the agent has accepted the value of an option. The answer, a list of all
+// options, counts. Without one, the option has the value.
+func (s *settingState) optionTaken(id, value string, answer json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if options, ok := optionsOf(answer); ok {
-		s.setReportedOptions(options)
-	} else if s.optionReports[id] == count {
+		s.setOptions(options)
+	} else {
 		s.switchOption(id, value)
 	}
 }

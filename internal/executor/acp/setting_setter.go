@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -23,8 +24,9 @@ type setter struct {
 	// Ignored receives a message about a setting that the agent has no way to change, once per
 	// session.
 	Ignored func(message string)
-	// Call calls a method of the agent and returns its result. Call is responsible for timeouts.
-	Call func(method string, params any) (json.RawMessage, error)
+	// Call calls a method of the agent. It passes the result to taken before later reports of the
+	// agent reach State. Call is responsible for timeouts.
+	Call func(method string, params any, taken func(result json.RawMessage)) error
 }
 
 // duetModes are the permission modes that Duet implements without the agent: Duet answers the agent's
@@ -180,11 +182,10 @@ func (s *setter) setMode(id string) error {
 			return err
 		}
 	} else {
-		count := s.State.modeCount()
-		if _, err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}); err != nil {
+		err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}, func(json.RawMessage) { s.State.modeTaken(id) })
+		if err != nil {
 			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
 		}
-		s.State.modeTaken(id, count)
 	}
 	if now = s.State.Session(); now.Mode != nil && now.Mode.Current != id {
 		return fmt.Errorf("the agent did not take the mode %q: it is in %q", id, now.Mode.Current)
@@ -212,10 +213,10 @@ func (s *setter) setModel(id string) error {
 	if o := option(now.Options, categoryModel); o != nil && has(o.Choices, id) {
 		return s.setOption(*o, id)
 	}
-	if _, err := s.Call(acp.MethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}); err != nil {
+	err := s.Call(acp.MethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}, func(json.RawMessage) { s.State.modelTaken(id) })
+	if err != nil {
 		return fmt.Errorf("the agent did not take the model %q: %w", id, err)
 	}
-	s.State.modelTaken(id)
 	return nil
 }
 
@@ -260,16 +261,12 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 	case s.Version2: // version 2 requires a type
 		params["type"] = "id"
 	}
-	count := s.State.optionCount(o.ID)
-	result, err := s.Call(acp.MethodSessionSetValue, params)
+	err := s.Call(acp.MethodSessionSetValue, params, func(result json.RawMessage) {
+		s.State.optionTaken(o.ID, value, frame.Member(result, "configOptions"))
+	})
 	if err != nil {
 		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
 	}
-	var r struct {
-		ConfigOptions json.RawMessage `json:"configOptions"`
-	}
-	json.Unmarshal(result, &r)
-	s.State.optionTaken(o.ID, value, r.ConfigOptions, count)
 	return nil
 }
 

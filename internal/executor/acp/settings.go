@@ -24,17 +24,17 @@ func (a *agent) reportSettings(t *turn) {
 			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current, Available: settingIDs(m.Choices), Choices: m.Choices})
 		}
 	})
-	a.warnUnasked(t)
 }
 
-// warnUnasked warns the user, once for each mode that the agent enters, that Duet's rules and
-// questions do not apply there.
+// warnUnasked warns the user that Duet's rules and questions do not apply in the agent's mode: at
+// each turn, and once for each mode that the agent enters in it. It does nothing while Duet still
+// chooses the mode of the prompt.
 func (a *agent) warnUnasked(t *turn) {
 	now := a.settings.Session()
-	if now.Mode == nil {
+	if now.Mode == nil || !t.Params.Unprompted && !t.modeChosen.Load() {
 		return
 	}
-	if before := a.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
+	if before := t.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
 		return
 	}
 	if why := unasked(a.name, now); why != "" {
@@ -110,7 +110,7 @@ func (a *agent) reportBetweenTurns() {
 }
 
 // setter returns a setter for the agent's session in a turn.
-func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setter {
+func (a *agent) setter(t *turn, call func(method string, params any, taken func(result json.RawMessage)) error) *setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
 	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
 }
@@ -118,10 +118,15 @@ func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMe
 // choose applies the settings of the prompt, and reports the result to the hub. It fails if the
 // agent does not have or does not accept a setting: the prompt must not run with other settings.
 func (a *agent) choose(t *turn) *task.Failure {
-	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
-		return callWithin[json.RawMessage](a, a.startTimeout, method, params)
+	s := a.setter(t, func(method string, params any, taken func(result json.RawMessage)) error {
+		_, err := callInOrder(a, a.startTimeout, method, params, taken)
+		return err
 	})
-	defer a.reportSettings(t)
+	defer func() {
+		a.reportSettings(t)
+		t.modeChosen.Store(true)
+		a.warnUnasked(t)
+	}()
 	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
 	if err == nil {
 		model := ""
@@ -141,8 +146,9 @@ func (a *agent) choose(t *turn) *task.Failure {
 
 // set applies the user's settings to an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
-	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
-		return acp.Call[json.RawMessage](ctx, a.conn, method, params)
+	s := a.setter(t, func(method string, params any, taken func(result json.RawMessage)) error {
+		_, err := acp.CallInOrder(ctx, a.conn, method, params, taken)
+		return err
 	})
 	defer a.reportChanged()
 	return s.Set(p.Mode, p.Model, p.Options)

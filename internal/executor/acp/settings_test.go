@@ -120,9 +120,10 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter
 	require.NoError(t, err)
 	s := new(settingState)
 	s.Opened(readOffer(offer), isNew)
-	return &setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) {
+	return &setter{State: s, Agent: "ours", Call: func(method string, _ any, taken func(json.RawMessage)) error {
 		assert.Equal(t, acp.MethodSessionSetMode, method)
-		return json.RawMessage(`{}`), nil
+		taken(json.RawMessage(`{}`))
+		return nil
 	}}
 }
 
@@ -222,7 +223,10 @@ func agentWith(t *testing.T, offer string) *setter {
 	require.True(t, json.Valid([]byte(offer)))
 	s := new(settingState)
 	s.Opened(readOffer(json.RawMessage(offer)), true)
-	return &setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
+	return &setter{State: s, Agent: "ours", Call: func(_ string, _ any, taken func(json.RawMessage)) error {
+		taken(json.RawMessage(`{}`))
+		return nil
+	}}
 }
 
 // Duet sets an agent to a mode in which the agent asks. If it knows no such mode, it leaves
@@ -288,10 +292,11 @@ func TestDuetSetsModesThatAsk(t *testing.T) {
 func TestPlanIsAnOption(t *testing.T) {
 	s := agentWith(t, codex)
 	var calls []string
-	s.Call = func(method string, params any) (json.RawMessage, error) {
+	s.Call = func(method string, params any, taken func(json.RawMessage)) error {
 		calls = append(calls, fmt.Sprintf("%v=%v", params.(map[string]any)["configId"], params.(map[string]any)["value"]))
 		assert.Equal(t, acp.MethodSessionSetValue, method)
-		return json.RawMessage(`{}`), nil
+		taken(json.RawMessage(`{}`))
+		return nil
 	}
 	assert.Contains(t, settingIDs(s.State.Session().Mode.Choices), "plan")
 	require.NoError(t, s.ChooseMode("", "plan", nil))

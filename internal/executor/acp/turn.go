@@ -40,7 +40,9 @@ type turn struct {
 	spent       *atomic.Uint64
 	spentBefore float64
 
-	promptID atomic.Pointer[string] // the id of the prompt's request, as raw JSON
+	modeChosen atomic.Bool            // the agent has the mode of the prompt, or has refused it
+	modeSeen   atomic.Pointer[string] // the mode that warnUnasked checked last
+	promptID   atomic.Pointer[string] // the id of the prompt's request, as raw JSON
 
 	taking    sync.Mutex    // guards ended; locked while the turn processes output of the agent
 	ended     bool          // later output belongs to another turn

@@ -34,7 +34,7 @@ export function settingsOf(session: Settings, agent: { model?: Data; options?: D
   const settings: Setting[] = [];
   const known = objectOf(session.agent_session);
   const modes: SettingValue[] = (session.modes ?? []).map(({ id, name, description, by }) => ({ id, name: name || id, description: description ?? "", group: by === "agent" ? "The agent's" : "Duet's" }));
-  const mode = session.requested_mode || session.permission_mode || "";
+  const mode = session.permission_mode || session.requested_mode || "";
   if (modes.length > 0) settings.push({ id: "mode", name: "Mode", description: "", current: mode, values: withCurrent(modes, mode, "mode"), change: (value) => ({ mode: value }) });
   const model = agent.model ?? objectOf(known["model"]);
   const models = objectsOf(model["available"]).map(valueOf);

@@ -5,12 +5,18 @@ import { commandsFor, completableAt } from "../../src/webview/completion";
 import { PromptHistory } from "../../src/webview/composer";
 import { fileOf, linkOf, pieces } from "../../src/webview/references";
 import { duration, money, thousands } from "../../src/webview/session";
+import { settingsOf } from "../../src/webview/settings";
 
 test("a slash is a command at the beginning alone, and @ a file behind a space", () => {
   assert.deepEqual(completableAt("/re", 3), { kind: "command", from: 0, query: "re" });
   assert.deepEqual(completableAt("look at @src/a", 14), { kind: "file", from: 8, query: "src/a" });
   assert.deepEqual(completableAt("(@a", 3), { kind: "file", from: 1, query: "a" });
   for (const text of ["a /re", "/review main", "alice@example.org", "@a b", ""]) assert.equal(completableAt(text, text.length), undefined, text);
+});
+
+test("the mode in force is shown, not the requested one that the agent has left", () => {
+  const modes = ["plan", "auto"].map((id) => ({ id, by: "agent" }));
+  assert.equal(settingsOf({ modes, permission_mode: "auto", requested_mode: "plan" }, {})[0]?.current, "auto");
 });
 
 test("commands that begin with what was typed come first", () => {

@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// The footer shows the mode in force, also after the agent has left the requested one.
+func TestFooterShowsTheModeInForce(t *testing.T) {
+	view := turn.NewView(io.Discard, io.Discard, true, false)
+	session := protocol.Session{ID: "s", Agent: "claude", PermissionMode: "auto", RequestedMode: "plan", AgentMode: "auto"}
+	talk := &talking{view: view, talk: turn.NewTalk(view, session, turn.TalkOptions{})}
+	assert.Equal(t, "  claude · auto · RET sends, C-d leaves", talk.footer())
+}
