@@ -187,21 +187,21 @@ rewind of the files."
           (cond
            ((not (eq (duet-get preview :checkpoint) t))
             (message "The files of then are not recorded; that needs git")
-            'keep)
-           ((null files) 'keep)
+            ?k)
+           ((null files) ?k)
            (t (save-window-excursion
                 (duet-actions--show-rewind (duet-connection-directory connection session) preview)
-                (nth 2 (read-multiple-choice
-                        (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
-                        (append (and (> restored 0) '((?y "yes" restore)))
-                                (and (> left 0) '((?a "all of them" all)))
-                                '((?k "keep the files, go back in the conversation" keep)
-                                  (?n "no" nil))))))))))
+                (car (read-multiple-choice
+                      (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
+                      (append (and (> restored 0) '((?y "yes")))
+                              (and (> left 0) '((?a "all of them")))
+                              '((?k "keep the files, go back in the conversation")
+                                (?n "no"))))))))))
     (pcase answer
-      ('keep (duet-actions--compose-rewound connection session preview))
-      ((or 'restore 'all)
+      (?k (duet-actions--compose-rewound connection session preview))
+      ((or ?y ?a)
        (duet-actions--rewind
-        connection run (and (eq answer 'all) '(:all t))
+        connection run (and (eq answer ?a) '(:all t))
         "as before this turn"
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 

@@ -266,8 +266,8 @@ The session stays; a fork continues it in the project's directory."
   (if (save-window-excursion
         (duet-worktree--show "*duet discard*"
                              (lambda () (duet-worktree--insert-losses losses)))
-        (nth 2 (read-multiple-choice "Discard the worktree with this work?"
-                                     '((?y "yes" t) (?n "no" nil)))))
+        (eq ?y (car (read-multiple-choice "Discard the worktree with this work?"
+                                          '((?y "yes") (?n "no"))))))
       (duet-worktree--discard connection session t)
     (message "Nothing was discarded")))
 

@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; These tests enable checkpoints, which need git.
+;; The test with a server enables checkpoints, which need git.
 
 ;;; Code:
 
@@ -62,6 +62,26 @@
         (with-current-buffer buffer
           (let ((current-prefix-arg t)) (call-interactively #'duet-rewind))
           (duet-test-wait-for (file-exists-p demo)))))))
+
+;; `?' shows the choices in a window, and asks again.
+(ert-deftest duet-rewind-test-help-at-the-question ()
+  "At the question about the files, ? shows the choices; the next key answers."
+  (dolist (case '((?y (session.rewind :session_id "run"))
+                  (?a (session.rewind :session_id "run" :all t))
+                  (?k composed)
+                  (?n)))
+    (let ((unread-command-events (list ?? (car case)))
+          (done nil))
+      (cl-letf (((symbol-function 'duet-actions--show-rewind) #'ignore)
+                ((symbol-function 'duet-connection-directory) #'ignore)
+                ((symbol-function 'duet-actions--compose-rewound)
+                 (lambda (&rest _) (push 'composed done)))
+                ((symbol-function 'duet-connection-request)
+                 (lambda (_ method parameters &rest _) (push (cons method parameters) done))))
+        (duet-actions--ask-rewind nil nil "run"
+                                  '(:checkpoint t :files ((:path "a") (:path "b" :left "edited")))))
+      (should (equal done (cdr case)))
+      (should-not unread-command-events))))
 
 (provide 'duet-rewind-test)
 ;;; duet-rewind-test.el ends here

@@ -409,5 +409,18 @@ Wait for the end of its turn.  MORE are other parameters."
                      (concat top "a.txt")))
       (should (equal (duet-worktree-file connection session "/q/a.txt") "/q/a.txt")))))
 
+;; `?' shows the choices in a window, and asks again.
+(ert-deftest duet-worktree-test-help-at-the-questions ()
+  "At the questions of a worktree, ? shows the choices; the next key answers."
+  (dolist (key '(?y ?n))
+    (let ((unread-command-events (list ?? key))
+          (discarded nil))
+      (cl-letf (((symbol-function 'duet-worktree--discard)
+                 (lambda (&rest _) (setq discarded t))))
+        (duet-worktree--ask-discard nil nil nil))
+      (should (eq discarded (eq key ?y)))))
+  (let ((unread-command-events (list ?? ?r)))
+    (should (equal (duet-worktree--read-method) '("rebase" nil)))))
+
 (provide 'duet-worktree-test)
 ;;; duet-worktree-test.el ends here
