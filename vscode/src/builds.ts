@@ -128,8 +128,8 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
     private readonly onError: (error: unknown) => void,
   ) {}
 
+  /** The tasks of the connected projects. VS Code asks for them when it opens a folder, so this must not connect one. */
   async provideTasks(): Promise<vscode.Task[]> {
-    this.projects.start();
     const found = await Promise.all(this.projects.all.map(async (project) => {
       const [builds, gates] = await Promise.all([
         this.builds.of(project).list().catch((error: unknown) => (this.onError(error), [])),

@@ -40,7 +40,7 @@ export interface ProjectQuestion {
 /** The projects of the workspace. It follows the workspace's folders. */
 export class Projects implements vscode.Disposable {
   private readonly byRoot = new Map<string, Project>();
-  /** Whether to connect the projects: at once if one of them uses Duet, else when the user first uses the extension. */
+  /** Whether the user has used the extension in this window. Until then only projects that use Duet are connected: a connection starts a daemon. */
   private wanted = false;
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
@@ -128,8 +128,6 @@ export class Projects implements vscode.Disposable {
 
   private follow(): void {
     const folders = (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file");
-    this.wanted ||= folders.some(({ uri }) => usesDuet(realPath(uri.fsPath)));
-    if (!this.wanted) return;
     const roots = byRoot(folders, ({ uri }) => uri.fsPath);
     for (const [root, project] of this.byRoot) {
       const folders = roots.get(root) ?? [];
@@ -141,7 +139,7 @@ export class Projects implements vscode.Disposable {
       }
     }
     for (const [root, folders] of roots) {
-      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(root, folders[0]!, folders));
+      if (!this.byRoot.has(root) && (this.wanted || usesDuet(root))) this.byRoot.set(root, this.open(root, folders[0]!, folders));
     }
     this.changeEmitter.fire(undefined);
   }

@@ -1,6 +1,6 @@
 // Replaces the module vscode in unit tests: a test sets the user's answers, and reads the displayed texts.
 import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 type Item = { label: string };
@@ -115,4 +115,13 @@ export const workspace = {
   getConfiguration: () => ({ get: (name: string, fallback: unknown) => settings[name] ?? fallback }),
   getWorkspaceFolder: ({ fsPath }: { fsPath: string }): unknown => openFolders.find((folder) => fsPath.startsWith(`${folder}/`)),
   onDidChangeConfiguration: event("onDidChangeConfiguration"),
+  onDidChangeWorkspaceFolders: event("onDidChangeWorkspaceFolders"),
+  onDidGrantWorkspaceTrust: event("onDidGrantWorkspaceTrust"),
+  get workspaceFolders(): unknown[] {
+    return openFolders.map((folder, index) => ({ name: basename(folder), uri: Uri.file(folder), index }));
+  },
 };
+
+export const tasks = { registerTaskProvider: () => new Disposable(() => {}) };
+
+export const DiagnosticSeverity = { Error: 0, Warning: 1, Information: 2 };
