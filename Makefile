@@ -116,10 +116,10 @@ vsix: ## the VS Code extension for each platform, with the program in it: bin/du
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund
 	for platform in linux-x64/amd64 linux-arm64/arm64 darwin-x64/amd64 darwin-arm64/arm64; do \
 		to=$${platform%/*}; \
-		GOOS=$${to%-*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS) -s -w' -o vscode/server/duet-rpc ./cmd/duet-rpc && \
-		(cd vscode && npm run --silent package -- --target $$to --out ../bin/duet-$$to.vsix) || exit 1; \
+		GOOS=$${to%-*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS) -s -w' -o bin/vsix/$$to ./cmd/duet-rpc && \
+		(cd vscode && DUET_PACKAGED=../bin/vsix/$$to npm run --silent package -- --target $$to --out ../bin/duet-$$to.vsix) || exit 1; \
 	done
-	rm -r vscode/server
+	rm -r vscode/server bin/vsix
 
 docs: ## write docs/cli.md from the commands, docs/protocol.md and docs/executors.md from the registries
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument

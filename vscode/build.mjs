@@ -1,5 +1,5 @@
 // Bundles the extension into dist/, and with --test the tests into out/.
-import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
 const production = process.argv.includes("--production");
@@ -8,6 +8,11 @@ const shared = { bundle: true, target: "node20", logLevel: "warning", minify: pr
 function files(folder, end) {
   return readdirSync(folder).filter((name) => name.endsWith(end)).map((name) => `${folder}/${name}`);
 }
+
+// The package contains the program that DUET_PACKAGED names, and never that of an earlier package, which may be for another platform.
+rmSync("server", { recursive: true, force: true });
+const packaged = process.env.DUET_PACKAGED;
+if (packaged) cpSync(packaged, "server/duet-rpc");
 
 rmSync("dist", { recursive: true, force: true });
 const extension = await build({ ...shared, entryPoints: ["src/extension.ts"], outdir: "dist", format: "cjs", platform: "node", external: ["vscode"], metafile: true });
