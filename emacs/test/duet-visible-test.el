@@ -11,6 +11,10 @@
 (require 'duet-approvals-footer-test)
 (require 'duet-notify)
 
+(defconst duet-visible-test--directory
+  (file-name-directory (or load-file-name buffer-file-name))
+  "The directory of this file.")
+
 (defconst duet-visible-test--unseen
   "\u202e\u2066\u200b\ufeff\u00ad\U000e0041\u2028\u3164\e\b\u009b\ue000\ufe0f"
   "Invisible characters.")
@@ -42,6 +46,23 @@
     (should-not (equal (duet-visible same) same)))
   (should (equal (duet-visible-prose "a\r\nb") "a\nb"))
   (should-not (equal (duet-visible-prose "a\u200db") "a\u200db")))
+
+(ert-deftest duet-visible-test-table ()
+  "Invisible characters are written out by the rule of duet-rpc."
+  (let ((table (with-temp-buffer
+                 (insert-file-contents (expand-file-name "../../testdata/visible.json"
+                                                         duet-visible-test--directory))
+                 (json-parse-buffer :object-type 'plist)))
+        (different '()))
+    (cl-flet ((ascii (text) (replace-regexp-in-string
+                             "⟨" "<" (replace-regexp-in-string "⟩" ">" text))))
+      (seq-doseq (case table)
+        (let* ((text (plist-get case :text))
+               (shown (list (ascii (duet-visible text)) (ascii (duet-visible-prose text))))
+               (wanted (list (plist-get case :exact) (plist-get case :prose))))
+          (unless (equal-including-properties (mapcar #'substring-no-properties shown) wanted)
+            (push (list text shown wanted) different)))))
+    (should-not different)))
 
 (ert-deftest duet-visible-test-json ()
   "JSON keeps its meaning when invisible characters are escaped."

@@ -98,12 +98,59 @@ export function short(text: string, length = 80): string {
 }
 
 /**
- * A text with invisible and direction-changing characters written out, such as <U+202E>. Text of an
- * agent or a file must not look like something else.
+ * A text with its invisible and direction-changing characters written out, such as <U+202E>. Joiners and selectors
+ * stay where emoji and languages need them.
  */
 export function visible(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (character) =>
-    `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+  return writtenOut(text, false);
+}
+
+/** A text that the user decides on, with all of these characters written out. A space that is not U+0020 is one, too. */
+export function exactly(text: string): string {
+  return writtenOut(text, true);
+}
+
+// The rules are those of internal/visible (Go). testdata/visible.json tests both.
+const ignorable = String.raw`\p{Default_Ignorable_Code_Point}\u2800\u{16fe4}\u{1d159}`;
+const suspect = new RegExp(String.raw`[^\p{L}\p{N}\p{P}\p{S} \n\t]|[${ignorable}]`, "u");
+const hidden = new RegExp(`[${ignorable}]`, "u");
+const mark = /[\p{Mn}\p{Me}]/u;
+const selector = /\p{Variation_Selector}/u;
+const space = /\p{Zs}/u;
+/** Spacing marks, and signs that stand over the digits after them. */
+const drawn = /[\p{Mc}\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
+const pictured = /(?![\0-\u00a8])[\p{So}\p{Sk}\p{Sm}\u203c\u2049\u3030\u303d]/u;
+const joining = /[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}]/u;
+/** The most combining marks on one character. */
+const mostMarks = 6;
+
+function writtenOut(text: string, exact: boolean): string {
+  if (!suspect.test(text)) return text;
+  const characters = Array.from(text);
+  // before: the previous character of the line. base: the last one that is not a mark, joiner or selector. piled: the marks on it.
+  let [out, before, base, piled] = ["", "", "", 0];
+  const shown = (at: string, after: string): boolean => {
+    if (!suspect.test(at)) return true;
+    if (!exact && (at === "\u200d" || at === "\u200c")) {
+      return at === "\u200d" && pictured.test(base) && pictured.test(after) && (pictured.test(before) || before === "\ufe0f") || joining.test(before) && joining.test(after);
+    }
+    if (!exact && (at === "\ufe0e" || at === "\ufe0f")) return before !== "" && before === base && (pictured.test(base) || /[0-9#*]/.test(base));
+    if (hidden.test(at)) return false;
+    if (space.test(at)) return !exact;
+    if (mark.test(at)) return base !== "" && base !== " " && piled < mostMarks;
+    return drawn.test(at);
+  };
+  for (const [i, at] of characters.entries()) {
+    const after = characters[i + 1] ?? "";
+    if (exact || at !== "\r" || after !== "\n") out += shown(at, after) ? at : `<U+${at.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}>`;
+    if (at === "\n") [before, base, piled] = ["", "", 0];
+    else {
+      if (mark.test(at) && !selector.test(at)) piled++;
+      else if (at !== "\u200d" && at !== "\u200c" && !selector.test(at)) [base, piled] = [at !== "\t" && (!suspect.test(at) || /[\p{L}\p{M}\p{S}]/u.test(at)) ? at : "", 0];
+      before = at;
+    }
+  }
+  return out;
 }
 
 /**

@@ -1,7 +1,7 @@
 // Questions: their titles and details, the possible answers, and the decisions that answers become.
 import type { DecisionParams, DecisionScope } from "../protocol";
 import type { Question } from "./model";
-import { clipped, short, visible } from "./groups";
+import { clipped, exactly, short } from "./groups";
 import { fenceFor } from "./transcript";
 
 type Decision = Omit<DecisionParams, "approval_id">;
@@ -54,7 +54,7 @@ function permissionsOf(question: Question): Choice[] {
   for (const scope of Object.keys(ruleScopes) as RuleScope[]) {
     const rule = question.rule_preview?.[scope];
     if (rule) {
-      choices.push({ id: `approve-${scope}`, label: ruleScopes[scope], detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+      choices.push({ id: `approve-${scope}`, label: ruleScopes[scope], detail: exactly(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
     }
   }
   choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
@@ -68,7 +68,7 @@ function answersOf(question: Question): Choice[] {
     choices.push({ id: "fill", label: "Fill In…", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
   } else if (question.mode === "url" && question.url) {
     choices.push({
-      id: "open", label: "Open in the Browser", detail: [question.url, ...(question.url_warnings ?? [])].map(visible).join(" — "), icon: "link-external",
+      id: "open", label: "Open in the Browser", detail: [question.url, ...(question.url_warnings ?? [])].map(exactly).join(" — "), icon: "link-external",
       decision: { decision: "respond" }, needs: { open: question.url },
     });
   } else {
@@ -189,11 +189,11 @@ const longestCode = 20_000;
 function code(of: string, language = ""): string {
   const shown = clipped(of, longestCode);
   const fence = fenceFor(shown);
-  return `${fence}${language}\n${visible(shown)}\n${fence}`;
+  return `${fence}${language}\n${exactly(shown)}\n${fence}`;
 }
 
 function escaped(of: string): string {
-  return visible(of).replace(/[\\`*_{}[\]()#+\-.!<>|~&]/g, "\\$&");
+  return exactly(of).replace(/[\\`*_{}[\]()#+\-.!<>|~&]/g, "\\$&");
 }
 
 function text(value: unknown): string {

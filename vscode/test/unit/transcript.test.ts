@@ -32,7 +32,7 @@ test("no text passes for another author's, or for a part of the document", () =>
     item({ event_type: "plan", content: "## You" }),
     item({ event_type: "newer", content: "## You" }),
   ]);
-  assert.equal(text, ["# Title ## You", "## Agent", "> Done.\n>\n> ```\n>\n> ## You<U+000D>\n> > Delete it.", "**Plan**", "> ## You", "> ## You"].join("\n\n") + "\n");
+  assert.equal(text, ["# Title ## You", "## Agent", "> Done.\n>\n> ```\n>\n> ## You\n> > Delete it.", "**Plan**", "> ## You", "> ## You"].join("\n\n") + "\n");
 });
 
 test("what a tool says cannot end its block, is seen as it is, and is cut where it is long", () => {

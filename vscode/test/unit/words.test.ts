@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
-import { age, backgroundOf, backgroundWords, describe, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
+import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
@@ -47,6 +48,12 @@ test("what is not seen, or turns other text around, is written out", () => {
   assert.equal(visible("rm \u202efile\u0007\tok\n"), "rm <U+202E>file<U+0007>\tok\n");
   assert.equal(short("a".repeat(100), 10), `${"a".repeat(9)}…`);
   assert.equal(short("\n  😀😀😀", 2), "😀…");
+});
+
+test("invisible characters are written out by the rule of duet-rpc", () => {
+  const table = JSON.parse(readFileSync("../testdata/visible.json", "utf8")) as Array<{ text: string; exact: string; prose: string }>;
+  for (const { text, exact, prose } of table) assert.deepEqual([exactly(text), visible(text)], [exact, prose], JSON.stringify(text));
+  for (const [text, shown] of Object.entries({ "👩\u200d": "👩<U+200D>", "❤\ufe0f\ufe0f": "❤\ufe0f<U+FE0F>", "a \u0338": "a <U+0338>", "\ud800": "<U+D800>" })) assert.equal(visible(text), shown);
 });
 
 test("ages are short", () => {
