@@ -2,6 +2,7 @@
 import { relative } from "node:path";
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
+import type { Session } from "./hub/model";
 import { confirm, inform, listed, warn } from "./messages";
 import type { Panels } from "./panel/panel";
 import type { Choices } from "./panel/protocol";
@@ -116,20 +117,24 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
     const { hits } = await project.connection.request("searchConversations", { query, limit: mostHits });
     return hits.map((hit) => ({ project, hit }));
   }));
-  const items = best(found.flat()).map(({ project, hit }) => ({
-    label: short(hit.title) || hit.session_id,
+  const items = await Promise.all(best(found.flat()).map(async ({ project, hit }) => ({
+    label: short(hit.title) || nameOf(await lastSession(project, hit.thread_id)),
     description: [hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
     detail: short(hit.snippet.replace(/\s+/g, " "), 160),
     project, hit,
-  }));
+  })));
   if (items.length === 0) {
     void inform(`no conversation contains "${short(query)}"`);
     return;
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
   if (!chosen) return;
-  const { session } = await chosen.project.connection.request("getSessionState", { session_id: chosen.hit.thread_id });
-  await open({ project: chosen.project, session });
+  await open({ project: chosen.project, session: await lastSession(chosen.project, chosen.hit.thread_id) });
+}
+
+/** Returns the last session of a conversation, which has the conversation's name. */
+async function lastSession({ connection }: Project, thread: string): Promise<Session> {
+  return (await connection.request("getSessionState", { session_id: thread })).session;
 }
 
 /** best returns the best hit of each conversation, the best first. */

@@ -42,7 +42,7 @@ async function opened(t: TestContext, config = ""): Promise<{ of: Project } & Om
 test("a conversation is renamed, found by its words, and deleted after a confirmation", async (t) => {
   const { of, model, until, launch } = await opened(t);
   const one = await launch("quiet walrus");
-  await launch("quiet otter");
+  const two = await launch("quiet otter");
   answers.push("The \u202ewalrus");
   await rename(one);
   assert.equal(shown.at(-1)!.labels[0], "quiet walrus");
@@ -52,6 +52,9 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   answers.push("walr", "The <U+202E>walrus");
   await search([of], ({ session }) => found.push(session.id));
   assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.id]]);
+  answers.push("otter", "quiet otter");
+  await search([of], ({ session }) => found.push(session.id));
+  assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.id]], "a conversation without a title has the name of the lists");
   answers.push("elephant");
   await search([of], ({ session }) => found.push(session.id));
   assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no conversation contains "elephant"', 1]);
