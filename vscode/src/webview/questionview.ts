@@ -1,4 +1,5 @@
 // The views of a question: at its place in the transcript, and in a bar above the prompt box. Each has a button for each answer.
+import { exactly } from "../hub/groups";
 import type { Question } from "../hub/model";
 import { choicesOf, titleOf } from "../hub/questions";
 import type { Choice } from "../hub/questions";
@@ -119,19 +120,19 @@ export class QuestionView {
     const parts: HTMLElement[] = [];
     const note = (text: string, kind = "note"): void => void parts.push(make("p", { class: kind, text }));
     const whole = stringOf(question.title) ?? "";
-    if (whole !== questionTitle(this.open)) parts.push(output(whole, { name: "Question" }));
-    if (question.subject) note(question.subject);
+    if (whole !== questionTitle(this.open)) parts.push(output(exactly(whole), { name: "Question" }));
+    if (question.subject) note(exactly(question.subject));
     if (question.reopened) note(question.reopened, "warning");
     else if (question.stale) note("Its agent has ended: an answer continues it.");
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
     if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
-    if (question.details) parts.push(output(question.details, { name: "Details" }));
+    if (question.details) parts.push(output(exactly(question.details), { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(...unifiedDiff(question.diff, this.actions));
-    else if (command !== undefined) parts.push(output(command, { name: "Command" }));
-    else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(JSON.stringify(question.tool_input, null, 2), { name: "Input" }));
-    if (question.url) note(question.url, "address");
-    for (const warning of stringsOf(question.url_warnings)) note(warning, "warning");
+    else if (command !== undefined) parts.push(output(exactly(command), { name: "Command" }));
+    else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(exactly(JSON.stringify(question.tool_input, null, 2)), { name: "Input" }));
+    if (question.url) note(exactly(question.url), "address");
+    for (const warning of stringsOf(question.url_warnings)) note(exactly(warning), "warning");
     if (question.truncated) note("Parts of this question are too long to show.", "warning");
     return parts;
   }
