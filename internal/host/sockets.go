@@ -89,7 +89,7 @@ func (s *sockets) openExtra(ctx context.Context, path string) error {
 		delete(s.unopened, path)
 		return nil
 	}
-	err = fmt.Errorf("cannot open the socket of --listen: %w; free that path, or choose another one", err)
+	err = fmt.Errorf("cannot open the socket of --listen: %w", err)
 	s.log.Error(err.Error())
 	if s.unopened == nil {
 		s.unopened = make(map[string]string)
