@@ -356,7 +356,7 @@ test('everything that the demo agent does is valid, in a turn and resumed', asyn
 	await resume(second, sessionId, project.root);
 	await second.until(() => second.states().length > 0, 'the state');
 	// A replay has the notices among the thoughts.
-	const thoughts = (x) => x.text('agent_thought_chunk').replace(/^\[.*\]\n/gm, '');
+	const thoughts = (x) => x.text('agent_thought_chunk').replace(/\[[^\]]*\]\n/g, '');
 	assert.equal(second.text(), e.text());
 	assert.equal(thoughts(second), thoughts(e));
 	for (const notice of e.of('notice')) assert.ok(second.text('agent_thought_chunk').includes(`[${notice.title}]`), notice.title);
