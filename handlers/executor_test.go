@@ -106,18 +106,18 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	assert.Equal(t, "failed", testkit.JSONAs[string](t, m.Result, "status"))
 	assert.Equal(t, "TIMEOUT", testkit.JSONAs[map[string]any](t, m.Result, "error")["code"])
 
-	for _, test := range []struct{ method, params string }{
-		{"execute_prompt", `{"task_id":"e goes on","prompt":"e"}`},
-		{"sendTask", `{"taskId":"f goes on","prompt":"f"}`},
-	} {
-		c := w.connect(frame.LSP)
-		id := c.send(test.method, test.params)
-		prompt := testkit.JSONAs[string](t, json.RawMessage(test.params), "prompt")
-		begins(prompt)
-		c.send("leave", "")
-		s := must(w.hub.Query().Session(context.Background(), prompt+" goes on"))(t)
-		assert.Equal(t, "running", string(s.State), "the end of the connection does not stop the run")
-		requireCancelled(t, c.wait(id), s, "continues")
+	// The end of a connection does not stop the run. A handler has the last quarter of the grace to say
+	// so: two seconds, on a slow machine too.
+	leaving := connectTo(t, server.New(w.reg, server.Options{Grace: 8 * time.Second}), frame.LSP)
+	execute := leaving.send("execute_prompt", `{"task_id":"e goes on","prompt":"e"}`)
+	begins("e")
+	send := leaving.send("sendTask", `{"taskId":"f goes on","prompt":"f"}`)
+	begins("f")
+	leaving.send("leave", "")
+	for id, name := range map[string]string{execute: "e goes on", send: "f goes on"} {
+		s := must(w.hub.Query().Session(context.Background(), name))(t)
+		assert.Equal(t, "running", string(s.State))
+		requireCancelled(t, leaving.wait(id), s, "continues")
 	}
 }
 
