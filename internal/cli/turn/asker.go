@@ -187,7 +187,7 @@ func (a *asker) next() {
 		a.show(a.waiting[0])
 		a.prompt()
 	case a.talk.hasBox():
-		a.focus = nobody // the box draws itself
+		a.focus = unfocused // the box draws itself
 	default:
 		a.release()
 	}

@@ -20,11 +20,11 @@ type typed struct {
 type focus int
 
 const (
-	nobody  focus = iota // it stays in the terminal, for the shell or the next program
-	theBox               // the prompt box: any number of keys
-	aKey                 // a question: one key, or a word
-	aLine                // a question: a line
-	aSecret              // a question: a line that is not shown
+	unfocused focus = iota // it stays in the terminal, for the shell or the next program
+	theBox                 // the prompt box: any number of keys
+	aKey                   // a question: one key, or a word
+	aLine                  // a question: a line
+	aSecret                // a question: a line that is not shown
 )
 
 // mode is what the terminal does with keys.
@@ -111,7 +111,7 @@ func (k *keyboard) release() {
 // hide makes the terminal keep what the user types, without showing it in the text that the agent
 // is writing.
 func (k *keyboard) hide() {
-	if k.focus == nobody && k.mode == hidden {
+	if k.focus == unfocused && k.mode == hidden {
 		return
 	}
 	k.stop()
@@ -119,7 +119,7 @@ func (k *keyboard) hide() {
 }
 
 func (k *keyboard) stop() {
-	k.focus = nobody
+	k.focus = unfocused
 	if k.input == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (k *keyboard) giveUp() {
 	if text := k.unfinished.Text(); text != "" && k.focus != aSecret {
 		k.keep([]byte(term.PasteStart + text + term.PasteEnd))
 	}
-	k.unfinished, k.focus = term.EditedLine{}, nobody
+	k.unfinished, k.focus = term.EditedLine{}, unfocused
 }
 
 // asks reports whether the next input is for a question.
@@ -204,7 +204,7 @@ const endOfInput = "\x04" // what C-d types
 // yet.
 func (k *keyboard) take(input term.Typed) (line typed, ok bool) {
 	switch k.focus {
-	case nobody:
+	case unfocused:
 		k.keep(input.Keys)
 		return typed{err: input.Err}, input.Err != nil
 	case theBox:
