@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// pipeOf returns the named pipe that a process or one of its children waits to open, for want of
-// another end. A process that waits for it otherwise is not found, and neither is one of another user.
+// pipeOf returns the named pipe that a process, or a git process that it has started, waits to open,
+// for want of another end. Other children may have their reasons to wait, as a filter of the user.
+// A process of another user is not found.
 func pipeOf(pid int) (path string, waits bool) {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	threads, _ := os.ReadDir(dir + "/task")
@@ -25,7 +26,8 @@ func pipeOf(pid int) (path string, waits bool) {
 		}
 		children, _ := os.ReadFile(at + "/children")
 		for child := range strings.FieldsSeq(string(children)) {
-			if n, err := strconv.Atoi(child); err == nil {
+			name, _ := os.ReadFile("/proc/" + child + "/comm")
+			if n, err := strconv.Atoi(child); err == nil && strings.TrimSpace(string(name)) == "git" {
 				if path, waits := pipeOf(n); waits {
 					return path, true
 				}

@@ -146,8 +146,7 @@ func IsWord(value string) bool {
 }
 
 // Synced is the value of core.fsync with which objects, refs and the index survive a power cut once
-// git has ended. Their names do with
-// [Repository.SyncNames].
+// git has ended. Their names do with [Repository.SyncNames].
 const Synced = "objects,derived-metadata,reference,index"
 
 // syncedAlso is for clocks of files that are behind the one of this process.
