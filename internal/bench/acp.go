@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -57,46 +58,16 @@ func acpAdds(c cell) (measurement, error) {
 // returns how long each took, and chunks as fast as they come, of which it makes sure that
 // all are there, in order, and returns how long they took.
 func acpRun(command []string, p place, calls, chunks int, limit time.Duration) (latencies []time.Duration, wall time.Duration, err error) {
-	a := acpAgent{Cmd: exec.Command(command[0], command[1:]...)}
-	a.Dir, a.Env = p.root, environment(p.home)
-	a.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if a.stdin, err = a.StdinPipe(); err != nil {
-		return nil, 0, err
-	}
-	stdout, err := a.StdoutPipe()
+	a, err := startAgent(command, p, limit)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := a.Start(); err != nil {
-		return nil, 0, err
-	}
-	overdue := time.AfterFunc(limit, func() { a.Process.Kill() })
 	defer func() {
-		a.stdin.Close()
-		if ended := a.Wait(); err == nil && ended != nil {
-			err = fmt.Errorf("it did not end well: %w", ended)
+		if ended := a.end(); err == nil {
+			err = ended
 		}
-		overdue.Stop()
 	}()
-	a.stdout = bufio.NewReaderSize(stdout, 256<<10)
-	if _, err := a.ask("initialize", map[string]any{"protocolVersion": 1}, nil); err != nil {
-		return nil, 0, err
-	}
-	opened, err := a.ask("session/new", map[string]any{"cwd": p.root, "mcpServers": []any{}}, nil)
-	if err != nil {
-		return nil, 0, err
-	}
-	var session struct {
-		SessionID string `json:"sessionId"`
-	}
-	if err := json.Unmarshal(opened, &session); err != nil {
-		return nil, 0, err
-	}
-	prompt := func(text string, update func(time.Time, []byte)) error {
-		_, err := a.ask("session/prompt", map[string]any{"sessionId": session.SessionID, "prompt": []any{map[string]string{"type": "text", "text": text}}}, update)
-		return err
-	}
-	err = prompt(fmt.Sprintf("calls %d@%d", calls, eventRate), func(at time.Time, line []byte) {
+	err = a.prompt(fmt.Sprintf("calls %d@%d", calls, eventRate), func(at time.Time, line []byte) {
 		if sent, ok := stampIn(line, `"title":"sent `); ok {
 			latencies = append(latencies, at.Sub(sent))
 		}
@@ -109,7 +80,7 @@ func acpRun(command []string, p place, calls, chunks int, limit time.Duration) (
 	}
 	var text []byte
 	begin := time.Now()
-	err = prompt(fmt.Sprintf("chunks %d@0", chunks), func(_ time.Time, line []byte) {
+	err = a.prompt(fmt.Sprintf("chunks %d@0", chunks), func(_ time.Time, line []byte) {
 		if _, rest, ok := bytes.Cut(line, []byte(`"type":"text","text":"`)); ok {
 			piece, _, _ := bytes.Cut(rest, []byte(`"`)) // digits and blanks
 			text = append(text, piece...)
@@ -136,12 +107,71 @@ func checkChunks(text []byte, n int) error {
 	return nil
 }
 
-// An acpAgent is a process that is spoken with in the Agent Client Protocol.
+// An acpAgent is a client's connection to a process that speaks the Agent Client Protocol, with one session.
 type acpAgent struct {
 	*exec.Cmd
-	stdin  io.WriteCloser
-	stdout *bufio.Reader
-	last   int
+	stdin   io.WriteCloser
+	stdout  *bufio.Reader
+	session string
+	last    int
+	overdue *time.Timer
+}
+
+// startAgent starts an agent and opens a session. The agent is killed after limit.
+func startAgent(command []string, p place, limit time.Duration) (*acpAgent, error) {
+	a := &acpAgent{Cmd: exec.Command(command[0], command[1:]...)}
+	a.Dir, a.Env = p.root, environment(p.home)
+	a.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if a.stdin, err = a.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := a.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Start(); err != nil {
+		return nil, err
+	}
+	a.overdue = time.AfterFunc(limit, func() { a.Process.Kill() })
+	a.stdout = bufio.NewReaderSize(stdout, 256<<10)
+	if err := a.open(p); err != nil {
+		return nil, errors.Join(err, a.end())
+	}
+	return a, nil
+}
+
+func (a *acpAgent) open(p place) error {
+	if _, err := a.ask("initialize", map[string]any{"protocolVersion": 1}, nil); err != nil {
+		return err
+	}
+	opened, err := a.ask("session/new", map[string]any{"cwd": p.root, "mcpServers": []any{}}, nil)
+	if err != nil {
+		return err
+	}
+	var session struct {
+		SessionID string `json:"sessionId"`
+	}
+	err = json.Unmarshal(opened, &session)
+	a.session = session.SessionID
+	return err
+}
+
+// prompt asks for a turn. It passes each message before its end to update.
+func (a *acpAgent) prompt(text string, update func(time.Time, []byte)) error {
+	_, err := a.ask("session/prompt", map[string]any{"sessionId": a.session, "prompt": []any{map[string]string{"type": "text", "text": text}}}, update)
+	return err
+}
+
+// end ends the process and waits for it.
+func (a *acpAgent) end() error {
+	a.stdin.Close()
+	err := a.Wait()
+	a.overdue.Stop()
+	if err != nil {
+		return fmt.Errorf("it did not end well: %w", err)
+	}
+	return nil
 }
 
 // ask sends a request and returns its result; it passes each earlier message to update.

@@ -198,6 +198,15 @@ func (e *editor) launch(prompt string) (string, error) {
 	return launched.SessionID, err
 }
 
+// goOn starts another run of a session's conversation and returns the id of that run's session.
+func (e *editor) goOn(session, prompt string) (string, error) {
+	var launched struct {
+		SessionID string `json:"session_id"`
+	}
+	err := e.call("continueSession", map[string]any{"session_id": session, "query": prompt}, &launched)
+	return launched.SessionID, err
+}
+
 // await waits until a run has ended well.
 func (e *editor) await(session string, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); ; {

@@ -47,7 +47,29 @@ func newPingPongFigures(over string) pingPongFigures {
 
 func (p pingPongFigures) all() []*figure { return []*figure{p.p10, p.p50, p.p99, p.cpu} }
 
+// firstWordFigures are the times from a prompt to the first word of its answer.
+type firstWordFigures struct{ direct, duet, overhead, toAgent, toClient, without *figure }
+
+func newFirstWordFigures(prompt string) firstWordFigures {
+	name := prompt + " → first word"
+	return firstWordFigures{
+		direct:   cost(name+", bare client", milliseconds),
+		duet:     cost(name+", duet-rpc", milliseconds),
+		overhead: cost(name+", what duet-rpc adds", milliseconds),
+		toAgent:  cost(name+", duet-rpc, of which prompt → agent", milliseconds),
+		toClient: cost(name+", duet-rpc, of which agent → editor", milliseconds),
+		without:  cost(name+", duet-rpc without checkpoints", milliseconds),
+	}
+}
+
+func (f firstWordFigures) all() []*figure {
+	return []*figure{f.direct, f.duet, f.overhead, f.toAgent, f.toClient, f.without}
+}
+
 var (
+	warmPromptWord  = newFirstWordFigures("prompt of a warm agent")
+	firstPromptWord = newFirstWordFigures("first prompt of a session")
+
 	pingPongPipe       = newPingPongFigures("pipe")
 	pingPongSocketPair = newPingPongFigures("socketpair")
 

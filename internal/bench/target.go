@@ -42,6 +42,8 @@ var targets = append([]target{
 	{peakMemory, nowhere, 60, ""},
 	{idleMemory, nowhere, 30, ""},
 	{eventP99, nowhere, 5, ""},
+	{warmPromptWord.overhead, nowhere, 5, ""},
+	{firstPromptWord.overhead, nowhere, 150, ""},
 	{commitP99, nowhere, 5, ""},
 	{chunkRate, atLeast, 20, ""},
 	{hubFresh, nowhere, 25, ""},

@@ -57,6 +57,9 @@ var workloads = []workload{{
 	name: "words", purpose: "the first words of an agent's messages to an editor, 30 messages a second",
 	run: wordsLatency, figures: []*figure{deltaP50, deltaP99}, alone: true, rounds: 3,
 }, {
+	name: "firstword", purpose: "from a prompt to the first word of an agent that answers at once, directly and through duet-rpc, in turns",
+	run: firstWords, figures: slices.Concat(warmPromptWord.all(), firstPromptWord.all()), alone: true, rounds: 3,
+}, {
 	name: "deltas", purpose: "an agent's chunks to the log, 2,000 a second",
 	run: deltaLatency, figures: []*figure{commitP50, commitP99}, alone: true, rounds: 3,
 }, {

@@ -125,6 +125,7 @@ const (
 	Unreadable Reason = "unreadable"        // no permission to read it
 	Reserved   Reason = "reserved"          // git reserves the name, for example .GIT
 	Untracked  Reason = "untracked"         // all files that the user's git does not track; Path is ""
+	Changed    Reason = "changed"           // changed while the first checkpoint was taken; see TakeBefore
 )
 
 // ErrUnknown reports a checkpoint or blob that the store does not have.
@@ -222,6 +223,9 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		s.repo, s.top, found = git.Repository{}, dir, false
 	}
 }
+
+// path returns the full path of a recorded file.
+func (s *Store) path(name string) string { return filepath.Join(s.top, filepath.FromSlash(name)) }
 
 // Top returns the directory that is recorded. All paths are relative to it.
 func (s *Store) Top() string { return s.top }

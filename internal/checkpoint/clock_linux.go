@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"errors"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,4 +17,17 @@ func fileClock() time.Time {
 		return time.Now()
 	}
 	return time.Unix(now.Unix())
+}
+
+// birthTime returns when a file was created. Not every file system knows it.
+func birthTime(path string) (time.Time, error) {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &stat)
+	if err == nil && stat.Mask&unix.STATX_BTIME == 0 {
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return time.Time{}, &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	return time.Unix(stat.Btime.Sec, int64(stat.Btime.Nsec)), nil
 }

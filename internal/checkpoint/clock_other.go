@@ -2,6 +2,11 @@
 
 package checkpoint
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 func fileClock() time.Time { return time.Now() }
+
+func birthTime(string) (time.Time, error) { return time.Time{}, errors.ErrUnsupported }

@@ -29,18 +29,17 @@ import (
 //
 // Give ctx a deadline: counting the files of a huge directory takes long, too.
 func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
-	return s.TakeBefore(ctx, message, NewStart())
+	return s.TakeBefore(ctx, message, NewStart(time.Time{}))
 }
 
 // TakeBefore is Take while others begin to change files: what they change after start.Begin is
 // recorded as the newest checkpoint has it. Then the user's change of the same file since that
 // checkpoint, or the deletion of a file beside a new one, is not recorded either. If another Take
 // is not finished, the newest checkpoint is that, and may have some of the changes.
+//
+// The first checkpoint has such a file as the user's index has it. A file that is not there either
+// is new, or it is recorded as it was read, and Skipped says so ([Changed]).
 func (s *Store) TakeBefore(ctx context.Context, message string, start *Start) (Checkpoint, error) {
-	defer start.allow()
-	if len(named(s.dir, "index-")) > 0 {
-		start.allow()
-	}
 	unlock, err := s.lock(ctx)
 	if err != nil {
 		return Checkpoint{}, err
@@ -118,10 +117,11 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 		}
 	}
 
-	c := Checkpoint{Number: last + 1, Time: time.Now().Truncate(time.Second), Message: message, Skipped: p.skipped, MoreSkipped: p.moreSkipped}
+	c := Checkpoint{Number: last + 1, Time: time.Now().Truncate(time.Second), Message: message}
 	if c.tree, err = s.write(ctx, work, p, base, start, from); err != nil {
 		return Checkpoint{}, err
 	}
+	c.Skipped, c.MoreSkipped = p.skipped, p.moreSkipped
 	if len(list) > 0 && list[len(list)-1].tree == c.tree && list[len(list)-1].Message == message {
 		same := list[len(list)-1]
 		same.Skipped, same.MoreSkipped = c.Skipped, c.MoreSkipped
@@ -257,7 +257,7 @@ func (p *pick) reason(path string) Reason {
 	if git.IsReserved(path) {
 		return Reserved
 	}
-	full := filepath.Join(p.store.top, filepath.FromSlash(path))
+	full := p.store.path(path)
 	info, err := os.Lstat(full)
 	switch {
 	case err != nil && !isMissing(err) && !errors.Is(err, errNotDirectory):
@@ -287,7 +287,7 @@ func (s *Store) usersIndex() string {
 // usersFiles picks the files that the user tracks although they are ignored.
 func (p *pick) usersFiles(ctx context.Context) error {
 	return p.store.usersPaths(ctx, func(path []byte) error {
-		info, err := os.Lstat(filepath.Join(p.store.top, filepath.FromSlash(string(path))))
+		info, err := os.Lstat(p.store.path(string(path)))
 		if err == nil && !info.IsDir() {
 			p.add(string(path), false)
 		}
@@ -346,10 +346,8 @@ func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoin
 	if err != nil || before != "" {
 		return before, err
 	}
-	if base.ID != "" {
-		if err := s.takeBack(ctx, start, index, from, base, slices.Concat(p.drop.Bytes(), p.update.Bytes())); err != nil {
-			return "", err
-		}
+	if err := p.takeBack(ctx, start, index, from, base); err != nil {
+		return "", err
 	}
 	out, err := s.git(ctx, git.Command{Args: []string{"write-tree"}, Env: []string{"GIT_INDEX_FILE=" + index}})
 	return strings.TrimSpace(string(out)), err
@@ -371,7 +369,7 @@ func (s *Store) split(ctx context.Context, paths []byte) (tracked, others []byte
 			continue
 		}
 		others = append(others, path...)
-		if info, err := os.Lstat(filepath.Join(s.top, filepath.FromSlash(name))); err == nil && name != "" {
+		if info, err := os.Lstat(s.path(name)); err == nil && name != "" {
 			size += info.Size()
 		}
 	}

@@ -150,6 +150,8 @@ func notRecordedBecause(reason string) string {
 		return " (it cannot be read)"
 	case "untracked":
 		return " (there are too many)"
+	case "changed":
+		return " (it was changed while files were first recorded)"
 	}
 	return ""
 }

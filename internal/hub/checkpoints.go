@@ -25,13 +25,6 @@ import (
 )
 
 const (
-	// firstPatience is how long a prompt waits for the first checkpoint of a directory. The agent gets
-	// the prompt then, and the checkpoint may have some of the agent's first changes.
-	firstPatience = 2 * time.Second
-	// patience is how long a prompt waits for a later checkpoint, counted from the start of both. The
-	// times of the files tell the agent's changes from earlier ones then, unless both are in one
-	// directory.
-	patience = 50 * time.Millisecond
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
 	checkpointTimeout = 30 * time.Second
 	// commandChangesTimeout is how long the end of a run waits for the changes of its commands.
@@ -62,9 +55,7 @@ type checkpoints struct {
 	taking map[chan struct{}]string
 	// restricted are directories whose last run must not start programs of the project.
 	restricted map[string]bool
-	// firstPatience and patience are the constants, except in tests.
-	firstPatience, patience time.Duration
-	noGit                   atomic.Bool // git is not installed, and the log says so
+	noGit      atomic.Bool // git is not installed, and the log says so
 }
 
 // A checkpointed turn has the checkpoint before it.
@@ -75,8 +66,6 @@ type checkpointed struct {
 	start  *checkpoint.Start // of the agent
 	done   chan struct{}     // closed when before is taken or err is set
 	err    error
-	// first and soon end the wait of the prompt.
-	first, soon <-chan time.Time
 }
 
 // begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
@@ -92,8 +81,7 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	c.mu.Lock()
 	c.restricted[dir] = run.Restricted
 	c.mu.Unlock()
-	t := &checkpointed{dir: dir, start: checkpoint.NewStart(), done: make(chan struct{})}
-	t.first, t.soon = time.After(c.firstPatience), time.After(c.patience)
+	t := &checkpointed{dir: dir, start: checkpoint.NewStart(run.Started), done: make(chan struct{})}
 	if run.Source == domain.SourceAgent {
 		t.start.BeginAt(run.Created)
 	}
@@ -288,23 +276,12 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 	return opened, true, nil
 }
 
-// await waits until the agent may begin, but not long.
-func (t *checkpointed) await(ctx context.Context) {
-	if t == nil {
-		return
+// agentBegins notes that the agent gets its prompt now. It does not wait for the checkpoint: the times of
+// the files tell the agent's changes from earlier ones, see [checkpoint.Store.TakeBefore].
+func (t *checkpointed) agentBegins() {
+	if t != nil {
+		t.start.Begin()
 	}
-	select {
-	case <-t.done:
-	case <-t.first:
-	case <-ctx.Done():
-	case <-t.start.Allowed():
-		select {
-		case <-t.done:
-		case <-t.soon:
-		case <-ctx.Done():
-		}
-	}
-	t.start.Begin()
 }
 
 // The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths, and

@@ -481,22 +481,19 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	real := testkit.NeedTool(t, "git")
 	git := filepath.Join(state, "git")
 	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+real+"' \"$@\"\n")
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
 		write(file, x.p.Prompt+"\n")
 		write(filepath.Join(dir, x.p.Prompt), "new\n")
 		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
 		assert.NoError(t, os.RemoveAll(hold)) // the checkpoint goes on
 		return completed
-	}, func(o *Options) {
+	}}, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
 		}
 	})
-	h.checkpoints.mu.Lock()
-	h.checkpoints.patience = 0
-	h.checkpoints.mu.Unlock()
 	write(file, "zero\n")
 	write(users, "zero\n")
 	require.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)

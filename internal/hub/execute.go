@@ -152,7 +152,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		return result, err
 	}
 	h.linkIntoWorktree(thread.CWD, blocks)
-	live.files.await(live.ctx)
+	live.files.agentBegins()
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,10 @@ type executors struct {
 	yield func(catalog.YieldTurnParams) string // nil: no agent accepts prompts while it works
 
 	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: unsupported
+
+	// hub, if set, is the hub whose checkpoints the agent lets finish before it begins, as a real one does
+	// while its model works.
+	hub atomic.Pointer[Hub]
 
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
@@ -128,6 +133,9 @@ func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParam
 	l.mu.Lock()
 	l.stops[p.TaskID] = cancel
 	l.mu.Unlock()
+	if h := l.hub.Load(); h != nil {
+		_ = h.checkpoints.settle(ctx, p.CWD)
+	}
 	result := l.play(ctx, &turn{p: p, daemon: l.daemon})
 	if result.Status == lost.Status {
 		return catalog.ExecutePromptResult{}, errors.New("the link is gone")
@@ -194,7 +202,16 @@ var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, Sto
 // openHub opens a hub whose agent is play.
 func openHub(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
 	t.Helper()
-	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
+	x := &executors{play: play}
+	h := openHubOf(t, database, x, change...)
+	x.hub.Store(h)
+	return h
+}
+
+// openHubOf is openHub with an agent that acts as soon as it has its prompt.
+func openHubOf(t *testing.T, database string, x *executors, change ...func(*Options)) *Hub {
+	t.Helper()
+	x.stops = make(map[string]context.CancelFunc)
 	opts := Options{
 		OpenStore: sqlite.Opener(database), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
@@ -204,9 +221,6 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 		f(&opts)
 	}
 	h := must(Open(context.Background(), opts))(t)
-	h.checkpoints.mu.Lock()
-	h.checkpoints.firstPatience, h.checkpoints.patience = time.Minute, time.Minute // a busy machine is slow
-	h.checkpoints.mu.Unlock()
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	return h
 }

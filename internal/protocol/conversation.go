@@ -201,7 +201,7 @@ func (r *RewindResult) Texts() []*string { return []*string{&r.Prompt} }
 // NotRecorded is a file that checkpoints do not have.
 type NotRecorded struct {
 	Path   string `json:"path" doc:"Empty for untracked."`
-	Reason string `json:"reason" doc:"too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), or untracked (all files that git does not track, because there are too many)."`
+	Reason string `json:"reason" doc:"too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), untracked (all files that git does not track, because there are too many), or changed (while files were first recorded)."`
 }
 
 // A RewindFile is a file that session.rewind restores or leaves.
