@@ -115,6 +115,9 @@ type RequestPermissionResult struct {
 // GetExecutionContextParams request the context of a run.
 type GetExecutionContextParams struct {
 	SessionToken string `json:"session_token"`
+
+	// Ours.
+	Unanswered bool `json:"unanswered,omitempty" doc:"Return as messages only those of the user after the agent's last activity. An agent that still has its session needs no others, and the hub need not read the whole conversation."`
 }
 
 // GetExecutionContextResult has the conversation so far and its settings.

@@ -39,7 +39,11 @@ func (d *commandDriver) Run(t *task.Task) (stopReason string, failed *task.Failu
 		return "", failed
 	}
 	if t.Launch.History != "none" {
-		prompt = task.Before(t.Conversation.Messages, prompt) + prompt
+		history, failed := t.History(prompt)
+		if failed != nil {
+			return "", failed
+		}
+		prompt = history + prompt
 	}
 	if ignored := settingsOf(t.Conversation); ignored != "" {
 		t.Problem(task.CodeIgnored, fmt.Sprintf("%s is a plain command, which is started as it is configured, without %s", t.Launch.Name, ignored))

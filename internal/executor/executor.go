@@ -121,9 +121,9 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	if t.Params.Unprompted { // its agent already works, even if the task is to be stopped
 		ctx = x.ctx
 	}
-	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken, Unanswered: true})
 	if err != nil {
-		return "", &task.Failure{Code: task.CodeExecutor, Message: "cannot get the prompt's context from the hub: " + err.Error()}
+		return "", task.ContextFailure(err)
 	}
 	t.Prepare(conversation)
 	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]

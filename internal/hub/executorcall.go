@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -56,7 +57,11 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	if result.ForkNativeSessionID, err = c.forkedSession(ctx, s); err != nil {
 		return result, err
 	}
-	result.Messages, err = c.transcript(ctx, s)
+	if p.Unanswered {
+		result.Messages, err = c.unanswered(ctx, s)
+	} else {
+		result.Messages, err = c.transcript(ctx, s)
+	}
 	return result, err
 }
 
@@ -95,19 +100,59 @@ func joinPrompts(s domain.Settings) string {
 // exceeded by one run.
 const maxTranscript = 1 << 20
 
-// transcript returns the conversation before a run, for its agent.
-func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	chain, err := c.hub.query.Chain(ctx, s)
+// before returns the runs of a conversation that an agent has seen before a run, the oldest first.
+func (c *ExecutorCalls) before(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
+	chain, err := c.hub.query.Heads(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	chain = chain[:len(chain)-1] // without the run itself
-	list, size := []catalog.Message{}, 0
-	for n := len(chain) - 1; n >= 0 && size < maxTranscript; n-- {
-		if chain[n].State == domain.Cancelled { // it was cancelled before an agent saw it
+	return slices.DeleteFunc(chain[:len(chain)-1], func(r domain.RunHead) bool { return r.State == domain.Cancelled }), nil
+}
+
+// unanswered returns the user's messages before a run without any later activity of the agent. It reads
+// only the end of the conversation.
+func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
+	runs, err := c.before(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list := []catalog.Message{}
+	for _, run := range slices.Backward(runs) {
+		last, err := c.hub.store.LastItem(ctx, run.ID)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
 			continue
+		case err != nil:
+			return nil, err
+		case last.Role != "user" && last.Kind != domain.ItemThinking:
+			return list, nil
 		}
-		items, err := c.hub.query.Items(ctx, chain[n].ID)
+		items, err := c.hub.query.Items(ctx, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		said := conversation.Transcript(items)
+		first := len(said)
+		for first > 0 && said[first-1].Role == "user" {
+			first--
+		}
+		list = append(said[first:], list...)
+		if first > 0 {
+			break
+		}
+	}
+	return list, nil
+}
+
+// transcript returns the conversation before a run, for its agent.
+func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
+	runs, err := c.before(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list, size := []catalog.Message{}, 0
+	for n := len(runs) - 1; n >= 0 && size < maxTranscript; n-- {
+		items, err := c.hub.query.Items(ctx, runs[n].ID)
 		if err != nil {
 			return nil, err
 		}

@@ -137,3 +137,41 @@ func TestForkedSession(t *testing.T) {
 	insertRun(t, h, parent, domain.Run{State: domain.Completed, Parent: from.ID})
 	assert.Empty(t, forked("fake"), "it has gone on")
 }
+
+// The unanswered messages are the end of the transcript, behind the last activity of the agent.
+func TestUnansweredMessages(t *testing.T) {
+	var got [][]catalog.Message
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		context := func(unanswered bool) []catalog.Message {
+			r, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken, Unanswered: unanswered})
+			assert.NoError(t, err)
+			return r.Messages
+		}
+		all := context(false)
+		first := len(all)
+		for first > 0 && all[first-1].Role == "user" {
+			first--
+		}
+		last := context(true)
+		assert.ElementsMatch(t, all[first:], last, x.p.Prompt)
+		got = append(got, last)
+		switch x.p.Prompt {
+		case "think":
+			x.report(catalog.EventThinkingChunk, catalog.ContentDelta{Delta: catalog.Delta{Text: "hm"}})
+		case "use a tool":
+			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "completed"})
+		case "answer":
+			x.say("yes")
+		}
+		return completed
+	})
+	s := await(t, h, launch(t, h, "say nothing"))
+	for _, prompt := range []string{"think", "say nothing", "use a tool", "answer", "think", "end"} {
+		s = await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt}))(t))
+	}
+	var counts []int
+	for _, messages := range got {
+		counts = append(counts, len(messages))
+	}
+	assert.Equal(t, []int{0, 1, 2, 3, 0, 0, 1}, counts)
+}

@@ -54,7 +54,7 @@ func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversa
 
 func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
 	c := Conversation{Session: s, Entries: []Entry{}}
-	chain, err := q.heads(ctx, s)
+	chain, err := q.Heads(ctx, s)
 	if err != nil {
 		return c, err
 	}
@@ -163,8 +163,8 @@ func (q *Queries) Chain(ctx context.Context, s domain.Session) ([]domain.Run, er
 	return chainOf(ctx, q, s, q.store.RunsOfThread)
 }
 
-// heads is Chain without most of the runs.
-func (q *Queries) heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
+// Heads is Chain without the texts of the runs.
+func (q *Queries) Heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
 	return chainOf(ctx, q, s, q.store.RunHeads)
 }
 

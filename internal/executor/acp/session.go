@@ -99,7 +99,10 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 		path := t.Workspace.Absolute(file)
 		opening = append(opening, acp.LinkContent(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
 	}
-	history := task.Before(t.Conversation.Messages, t.Params.Prompt)
+	history, failed := t.History(t.Params.Prompt)
+	if failed != nil {
+		return nil, failed
+	}
 	if history != "" {
 		opening = append(opening, acp.TextContent(history))
 	}

@@ -310,6 +310,10 @@ func (h *replayHub) ReportError(_ context.Context, p catalog.ReportErrorParams) 
 	return err
 }
 
+func (h *replayHub) GetExecutionContext(context.Context, catalog.GetExecutionContextParams) (r catalog.GetExecutionContextResult, err error) {
+	return r, context.Canceled
+}
+
 func (h *replayHub) GetAPIKey(context.Context, catalog.GetAPIKeyParams) (r catalog.GetAPIKeyResult, err error) {
 	return r, context.Canceled
 }

@@ -22,6 +22,7 @@ import (
 
 // A Hub is the part of the hub's API that a task needs.
 type Hub interface {
+	GetExecutionContext(context.Context, catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error)
 	GetAPIKey(context.Context, catalog.GetAPIKeyParams) (catalog.GetAPIKeyResult, error)
 	ReportMessage(context.Context, catalog.ReportMessageParams) error
 	ReportError(context.Context, catalog.ReportErrorParams) error
@@ -34,7 +35,8 @@ type Task struct {
 	ID     string
 	Params catalog.ExecutePromptParams // its CWD is absolute
 	Launch *catalog.AgentLaunch
-	// Conversation is the context of the prompt. Prepare sets it.
+	// Conversation is the context of the prompt. Prepare sets it. Its messages are only those of the user
+	// after the agent's last activity; see History.
 	Conversation catalog.GetExecutionContextResult
 	Workspace    *workspace.Workspace
 	Files        *workspace.Changes
@@ -67,6 +69,21 @@ func New(ctx, life context.Context, hub Hub, log *slog.Logger, p catalog.Execute
 func (t *Task) Prepare(conversation catalog.GetExecutionContextResult) {
 	t.Conversation = conversation
 	t.Workspace.Add(conversation.AdditionalDirectories...)
+}
+
+// History returns the conversation before the prompt as text for an agent that does not know it; "" if
+// there was none. It asks the hub.
+func (t *Task) History(prompt string) (string, *Failure) {
+	conversation, err := t.hub.GetExecutionContext(t.ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	if err != nil {
+		return "", ContextFailure(err)
+	}
+	return before(conversation.Messages, prompt), nil
+}
+
+// ContextFailure reports that the hub did not give the context of a prompt.
+func ContextFailure(err error) *Failure {
+	return &Failure{Code: CodeExecutor, Message: "cannot get the prompt's context from the hub: " + err.Error()}
 }
 
 // Context ends when the task must stop.

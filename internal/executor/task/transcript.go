@@ -12,8 +12,8 @@ import (
 // maxTranscript limits the transcript, in bytes; the oldest messages are left out first.
 const maxTranscript = 512 << 10
 
-// Before returns the conversation before prompt as text; "" if there was none.
-func Before(messages []catalog.Message, prompt string) string {
+// before returns the conversation before prompt as text; "" if there was none.
+func before(messages []catalog.Message, prompt string) string {
 	return readable("This is the conversation so far. Go on from it; do not repeat it.", without(messages, prompt))
 }
 
