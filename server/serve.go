@@ -167,6 +167,9 @@ func (c *Conn) readLoop() error {
 				c.handOver(&m)
 				return nil
 			}
+			if received := c.srv.opts.Received; received != nil {
+				received()
+			}
 			if trace := c.srv.opts.Trace; trace != nil {
 				trace(c, false, m.Body)
 			}

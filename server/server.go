@@ -54,6 +54,8 @@ type Options struct {
 	// Released, if set, is called when a connection released a large buffer, and when a hundred
 	// connections have ended: a good time to return memory to the system.
 	Released func()
+	// Received, if set, is called when a message has come, before it is served. It must not block.
+	Received func()
 	// Trace, if set, receives each outgoing message, and each incoming one except refused
 	// frames, in their order on a connection. The message is borrowed until Trace returns. Trace
 	// must not block. Messages may contain secrets.

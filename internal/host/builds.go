@@ -101,7 +101,7 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 	}
 	defer os.RemoveAll(p.StateDir)
 	defer lock.Close()
-	h, err := openProject(ctx, hubOptions{settings: &s, log: log, project: p, lock: lock})
+	h, err := openProject(ctx, hubOptions{settings: &s, log: log, project: p, lock: lock, idle: restMemory})
 	if err != nil {
 		return unavailable(p, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -90,7 +91,8 @@ type daemon struct {
 	builds    *builds
 	lifecycle *lifecycle
 	notified  func(context.Context) // waits until subscribers have received all events
-	rest      *time.Timer           // calls restMemory
+	memory    memory
+	rest      *time.Timer // calls memory.rest
 
 	ctx     context.Context // of the connections
 	end     context.CancelFunc
@@ -100,17 +102,38 @@ type daemon struct {
 	vacant time.Time // when the last connection ended, or the process began
 }
 
+// memory is the memory of a daemon that rests between prompts. Its methods may be called from any
+// goroutine.
+type memory struct {
+	resting atomic.Bool
+	waking  sync.WaitGroup
+}
+
+// rest returns memory that an idle process does not need.
+func (m *memory) rest() {
+	restMemory()
+	m.resting.Store(true)
+}
+
+// wake is called when work comes. It does not block.
+func (m *memory) wake() {
+	if m.resting.Load() && m.resting.CompareAndSwap(true, false) {
+		m.waking.Go(mapProgram)
+	}
+}
+
 // newDaemon opens the project's hub.
 func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock) (*daemon, error) {
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	files := new(handlers.Readers)
-	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files})
+	d := &daemon{settings: s, log: log, project: p, vacant: time.Now()}
+	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files, idle: d.memory.rest})
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{settings: s, log: log, project: p, hub: h, vacant: time.Now()}
+	d.hub = h
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.rest = time.AfterFunc(restAfter, restMemory)
+	d.rest = time.AfterFunc(restAfter, d.memory.rest)
 	d.builds = newBuilds(hubprocess.Build(runningProgram()), d.clients)
 	d.lifecycle = newLifecycle(d, partOf(s, interruptsPart), log.Logger)
 	var reg *server.Registry
@@ -120,7 +143,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
-		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: d.memory.rest, Received: d.memory.wake, ConnEnded: d.connectionEnded, Trace: traceOf(log),
 	})
 	d.sockets = sockets{server: d.srv, log: log.Logger, extra: s.Listen, serving: &d.serving}
 	return d, nil
@@ -132,6 +155,7 @@ func (d *daemon) close() {
 	defer cancel()
 	d.end()
 	d.rest.Stop()
+	d.memory.waking.Wait()
 	d.hub.close(closing)
 	d.sockets.close() // before the lock is free: a client that sees the lock free finds no socket
 	ended := make(chan struct{})

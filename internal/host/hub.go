@@ -58,6 +58,7 @@ type hubOptions struct {
 	lock     *project.Lock
 
 	editorFiles catalog.EditorFiles // may be nil
+	idle        func()              // see hub.Options
 }
 
 // openProject opens the project's hub. The caller holds the lock.
@@ -155,7 +156,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		SignInSeen: func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
-		Idle: restMemory,
+		Idle: o.idle,
 		Valid: func() error {
 			if err := o.lock.Valid(); err != nil {
 				return err

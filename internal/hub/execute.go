@@ -117,7 +117,8 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if h.configs != nil && agent.Driver == config.DriverExecutor { // Duet's executors also run other agents and are not agents themselves
 		h.configs.AgentIsExecutor(run.ID, lease.Kill)
 	}
-	err = h.write(live.ctx, func(t store.Tx) error {
+	// A power cut undoes this with all that the agent does then: the run is starting, as it is on the disk.
+	err = h.apply(live.ctx, func(t store.Tx) error {
 		var err error
 		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may have changed
 			return err

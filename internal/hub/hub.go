@@ -330,18 +330,27 @@ func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.change(ctx, change))
 }
 
-// change is the store's Write for transactions that may change the state of runs. If queued runs
-// may then start, they start in the same transaction: a crash between two transactions would leave
-// them unstarted.
+// apply is write without waiting for the disk, see [store.Store.Apply].
+func (h *Hub) apply(ctx context.Context, change func(store.Tx) error) error {
+	return h.noteWrite(h.store.Apply(ctx, h.scheduling(ctx, change)))
+}
+
+// change is the store's Write for transactions that may change the state of runs.
 func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
-	return h.store.Write(ctx, func(t store.Tx) error {
+	return h.store.Write(ctx, h.scheduling(ctx, change))
+}
+
+// scheduling returns a change after which queued runs that may start do so in the same transaction:
+// a crash between two transactions would leave them unstarted.
+func (h *Hub) scheduling(ctx context.Context, change func(store.Tx) error) func(store.Tx) error {
+	return func(t store.Tx) error {
 		h.mayStart = false // a rolled-back transaction may have left it set
 		h.client = clientenv.From(ctx)
 		if err := change(t); err != nil || !h.mayStart {
 			return err
 		}
 		return h.schedule(t)
-	})
+	}
 }
 
 // Delete deletes the conversation that an id names; see [RemovedConversation].

@@ -32,7 +32,10 @@ type Store interface {
 	// change fails, Write undoes it and returns its error. change runs in the writer's goroutine. It
 	// must not keep the Tx. If ctx ends first, the change may still be committed.
 	Write(ctx context.Context, change func(Tx) error) error
-	// Enqueue is Write without waiting. The writer's goroutine calls done after the commit, which
+	// Apply is Write, but the commit only survives a kill of the process: a power cut may undo it. It does
+	// not wait for the disk.
+	Apply(ctx context.Context, change func(Tx) error) error
+	// Enqueue is Apply without waiting. The writer's goroutine calls done after the commit, which
 	// survives a kill of the process, or with the error. done must not block.
 	Enqueue(change func(Tx) error, done func(error))
 	// Valid returns a *LostError if writes are lost. It is cheap.

@@ -27,17 +27,18 @@ const (
 // reader uses it. The checkpointer requests that each time the log has grown to walMost
 // (https://sqlite.org/wal.html#avoiding_excessively_large_wal_files).
 type checkpointer struct {
-	db     *sql.DB
-	writer *writer
+	db      *sql.DB
+	readers *sql.DB // which rest with it
+	writer  *writer
 }
 
-func newCheckpointer(path string, w *writer) (*checkpointer, error) {
+func newCheckpointer(path string, w *writer, readers *sql.DB) (*checkpointer, error) {
 	db, err := sql.Open("sqlite", dsn(path, "_pragma=busy_timeout(5000)&_pragma=synchronous(1)&_pragma=cache_size(-200)"))
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	return &checkpointer{db: db, writer: w}, nil
+	return &checkpointer{db: db, writer: w, readers: readers}, nil
 }
 
 // loop works until the writer has ended.
@@ -63,6 +64,7 @@ func (c *checkpointer) loop() {
 			if c.writer.commits.Load() == commits {
 				c.writer.requestPragma(truncate + shrink)
 				c.db.ExecContext(context.Background(), shrink)
+				c.readers.ExecContext(context.Background(), shrink)
 				rest = nil
 				continue
 			}

@@ -61,8 +61,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 		return nil, &OpenError{path, "unreadable", err}
 	}
 	s.readers.SetMaxOpenConns(4)
-	s.readers.SetMaxIdleConns(2)
-	s.readers.SetConnMaxIdleTime(restAfter) // each connection has a cache
+	s.readers.SetMaxIdleConns(2) // which have the statements of the next prompt
 	s.queries = queries{newStatements(s.readers, opts.Damaged, &s.gate)}
 	if s.writer, err = newWriter(ctx, s.writers, &s.gate, opts); err == nil {
 		s.places = s.writer.tx.places
@@ -73,7 +72,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 		s.writers.Close()
 		return nil, &OpenError{path, reason(err), err}
 	}
-	checkpoints, err := newCheckpointer(path, s.writer)
+	checkpoints, err := newCheckpointer(path, s.writer, s.readers)
 	if err != nil {
 		s.readers.Close()
 		s.writers.Close()

@@ -21,6 +21,7 @@ const maxBatch = 512
 type operation struct {
 	change  func(store.Tx) error
 	durable bool        // the commit survives a power cut
+	awaited bool        // a caller waits for the commit
 	done    func(error) // after the commit, or instead of it
 
 	events []domain.Event
@@ -96,10 +97,15 @@ func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
 	return s.await(ctx, &operation{change: change, durable: true})
 }
 
+// Apply implements [store.Store].
+func (s *Store) Apply(ctx context.Context, change func(store.Tx) error) error {
+	return s.await(ctx, &operation{change: change})
+}
+
 // await passes an operation to the writer, and waits for its end or that of ctx.
 func (s *Store) await(ctx context.Context, op *operation) error {
 	done := make(chan error, 1)
-	op.done = func(err error) { done <- err }
+	op.awaited, op.done = true, func(err error) { done <- err }
 	s.writer.add(op)
 	select {
 	case err := <-done:
@@ -168,7 +174,7 @@ func (w *writer) gather() {
 		return
 	}
 	for _, op := range w.queue {
-		if op.durable {
+		if op.awaited {
 			return
 		}
 	}
