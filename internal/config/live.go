@@ -30,6 +30,7 @@ type view struct {
 	config *Config // the last valid one
 	err    error   // of the last attempt
 	stamps []stamp
+	looked time.Time // at the files
 	read   time.Time
 }
 
@@ -78,6 +79,7 @@ func (l *Live) stamps() []stamp {
 // refresh updates a view if needed. mu is held.
 func (l *Live) refresh(v *view, restricted bool) {
 	now := l.stamps()
+	v.looked = time.Now()
 	if v.stamps != nil && slices.EqualFunc(now, v.stamps, stamp.is) && !slices.ContainsFunc(now, func(s stamp) bool {
 		return s.info != nil && v.read.Sub(s.info.ModTime()).Abs() < minStampAge
 	}) {
@@ -134,15 +136,21 @@ func (l *Live) Rules() []Rule {
 	return slices.DeleteFunc(slices.Clone(v.config.Rules), func(r Rule) bool { return r.Effect != EffectDeny })
 }
 
-// Budget returns the budget of the current configuration. While it cannot be read, the previous
-// one applies.
+// budgetAge is the maximum age of a budget. Each tool call asks for it, thousands of times a second.
+const budgetAge = 250 * time.Millisecond
+
+// Budget returns the budget of the configuration, which is current or at most a quarter of a second
+// old. While the configuration cannot be read, the previous budget applies.
 func (l *Live) Budget() Budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if v := l.view(false); v.config != nil {
-		return v.config.Budget
+	if l.all.config == nil || time.Since(l.all.looked) >= budgetAge {
+		l.refresh(&l.all, false)
 	}
-	return Budget{}
+	if l.all.config == nil {
+		return Budget{}
+	}
+	return l.all.config.Budget
 }
 
 // Keys returns the keys of the current configuration; none while it cannot be read.

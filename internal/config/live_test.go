@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -157,4 +158,25 @@ func TestLiveTellsOfChanges(t *testing.T) {
 			assert.NotEqual(t, before, l.Generation())
 		})
 	}
+}
+
+// Agents make thousands of tool calls a second, and each asks for the budget: it does not look at the
+// files each time. A change holds within a quarter of a second.
+func TestBudgetIsSoonCurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		reads := 0
+		l := w.live(&reads)
+		w.write(w.user, "[budget.run]\nturns = 3\n")
+		assert.Equal(t, 3, *l.Budget().Run.Turns)
+		w.write(w.user, "[budget.run]\nturns = 40\n")
+		time.Sleep(249 * time.Millisecond)
+		assert.Equal(t, 3, *l.Budget().Run.Turns)
+		time.Sleep(time.Millisecond)
+		assert.Equal(t, 40, *l.Budget().Run.Turns)
+		w.write(w.user, "[budget.run]\nturns = 500\n")
+		_, err := l.Current(false)
+		require.NoError(t, err)
+		assert.Equal(t, 500, *l.Budget().Run.Turns, "a reader of the whole configuration reads the files")
+	})
 }
