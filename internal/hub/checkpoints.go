@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -64,13 +65,15 @@ type checkpointed struct {
 	store  *checkpoint.Store
 	before checkpoint.Checkpoint
 	start  *checkpoint.Start // of the agent
-	done   chan struct{}     // closed when before is taken or err is set
-	err    error
+	// isCommand: the agent is a program that reports no tool calls, so its whole run is a command.
+	isCommand bool
+	done      chan struct{} // closed when before is taken or err is set
+	err       error
 }
 
-// begin takes the checkpoint before a turn in a directory, in a goroutine of the hub. It returns
-// nil if checkpoints are off.
-func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *checkpointed {
+// begin takes the checkpoint before a turn of an agent in a directory, in a goroutine of the hub. It
+// returns nil if checkpoints are off.
+func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Agent, dir string) *checkpointed {
 	if c.hub.opts.Checkpoints == nil {
 		return nil
 	}
@@ -81,7 +84,7 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, dir string) *ch
 	c.mu.Lock()
 	c.restricted[dir] = run.Restricted
 	c.mu.Unlock()
-	t := &checkpointed{dir: dir, start: checkpoint.NewStart(run.Started), done: make(chan struct{})}
+	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(run.Started), done: make(chan struct{})}
 	if run.Source == domain.SourceAgent {
 		t.start.BeginAt(run.Created)
 	}
@@ -343,6 +346,9 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 		return nil, err
 	}
 	commands := commandTimes(items)
+	if t.isCommand {
+		commands = spans{{from: run.Started, to: time.Now()}}
+	}
 	if len(commands) == 0 {
 		c.inBackground(t.dir, func() { // the run's end does not wait for it
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
@@ -490,23 +496,36 @@ func (c *checkpoints) forget(ctx context.Context, dir string) {
 }
 
 // spans are the times during which the commands of a run ran.
-type spans []struct{ from, to time.Time }
+type spans []span
 
-// commandTimes returns when the tool calls ran that may change files without a report.
+// A span is when a command ran.
+type span struct {
+	from, to time.Time
+	paths    []string // the only files that it may have changed; none: any
+}
+
+// commandTimes returns when the tool calls ran that may change files without a report. A tool that
+// edits files and has not said how counts for the files that it names.
 func commandTimes(items []domain.Item) (all spans) {
 	for _, item := range items {
 		if item.Kind != domain.ItemTool {
 			continue
 		}
+		var paths []string
 		switch item.ToolKind {
-		case "read", "edit", "delete", "move", "search", "think", "fetch":
+		case "read", "search", "think", "fetch":
 			continue
+		case "edit", "delete", "move":
+			details, _ := item.Data.(domain.ToolDetails)
+			if paths = details.Paths; len(details.Diffs) > 0 {
+				continue
+			}
 		}
 		to := item.Updated
 		if item.Status == "pending" || item.Status == "in_progress" {
 			to = time.Now() // it was interrupted, or runs on in the background
 		}
-		all = append(all, struct{ from, to time.Time }{item.Created, to})
+		all = append(all, span{item.Created, to, paths})
 	}
 	return all
 }
@@ -518,15 +537,15 @@ const spanMargin = time.Second
 // the user or of another program. The directory tells the time of a deleted file.
 func (s spans) include(path string) bool {
 	at, err := checkpoint.ChangeTime(path)
-	for err != nil && filepath.Dir(path) != path {
-		path = filepath.Dir(path)
-		at, err = checkpoint.ChangeTime(path)
+	for parent := path; err != nil && filepath.Dir(parent) != parent; {
+		parent = filepath.Dir(parent)
+		at, err = checkpoint.ChangeTime(parent)
 	}
 	if err != nil {
 		return false
 	}
 	for _, span := range s {
-		if !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
+		if (len(span.paths) == 0 || slices.Contains(span.paths, path)) && !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
 			return true
 		}
 	}

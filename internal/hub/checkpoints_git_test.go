@@ -106,6 +106,27 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 	}
 }
 
+// A plain command reports no tool calls: what changes while it runs is its change, and goes back with it.
+func TestChangesOfAPlainCommand(t *testing.T) {
+	testkit.NeedTool(t, "git")
+	dir, state := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(path, []byte("one\n"), 0o600))
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
+		assert.NoError(t, os.WriteFile(path, []byte("two\n"), 0o600))
+		return completed
+	}, func(o *Options) {
+		o.Root, o.Agents = dir, agents{driver: "command"}
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+	})
+	s := await(t, h, launch(t, h, "p"))
+	changes := must(h.store.Changes(t.Context(), s.Run.ID))(t)
+	require.Len(t, changes, 1)
+	assert.Equal(t, []string{path, "one\n", "two\n"}, []string{changes[0].Path, *changes[0].Before, *changes[0].After})
+	must(h.Rewind(t.Context(), RewindSpec{Run: s.UUID}))(t)
+	assert.Equal(t, "one\n", string(must(os.ReadFile(path))(t)))
+}
+
 // A conversation's files go back to before a turn, and that is undone. Files that others have changed stay
 // unless all files are to go back.
 func TestRewind(t *testing.T) {

@@ -21,6 +21,11 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 	call := func(kind, status string, from, to time.Duration) domain.Item {
 		return domain.Item{Kind: domain.ItemTool, ToolKind: kind, Status: status, Created: at.Add(from), Updated: at.Add(to)}
 	}
+	with := func(item domain.Item, details domain.ToolDetails) domain.Item {
+		item.Data = details
+		return item
+	}
+	gone := filepath.Join(dir, "gone", "too")
 	for name, c := range map[string]struct {
 		item domain.Item
 		want bool
@@ -30,13 +35,16 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 		"during one that goes on":    {call("execute", "in_progress", -time.Minute, -time.Minute), true},
 		"after it":                   {call("execute", "completed", -2*time.Minute, -time.Minute), false},
 		"before it":                  {call("execute", "completed", time.Minute, 2*time.Minute), false},
-		"during a tool that reports": {call("edit", "completed", -time.Minute, time.Minute), false},
+		"during a tool that reports": {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path}, Diffs: []domain.Diff{{Path: path}}}), false},
+		"during one that does not":   {call("edit", "completed", -time.Minute, time.Minute), true},
+		"of a file that it names":    {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path, gone}}), true},
+		"of one that it does not":    {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path + "x"}}), false},
 		"during no tool":             {domain.Item{Kind: domain.ItemMessage, Created: at, Updated: at}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spans := commandTimes([]domain.Item{c.item})
 			assert.Equal(t, c.want, spans.include(path))
-			assert.Equal(t, c.want, spans.include(filepath.Join(dir, "gone", "too")), "the directory tells of deleted files")
+			assert.Equal(t, c.want, spans.include(gone), "the directory tells of deleted files")
 		})
 	}
 }

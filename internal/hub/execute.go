@@ -107,7 +107,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		h.configs.RunStarted(run.ID, agent.FromProject)
 		defer h.configs.RunEnded(run.ID)
 	}
-	live.files = h.checkpoints.begin(h.ctx, run, thread.CWD)
+	live.files = h.checkpoints.begin(h.ctx, run, agent, thread.CWD)
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
 	if err != nil {
 		return result, err
