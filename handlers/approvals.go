@@ -19,8 +19,9 @@ func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
 	handle(reg, d, f, "createApproval", createApproval,
 		server.Doc("Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval."))
-	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.Doc("Lists what waits for a human's answer, the oldest first."))
-	handle(reg, d, f, "getApproval", getApproval, server.Doc("Returns an approval."))
+	// Questions may be of megabytes.
+	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.LongRunning(), server.Doc("Lists what waits for a human's answer, the oldest first."))
+	handle(reg, d, f, "getApproval", getApproval, server.LongRunning(), server.Doc("Returns an approval."))
 	handle(reg, d, f, "sendDecision", sendDecision,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 }
@@ -139,15 +140,19 @@ func orAbsent(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// trimApproval cuts each input to most bytes.
+// trimApproval cuts each input and text to most bytes.
 func trimApproval(a *protocol.Approval, most int) {
-	inputs := []*json.RawMessage{&a.ToolInput, &a.UpdatedInput}
-	if a.FunctionCall != nil {
-		inputs = append(inputs, &a.FunctionCall.Spec.Kwargs)
-	}
-	for _, input := range inputs {
+	for _, input := range []*json.RawMessage{&a.ToolInput, &a.UpdatedInput} {
 		if len(*input) > most {
 			*input, a.Truncated = fitRaw(*input, most), true
+		}
+	}
+	if a.FunctionCall != nil {
+		a.FunctionCall.Spec.Kwargs = a.ToolInput
+	}
+	for _, text := range a.Texts() {
+		if len(*text) > most {
+			*text, a.Truncated = protocol.Cut(*text, most), true
 		}
 	}
 	if a.Elicitation != nil && len(a.Schema) > most { // a part of a schema is another form
@@ -161,7 +166,7 @@ func trimApproval(a *protocol.Approval, most int) {
 // would not see its question.
 func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
 	for _, limit := range textCaps {
-		if fitting(list, most) == len(list) {
+		if atLeast(list) <= most && fitting(list, most) == len(list) {
 			return list
 		}
 		for _, a := range list {
@@ -169,6 +174,18 @@ func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
 		}
 	}
 	return fit(list, most)
+}
+
+// atLeast returns about how long the inputs and diffs of approvals are as JSON, in bytes. It is much
+// cheaper than encoding them to see that they do not fit.
+func atLeast(list []*protocol.Approval) (size int) {
+	for _, a := range list {
+		size += len(a.ToolInput) + len(a.UpdatedInput) + len(a.Diff)
+		if a.FunctionCall != nil {
+			size += len(a.FunctionCall.Spec.Kwargs)
+		}
+	}
+	return size
 }
 
 // approvalOf converts an approval of the session s.

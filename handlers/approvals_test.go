@@ -336,3 +336,22 @@ func TestLongRulesFitIntoALine(t *testing.T) {
 		assert.True(t, strings.HasPrefix(r.(map[string]any)["command"].(string), []string{"ax", "bx"}[i]))
 	}
 }
+
+// A message has room for the input of a question whose diff is too long for it.
+func TestALongDiffLeavesTheInput(t *testing.T) {
+	old := strings.Repeat("a line\n", 400_000)
+	input := json.RawMessage(`{"path":"a.txt","reason":"` + strings.Repeat("r", 5000) + `"}`)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, catalog.RequestPermissionParams{
+			ToolName: "Delete", ToolInput: input, ToolUseID: "toolu_1", Diffs: []domain.Diff{{Path: x.CWD + "/a.txt", OldText: &old}},
+		})
+		return done
+	})
+	c := w.connect(frame.NDJSON)
+	c.ask("launchSession", `{"query":"delete"}`)
+	a := pending(t, w, c, "")
+	assert.Equal(t, true, a["truncated"])
+	assert.Less(t, len(a["diff"].(string)), 300<<10)
+	assert.Equal(t, string(input), string(must(json.Marshal(a["tool_input"]))(t)))
+	assert.Equal(t, a["tool_input"], a["function_call"].(map[string]any)["spec"].(map[string]any)["kwargs"])
+}

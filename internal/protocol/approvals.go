@@ -161,7 +161,7 @@ type Approval struct {
 	Response     string          `json:"response,omitempty"`
 	Option       string          `json:"option,omitempty" doc:"The chosen option."`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty" doc:"The input as the user changed it."`
-	Truncated    bool            `json:"truncated,omitempty" doc:"Parts of the input were left out to fit into a message."`
+	Truncated    bool            `json:"truncated,omitempty" doc:"Parts of the input or the texts were left out to fit into a message."`
 	*Elicitation
 	Content json.RawMessage `json:"content,omitempty" doc:"The values of the form as the user filled them in."`
 

@@ -213,7 +213,7 @@ export type Approval = {
   option?: string;
   /** The input as the user changed it. */
   updated_input?: unknown;
-  /** Parts of the input were left out to fit into a message. */
+  /** Parts of the input or the texts were left out to fit into a message. */
   truncated?: boolean;
   /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
   mode?: string;
@@ -1664,7 +1664,7 @@ export type NavigationParams = {
 export type NotRecorded = {
   /** Empty for untracked. */
   path: string;
-  /** too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), or untracked (all files that git does not track, because there are too many). */
+  /** too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), untracked (all files that git does not track, because there are too many), or changed (while files were first recorded). */
   reason: string;
 };
 
@@ -3009,6 +3009,8 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "session.decideChange",
   "session.rewind",
   "searchConversations",
+  "fetchApprovals",
+  "getApproval",
   "askUser",
   "requestPermission",
   "sendTask",
