@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,21 +157,43 @@ func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallPar
 	case len(r.Result) > editorAtMost:
 		return protocol.EditorCallResult{}, domain.Errorf(domain.KindEditor, "the result of %s is longer than %d KiB; ask for less, such as one file", p.Tool, editorAtMost>>10)
 	}
-	r.Result, err = withoutDenied(r.Result, denied)
+	r.Result, err = readable(r.Result, denied, h.SessionDirectories(s).Covers)
 	return r, err
 }
 
-// withoutDenied returns a result without the contents of files that the agent may not read.
-func withoutDenied(result json.RawMessage, denied func(path string) bool) (json.RawMessage, error) {
+// readable returns a result without the contents of files that the agent may not read, and of files
+// outside of the session's directories. A note tells the agent how many of those there are.
+func readable(result json.RawMessage, denied, has func(path string) bool) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil {
 		return result, nil // not an object
 	}
-	isDenied := func(raw json.RawMessage) bool {
+	pathOf := func(raw json.RawMessage) string {
 		var one struct{ Path string }
-		return json.Unmarshal(raw, &one) == nil && one.Path != "" && denied(one.Path)
+		_ = json.Unmarshal(raw, &one) // another value has none
+		return one.Path
+	}
+	outside, known := 0, make(map[string]bool) // whether a path is in the directories
+	isDenied := func(raw json.RawMessage) bool {
+		path := pathOf(raw)
+		if path == "" {
+			return false
+		}
+		inside, seen := known[path]
+		if !seen {
+			inside = has(path)
+			known[path] = inside
+		}
+		if !inside {
+			outside++
+			return true
+		}
+		return denied(path)
 	}
 	if isDenied(result) {
+		if outside > 0 {
+			return nil, errOutside
+		}
 		return nil, errDeniedFile
 	}
 	changed := false
@@ -191,8 +215,16 @@ func withoutDenied(result json.RawMessage, denied func(path string) bool) (json.
 	if !changed {
 		return result, nil
 	}
+	if outside > 0 {
+		var note string
+		_ = json.Unmarshal(members["note"], &note) // absent: ""
+		note = strings.TrimSpace(fmt.Sprintf("%s Left out, in files outside of the session's directories: %d.", note, outside))
+		members["note"], _ = json.Marshal(note)
+	}
 	return json.Marshal(members)
 }
+
+var errOutside = domain.Errorf(domain.KindPermissionDenied, "the editor's file is outside of the session's directories")
 
 var errDeniedFile = domain.Errorf(domain.KindPermissionDenied, "a rule denies this agent to read the file")
 

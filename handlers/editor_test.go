@@ -115,6 +115,29 @@ func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	assert.Equal(t, "permission_denied", agent.fail("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":"symbols","arguments":{"path":"b.env"}}`, session)).Data["kind"])
 }
 
+// An agent gets nothing through the editor of files outside of its session's directories, not by links either.
+func TestAnEditorTellsNothingOfFilesElsewhere(t *testing.T) {
+	w := newWorld(t, quick)
+	elsewhere := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(elsewhere, "secret"), nil, 0o600))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(w.dir, "link")))
+	agent, editor := w.connect(frame.LSP), w.connect(frame.LSP)
+	session := agent.launch(`{"query":"one"}`)
+	editor.ask("editor.offer", `{"tools":["buffers","selection"]}`)
+	call := func(tool, answer string) message {
+		pending := agent.send("editor.call", fmt.Sprintf(`{"session_id":%q,"tool":%q}`, session, tool))
+		id, _ := editor.asked("editor." + tool)
+		editor.write(`{"jsonrpc":"2.0","id":` + id + `,"result":` + strings.NewReplacer("ROOT", w.dir, "ELSEWHERE", elsewhere).Replace(answer) + `}`)
+		return agent.wait(pending)
+	}
+	got := call("buffers", `{"buffers":[{"path":"ROOT/new"},{"path":"ELSEWHERE/secret","text":"KEY"},{"path":"ROOT/link/secret","text":"KEY"},{"path":"ROOT/../x"}],"total":4,"note":"Cut."}`)
+	assert.JSONEq(t, `{"result":{"buffers":[{"path":"`+w.dir+`/new"}],"total":4,"note":"Cut. Left out, in files outside of the session's directories: 3."}}`, string(got.Result))
+	refused := call("selection", `{"path":"ELSEWHERE/secret","text":"KEY"}`).Error
+	require.NotNil(t, refused)
+	assert.Equal(t, "permission_denied", refused.Data["kind"])
+	assert.Contains(t, refused.Message, "outside of the session's directories")
+}
+
 // The client that starts a conversation may choose its id.
 func TestACallerChoosesTheIDOfAConversation(t *testing.T) {
 	w := newWorld(t, quick)

@@ -98,11 +98,17 @@ func tellServer(err error) error {
 	return e
 }
 
+// SessionDirectories returns the directories whose files a session's agent may get from the editor.
+func (h *Hub) SessionDirectories(s domain.Session) *workspace.Workspace {
+	w := workspace.New(h.rootOf(s.Thread.CWD), s.Thread.CWD, h.opts.StateDir)
+	w.Add(s.Thread.Settings.AdditionalDirectories...)
+	return w
+}
+
 // SessionFile returns the absolute path of a file that a session's agent names for the editor. It
 // must be a regular file in the directories of the session: editors open it.
 func (h *Hub) SessionFile(s domain.Session, path string) (string, error) {
-	w := workspace.New(h.rootOf(s.Thread.CWD), s.Thread.CWD, h.opts.StateDir)
-	w.Add(s.Thread.Settings.AdditionalDirectories...)
+	w := h.SessionDirectories(s)
 	path = w.Absolute(path)
 	if !w.Has(path) {
 		return "", domain.Invalid("arguments.path", "a file in the directories of the session", fmt.Sprintf("%q", path))

@@ -159,6 +159,17 @@ func (w *Workspace) Has(path string) bool {
 	return err == nil
 }
 
+// Covers reports whether a file at path is in the workspace, or would be if it existed.
+func (w *Workspace) Covers(path string) bool {
+	root, name, err := w.locate(path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	_, err = root.Stat(name)
+	return err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
 // open opens a file for reading.
 func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 	root, name, err := w.locate(path)
