@@ -73,6 +73,9 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 		if err != nil {
 			return err
 		}
+		if (d.Decision == Approve || d.Decision == Respond) && in.isOld(a.Created) {
+			return domain.Errorf(domain.KindBadState, "the agent asked this in another directory, which was replaced at %s: deny it, or run `duet-rpc projects keep` first if this is the same project", in.since().Local().Format("2006-01-02 15:04"))
+		}
 		if err := in.decide(t, &a, d, clientenv.IsRestricted(ctx)); err != nil {
 			return err
 		}

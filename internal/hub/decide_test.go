@@ -309,3 +309,22 @@ func TestAQuestionNamesItsSubAgent(t *testing.T) {
 		})
 	}
 }
+
+// A question from before the project's directory was replaced is not approved in the new one, until the
+// user says that it is the same project.
+func TestAQuestionOfAReplacedDirectory(t *testing.T) {
+	var replaced atomic.Pointer[time.Time]
+	replaced.Store(new(time.Time))
+	h := openHub(t, database(t), askOnce, func(o *Options) { o.Replaced = func() time.Time { return *replaced.Load() } })
+	s := launch(t, h, "a")
+	a := pendingOf(t, h, 1)[0]
+	now := a.Created.Add(time.Second)
+	replaced.Store(&now)
+	_, err := h.Approvals().Decide(t.Context(), approval.Decision{ID: a.ID, Decision: "approve"})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	assert.ErrorContains(t, err, "duet-rpc projects keep")
+	pendingOf(t, h, 1)
+	replaced.Store(new(time.Time))
+	approve(t, h, a, "")
+	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+}
