@@ -49,6 +49,9 @@ func Isolation() []string {
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_TERMINAL_PROMPT=0",
 		"LC_ALL=C",
+		// glibc returns the memory of each object to the system otherwise: 20,000 new files took 36 s
+		// instead of 1.3 s where a page fault is expensive.
+		"MALLOC_TOP_PAD_=4194304",
 	}
 }
 
