@@ -283,8 +283,9 @@ func Askable(a config.Agent) error {
 // without them. It does not prompt for a key. If ctx has the environment of a client (package
 // clientenv), that is used; else that of this process, by getenv.
 func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func(string) string) (l Launch, missing []string) {
-	env := a.Variables(clientenv.From(ctx), getenv)
-	keys, missing := c.FetchKeys(ctx, a, getenv)
+	client := clientenv.From(ctx)
+	env := a.Variables(client, getenv)
+	keys, missing := c.FetchKeys(ctx, a, client.Lookup(getenv))
 	maps.Copy(env, keys)
 	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys))}, missing
 }

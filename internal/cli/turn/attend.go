@@ -29,6 +29,9 @@ type Options struct {
 
 	// SignIn signs in to an agent in this terminal. If it is nil, signing in is not offered.
 	SignIn func(ctx context.Context, agent, method string) error
+	// KeptBack returns the names of this process's variables with keys that the agent does not get.
+	// It may be nil.
+	KeptBack func(agent string) []string
 	// Repeat starts a session that continues an ended one with the same prompt.
 	Repeat func(ctx context.Context, after protocol.Session) (protocol.Session, error)
 
