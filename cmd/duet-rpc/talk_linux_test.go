@@ -168,6 +168,22 @@ func TestCommandsOfAConversation(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
+// In the first session with an agent, its commands and models are known as soon as it reports them.
+func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
+	s := newSite(parallel(t))
+	s.agents(played(t, s.home, "fresh",
+		playedStep{Opened: map[string]any{"models": members{"currentModelId": "large", "availableModels": []members{{"modelId": "large", "name": "The large one"}}}}},
+		playedStep{Update: members{"sessionUpdate": "available_commands_update", "availableCommands": []members{{"name": "shrink", "description": "Makes it small"}}}},
+		playedStep{Say: "Played."}))
+	p := s.talk(t, "prompt", "--agent", "fresh")
+	p.sees(idleFooter)
+	p.presses("/shrink\r", "there is no command /shrink")
+	p.presses("\x15hello\r", "Played.", "large · "+idleFooter)
+	p.presses("/model\r", "The large one")
+	p.presses("/shrink\r", "› /shrink", "Played.", idleFooter)
+	p.leaves()
+}
+
 // A question survives its terminal, and a conversation survives its hub.
 func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	s := newDaemonSite(parallel(t))

@@ -83,7 +83,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
-		Send: t.send, Command: t.command, NextMode: t.nextMode,
+		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.describe,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
 		},

@@ -198,6 +198,8 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		case <-a.settle:
 		case <-a.talk.resized():
 			a.view.hide()
+		case <-a.talk.reported():
+			a.talk.Reported(ctx, a.hub)
 		case <-a.talk.stopped():
 			a.talk.suspend(a)
 		case <-a.continued:

@@ -38,6 +38,8 @@ type TalkOptions struct {
 	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
 	// NextMode changes to the next permission mode.
 	NextMode func(ctx context.Context, c *client.Client) error
+	// Reported is called when an agent has reported something about its session, such as its commands.
+	Reported func(ctx context.Context, c *client.Client)
 	// Footer describes the conversation: its agent, its mode.
 	Footer func() string
 }
@@ -62,6 +64,7 @@ type Talk struct {
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
 	news    talkNews
+	reports chan struct{} // an agent has reported something about its session; buffer of 1
 
 	resizes, stops <-chan os.Signal
 	isStopped      bool // by C-z, until this process is continued
@@ -77,7 +80,7 @@ const settleAfter = time.Second
 // NewTalk returns a conversation that view shows. Its first turn is after session, or new if
 // that is the zero value.
 func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
-	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool)}
+	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool), reports: make(chan struct{}, 1)}
 	t.news.more = make(chan struct{}, 1)
 	if session.ID != "" {
 		t.shown[session.ID] = true
@@ -151,7 +154,14 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved}, Since: &seq}, func(e client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved, protocol.TypeAgentSession}, Since: &seq}, func(e client.Event) {
+		if e.Type == protocol.TypeAgentSession {
+			select {
+			case t.reports <- struct{}{}:
+			default: // the report before is not read yet
+			}
+			return
+		}
 		if d := hubclient.DataOf(e); e.Type == protocol.TypeResolved || d.State == "starting" || d.State == "running" {
 			t.news.add(d)
 		}
@@ -339,6 +349,8 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			if err == nil && session.ThreadID == t.Session.ThreadID {
 				return session, nil
 			}
+		case <-t.reports:
+			t.Reported(ctx, a.hub)
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
 				return protocol.Session{}, ErrHungUp
@@ -612,6 +624,15 @@ func (t *Talk) resized() <-chan os.Signal {
 		return nil
 	}
 	return t.resizes
+}
+
+// reported returns a channel that says that an agent has reported something about its session. t may
+// be nil.
+func (t *Talk) reported() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.reports
 }
 
 // stopped returns a channel that reports C-z; nil without a box. t may be nil.
