@@ -596,7 +596,7 @@ func (t *Talk) end(s protocol.Session) {
 		t.view.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
-		t.view.Note("works in the background: " + titles)
+		t.view.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
 	}
 	if s.Status != hubclient.Completed {
 		spent := spentOn(s)
