@@ -369,3 +369,25 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 		}
 	}
 }
+
+// The title and the input of a tool call may come after its start, as those of claude-agent-acp do.
+func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
+	s := newSite(parallel(t))
+	claude := members{"claudeCode": members{"toolName": "Bash"}}
+	s.agents(played(t, s.home, "late",
+		playedStep{Update: members{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Terminal", "kind": "execute", "status": "pending", "rawInput": members{}, "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "title": "ls -la", "rawInput": members{"command": "ls -la"}, "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed", "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call", "toolCallId": "c2", "title": "Search", "kind": "search", "status": "in_progress"}},
+		playedStep{Say: "Meanwhile. "},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "title": "Search for duets"}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "status": "completed"}},
+		playedStep{Say: "Played."}))
+	out, err := s.shellCommand("prompt", "--agent", "late", "hello").CombinedOutput()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "\n$ ls -la\n✓ ls -la\n● Search\nMeanwhile. \n● Search for duets\n✓ Search for duets\nPlayed.\n")
+	p := s.talk(t, "prompt", "--agent", "late", "hello")
+	p.sees("$ ls -la", "✓ ls -la", "● Search for duets", "Played.")
+	<-p.ended
+	assert.NotContains(t, p.tty.printed.String(), "● Terminal")
+}

@@ -196,7 +196,7 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 			}
 			params["decision"] = decision
 			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", params); err != nil {
-				view.Note(turn.InWords(err).Error())
+				view.Note(turn.InDialogue(err).Error())
 			}
 		}
 	}

@@ -225,7 +225,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
 				return session, err // the event of the session's end may never arrive
 			default:
-				a.view.Note(InWords(err).Error())
+				a.view.Note(InDialogue(err).Error())
 			}
 		case <-overdue:
 			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")

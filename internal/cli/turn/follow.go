@@ -184,7 +184,12 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 
 // InWords returns an error of the hub as a sentence on one line, in which parameters have the
 // names of their flags. Other errors stay unchanged.
-func InWords(err error) error {
+func InWords(err error) error { return inWords(err, flagOf) }
+
+// InDialogue is InWords for a dialogue, in which there are no flags.
+func InDialogue(err error) error { return inWords(err, func(string) string { return "" }) }
+
+func inWords(err error, flagOf func(param string) string) error {
 	r, ok := hubclient.RefusalOf(err)
 	if !ok {
 		return err

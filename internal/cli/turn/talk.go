@@ -472,7 +472,7 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 			}
 		case term.ModeKey:
 			if err := t.NextMode(ctx, a.hub); err != nil {
-				t.view.Note(InWords(err).Error())
+				t.view.Note(InDialogue(err).Error())
 			}
 		case term.RedrawKey:
 			t.view.hide()
@@ -502,7 +502,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		case errors.Is(err, ErrLeave):
 			return true, err
 		case err != nil:
-			t.view.Note(InWords(err).Error())
+			t.view.Note(InDialogue(err).Error())
 			return ok, nil
 		case ok:
 			return true, nil
@@ -513,7 +513,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		if ctx.Err() != nil {
 			return false, err
 		}
-		t.view.Note(InWords(err).Error())
+		t.view.Note(InDialogue(err).Error())
 		return false, nil
 	}
 	switch started.Delivered {
