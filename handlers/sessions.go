@@ -544,12 +544,31 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	delivered := deliveredStarted
 	if session.State == domain.Queued {
 		delivered = deliveredQueued
+		if err == nil && p.Deliver == deliverSteer { // it was to come at once
+			err = putFirst(ctx, h, session)
+		}
 	}
 	result := continued(session, delivered)
 	if err == nil {
 		result.Beside = beside(ctx, h, session)
 	}
 	return result, err
+}
+
+// putFirst moves a queued prompt before those that wait already.
+func putFirst(ctx context.Context, h *hub.Hub, session domain.Session) error {
+	queued, err := h.Queued(ctx, session.SessionID)
+	if err != nil {
+		return err
+	}
+	first := slices.IndexFunc(queued, func(s domain.Session) bool { return s.IsWritten() })
+	if first < 0 || queued[first].Run.ID == session.Run.ID {
+		return nil
+	}
+	if err = h.MoveQueued(ctx, session.SessionID, queued[first].SessionID); hubKind(err) == domain.KindBadState { // one of them has started
+		return nil
+	}
+	return err
 }
 
 // mayBeSteered reports whether an agent may get the prompt while it works: the request changes no

@@ -370,6 +370,21 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 	}
 }
 
+// A prompt that is to be sent at once, and that the agent does not take while it works, is the next one.
+// The user learns that.
+func TestAPromptThatCannotBeSentAtOnceIsTheNext(t *testing.T) {
+	s := newSite(parallel(t))
+	writeFile(t, s.root+"/notes", "n")
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet later\r", "⧗ quiet later")
+	p.presses("quiet now @notes \x13", "the agent does not take this while it works: it is the next prompt", "⧗ quiet now @notes", "⧗ quiet later")
+	p.signal(os.Interrupt)
+	p.sees("interrupted", "You asked: quiet now", "You asked: quiet later", idleFooter)
+	p.leaves()
+}
+
 // The title and the input of a tool call may come after its start, as those of claude-agent-acp do.
 func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
 	s := newSite(parallel(t))

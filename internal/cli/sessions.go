@@ -764,7 +764,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		agentFlag(cmd, s, &agent, "the agent that continues it (default: the same)")
 		a.addFlags(cmd, s, knownByID)
 	} else {
-		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it waits for the end of the turn")
+		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it is the next prompt after the turn")
 	}
 	return cmd
 }

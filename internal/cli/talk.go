@@ -306,7 +306,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 	}
 	for _, key := range [][2]string{
 		{"RET", "send; while the agent works, the prompt waits for the end of its turn"},
-		{"C-s", "send at once, if the agent takes prompts while it works"},
+		{"C-s", "send at once, if the agent takes prompts while it works; else as the next prompt"},
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
 		{"up, down", "earlier prompts"},

@@ -755,7 +755,7 @@ export type ContinueParams = {
   priority?: number;
   /** A JSON object that is stored with the session. */
   metadata?: unknown;
-  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits. */
+  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits. */
   deliver?: string;
   /** Time limit in milliseconds. Absent or 0: that of the previous session. */
   timeout_ms?: number;

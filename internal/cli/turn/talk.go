@@ -520,6 +520,11 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 	case hubclient.DeliveredInjected:
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
 	case hubclient.DeliveredQueued:
+		if steer && t.isBusy {
+			t.queued = slices.Insert(t.queued, 0, queuedPrompt{started.SessionID, text})
+			t.view.Note("the agent does not take this while it works: it is the next prompt after this turn; C-c interrupts the turn")
+			break
+		}
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:
 		if len(t.queued) > 0 { // an earlier prompt's turn has ended already, and is not shown yet
