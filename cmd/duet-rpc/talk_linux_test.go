@@ -239,6 +239,20 @@ func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
 	}
 }
 
+// After the hub was killed, the end of the turn is shown before the queued prompts, which go on in their
+// order.
+func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet one\r", "⧗ quiet one")
+	p.presses("quiet two\r", "⧗ quiet two")
+	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+	p.sees("interrupted", "the hub has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
+	p.leaves()
+}
+
 // C-x C-e opens an editor that exists if the environment names none, and says what to set if there is
 // none. It never runs the prompt.
 func TestAPromptIsWrittenInAnEditor(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -189,7 +190,11 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if t.Session.ID == "" {
 		return nil
 	}
-	now, _, err := hubclient.SessionState(ctx, c, t.Session.ThreadID)
+	id := t.Session.ThreadID // its last turn
+	if t.isBusy {
+		id = t.Session.ID
+	}
+	now, _, err := hubclient.SessionState(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -197,11 +202,30 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 		t.view.End(now)
 	}
 	t.isOrphaned, t.isBusy = t.isBusy && IsOrphan(now), false
-	if !hubclient.Ended(now.State) {
-		t.next = now.ID
+	t.Session, t.next = now, now.ID
+	if hubclient.Ended(now.State) || now.State == hubclient.Queued { // then a turn before it may work
+		t.next, err = nextOf(ctx, c, now)
 	}
-	t.Session = now
-	return nil
+	return err
+}
+
+// nextOf returns the session that works in a conversation, or else the one whose prompt is the next to be
+// sent, or "".
+func nextOf(ctx context.Context, c *client.Client, of protocol.Session) (id string, err error) {
+	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	if err != nil {
+		return "", err
+	}
+	for _, s := range now.Sessions {
+		if s.ThreadID == of.ThreadID && !hubclient.Ended(s.State) && s.State != hubclient.Queued && s.State != string(domain.Draft) {
+			return s.ID, nil
+		}
+	}
+	queue, _, err := hubclient.Call[protocol.QueueResult](ctx, c, "session.queue", protocol.SessionParams{SessionID: of.ID})
+	if err != nil || len(queue.Queued) == 0 {
+		return "", err
+	}
+	return queue.Queued[0].SessionID, nil
 }
 
 // signals watches signals until stop is called.
@@ -280,6 +304,8 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 			text = "the hub has ended, and the agent with it"
 		}
 		t.view.Note(text + "; its question is open, and what you allow or answer continues the session")
+	case isOrphaned && t.next != "":
+		t.view.Note("the hub has ended, and the agent with it; the queued prompt goes on")
 	case isOrphaned:
 		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
 	}
