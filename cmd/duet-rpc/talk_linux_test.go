@@ -184,6 +184,25 @@ func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
 	p.leaves()
 }
 
+// The footer shows the mode into which an agent goes by itself, while it works: it may act without
+// asking there.
+func TestAConversationShowsTheAgentsOwnMode(t *testing.T) {
+	s := newSite(parallel(t))
+	modes := []members{{"id": "default", "name": "Default"}, {"id": "auto", "name": "Decides itself"}}
+	s.agents(played(t, s.home, "moody",
+		playedStep{Opened: map[string]any{"modes": members{"currentModeId": "default", "availableModes": modes}}},
+		playedStep{Update: members{"sessionUpdate": "current_mode_update", "currentModeId": "auto"}},
+		bashCall("Look", members{"command": "ls"}),
+		playedStep{Update: members{"sessionUpdate": "current_mode_update", "currentModeId": "default"}},
+		playedStep{Say: "Played."}))
+	p := s.talk(t, "prompt", "--agent", "moody")
+	p.sees("moody · " + idleFooter)
+	p.presses("hello\r", "in which it may act without", "Allow? ")
+	p.presses("y", "Played.", "moody · "+idleFooter)
+	p.leaves()
+	assert.Contains(t, p.tty.printed.String(), "moody · Decides itself · ")
+}
+
 // A question survives its terminal, and a conversation survives its hub.
 func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	s := newDaemonSite(parallel(t))
