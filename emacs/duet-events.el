@@ -465,7 +465,8 @@ Its events may arrive after the reply."
      (when-let ((agent (duet-get-string data :requested_agent)))
        (duet-session-set-agent session agent))
      (when-let ((mode (duet-get-string data :permission_mode)))
-       (setf (duet-session-mode session) mode))
+       (setf (duet-session-mode session) mode
+             (duet-session-asked-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
        ;; A requested model is not a confirmed one.
        (unless (duet-get-string (duet-session-agent-info session) :model :current)
@@ -640,6 +641,8 @@ changes less.  ASKED is as for `duet-pages-load-session'."
              (not (duet-pages-old-p session asked)))
     (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
           (duet-session-mode session) (duet-get-string object :permission_mode)
+          (duet-session-asked-mode session) (or (duet-get-string object :requested_mode)
+                                                (duet-get-string object :permission_mode))
           (duet-session-llm session) (duet-get-string object :model)))
   (when-let ((modes (duet-get-objects object :modes)))
     (setf (duet-session-modes session) modes))

@@ -277,6 +277,7 @@ within that page."
   (worktree nil :documentation "Its git worktree, an object of :branch, :dir and :gone, or nil.")
   (attempts nil :documentation "The id that all attempts at its first prompt share, or nil.")
   (mode nil :documentation "The permission mode in force.")
+  (asked-mode nil :documentation "The permission mode that the user chose last, or nil.")
   (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
   (llm nil :documentation "The model that the agent works with, or is to, or nil.")
   (agent-info nil :documentation "The agent's data on its session, a property list.")
@@ -458,12 +459,17 @@ There are none while a turn runs."
 
 (defun duet-session-set-agent-mode (session mode)
   "Record that the agent of SESSION reports MODE.
-An agent that enters or leaves plan mode is in another mode than the user
-chose."
-  (setf (duet-session-agent-mode session) mode)
-  (cond ((equal mode "plan") (setf (duet-session-mode session) mode))
-        ((equal (duet-session-mode session) "plan")
-         (setf (duet-session-mode session) "default"))))
+An agent that enters plan mode, or leaves plan mode or a mode of its own, is in
+another mode than the user chose.  The server computes `duet-session-mode' in
+the same way."
+  (let ((asked (duet-session-asked-mode session))
+        (before (duet-session-mode session)))
+    (setf (duet-session-agent-mode session) mode
+          (duet-session-mode session)
+          (cond ((equal mode "plan") mode)
+                ((null asked) (if (equal before "plan") "default" before))
+                ((member asked '("default" "acceptEdits" "bypassPermissions")) asked)
+                (t mode)))))
 
 (defun duet-session-set-agent (session agent)
   "Set the AGENT of SESSION, and forget the data of another agent."

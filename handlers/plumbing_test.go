@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -460,6 +461,37 @@ func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
 		r.Offer("mine", func(context.Context, string) (string, error) { return "not saved", nil })
 		done()
 		assert.Equal(t, catalog.ReadEditorFileResult{Found: true, Text: "not saved"}, <-got)
+	})
+}
+
+// A method that waits for an agent, a command or git has no timeout of the Go client.
+func TestLongCallsHaveNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reg := server.NewRegistry()
+		for _, method := range []string{"agent.adopt", "session.land", "echo"} {
+			server.Handle(reg, method, func(ctx context.Context, _ none) (bool, error) {
+				select {
+				case <-ctx.Done():
+					return false, ctx.Err()
+				case <-time.After(time.Hour):
+					return true, nil
+				}
+			}, server.LongRunning())
+		}
+		ours, end := server.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- server.New(reg, server.Options{}).Serve(t.Context(), ours, frame.LSP) }()
+		c, err := client.Dial(t.Context(), client.Opener(func(context.Context) (server.Transport, error) { return end, nil }), client.WithFraming(frame.LSP), client.WithReconnect(false))
+		require.NoError(t, err)
+		for _, method := range []string{"agent.adopt", "session.land"} {
+			done, _, err := hubclient.Call[bool](t.Context(), c, method, nil)
+			require.NoError(t, err)
+			assert.True(t, done)
+		}
+		_, _, err = hubclient.Call[bool](t.Context(), c, "echo", nil)
+		require.ErrorIs(t, err, client.ErrTimeout)
+		require.NoError(t, c.Close())
+		<-served
 	})
 }
 

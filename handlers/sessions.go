@@ -36,10 +36,10 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, f, "updateSessionSettings", s.update,
 		server.Doc("Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead."))
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
-	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Continuing a session also restores it."))
+	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
 	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
-		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
+		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs or its agent works in the background. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
 	handle(reg, d, f, "session.land", land, server.LongRunning(),
 		server.Doc("Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
 	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
@@ -544,12 +544,31 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	delivered := deliveredStarted
 	if session.State == domain.Queued {
 		delivered = deliveredQueued
+		if err == nil && p.Deliver == deliverSteer { // it was to come at once
+			err = putFirst(ctx, h, session)
+		}
 	}
 	result := continued(session, delivered)
 	if err == nil {
 		result.Beside = beside(ctx, h, session)
 	}
 	return result, err
+}
+
+// putFirst moves a queued prompt before those that wait already.
+func putFirst(ctx context.Context, h *hub.Hub, session domain.Session) error {
+	queued, err := h.Queued(ctx, session.SessionID)
+	if err != nil {
+		return err
+	}
+	first := slices.IndexFunc(queued, func(s domain.Session) bool { return s.IsWritten() })
+	if first < 0 || queued[first].Run.ID == session.Run.ID {
+		return nil
+	}
+	if err = h.MoveQueued(ctx, session.SessionID, queued[first].SessionID); hubKind(err) == domain.KindBadState { // one of them has started
+		return nil
+	}
+	return err
 }
 
 // mayBeSteered reports whether an agent may get the prompt while it works: the request changes no

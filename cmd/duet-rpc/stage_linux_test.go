@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -109,12 +108,7 @@ func (st *stage) file(name, text string) {
 // plays returns the configuration of an agent that performs these steps in each turn.
 func (st *stage) plays(agent string, steps ...playedStep) (configuration string) {
 	st.t.Helper()
-	self, err := os.Executable()
-	require.NoError(st.t, err)
-	raw, err := json.Marshal(steps)
-	require.NoError(st.t, err)
-	st.file(agent+".json", string(raw))
-	return fmt.Sprintf("[agents.%s]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q }\n", agent, self, playedVariable, filepath.Join(st.home, agent+".json"))
+	return played(st.t, st.home, agent, steps...)
 }
 
 // A scene is a window in which commands run one after the other.

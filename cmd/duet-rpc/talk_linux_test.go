@@ -168,6 +168,41 @@ func TestCommandsOfAConversation(t *testing.T) {
 	assert.Zero(t, p.status())
 }
 
+// In the first session with an agent, its commands and models are known as soon as it reports them.
+func TestAConversationKnowsANewAgentsCommands(t *testing.T) {
+	s := newSite(parallel(t))
+	s.agents(played(t, s.home, "fresh",
+		playedStep{Opened: map[string]any{"models": members{"currentModelId": "large", "availableModels": []members{{"modelId": "large", "name": "The large one"}}}}},
+		playedStep{Update: members{"sessionUpdate": "available_commands_update", "availableCommands": []members{{"name": "shrink", "description": "Makes it small"}}}},
+		playedStep{Say: "Played."}))
+	p := s.talk(t, "prompt", "--agent", "fresh")
+	p.sees(idleFooter)
+	p.presses("/shrink\r", "there is no command /shrink")
+	p.presses("\x15hello\r", "Played.", "large · "+idleFooter)
+	p.presses("/model\r", "The large one")
+	p.presses("/shrink\r", "› /shrink", "Played.", idleFooter)
+	p.leaves()
+}
+
+// The footer shows the mode into which an agent goes by itself, while it works: it may act without
+// asking there.
+func TestAConversationShowsTheAgentsOwnMode(t *testing.T) {
+	s := newSite(parallel(t))
+	modes := []members{{"id": "default", "name": "Default"}, {"id": "auto", "name": "Decides itself"}}
+	s.agents(played(t, s.home, "moody",
+		playedStep{Opened: map[string]any{"modes": members{"currentModeId": "default", "availableModes": modes}}},
+		playedStep{Update: members{"sessionUpdate": "current_mode_update", "currentModeId": "auto"}},
+		bashCall("Look", members{"command": "ls"}),
+		playedStep{Update: members{"sessionUpdate": "current_mode_update", "currentModeId": "default"}},
+		playedStep{Say: "Played."}))
+	p := s.talk(t, "prompt", "--agent", "moody")
+	p.sees("moody · " + idleFooter)
+	p.presses("hello\r", "in which it may act without", "Allow? ")
+	p.presses("y", "Played.", "moody · "+idleFooter)
+	p.leaves()
+	assert.Contains(t, p.tty.printed.String(), "moody · Decides itself · ")
+}
+
 // A question survives its terminal, and a conversation survives its hub.
 func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	s := newDaemonSite(parallel(t))
@@ -221,6 +256,20 @@ func TestAConversationAsksAgainWhenItsHubDies(t *testing.T) {
 			p.leaves()
 		})
 	}
+}
+
+// After the hub was killed, the end of the turn is shown before the queued prompts, which go on in their
+// order.
+func TestQueuedPromptsGoOnWhenTheHubDies(t *testing.T) {
+	s := newDaemonSite(parallel(t))
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet one\r", "⧗ quiet one")
+	p.presses("quiet two\r", "⧗ quiet two")
+	require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+	p.sees("interrupted", "the hub has ended, and the agent with it; the queued prompt goes on", "You asked: quiet one", "You asked: quiet two", idleFooter)
+	p.leaves()
 }
 
 // C-x C-e opens an editor that exists if the environment names none, and says what to set if there is
@@ -352,4 +401,41 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A prompt that is to be sent at once, and that the agent does not take while it works, is the next one.
+// The user learns that.
+func TestAPromptThatCannotBeSentAtOnceIsTheNext(t *testing.T) {
+	s := newSite(parallel(t))
+	writeFile(t, s.root+"/notes", "n")
+	p := s.talk(t)
+	p.sees(idleFooter)
+	p.presses("quiet tools:1 hang\r", "✓ Bash")
+	p.presses("quiet later\r", "⧗ quiet later")
+	p.presses("quiet now @notes \x13", "the agent does not take this while it works: it is the next prompt", "⧗ quiet now @notes", "⧗ quiet later")
+	p.signal(os.Interrupt)
+	p.sees("interrupted", "You asked: quiet now", "You asked: quiet later", idleFooter)
+	p.leaves()
+}
+
+// The title and the input of a tool call may come after its start, as those of claude-agent-acp do.
+func TestTheLateTitleOfAToolCallIsShown(t *testing.T) {
+	s := newSite(parallel(t))
+	claude := members{"claudeCode": members{"toolName": "Bash"}}
+	s.agents(played(t, s.home, "late",
+		playedStep{Update: members{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Terminal", "kind": "execute", "status": "pending", "rawInput": members{}, "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "title": "ls -la", "rawInput": members{"command": "ls -la"}, "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed", "_meta": claude}},
+		playedStep{Update: members{"sessionUpdate": "tool_call", "toolCallId": "c2", "title": "Search", "kind": "search", "status": "in_progress"}},
+		playedStep{Say: "Meanwhile. "},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "title": "Search for duets"}},
+		playedStep{Update: members{"sessionUpdate": "tool_call_update", "toolCallId": "c2", "status": "completed"}},
+		playedStep{Say: "Played."}))
+	out, err := s.shellCommand("prompt", "--agent", "late", "hello").CombinedOutput()
+	require.NoError(t, err)
+	assert.Contains(t, string(out), "\n$ ls -la\n✓ ls -la\n● Search\nMeanwhile. \n● Search for duets\n✓ Search for duets\nPlayed.\n")
+	p := s.talk(t, "prompt", "--agent", "late", "hello")
+	p.sees("$ ls -la", "✓ ls -la", "● Search for duets", "Played.")
+	<-p.ended
+	assert.NotContains(t, p.tty.printed.String(), "● Terminal")
 }

@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // playedVariable makes the test binary an agent. The variable names the file with its steps.
@@ -183,6 +186,19 @@ func playAgent(file string) {
 			}
 		}
 	}
+}
+
+// played returns the configuration of an agent that performs these steps in each turn. The steps are
+// in a file of dir.
+func played(t *testing.T, dir, agent string, steps ...playedStep) (configuration string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	raw, err := json.Marshal(steps)
+	require.NoError(t, err)
+	file := filepath.Join(dir, agent+".json")
+	writeFile(t, file, string(raw))
+	return fmt.Sprintf("[agents.%s]\ndriver = \"acp\"\ncommand = [%q]\nenv = { %s = %q }\n", agent, self, playedVariable, file)
 }
 
 // keepingVariable makes the test binary an agent that stores its sessions in the directory of the

@@ -262,6 +262,8 @@ func TestAttempts(t *testing.T) {
 	said := run("prompt", "--yes", "--agents", "scripted,other", "--title", "Fix", "--gate", "demo", "hello")
 	requireParts(t, said, "task-0001 · agent scripted · duet/fix-scripted", "task-0002 · agent other · duet/fix-other")
 	assert.Contains(t, said, "allowed by --yes")
+	requireParts(t, said, "task-0001 · scripted: Write demo.txt") // what each does, while it works
+	assert.Contains(t, said, "task-0002 · other: Write demo.txt")
 	assert.Regexp(t, `task-0001 +scripted.* +completed +passed +1 +\+1 -0 `, said)
 	assert.Regexp(t, `task-0002 +other.* +completed +passed +1 +\+1 -0 `, said)
 	assert.Contains(t, said, "choose one with: duet-rpc choose task-0001")
@@ -290,7 +292,7 @@ func TestAttempts(t *testing.T) {
 	refused("nothing was landed, because other attempts still work (task-0006): run `duet-rpc choose task-0004` on a terminal, or add --yes", "choose", "task-0004")
 	assert.Contains(t, run("choose", "--yes", "task-0004"), "discarded task-0006 · other")
 	slow := s.talk(t, "prompt", "--agents", "scripted,other", "quiet stream:1000000@1")
-	slow.sees("agent other")
+	slow.sees("agent other", "scripted: running · other: running")
 	refused("task-0007 still works: wait for its end", "choose", "task-0007")
 	require.NoError(t, slow.cmd.Process.Signal(os.Interrupt))
 	slow.sees("interrupting all")

@@ -174,12 +174,26 @@
    (should (equal (duet-actions-session-mode session) "code, accepts edits"))
    (should (duet-get-objects (duet-session-agent-info session) :commands))
    ;; An agent that has left plan mode shows its new mode.
-   (setf (duet-session-mode session) "plan")
    (duet-events-apply model '(:seq 4 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :permission_mode "plan"))))
+   (duet-events-apply model '(:seq 5 :event (:type "session_settings_changed"
                                             :data (:session_id "run" :event_type "mode"
                                                    :agent_mode "default"))))
    (should-not (duet-actions-session-mode session))
-   (duet-events-apply model '(:seq 5 :event (:type "agent_session"
+   (duet-events-apply model '(:seq 6 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :event_type "mode"
+                                                   :agent_mode "auto"))))
+   (should (equal (duet-session-mode session) "auto"))
+   (should (equal (duet-actions-session-mode session) "auto"))
+   ;; One of Duet's modes holds again after the agent has left its plan mode.
+   (duet-events-apply model '(:seq 7 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :permission_mode "acceptEdits"))))
+   (dolist (mode '("plan" "code"))
+     (duet-events-apply model `(:seq 8 :event (:type "session_settings_changed"
+                                               :data (:session_id "run" :event_type "mode"
+                                                      :agent_mode ,mode)))))
+   (should (equal (duet-session-mode session) "acceptEdits"))
+   (duet-events-apply model '(:seq 9 :event (:type "agent_session"
                                             :data (:session_id "run"
                                                    :mode (:current "plan")))))
    (should (equal (duet-actions-session-mode session) "plan"))))

@@ -26,7 +26,7 @@ import (
 
 // Timeouts for an agent.
 const (
-	// StartTime is for initialize, and for a session: some agents load a lot.
+	// StartTime is the default for initialize, and for a session: some agents load a lot.
 	StartTime = 30 * time.Second
 	exitGrace = 700 * time.Millisecond
 )
@@ -60,6 +60,7 @@ type Link struct {
 	Dir string
 
 	name        string
+	startTime   time.Duration
 	tempDir     string // a temporary directory, or ""
 	runner      *process.Runner
 	proc        *process.Process
@@ -77,7 +78,7 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	if len(l.Command) == 0 {
 		return nil, fmt.Errorf("%s has no command", l.Name)
 	}
-	k := &Link{name: l.Name, Dir: opts.Dir, Env: process.NewEnvironment(l.Environment)}
+	k := &Link{name: l.Name, startTime: cmp.Or(l.StartTimeout, StartTime), Dir: opts.Dir, Env: process.NewEnvironment(l.Environment)}
 	var err error
 	if k.Dir == "" {
 		if k.tempDir, err = os.MkdirTemp("", "duet-agent-"); err != nil {
@@ -118,9 +119,9 @@ func (k *Link) greet(ctx context.Context) (err error) {
 	var can acp.ClientCapabilities
 	can.Auth.Terminal, can.Meta.TerminalAuth = json.RawMessage("true"), true // Duet runs programs for signing in in a terminal
 	request := acp.Offer(can)
-	k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request)
+	k.Info, err = Ask[acp.Initialized](ctx, k, k.startTime, acp.MethodInitialize, request)
 	if errors.As(err, new(*Refusal)) {
-		k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request.Version1Only())
+		k.Info, err = Ask[acp.Initialized](ctx, k, k.startTime, acp.MethodInitialize, request.Version1Only())
 	}
 	return err
 }
@@ -263,6 +264,9 @@ type Launch struct {
 	Command     []string
 	Environment map[string]string // in addition to the variables of each child; contains keys
 	Keys        []string          // the values that are keys
+
+	// StartTimeout is how long it may take for initialize, and to open or list sessions; 0: [StartTime].
+	StartTimeout time.Duration
 }
 
 // Askable returns an error if an agent cannot report about itself: it is not installed, or
@@ -283,8 +287,9 @@ func Askable(a config.Agent) error {
 // without them. It does not prompt for a key. If ctx has the environment of a client (package
 // clientenv), that is used; else that of this process, by getenv.
 func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func(string) string) (l Launch, missing []string) {
-	env := a.Variables(clientenv.From(ctx), getenv)
-	keys, missing := c.FetchKeys(ctx, a, getenv)
+	client := clientenv.From(ctx)
+	env := a.Variables(client, getenv)
+	keys, missing := c.FetchKeys(ctx, a, client.Lookup(getenv))
 	maps.Copy(env, keys)
-	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys))}, missing
+	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys)), StartTimeout: a.StartTimeout}, missing
 }

@@ -25,7 +25,6 @@ import (
 
 // Timeouts for an agent.
 const (
-	listTime = 30 * time.Second
 	loadTime = 2 * time.Minute // of a long history
 	endTime  = 2 * time.Second // to close a session
 )
@@ -79,7 +78,7 @@ func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	if !acp.Has(k.Info.Session.Delete) {
 		return &CannotError{l.Name + " does not offer to delete its sessions: use its own program, or delete its files"}
 	}
-	_, err = Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})
+	_, err = Ask[json.RawMessage](ctx, k.Link, k.startTime, "session/delete", map[string]any{"sessionId": id})
 	return withRemedy(l.Name, err)
 }
 
@@ -235,7 +234,7 @@ func (k *sessionLink) page(ctx context.Context, dir, after string) (list []Nativ
 			Updated json.RawMessage `json:"updatedAt"`
 		} `json:"sessions"`
 		Next json.RawMessage `json:"nextCursor"`
-	}](ctx, k.Link, listTime, "session/list", params)
+	}](ctx, k.Link, k.startTime, "session/list", params)
 	if err != nil {
 		return nil, "", err
 	}
@@ -357,7 +356,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	}
 	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
 	params["cwd"] = h.Dir
-	_, err = Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
+	_, err = Ask[json.RawMessage](ctx, k.Link, max(loadTime, k.startTime), method, params)
 	if err != nil {
 		return NativeHistory{}, notLoaded(withRemedy(l.Name, err), h.Dir, listed)
 	}

@@ -164,7 +164,7 @@ func (k *link) report() domain.AgentReport {
 
 // signedIn determines whether the user is signed in, and the account that the agent reports.
 func (k *link) signedIn(ctx context.Context) (state, account string, err error) {
-	session, err := Ask[sessionResult](ctx, k.Link, StartTime, acp.MethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
+	session, err := Ask[sessionResult](ctx, k.Link, k.startTime, acp.MethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired:
@@ -183,7 +183,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 		}
 	}
 	if acp.Has(k.Info.Session.Delete) {
-		_, _ = Ask[struct{}](ctx, k.Link, StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // the session is empty: nothing is lost if it stays
+		_, _ = Ask[struct{}](ctx, k.Link, k.startTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // the session is empty: nothing is lost if it stays
 	}
 	switch status := k.status.Load(); {
 	case status != nil && status.Kind == "none":
@@ -248,7 +248,7 @@ func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
 	if !k.report().Logout {
 		return fmt.Errorf("%s does not offer to sign out: use its own command line", l.Name)
 	}
-	_, err = Ask[struct{}](ctx, k.Link, StartTime, k.Info.Logout(), map[string]any{})
+	_, err = Ask[struct{}](ctx, k.Link, k.startTime, k.Info.Logout(), map[string]any{})
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
@@ -133,6 +134,17 @@ func TestUnaskableAgents(t *testing.T) {
 	require.ErrorContains(t, ask(agent(t, `*) echo "no config" >&2; exit 3 ;;`+"\n")), "no config")
 	require.ErrorContains(t, ask(agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) answer '"error":{"code":-32603,"message":"Internal error","data":{"details":"the disk is full"}}' ;;`+"\n")), "the disk is full")
 	require.ErrorContains(t, agentlink.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "does not offer to sign out")
+}
+
+// start_timeout also counts for an agent that is started for its sessions or its sign-in.
+func TestAnAgentHasItsStartTimeout(t *testing.T) {
+	l := agent(t, "*) continue ;;\n")
+	l.StartTimeout = 20 * time.Millisecond
+	_, err := agentlink.ListSessions(t.Context(), l, agentlink.Query{Limit: 1}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "did not answer initialize within 20ms")
+	c := &config.Config{}
+	l, _ = agentlink.LaunchOf(t.Context(), c, config.Agent{Name: "a", StartTimeout: 5 * time.Minute}, func(string) string { return "" })
+	assert.Equal(t, 5*time.Minute, l.StartTimeout)
 }
 
 func TestSilentAgentEndsWithItsCaller(t *testing.T) {

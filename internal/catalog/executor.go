@@ -117,7 +117,7 @@ type AgentLaunch struct {
 	Protocol          int               `json:"protocol,omitempty" doc:"Driver acp: the newest version of the Agent Client Protocol to offer; 0: the newest."`
 	Program           string            `json:"program,omitempty" doc:"The program found on the client's PATH. Absent: that of command."`
 	Env               map[string]string `json:"env,omitempty" doc:"Variables of the agent's configuration. They override those of environment."`
-	EnvFrom           []string          `json:"env_from,omitempty" doc:"Names of variables that the configuration passes on. Their values are in environment."`
+	EnvFrom           []string          `json:"env_from,omitempty" doc:"Names of variables that the configuration passes on; a * at the end of one stands for any ending. Their values are in environment."`
 	Environment       map[string]string `json:"environment,omitempty" doc:"The rest of the agent's environment: variables of the client that launched the run, or of the hub. Never logged. Absent: the executor's environment. A running agent keeps its own."`
 	Keys              map[string]string `json:"keys,omitempty" doc:"Environment variables, and the service whose key each one holds."`
 	Root              string            `json:"root" doc:"Files outside of this directory are not read or written for the agent."`

@@ -219,7 +219,8 @@ func notes() *agentlink.Notes {
 // listed is an agent as `duet-rpc agents --json` shows it.
 type listed struct {
 	domain.Agent
-	Added *origin `json:"added,omitempty"`
+	Added    *origin  `json:"added,omitempty"`
+	KeptBack []string `json:"kept_back,omitempty"` // names of variables with keys that it does not get
 }
 
 // origin says where an added agent came from.
@@ -236,6 +237,9 @@ func describe(ctx context.Context, c *config.Config, s *settings) []listed {
 	list := []listed{}
 	for _, d := range agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: notes(), Version: s.Version, Getenv: os.Getenv, Run: true}) {
 		l := listed{Agent: d}
+		if d.Available && !c.Agents[d.Name].IsDemo() {
+			l.KeptBack = c.Agents[d.Name].KeptBack(os.Environ())
+		}
 		if err == nil && d.Source == config.SourceUser {
 			if r, found := records.Find(d.Name); found {
 				l.Added = &origin{r.From, r.ID, r.Version, r.Via}
@@ -296,6 +300,7 @@ func printAgents(out io.Writer, agents []listed) error {
 		return err
 	}
 	notes = append(notes, signInNotes(agents)...)
+	notes = append(notes, keptBackNotes(agents)...)
 	if len(notes) > 0 {
 		_, err := fmt.Fprintf(out, "\n%s\n", term.Lines(out, strings.Join(notes, "\n")))
 		return err
@@ -354,6 +359,16 @@ func signInNotes(agents []listed) (notes []string) {
 	}
 	if len(unknown) > 0 {
 		notes = append(notes, "Whether you are signed in: `duet-rpc agents check "+strings.Join(unknown, " ")+"` asks.")
+	}
+	return notes
+}
+
+// keptBackNotes name the variables with keys that agents do not get.
+func keptBackNotes(agents []listed) (notes []string) {
+	for _, a := range agents {
+		if len(a.KeptBack) > 0 {
+			notes = append(notes, fmt.Sprintf("%s: does not get your variables %s; its env_from can name them", term.Line(a.Name), strings.Join(a.KeptBack, ", ")))
+		}
 	}
 	return notes
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,7 +95,8 @@ func decideFile(ctx context.Context, c *client.Client, session protocol.Session,
 	there := filepath.Join(session.WorkingDir, path)
 	for _, file := range files.Snapshots {
 		if file.FilePath == path || file.FilePath == here || file.FilePath == there {
-			return c.Call(ctx, "session.decideChange", map[string]any{"session_id": session.ID, "path": file.FilePath, "decision": decision}, nil)
+			_, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", map[string]any{"session_id": session.ID, "path": file.FilePath, "decision": decision})
+			return err
 		}
 	}
 	return fmt.Errorf("%s has not changed %s: `duet-rpc changes %s` lists its files", session.TaskID, path, session.TaskID)
@@ -193,8 +195,8 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 				continue
 			}
 			params["decision"] = decision
-			if err := c.Call(ctx, "session.decideChange", params, nil); err != nil {
-				view.Note(turn.InWords(err).Error())
+			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", params); err != nil {
+				view.Note(turn.InDialogue(err).Error())
 			}
 		}
 	}

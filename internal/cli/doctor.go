@@ -419,13 +419,7 @@ func checkServer(s *configuredServer, root string) finding {
 
 // environmentOf returns an agent's environment without its API keys.
 func environmentOf(a config.Agent) process.Environment {
-	env := process.NewEnvironment()
-	for _, name := range a.EnvFrom {
-		if value, ok := os.LookupEnv(name); ok {
-			env[name] = value
-		}
-	}
-	return process.NewEnvironment(env, a.Env)
+	return process.NewEnvironment(a.Variables(nil, os.Getenv))
 }
 
 // checkGit checks whether git, which records the files of a project, is installed.
@@ -478,6 +472,7 @@ func examineSessions(s *hubprocess.Settings) []finding {
 	list = append(list, checkTrust(c), checkAgents(c))
 	list = append(list, checkNode(c)...)
 	list = append(list, checkKeys(c)...)
+	list = append(list, checkVariables(c)...)
 	list = append(list, checkGit(c)...)
 	list = append(list, checkPreview(c, p.Root)...)
 	list = append(list, checkServers(c, p.Root)...)
@@ -593,6 +588,19 @@ func checkKeys(c *config.Config) (findings []finding) {
 			findings = append(findings, finding{
 				Check: "keys of " + a.Name, State: findingWrong, Found: strings.Join(missing, "; "),
 				Todo: "set the variable, or correct [keys] or the agent's keys in the configuration",
+			})
+		}
+	}
+	return findings
+}
+
+// checkVariables names the variables with keys that the usable agents do not get.
+func checkVariables(c *config.Config) (findings []finding) {
+	for _, a := range c.List() {
+		if names := a.KeptBack(os.Environ()); a.Available && !a.IsDemo() && len(names) > 0 {
+			findings = append(findings, finding{
+				Check: "variables of " + a.Name, State: findingOK, Found: "it does not get " + strings.Join(names, ", "),
+				Todo: "if it needs one, name it under env_from in [agents." + a.Name + "] of the configuration",
 			})
 		}
 	}

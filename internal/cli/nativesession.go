@@ -51,7 +51,7 @@ func newAdopt(s *settings) *cobra.Command {
 					}
 				}
 				late := time.AfterFunc(adoptPatience, func() {
-					progress(cmd, s, "the agent is asked for the session, which may take a minute")
+					progress(cmd, s, "the agent is asked for the session; a long one can take minutes, and C-c gives up")
 				})
 				defer late.Stop()
 				r, raw, err := hubclient.Call[protocol.AdoptResult](ctx, c, "agent.adopt", params)

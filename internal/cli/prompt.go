@@ -341,7 +341,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			if err := o.set.params(settings); err != nil {
 				return started, err
 			}
-			if err := c.Call(ctx, "session.set", settings, nil); err != nil {
+			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.set", settings); err != nil {
 				return started, err
 			}
 		}

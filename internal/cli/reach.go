@@ -151,7 +151,21 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 	return turn.Options{
 		Signals: signals, EndNow: func() { os.Exit(term.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+		KeptBack: s.keptBack,
 	}
+}
+
+// keptBack returns the names of this process's variables with keys that the agent does not get.
+func (s *settings) keptBack(agent string) []string {
+	c, err := s.Config()
+	if err != nil {
+		return nil
+	}
+	a, err := c.Resolve(agent)
+	if err != nil {
+		return nil
+	}
+	return a.KeptBack(os.Environ())
 }
 
 // sendDecision answers a question and prints the outcome.

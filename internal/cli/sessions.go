@@ -41,7 +41,7 @@ func newArchive(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Archive a session's conversation",
-		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued.\n" + hubStatusHelp,
+		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeSession(cmd, s, args[0], "archiveSession", map[string]any{"archived": true}, "is archived; session unarchive restores it")
 		},
@@ -76,8 +76,8 @@ func newDelete(s *settings) *cobra.Command {
 		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
-			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first. Sessions with\n" +
-			"forks stay in the archive. The worktree of the conversation is deleted, too; if it has\nwork that is not landed, nothing is.\n" + hubStatusHelp,
+			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first, and one\n" +
+			"whose agent works in the background. Sessions with forks stay in the archive. The worktree of the conversation is deleted, too; if it has\nwork that is not landed, nothing is.\n" + hubStatusHelp,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
@@ -764,7 +764,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		agentFlag(cmd, s, &agent, "the agent that continues it (default: the same)")
 		a.addFlags(cmd, s, knownByID)
 	} else {
-		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it waits for the end of the turn")
+		cmd.Flags().BoolVar(&steer, "steer", false, "send it to the agent while it works, if the agent supports that; else it is the next prompt after the turn")
 	}
 	return cmd
 }

@@ -83,7 +83,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
-		Send: t.send, Command: t.command, NextMode: t.nextMode,
+		Send: t.send, Command: t.command, NextMode: t.nextMode, Reported: t.reported,
 		Complete: func(line string, isFirst bool) (int, []term.Candidate) {
 			return t.complete(ctx, h.Client, line, isFirst)
 		},
@@ -153,7 +153,7 @@ func (t *talking) footer() string {
 		model = now.Current
 	}
 	var parts []string
-	for _, part := range []string{agent, mode, model} {
+	for _, part := range []string{agent, mode, t.ownMode(), model} {
 		if part != "" && part != "default" {
 			parts = append(parts, part)
 		}
@@ -169,6 +169,34 @@ func (t *talking) footer() string {
 		keys = "C-c interrupts, RET queues, C-s sends now"
 	}
 	return "  " + term.Line(strings.Join(append(parts, keys), " · "))
+}
+
+// ownMode returns the mode that the conversation's agent reports, if it has another name than Duet's
+// modes and the mode in force, or "". In some of them it acts without asking.
+func (t *talking) ownMode() string {
+	s, now := t.talk.Session, t.agent.Reported().Mode
+	if s.ID == "" || now == nil || now.Current == s.PermissionMode || slices.Contains([]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}, catalog.ModeName(now.Current)) {
+		return ""
+	}
+	for _, choice := range now.Choices {
+		if choice.ID == now.Current && choice.Name != "" {
+			return choice.Name
+		}
+	}
+	return now.Current
+}
+
+// reported reads what the conversation's agent has reported, and the mode that is in force now.
+func (t *talking) reported(ctx context.Context, c *client.Client) {
+	t.describe(ctx, c)
+	if t.talk.Session.ID == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, describeWithin)
+	defer cancel()
+	if now, _, err := hubclient.SessionState(ctx, c, t.talk.Session.ID); err == nil {
+		t.talk.Session.PermissionMode, t.talk.Session.RequestedMode, t.talk.Session.AgentMode = now.PermissionMode, now.RequestedMode, now.AgentMode
+	}
 }
 
 // describe reads what is known of the conversation's agent.
@@ -306,7 +334,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 	}
 	for _, key := range [][2]string{
 		{"RET", "send; while the agent works, the prompt waits for the end of its turn"},
-		{"C-s", "send at once, if the agent takes prompts while it works"},
+		{"C-s", "send at once, if the agent takes prompts while it works; else as the next prompt"},
 		{"M-RET, C-j, \\ RET", "a new line"},
 		{"TAB", "complete a /command or an @file, which is sent along"},
 		{"up, down", "earlier prompts"},

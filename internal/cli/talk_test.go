@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -16,4 +17,12 @@ func TestFooterShowsTheModeInForce(t *testing.T) {
 	session := protocol.Session{ID: "s", Agent: "claude", PermissionMode: "auto", RequestedMode: "plan", AgentMode: "auto"}
 	talk := &talking{view: view, talk: turn.NewTalk(view, session, turn.TalkOptions{})}
 	assert.Equal(t, "  claude · auto · RET sends, C-d leaves", talk.footer())
+	now := &domain.Selection{Current: "auto", Choices: []domain.Choice{{ID: "auto", Name: "Auto"}}}
+	talk.agent.AgentSession = &protocol.AgentSession{Mode: now}
+	assert.Equal(t, "  claude · auto · RET sends, C-d leaves", talk.footer())
+	talk.talk.Session.PermissionMode = "default"
+	assert.Equal(t, "  claude · Auto · RET sends, C-d leaves", talk.footer(), "the agent has left the default by itself")
+	now.Current = "default"
+	talk.talk.Session.PermissionMode = "acceptEdits"
+	assert.Equal(t, "  claude · acceptEdits · RET sends, C-d leaves", talk.footer(), "Duet's own mode")
 }

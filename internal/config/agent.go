@@ -23,11 +23,12 @@ const demoAgent = "demo"
 type builtIn struct {
 	name, title string
 	command     []string
-	envFrom     []string
-	keyVariable string // the variable that holds its key, and
-	keyService  string // the service of that key
-	files       string // one of catalog.Files…; "" means read-write
-	install     string // how to install it
+	envFrom     []string // names, and patterns with a * at the end
+	signIn      []string // those by which its user signs in
+	keyVariable string   // the variable that holds its key, and
+	keyService  string   // the service of that key
+	files       string   // one of catalog.Files…; "" means read-write
+	install     string   // how to install it
 	login       loginFile
 	node        int    // the oldest major version of Node.js that npm installs the current version for; 0: any
 	cli         string // the agent's well-known program, which needs this one to speak the protocol
@@ -39,21 +40,40 @@ func builtIns() []builtIn {
 	return []builtIn{
 		{
 			name: "claude", title: "Claude Code", command: []string{"claude-agent-acp"},
-			envFrom:     []string{"ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE"},
+			// Not CLAUDE_CODE_*: Claude Code marks its own commands with variables such as
+			// CLAUDE_CODE_ENTRYPOINT, which are wrong for another Claude Code.
+			envFrom: slices.Concat([]string{
+				"ANTHROPIC_*", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE", "CLAUDE_MODEL_CONFIG", "CLAUDE_AGENT_LOGS", "IS_SANDBOX",
+				"CLAUDE_CODE_OAUTH_*", "CLAUDE_CODE_USE_*", "CLAUDE_CODE_SKIP_*", "CLAUDE_CODE_CLIENT_*", "CLAUDE_CODE_API_KEY_*",
+				"CLAUDE_CODE_DISABLE_*", "CLAUDE_CODE_ENABLE_*", "CLAUDE_CODE_MAX_*", "CLAUDE_CODE_SUBAGENT_MODEL", "CLAUDE_CODE_EFFORT_LEVEL", "CLAUDE_CODE_THINKING_DISPLAY",
+				"MAX_THINKING_TOKENS", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_*", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_MCP_OUTPUT_TOKENS",
+				"DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "DISABLE_PROMPT_CACHING*", "DO_NOT_TRACK", "OTEL_*",
+				"CLOUD_ML_REGION", "VERTEX_REGION_*", "AZURE_CLIENT_*", "AZURE_TENANT_ID", "AZURE_FEDERATED_TOKEN_FILE",
+			}, amazon(), googleCloud()),
+			signIn: []string{
+				"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN",
+				"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY",
+			},
 			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
 			install: "npm install -g @agentclientprotocol/claude-agent-acp", node: 22, cli: "claude",
 			login: loginFile{"CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"},
 		},
 		{
 			name: "codex", title: "Codex", command: []string{"codex-acp"},
-			envFrom:     []string{"OPENAI_BASE_URL", "CODEX_HOME"},
+			// Not CODEX_*: codex marks its own commands with variables such as CODEX_SANDBOX.
+			envFrom: slices.Concat([]string{
+				"OPENAI_*", "AZURE_OPENAI_*", "CODEX_HOME", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "CODEX_CA_CERTIFICATE",
+				"CODEX_PATH", "CODEX_CONFIG", "APP_SERVER_LOGS", "DEFAULT_AUTH_REQUEST", "INITIAL_AGENT_MODE", "MODEL_PROVIDER",
+			}, amazon()),
+			signIn:      []string{"CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"},
 			keyVariable: "OPENAI_API_KEY", keyService: "openai",
 			install: "npm install -g @agentclientprotocol/codex-acp", cli: "codex",
 			login: loginFile{"CODEX_HOME", ".codex", "auth.json"},
 		},
 		{
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--acp"},
-			envFrom:     []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI"},
+			envFrom:     slices.Concat([]string{"GEMINI_*", "GOOGLE_*"}, googleCloud()),
+			signIn:      []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
 			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
 			files:   catalog.FilesWrite, // it reads a file before it creates it, and gives up when its editor reports that there is none
 			install: "npm install -g @google/gemini-cli",
@@ -61,48 +81,51 @@ func builtIns() []builtIn {
 		},
 		{
 			name: "opencode", title: "opencode", command: []string{"opencode", "acp"},
-			envFrom: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"},
+			envFrom: []string{"OPENCODE_*"},
+			signIn:  []string{"OPENCODE_API_KEY"},
 			install: "npm install -g opencode-ai",
 			login:   loginFile{"XDG_DATA_HOME", ".local/share", "opencode/auth.json"},
 		},
 		{
 			name: "goose", title: "goose", command: []string{"goose", "acp"},
-			envFrom: []string{"GOOSE_PROVIDER", "GOOSE_MODEL"},
+			envFrom: []string{"GOOSE_*"},
 			install: "see the project's page, block/goose",
 		},
 		{
 			name: "qwen", title: "Qwen Code", command: []string{"qwen", "--acp"},
-			envFrom: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
+			envFrom: []string{"OPENAI_*", "DASHSCOPE_*", "BAILIAN_*", "QWEN_*"},
+			signIn:  []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"},
 			install: "npm install -g @qwen-code/qwen-code", node: 22,
 			login: loginFile{"", ".qwen", "oauth_creds.json"},
 		},
 		{
 			name: "kimi", title: "Kimi Code", command: []string{"kimi", "acp"},
-			envFrom: []string{
-				"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_CODE_HOME",
-				"KIMI_MODEL_NAME", "KIMI_MODEL_API_KEY", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_PROVIDER_TYPE", "KIMI_MODEL_MAX_CONTEXT_SIZE",
-			},
+			envFrom: []string{"KIMI_*", "MOONSHOT_*"},
+			signIn:  []string{"KIMI_API_KEY", "KIMI_MODEL_API_KEY", "MOONSHOT_API_KEY"},
 			install: "npm install -g @moonshot-ai/kimi-code", node: 22,
 		},
 		{
 			name: "copilot", title: "GitHub Copilot CLI", command: []string{"copilot", "--acp"},
-			envFrom: []string{
-				"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_OFFLINE", "COPILOT_MODEL",
-				"COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN",
-			},
+			envFrom: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"},
+			signIn:  []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN"},
 			install: "npm install -g @github/copilot",
 		},
 	}
 }
 
 // commonEnvironment returns the variables that every built-in agent gets in addition to those
-// that the executor gives to all: the location of its own files, and the network settings.
+// of all agents: the location of its own files, and whether a browser can be opened to sign in.
 func commonEnvironment() []string {
-	return []string{
-		"USER", "SHELL", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
-		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-		"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "SSH_AUTH_SOCK",
-	}
+	return []string{"XDG_STATE_HOME", "BROWSER", "NO_BROWSER", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"}
+}
+
+// amazon returns the variables of Amazon's cloud, which serves models of several vendors.
+func amazon() []string { return []string{"AWS_*"} }
+
+// googleCloud returns the variables of Google's cloud, which serves models of several vendors.
+// The keys of Gemini are not among them.
+func googleCloud() []string {
+	return []string{"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_*", "GCLOUD_PROJECT", "CLOUDSDK_*"}
 }
 
 func builtInNames() []string {
@@ -295,21 +318,27 @@ func (a Agent) LoginFile(getenv func(string) string) string {
 }
 
 // KeysAtHand returns the variables of the agent that receive a key, except those whose key comes
-// from an environment variable that is not set. It runs and reads nothing.
+// from an environment variable that is not set, and the set variables by which the user signs in
+// to a built-in agent. It runs and reads nothing.
 func (c *Config) KeysAtHand(a Agent, getenv func(string) string) (variables []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		if a.Env[name] != "" {
 			variables = append(variables, name)
 			continue
 		}
-		key, configured := c.Keys[a.Keys[name]]
-		if !configured {
-			key = Key{Env: KeyVariable(a.Keys[name])}
-		}
+		key := c.keyOf(a.Keys[name])
 		if key.Env != "" && strings.TrimSpace(getenv(key.Env)) == "" {
 			continue
 		}
 		variables = append(variables, name)
+	}
+	if b, ok := a.builtIn(); ok {
+		given := a.Variables(nil, getenv)
+		for _, name := range b.signIn {
+			if given[name] != "" && !slices.Contains(variables, name) {
+				variables = append(variables, name)
+			}
+		}
 	}
 	return variables
 }
@@ -342,25 +371,52 @@ func (a Agent) ProgramOn(path string) string {
 	return lookPath(a.Command[0], func(string) string { return path })
 }
 
-// VariablesFrom returns the names in env_from of the agents that the user trusts, sorted,
-// without duplicates.
+// VariablesFrom returns the names and patterns in env_from of the agents that the user trusts, and
+// the variables that hold their keys, sorted, without duplicates.
 func (c *Config) VariablesFrom() []string {
 	var names []string
 	for _, a := range c.Agents {
 		if a.Trusted {
 			names = append(names, a.EnvFrom...)
+			for _, service := range a.Keys {
+				names = append(names, c.keyOf(service).Env)
+			}
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Variables returns the variables that the agent gets when a client launches it, except those
-// that hold keys. For client and getenv see [clientenv.Environment.For].
+// Variables returns the variables that the agent gets when a client launches it, except those of
+// its keys. For client and getenv see [clientenv.Environment.For].
 func (a Agent) Variables(client clientenv.Environment, getenv func(string) string) map[string]string {
-	env := client.For(a.EnvFrom, getenv)
+	env := a.VariablesOf(client, getenv)
 	maps.Copy(env, a.Env)
 	return env
+}
+
+// VariablesOf is Variables without those of the agent's env.
+func (a Agent) VariablesOf(client clientenv.Environment, getenv func(string) string) map[string]string {
+	env := client.For(a.EnvFrom, getenv)
+	for name := range a.Keys {
+		delete(env, name)
+	}
+	return env
+}
+
+// KeptBack returns the names in environ, a list of NAME=value, of the variables with keys that the
+// agent does not get, sorted.
+func (a Agent) KeptBack(environ []string) []string {
+	names := clientenv.KeptBack(environ, a.EnvFrom)
+	return slices.DeleteFunc(names, func(name string) bool { return a.Keys[name] != "" || a.Env[name] != "" })
+}
+
+// keyOf returns where the key of a service is.
+func (c *Config) keyOf(service string) Key {
+	if key, configured := c.Keys[service]; configured {
+		return key
+	}
+	return Key{Env: KeyVariable(service)}
 }
 
 // KeyVariable returns the environment variable with the key of a service without configuration.
@@ -372,11 +428,7 @@ func (c *Config) FetchKeys(ctx context.Context, a Agent, getenv func(string) str
 	keys = make(map[string]string, len(a.Keys))
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		service := a.Keys[name]
-		key, configured := c.Keys[service]
-		if !configured {
-			key = Key{Env: KeyVariable(service)}
-		}
-		value, err := key.Fetch(ctx, getenv)
+		value, err := c.keyOf(service).Fetch(ctx, getenv)
 		if err != nil {
 			missing = append(missing, fmt.Sprintf("the key of %s (%s): %v", service, name, err))
 			continue

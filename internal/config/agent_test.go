@@ -1,8 +1,11 @@
 package config_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
@@ -107,13 +111,13 @@ mcp_servers = [{ name = "m", command = "~/m", args = ["x"] }, { name = "n", url 
 
 func TestAgentThatIsChanged(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.user, "[agents.claude]\nenv = { A = 'user', B = 'user' }\nenv_from = ['MINE', 'SHELL']\n")
+	w.write(w.user, "[agents.claude]\nenv = { A = 'user', B = 'user' }\nenv_from = ['MINE', 'MY_*', 'BROWSER']\n")
 	w.write(w.project, "[agents.claude]\nenv = { B = 'project' }\n")
 	before := newWorld(t).load().Agents["claude"]
 	a := w.trusted().load().Agents["claude"]
 	assert.Equal(t, before.Command, a.Command)
 	assert.Equal(t, map[string]string{"A": "user", "B": "project"}, a.Env)
-	assert.Equal(t, append(before.EnvFrom, "MINE"), a.EnvFrom, "added to, none twice")
+	assert.Equal(t, append(before.EnvFrom, "MINE", "MY_*"), a.EnvFrom, "added to, none twice")
 	assert.Equal(t, config.SourceProject, a.Source)
 }
 
@@ -173,9 +177,38 @@ func TestHowAnAgentIsInstalled(t *testing.T) {
 // An agent that the user does not trust adds no name to the variables that clients send.
 func TestVariablesFrom(t *testing.T) {
 	c := &config.Config{Agents: map[string]config.Agent{
-		"a": {EnvFrom: []string{"TWO", "ONE"}, Trusted: true}, "b": {EnvFrom: []string{"TWO"}, Trusted: true}, "c": {EnvFrom: []string{"THREE"}},
+		"a": {EnvFrom: []string{"TWO", "ONE"}, Trusted: true}, "b": {EnvFrom: []string{"TWO"}, Keys: map[string]string{"X": "service"}, Trusted: true}, "c": {EnvFrom: []string{"THREE"}},
 	}}
-	assert.Equal(t, []string{"ONE", "TWO"}, c.VariablesFrom())
+	assert.Equal(t, []string{"ONE", "SERVICE_API_KEY", "TWO"}, c.VariablesFrom())
+}
+
+// Each built-in agent gets the variables by which its own client signs in, and no agent those of
+// another vendor.
+func TestBuiltInAgentsGetTheirSignIns(t *testing.T) {
+	c := newWorld(t).load()
+	agents := map[string]string{
+		"ANTHROPIC_AUTH_TOKEN": "claude", "ANTHROPIC_MODEL": "claude", "CLAUDE_CODE_OAUTH_TOKEN": "claude", "CLAUDE_CODE_USE_BEDROCK": "claude",
+		"CLAUDE_CODE_USE_VERTEX": "claude", "ANTHROPIC_VERTEX_PROJECT_ID": "claude", "CLOUD_ML_REGION": "claude",
+		"AWS_PROFILE": "claude codex", "AWS_BEARER_TOKEN_BEDROCK": "claude codex", "GOOGLE_APPLICATION_CREDENTIALS": "claude gemini", "GOOGLE_CLOUD_PROJECT": "claude gemini",
+		"CODEX_API_KEY": "codex", "OPENAI_API_KEY": "codex qwen", "OPENAI_ORGANIZATION": "codex qwen", "AZURE_OPENAI_API_KEY": "codex",
+		"GEMINI_API_KEY": "gemini", "GOOGLE_API_KEY": "gemini", "DASHSCOPE_API_KEY": "qwen", "MOONSHOT_API_KEY": "kimi",
+		"GH_TOKEN": "copilot", "COPILOT_GITHUB_TOKEN": "copilot", "GOOSE_PROVIDER": "goose", "OPENCODE_CONFIG_CONTENT": "opencode",
+		"CLAUDE_CODE_ENTRYPOINT": "", "CLAUDE_CODE_SSE_PORT": "", "CODEX_SANDBOX": "", "DATABASE_PASSWORD": "", "LD_PRELOAD": "",
+		"NODE_EXTRA_CA_CERTS": "claude codex copilot demo gemini goose kimi opencode qwen", "VIRTUAL_ENV": "claude codex copilot demo gemini goose kimi opencode qwen",
+	}
+	client := clientenv.Environment{}
+	for name := range agents {
+		client[name] = "x"
+	}
+	for name, want := range agents {
+		var got []string
+		for _, agent := range slices.Sorted(maps.Keys(c.Agents)) {
+			if c.Agents[agent].Variables(client, func(string) string { return "" })[name] != "" {
+				got = append(got, agent)
+			}
+		}
+		assert.Equal(t, want, strings.Join(got, " "), name)
+	}
 }
 
 // The program is looked up on a PATH unless the command is a path.

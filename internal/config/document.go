@@ -229,6 +229,15 @@ func checkVariable(s string) error {
 	return nil
 }
 
+// checkVariables checks the name of an environment variable, or the beginning of names with a *
+// behind it.
+func checkVariables(s string) error {
+	if checkVariable(strings.TrimSuffix(s, "*")) != nil {
+		return errors.New("the name of an environment variable, such as ANTHROPIC_API_KEY, or the beginning of names, such as ANTHROPIC_*")
+	}
+	return nil
+}
+
 // maxGlob bounds a pattern, in bytes: each tool call is matched with all.
 const maxGlob = 1024
 

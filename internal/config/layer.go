@@ -190,7 +190,7 @@ func decodeAgent(t Table, files fileNames) agentTable {
 		protocol:        t.Whole("protocol", 1, 2),
 		command:         files.Program(t.Command("command")),
 		env:             t.TextMap("env", checkVariable, anything),
-		envFrom:         t.Texts("env_from", checkVariable),
+		envFrom:         t.Texts("env_from", checkVariables),
 		keys:            t.TextMap("keys", checkVariable, checkName),
 	}
 	known := map[string]bool{}

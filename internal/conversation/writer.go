@@ -446,11 +446,12 @@ func takesLate(item domain.Item, kind string, d catalog.ContentDelta) bool {
 const longSilence = time.Minute
 
 // Silence notes that a run's agent was silent, after the silence has ended. A complaint, such as a
-// retried API call, explains the pause to a later reader. An open message continues after it.
+// retried API call, explains the pause to a later reader. Output during a start is no complaint: many
+// programs write to stderr then. An open message continues after it.
 func (w *Writer) Silence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	took := t.Now().Sub(time.UnixMilli(s.SinceMS))
-	complaint := strings.TrimPrefix(strings.TrimPrefix(s.Note, catalog.Starting), "\n")
-	if complaint == "" && (took < longSilence || s.Tool != "") {
+	isComplaint := s.Note != "" && !strings.HasPrefix(s.Note, catalog.Starting)
+	if !isComplaint && (took < longSilence || s.Tool != "") {
 		return nil
 	}
 	text := fmt.Sprintf("%s said nothing for %d s", run.Agent, int(max(0, took).Seconds()))

@@ -55,14 +55,14 @@ func (k *Keys) fetch(ctx context.Context, run int64, service string) (key, outco
 		return "", "failed"
 	}
 	if configured, ok := k.opts.Configured(session.Run)[service]; ok {
-		key, err := configured.Fetch(ctx, k.opts.Getenv)
+		key, err := configured.Fetch(ctx, k.opts.Getenv(run))
 		if err == nil && key != "" {
 			return key, "configured"
 		}
 		if err != nil {
 			k.opts.Logger.Warn("a key could not be fetched", "service", service, "err", err)
 		}
-	} else if key := k.opts.Getenv(config.KeyVariable(service)); key != "" {
+	} else if key := k.opts.Getenv(run)(config.KeyVariable(service)); key != "" {
 		return key, "environment"
 	}
 	return k.ask(ctx, session, service)

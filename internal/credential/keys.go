@@ -47,7 +47,8 @@ type Options struct {
 	Events Asker
 	// Configured returns the configured keys for a run, by service.
 	Configured func(domain.Run) map[string]config.Key
-	Getenv     func(string) string
+	// Getenv returns a variable of the client that launched a run, or else of this process.
+	Getenv func(run int64) func(name string) string
 	// NoteAccess records a request for a service's key. outcome is text and never contains the key.
 	NoteAccess func(ctx context.Context, run int64, service, outcome string) error
 	Logger     *slog.Logger
@@ -112,6 +113,13 @@ func (k *Keys) Release(thread int64) {
 		delete(k.threads, thread)
 	default:
 		k.expire(time.Now())
+	}
+}
+
+// Remember adds the keys that a thread's agent gets by its environment.
+func (k *Keys) Remember(thread int64, keys []string) {
+	for _, key := range keys {
+		k.add(thread, key)
 	}
 }
 

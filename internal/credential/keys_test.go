@@ -56,8 +56,11 @@ func newWorld(t *testing.T) (w *world, token string) {
 		Configured: func(domain.Run) map[string]config.Key {
 			return map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOTHING"}}
 		},
-		Getenv: func(name string) string {
-			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": "not this one"}[name]
+		Getenv: func(run int64) func(string) string {
+			assert.EqualValues(t, 3, run)
+			return func(name string) string {
+				return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": "not this one"}[name]
+			}
 		},
 		NoteAccess: func(_ context.Context, run int64, service, outcome string) error {
 			assert.EqualValues(t, 3, run)

@@ -25,11 +25,12 @@ type AgentSession struct {
 	Background []BackgroundTask `json:"background,omitzero"` // work between prompts
 }
 
-// A BackgroundTask is work of an agent while no prompt runs: an open tool call, or a program.
+// A BackgroundTask is work of an agent while no prompt runs: an open tool call, a program, or a
+// goal.
 type BackgroundTask struct {
 	ID    string `json:"id"`
-	Kind  string `json:"kind" doc:"tool_call, terminal or process."` // tool_call, terminal or process
-	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+	Kind  string `json:"kind" doc:"tool_call, terminal, process, or goal: what the agent works towards in turn after turn."` // one of the values below
+	Title string `json:"title,omitempty" doc:"A tool call's title, or a command, such as /goal with its text."`
 
 	Stoppable bool `json:"stoppable,omitempty" doc:"The task can be stopped alone."` // alone
 }
@@ -39,6 +40,7 @@ const (
 	BackgroundToolCall = "tool_call"
 	BackgroundTerminal = "terminal"
 	BackgroundProcess  = "process"
+	BackgroundGoal     = "goal" // the agent works towards it in turn after turn
 )
 
 // PromptTakes says which content an agent accepts in prompts, in addition to text and links.

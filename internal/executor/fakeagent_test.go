@@ -157,6 +157,8 @@ func fakeAgent() {
 			a.reply(m.ID, map[string]any{})
 		case "session/prompt":
 			a.prompt(m)
+		case "_session/goal":
+			a.reply(m.ID, map[string]any{})
 		default:
 			if m.ID != nil && m.Method != "" {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32601, "message": "no such method"}})

@@ -231,6 +231,14 @@ func (a *acpAgent) prompt(m wire) {
 			a.ownTurn(style)
 		}
 		return
+	case "/goal": // as codex-acp 2.6: turn after turn
+		a.update(map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{map[string]any{"name": "goal", "description": "d"}}})
+		a.text("I begin.")
+		a.reply(m.ID, done)
+		for _, style := range words[1:] {
+			a.ownTurn(style)
+		}
+		return
 	case "late": // sends updates after the end of its turn, from late.json
 		a.lateUpdates(m, words[1] == "interrupted")
 		return

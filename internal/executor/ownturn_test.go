@@ -196,6 +196,40 @@ func TestAgentInitiatedTurns(t *testing.T) {
 	}
 }
 
+// A goal is background work from the end of the turn that has set it, over the turns that follow.
+// It can be paused, and ends when no turn follows.
+func TestAGoalIsBackgroundWork(t *testing.T) {
+	goal := []domain.BackgroundTask{{ID: "goal", Kind: "goal", Title: "/goal codex codex", Stoppable: true}}
+	for name, stop := range map[string]catalog.ReleaseSessionParams{"all": {Force: true}, "one": {Background: "goal"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := prompt(t, "plain", "/goal codex codex")
+			p.Launch.QuietMS = 3_600_000
+			h, x, _ := ownTurns(t, p)
+			completes(t, x, p)
+			h.Await(t, func() bool { begun, ended := h.counts(); return begun == 2 && ended == 3 }, "the turns of the goal")
+			assert.Equal(t, goal, h.inBackground())
+			assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
+			stop.SessionID = p.SessionID
+			assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, must(x.ReleaseSession(context.Background(), stop))(t))
+			assert.Empty(t, h.inBackground())
+			assert.True(t, release(t, x, p.SessionID).Released)
+		})
+	}
+	t.Run("reached", func(t *testing.T) {
+		t.Parallel()
+		h, x := hubAndExecutor(t)
+		p := prompt(t, "plain", "/goal")
+		p.Prompt, p.Launch.QuietMS = "/goal  ", 50
+		execute(t, x, p)
+		assert.Nil(t, h.inBackground(), "no goal was set")
+		p.TaskID, p.Prompt = "task-2", "/goal codex"
+		h, x, _ = ownTurns(t, p)
+		completes(t, x, p)
+		h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of the goal")
+	})
+}
+
 // A tool call that is still open at the end of its turn is background work, so the executor does
 // not release the agent. Its later updates belong to its task and begin no turn.
 func TestToolCallEndsAfterItsTurn(t *testing.T) {

@@ -43,6 +43,9 @@ type Field struct {
 	Required    bool
 	Default     json.RawMessage // nil: it has no valid one
 	Choices     []Option
+	// Own is the name of the field that takes an answer in the person's own words instead of a
+	// choice, or "".
+	Own string
 
 	format, pattern      string
 	minLength, maxLength *int // of a text, in characters
@@ -54,6 +57,8 @@ type Field struct {
 type Option struct {
 	Value string
 	Title string // for display; the value if the agent has no title
+
+	Description string // may be empty
 }
 
 // Read parses a form's schema. It ignores unknown members. It fails if the schema is not an
@@ -81,10 +86,30 @@ func Read(schema json.RawMessage) (Form, error) {
 		}
 		field := fieldOf(name, schema)
 		field.Required = slices.Contains(required, name)
+		if last := len(f.Fields) - 1; last >= 0 && field.takesOwnWords(f.Fields[last]) {
+			f.Fields[last].Own = name
+		}
 		f.Fields = append(f.Fields, field)
 		return nil
 	})
 	return f, err
+}
+
+// takesOwnWords reports whether a field is for an answer in the person's own words to the choice in
+// the field before it. claude-agent-acp adds such a field to each question, without a mark.
+func (f Field) takesOwnWords(before Field) bool {
+	return (before.Kind == Choice || before.Kind == Choices) && f.Kind == Text && !f.Required && f.Name == before.Name+"_custom"
+}
+
+// Questions returns the fields that a dialogue asks for, without those that take the answer to
+// another field in the person's own words.
+func (f Form) Questions() (fields []Field) {
+	for i, field := range f.Fields {
+		if i == 0 || f.Fields[i-1].Own != field.Name {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 // fieldOf returns the field of a schema.
@@ -146,7 +171,7 @@ func optionsOf(schema json.RawMessage) (options []Option) {
 		if o.Const == nil {
 			return nil
 		}
-		options = append(options, Option{*o.Const, o.Title})
+		options = append(options, Option{*o.Const, o.Title, text(o.Description)})
 	}
 	for i, value := range s.Enum {
 		o := Option{Value: value}
@@ -166,6 +191,8 @@ func optionsOf(schema json.RawMessage) (options []Option) {
 type titled struct {
 	Const *string
 	Title string
+
+	Description json.RawMessage
 }
 
 // text decodes a string; "" for other JSON.

@@ -37,7 +37,7 @@ func TestAFormIsReadInTheOrderOfTheAgent(t *testing.T) {
 		kinds = append(kinds, field.Kind)
 	}
 	assert.Equal(t, []Kind{Choice, Text, Text, Text, Integer, Number, Boolean, Choices, Choice, Other}, kinds)
-	assert.Equal(t, []Option{{"s", "Small"}, {"l", "Large"}}, f.Fields[8].Choices)
+	assert.Equal(t, []Option{{Value: "s", Title: "Small"}, {Value: "l", Title: "Large"}}, f.Fields[8].Choices)
 	assert.True(t, f.Fields[1].Required)
 	assert.False(t, f.Fields[2].Required)
 	assert.Equal(t, "Setup", f.Title)

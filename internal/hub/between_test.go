@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // Session updates that an agent sends between two turns are stored and announced as in a turn.
@@ -148,6 +149,29 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	for _, other := range []string{``, `{"source":"acp"}`, `{"_meta":{"n":1}}`, `{"source":"acp","_meta":[]}`, `{"source":"acp","_meta":{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}}`} {
 		assert.Empty(t, meta(other))
 	}
+}
+
+// A conversation whose agent works in the background is neither archived nor deleted: it would come
+// back, and the agent would work on.
+func TestAConversationWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), leaves(&daemon))
+	s := await(t, h, launch(t, h, "p"))
+	works := func(tasks []domain.BackgroundTask) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: tasks}}))
+	}
+	works([]domain.BackgroundTask{{ID: "goal", Kind: "goal", Title: "/goal be fast"}})
+	requireIdle(t, h, false, "its agent has a goal")
+	const refused = "its agent works in the background (/goal be fast): end that first, with `duet-rpc session interrupt task-0001`"
+	yes := true
+	_, err := h.Settings().Update(t.Context(), s.SessionID, threadsettings.Change{Archived: &yes})
+	require.ErrorContains(t, err, refused)
+	_, err = h.Delete(t.Context(), s.SessionID)
+	require.ErrorContains(t, err, refused)
+	works([]domain.BackgroundTask{})
+	requireIdle(t, h, true, "the goal is reached")
+	must(h.Settings().Update(t.Context(), s.SessionID, threadsettings.Change{Archived: &yes}))(t)
+	must(h.Delete(t.Context(), s.SessionID))(t)
 }
 
 // One background task of an agent is stopped, or an error says that the agent can only stop all of

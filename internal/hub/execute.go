@@ -153,11 +153,15 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		return result, err
 	}
 	h.linkIntoWorktree(thread.CWD, blocks)
+	launch := h.launchOf(agent, h.rootOf(thread.CWD), h.environments.of(run.ID))
+	if launch != nil {
+		h.keys.Remember(thread.ID, clientenv.Secrets(launch.Environment))
+	}
 	live.files.agentBegins()
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
-		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent, h.rootOf(thread.CWD), h.environments.of(run.ID)),
+		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch,
 		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(run), Unprompted: run.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
@@ -263,7 +267,7 @@ func (h *Hub) launchOf(a config.Agent, root string, client clientenv.Environment
 	}
 	return &catalog.AgentLaunch{
 		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(), QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: root,
-		StateDir: filepath.Dir(h.opts.Database), Environment: client.For(a.EnvFrom, h.opts.Getenv), Program: programFor(a, client),
+		StateDir: filepath.Dir(h.opts.Database), Environment: a.VariablesOf(client, h.opts.Getenv), Program: programFor(a, client),
 	}
 }
 

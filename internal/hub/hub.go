@@ -213,7 +213,8 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.cutShort = &cutShortByFullDisk{hub: h, runs: make(map[int64]struct{})}
 	h.query.Unstored = h.cutShort.overlay
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
-		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
+		MayArchive: h.rests,
+		Store:      h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
 	h.budget = &budgetGuard{hub: h, accounts: make(map[int64]*account)}
 	h.intake = intake.New(h.ctx, intake.Options{
@@ -360,7 +361,15 @@ func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err
 	if err != nil {
 		return r, err
 	}
-	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
+	remove := removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r)
+	err = h.write(ctx, func(t store.Tx) error {
+		if thread, err := t.FindThread(h.ctx, id); err == nil { // remove reports an unknown id
+			if err := h.rests(t, thread); err != nil {
+				return err
+			}
+		}
+		return remove(t)
+	})
 	if err == nil && w.top != "" && (r.Kept > 0 || !h.removeWorktree(ctx, w)) {
 		r.Worktree = w.top
 	}

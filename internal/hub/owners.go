@@ -145,7 +145,8 @@ func (h *Hub) Keys() *credential.Keys { return h.keys }
 
 func (h *Hub) newKeys() *credential.Keys {
 	return credential.NewKeys(credential.Options{
-		Tokens: h.tokens, Runs: h.query, Events: publisher{h}, Configured: h.configured.KeysOf, Getenv: h.opts.Getenv, Logger: h.log,
+		Tokens: h.tokens, Runs: h.query, Events: publisher{h}, Configured: h.configured.KeysOf, Logger: h.log,
+		Getenv: func(run int64) func(string) string { return h.environments.of(run).Lookup(h.opts.Getenv) },
 		NoteAccess: func(ctx context.Context, run int64, service, outcome string) error {
 			return h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(run, service, outcome) })
 		},

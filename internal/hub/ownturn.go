@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -212,6 +213,30 @@ func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 		}
 	}
 	return run, nil
+}
+
+// rests returns an error of domain.KindBadState if the agent of a conversation goes on by itself: it
+// has background work, or an agent-initiated run. Such a conversation would come back from the
+// archive, and its agent would work on, and cost money, after it is deleted.
+func (h *Hub) rests(t store.Tx, thread int64) error {
+	last, err := t.LastRun(h.ctx, thread)
+	if errors.Is(err, store.ErrNotFound) { // a conversation of drafts
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if last.Source == domain.SourceAgent && last.State.Active() {
+		return domain.Errorf(domain.KindBadState, "its agent goes on by itself in %[1]s: end that first, with `duet-rpc session interrupt %[1]s`", domain.TaskName(last.Task))
+	}
+	var titles []string
+	for _, b := range h.intake.Background(thread) {
+		titles = append(titles, cmp.Or(b.Title, b.Kind))
+	}
+	if len(titles) == 0 {
+		return nil
+	}
+	return domain.Errorf(domain.KindBadState, "its agent works in the background (%s): end that first, with `duet-rpc session interrupt %s`", strings.Join(titles, ", "), domain.TaskName(last.Task))
 }
 
 // isLast reports whether a run is the last of its conversation, not counting agent-initiated

@@ -8,15 +8,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Call calls a method and returns the result, decoded and raw.
+// untilDone are the methods that last as long as an agent, a command of the user or git does.
+var untilDone = []string{
+	"agent.check", "agent.authenticate", "agent.logout", "agent.sessions", "agent.adopt", "agent.deleteSession", "mcp.listTools", "mcp.callTool",
+	"session.set", "session.delete", "session.land", "session.discard", "session.launchAttempts", "session.attempts", "session.chooseAttempt",
+	"session.decideChange", "session.rewind", "searchConversations", "build", "buildBackend", "checkGate", "daemon.listen",
+}
+
+// Call calls a method and returns the result, decoded and raw. A method that waits for an agent, a
+// command of the user or git has no timeout but that of ctx.
 func Call[R any](ctx context.Context, c *client.Client, method string, params any) (result R, raw json.RawMessage, err error) {
-	if err := c.Call(ctx, method, params, &raw); err != nil {
+	var options []client.CallOption
+	if slices.Contains(untilDone, method) {
+		options = append(options, client.WithTimeout(0))
+	}
+	if err := c.Call(ctx, method, params, &raw, options...); err != nil {
 		return result, nil, err
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {

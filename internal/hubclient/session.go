@@ -27,6 +27,9 @@ const (
 	Discarded   = "discarded"
 )
 
+// AuthRequired is the error code of a session whose agent requires a sign-in, or its key.
+const AuthRequired = "AGENT_AUTH_REQUIRED"
+
 // Ended reports whether a state is final.
 func Ended(state string) bool {
 	switch state {

@@ -124,7 +124,7 @@ func (s *Settings) environment() []byte {
 	if c, err := s.Config(); err == nil {
 		names = c.VariablesFrom()
 	}
-	variables, _ := json.Marshal(clientenv.Collect(os.Getenv, names)) // strings: encoding cannot fail
+	variables, _ := json.Marshal(clientenv.Collect(os.Environ(), names)) // strings: encoding cannot fail
 	message := []byte(`{"jsonrpc":"2.0","method":"client.environment","params":{"environment":`)
 	return append(append(message, variables...), "}}"...)
 }

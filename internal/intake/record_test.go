@@ -241,7 +241,8 @@ func TestASilenceStaysInTheConversation(t *testing.T) {
 		{"a long pause", ``, 61 * time.Second, "fake said nothing for 61 s"},
 		{"a tool that takes long", `"tool_id":"t","tool":"make"`, time.Hour, ""},
 		{"a slow start", `"note":"it is starting, or opening its session"`, 20 * time.Second, ""},
-		{"a start with trouble", `"note":"it is starting, or opening its session\nno network"`, 20 * time.Second, "fake said nothing for 20 s: it is starting, or opening its session\nno network"},
+		{"a slow start with output", `"note":"it is starting, or opening its session\nserver listens"`, 20 * time.Second, ""},
+		{"a start with trouble", `"note":"it is starting, or opening its session\nno network"`, 70 * time.Second, "fake said nothing for 70 s: it is starting, or opening its session\nno network"},
 	} {
 		t.Run(c.about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

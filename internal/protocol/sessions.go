@@ -307,7 +307,7 @@ type ContinueParams struct {
 	ForkID         string            `json:"conversation_id,omitempty" doc:"With fork: a UUID that the client chooses as the thread_id of the new conversation."`
 	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
 	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
-	Deliver        string            `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits."`
+	Deliver        string            `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits."`
 
 	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous session."`
 	Gated

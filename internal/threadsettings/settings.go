@@ -52,7 +52,9 @@ type Options struct {
 	Runs      Runs
 	Agents    Agents
 	Questions Questions
-	Logger    *slog.Logger
+	// MayArchive returns an error if the agent of a thread goes on by itself.
+	MayArchive func(t store.Tx, thread int64) error
+	Logger     *slog.Logger
 }
 
 // Settings changes the settings of all conversations. Its methods may be called from any goroutine.
@@ -137,6 +139,9 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 			return err
 		}
 		thread, err := t.Thread(ts.ctx, run.Thread)
+		if err == nil && c.Archived != nil && *c.Archived {
+			err = ts.opts.MayArchive(t, thread.ID)
+		}
 		if err != nil {
 			return err
 		}

@@ -499,9 +499,9 @@ export type AutomationTrial = {
 
 export type BackgroundTask = {
   id: string;
-  /** tool_call, terminal or process. */
+  /** tool_call, terminal, process, or goal: what the agent works towards in turn after turn. */
   kind: string;
-  /** A tool call's title, or a command. */
+  /** A tool call's title, or a command, such as /goal with its text. */
   title?: string;
   /** The task can be stopped alone. */
   stoppable?: boolean;
@@ -755,7 +755,7 @@ export type ContinueParams = {
   priority?: number;
   /** A JSON object that is stored with the session. */
   metadata?: unknown;
-  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits. A prompt with content, other settings or gates always waits. */
+  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits. */
   deliver?: string;
   /** Time limit in milliseconds. Absent or 0: that of the previous session. */
   timeout_ms?: number;
@@ -2841,11 +2841,11 @@ export interface Methods {
   updateSessionSettings: { params: UpdateSettingsParams; result: Success };
   /** Sets the title of a session's conversation. */
   updateSessionTitle: { params: UpdateTitleParams; result: Success };
-  /** Archives a session's conversation, or restores it. Continuing a session also restores it. */
+  /** Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it. */
   archiveSession: { params: ArchiveParams; result: Success };
   /** Archives the conversations of several sessions, or restores them. */
   bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
-  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
+  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs or its agent works in the background. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
   "session.delete": { params: SessionParams; result: DeleteSessionResult };
   /** Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
   "session.land": { params: LandParams; result: LandResult };

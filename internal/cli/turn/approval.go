@@ -78,9 +78,14 @@ func meant(word string, open []hubclient.Approval) (string, error) {
 	return "", fmt.Errorf("%q means %d open questions: %s", word, len(fit), strings.Join(fit, ", "))
 }
 
-// Sheet lays out an approval of a session. dir is the session's directory.
-func Sheet(a hubclient.Approval, dir string) sheet {
-	q := Question{Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+// Sheet lays out an approval of a session, for a command that answers it. dir is the session's
+// directory.
+func Sheet(a hubclient.Approval, dir string) sheet { return sheetOf(a, dir, true) }
+
+// sheetOf is Sheet. named says whether the fields of a form are shown with the names that a command
+// needs; a dialogue shows only the questions.
+func sheetOf(a hubclient.Approval, dir string, named bool) sheet {
+	q := Question{Named: named, Title: a.Title, Subject: a.Subject, Input: a.ToolInput, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == domain.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.ToolName, "a tool"), a.Plan, a.Details
 		for _, o := range offered(a) {
@@ -91,7 +96,9 @@ func Sheet(a hubclient.Approval, dir string) sheet {
 	switch a.Mode {
 	case domain.ElicitForm:
 		if f, err := form.Read(a.Schema); err == nil { // fails only if the schema was too long for the event
-			q.Fields = f.Fields
+			if q.Fields = f.Fields; !named {
+				q.Fields = f.Questions()
+			}
 		}
 	case domain.ElicitURL:
 		q.Link = &link{URL: a.URL, Host: a.URLHost, Warnings: a.URLWarnings}
@@ -369,7 +376,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
 	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
-		a.view.Note(InWords(err).Error())
+		a.view.Note(InDialogue(err).Error())
 	}
 }
 
@@ -382,7 +389,7 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 	var r protocol.DecisionResult
 	err := a.send(ctx, d, &r)
 	if err != nil && ctx.Err() == nil {
-		a.view.Note(InWords(err).Error())
+		a.view.Note(InDialogue(err).Error())
 		return false
 	}
 	if r.Success {

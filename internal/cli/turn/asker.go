@@ -91,7 +91,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 	if a.isAlone() && approval.Type == domain.FunctionCall {
 		shown.Options = nil // no user chooses one
 	}
-	q := asked{approval, dir, Sheet(shown, dir)}
+	q := asked{approval, dir, sheetOf(shown, dir, false)}
 	if len(a.waiting) == 0 { // otherwise input would be taken as an answer to this question
 		a.show(q)
 	}
@@ -289,7 +289,7 @@ func (a *asker) takesKey(q asked) bool {
 		return false
 	case q.Mode == domain.ElicitForm:
 		f := a.fillingOf(q)
-		return f.at == len(f.form.Fields)
+		return f.at == len(f.questions)
 	}
 	return q.Mode == domain.ElicitURL || (q.OptionsOnly || q.Type != domain.HumanContact) && len(q.Options) < 10
 }

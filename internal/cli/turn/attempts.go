@@ -1,9 +1,12 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -12,7 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// AttendAll waits until the work of several conversations has ended, and says when each ends. It asks
+// AttendAll waits until the work of several conversations has ended. It shows what each does, in one
+// line that changes or, without a terminal, in a line for each tool call, and says when each ends. It asks
 // their agents' questions on the terminal, one at a time, as [Inbox] does. It returns the last session of
 // each conversation, in the same order. The first signal interrupts all of them, the second ends the
 // process. If the user leaves the questions, the error says how to go on. c must not reconnect to another
@@ -28,7 +32,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	defer a.release()
 	defer a.watch(ctx, &running)()
 	refused := make(chan error)
-	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions))}
+	all := &attempts{hub: c, view: view, sessions: sessions, isOver: make([]bool, len(sessions)), tools: make(map[string]string), shown: make(map[string]bool)}
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
 			a.release()
@@ -50,9 +54,11 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 			}
 		})
 	}
+	ticks, stopped := view.work()
+	defer stopped()
 	events := make(chan client.Event)
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{
-		Types: []string{protocol.TypeApproval, protocol.TypeResolved, protocol.TypeStatus, protocol.TypeGatesEnded, protocol.TypeSecret},
+		Types: []string{protocol.TypeApproval, protocol.TypeResolved, protocol.TypeStatus, protocol.TypeGatesEnded, protocol.TypeSecret, protocol.TypeConversation},
 	}, func(e client.Event) {
 		select {
 		case events <- e:
@@ -82,6 +88,9 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 			return all.sessions, a.interrupts, errors.New("the attempts go on: duet-rpc approvals answers their questions, duet-rpc attempts compares them")
 		}
 		a.promptAgain()
+		if !a.asks() && view.words != nil {
+			a.hide()
+		}
 		select {
 		case e := <-events:
 			a.hubHeard(view.Note)
@@ -100,6 +109,8 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 				if a.seen[d.ApprovalID] {
 					a.resolved(d)
 				}
+			case protocol.TypeConversation:
+				all.show(d)
 			case protocol.TypeSecret:
 				if i := all.index(ctx, d.SessionID); i >= 0 {
 					a.giveKey(ctx, d, &running)
@@ -118,6 +129,9 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 			if line, ok := a.received(input); ok {
 				a.answered(ctx, line)
 			}
+		case <-ticks:
+			view.status.tool = all.doing()
+			view.ticked()
 		case <-a.settle:
 		case <-a.continued:
 			a.keyboard.continued()
@@ -127,7 +141,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:
-			view.Note(InWords(err).Error())
+			view.Note(InDialogue(err).Error())
 		case <-sub.Done():
 			return all.sessions, a.interrupts, errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
@@ -145,6 +159,42 @@ type attempts struct {
 	mu       sync.Mutex // guards the fields below
 	sessions []protocol.Session
 	isOver   []bool
+
+	tools map[string]string // the tool call of each working session; "": it writes. Only AttendAll's goroutine uses it
+	shown map[string]bool   // tool calls, where nothing is redrawn
+}
+
+// show takes an entry of a conversation. Where nothing is redrawn it prints the start of a tool call.
+func (w *attempts) show(d hubclient.EventData) {
+	i := slices.IndexFunc(w.sessions, func(s protocol.Session) bool { return s.ID == d.SessionID })
+	if i < 0 || d.ParentTool != "" {
+		return
+	}
+	w.tools[d.SessionID] = ""
+	if d.EventType != hubclient.EntryToolCall {
+		return
+	}
+	w.tools[d.SessionID] = cmp.Or(d.ToolTitle, d.ToolName)
+	if id := d.SessionID + d.ToolID; w.view.region == nil && !w.shown[id] && (d.ToolStatus != "pending" || !hasNoInput(d)) {
+		w.shown[id] = true
+		w.view.Note(term.Line(w.sessions[i].TaskID + " · " + w.sessions[i].Agent + ": " + w.tools[d.SessionID]))
+	}
+}
+
+// doing says on one line what the working sessions do.
+func (w *attempts) doing() string {
+	var parts []string
+	for i, s := range w.sessions {
+		if w.isOver[i] {
+			continue
+		}
+		what := s.StateInWords()
+		if tool, known := w.tools[s.ID]; known && s.State == hubclient.Running {
+			what = cmp.Or(tool, "writes")
+		}
+		parts = append(parts, s.Agent+": "+what)
+	}
+	return strings.Join(parts, " · ")
 }
 
 // index returns the place of the conversation of a session, or -1.

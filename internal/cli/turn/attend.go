@@ -29,6 +29,9 @@ type Options struct {
 
 	// SignIn signs in to an agent in this terminal. If it is nil, signing in is not offered.
 	SignIn func(ctx context.Context, agent, method string) error
+	// KeptBack returns the names of this process's variables with keys that the agent does not get.
+	// It may be nil.
+	KeptBack func(agent string) []string
 	// Repeat starts a session that continues an ended one with the same prompt.
 	Repeat func(ctx context.Context, after protocol.Session) (protocol.Session, error)
 
@@ -195,6 +198,8 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		case <-a.settle:
 		case <-a.talk.resized():
 			a.view.hide()
+		case <-a.talk.reported():
+			a.talk.Reported(ctx, a.hub)
 		case <-a.talk.stopped():
 			a.talk.suspend(a)
 		case <-a.continued:
@@ -220,7 +225,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
 				return session, err // the event of the session's end may never arrive
 			default:
-				a.view.Note(InWords(err).Error())
+				a.view.Note(InDialogue(err).Error())
 			}
 		case <-overdue:
 			return session, errors.New("the session was interrupted, and the hub has not reported its end; it may be unable to store it")

@@ -69,7 +69,7 @@ func (a *asker) editWith(q asked) {
 	a.draft.input = line.Bytes()
 	changed := q.Approval
 	changed.ToolInput, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
-	lines, _ := Sheet(changed, q.dir).Excerpt("")
+	lines, _ := sheetOf(changed, q.dir, false).Excerpt("")
 	a.view.lines(lines)
 }
 

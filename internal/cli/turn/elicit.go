@@ -20,18 +20,26 @@ import (
 
 // filling is a form that the user fills in, field by field.
 type filling struct {
-	question string // the id of the question
-	form     form.Form
-	values   map[string]json.RawMessage
-	at       int // the current field; after the last one the user reviews all values
+	question  string // the id of the question
+	form      form.Form
+	questions []form.Field // of the form
+	values    map[string]json.RawMessage
+	at        int // the current question; after the last one of several the user reviews all values
 }
+
+// isOne reports whether the form has a single question. Its answer is sent without a review.
+func (f *filling) isOne() bool { return len(f.questions) == 1 }
 
 // fillingOf returns the state of the form of a question. It begins with the values that the
 // agent proposes.
 func (a *asker) fillingOf(q asked) *filling {
 	if a.filling == nil || a.filling.question != q.ApprovalID {
 		f, _ := form.Read(q.Schema) // an invalid schema has no fields; the hub reports the error
-		a.filling = &filling{question: q.ApprovalID, form: f, values: f.Defaults()}
+		a.filling = &filling{question: q.ApprovalID, form: f, questions: f.Questions(), values: f.Defaults()}
+		if a.filling.isOne() {
+			a.view.Note("your answer is sent at once; :none sends the form without one, :decline and :cancel answer without the form")
+			return a.filling
+		}
 		a.view.Note("an empty line takes the default in brackets; :back goes back, :none leaves a field out, :decline and :cancel answer the whole form")
 	}
 	return a.filling
@@ -43,12 +51,22 @@ func (a *asker) elicitationPrompt(q asked) string {
 		return "Open it yourself, and agree? [y]es, [n]o, [c]ancel: "
 	}
 	f := a.fillingOf(q)
-	if f.at == len(f.form.Fields) {
+	if f.at == len(f.questions) {
 		a.view.aside(f.summary(), dim)
 		return "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: "
 	}
-	field := f.form.Fields[f.at]
-	text := fmt.Sprintf("%s (%s)", term.Line(field.Label()), term.Line(field.Expects()))
+	field := f.questions[f.at]
+	label, expects := field.Label(), field.Expects()
+	if field.Title == "" && f.isOne() { // the question says what it is
+		label = "Answer"
+	}
+	if field.Own != "" {
+		expects += ", or your own words"
+	}
+	text := fmt.Sprintf("%s (%s)", term.Line(label), term.Line(expects))
+	if value, ok := f.values[field.Own]; ok {
+		return text + " [" + term.Line(field.InWords(value)) + "]: "
+	}
 	if value, ok := f.values[field.Name]; ok {
 		text += " [" + term.Line(field.InWords(value)) + "]"
 	}
@@ -58,10 +76,12 @@ func (a *asker) elicitationPrompt(q asked) string {
 // summary returns the values that would be sent.
 func (f *filling) summary() string {
 	var lines []string
-	for _, field := range f.form.Fields {
+	for _, field := range f.questions {
 		text := "—"
-		if value, ok := f.values[field.Name]; ok {
-			text = term.Line(field.InWords(value))
+		for _, name := range []string{field.Name, field.Own} {
+			if value, ok := f.values[name]; ok {
+				text = term.Line(field.InWords(value))
+			}
 		}
 		lines = append(lines, "  "+term.Line(field.Label())+": "+text)
 	}
@@ -99,9 +119,13 @@ func (a *asker) elicited(q asked, line typed) (d protocol.DecisionParams, again 
 		return d, true
 	}
 	f := a.fillingOf(q)
-	if f.at < len(f.form.Fields) {
-		if err := f.fill(line.text); err != nil {
+	if f.at < len(f.questions) {
+		err := f.fill(line.text)
+		switch {
+		case err != nil:
 			a.view.Note(err.Error())
+		case f.isOne() && f.at == 1:
+			return protocol.DecisionParams{Decision: protocol.Respond, Content: f.form.Values(f.values)}, false
 		}
 		return d, true
 	}
@@ -124,24 +148,44 @@ func (f *filling) back() { f.at = max(0, f.at-1) }
 
 // fill stores the line as the value of the current field, and moves on if it is valid.
 func (f *filling) fill(line string) error {
-	field := f.form.Fields[f.at]
+	field := f.questions[f.at]
 	_, known := f.values[field.Name]
+	if _, own := f.values[field.Own]; own {
+		known = true
+	}
 	switch {
 	case line == ":back":
 		f.back()
 		return nil
 	case line == ":none" && field.Required, line == "" && !known && field.Required:
 		return errors.New("this is needed: " + term.Line(field.Expects()))
+	case line == "" && !known && f.isOne(): // a key too many is no answer
+		return errors.New("type an answer, or :none for none: " + term.Line(field.Expects()))
 	case line == ":none":
 		delete(f.values, field.Name)
+		delete(f.values, field.Own)
 	case line != "":
 		if rest, doubled := strings.CutPrefix(line, "::"); doubled { // escapes a text that begins with a colon
 			line = ":" + rest
 		}
 		value, err := field.Parse(line)
+		if isNumber := strings.Trim(line, "0123456789") == ""; err != nil && field.Own != "" && !isNumber {
+			own, _ := f.form.Field(field.Own)
+			if value, err = own.Parse(line); err == nil {
+				delete(f.values, field.Name)
+				f.values[field.Own] = value
+				break
+			}
+		}
+		if refused := (*form.Error)(nil); errors.As(err, &refused) && (field.Title != "" || f.isOne()) {
+			words := *refused
+			words.Field = field.Title
+			err = &words
+		}
 		if err != nil {
 			return errors.New(term.Line(err.Error()))
 		}
+		delete(f.values, field.Own)
 		f.values[field.Name] = value
 	}
 	f.at++

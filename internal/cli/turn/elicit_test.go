@@ -3,6 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,6 +51,47 @@ func TestFormIsAskedFieldByField(t *testing.T) {
 	d, again := a.decisionOf(q, typed{err: errors.New("closed")})
 	assert.False(t, again)
 	assert.Equal(t, dismiss, d, "no user has declined")
+}
+
+// One question takes one answer: a choice, or the user's own words. claude-agent-acp sends it as two
+// fields with technical names.
+func TestAQuestionTakesOneAnswer(t *testing.T) {
+	single := `"question_0":{"type":"string","oneOf":[{"const":"Postgres","title":"Postgres","description":"for many users"},{"const":"SQLite","title":"SQLite"}]},"question_0_custom":{"type":"string","title":"Other","description":"Type your own answer."}`
+	several := `"question_1":{"type":"array","title":"Extras","items":{"anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]}},"question_1_custom":{"type":"string","title":"Other"}`
+	of := func(fields string) hubclient.Approval {
+		q := aForm
+		q.Title, q.Schema = "Which database?", json.RawMessage(`{"type":"object","properties":{`+fields+`}}`)
+		return q
+	}
+	for _, c := range []struct {
+		fields string
+		lines  []string
+		want   string
+	}{
+		{single, []string{"2"}, `{"question_0":"SQLite"}`},
+		{single, []string{"", "9", "postgres"}, `{"question_0":"Postgres"}`},
+		{single, []string{"Redis, and a file"}, `{"question_0_custom":"Redis, and a file"}`},
+		{single, []string{":none"}, `{}`},
+		{`"sure":{"type":"boolean","default":true}`, []string{""}, `{"sure":true}`},
+		{single + "," + several, []string{"mine", "1,2", "y"}, `{"question_0_custom":"mine","question_1":["a","b"]}`},
+		{single + "," + several, []string{"mine", ":back", "1", "all", "b", "none", "y"}, `{"question_0":"Postgres","question_1_custom":"none"}`},
+	} {
+		a, q, _ := asking(of(c.fields))
+		assert.Equal(t, protocol.DecisionParams{Decision: "respond", Content: json.RawMessage(c.want)}, decides(t, a, q, c.lines...), "%q", c.lines)
+	}
+	a, q, side := asking(of(single))
+	q.sheet = sheetOf(q.Approval, "/", false)
+	a.show(q)
+	assert.Equal(t, "Answer (one of Postgres, SQLite, or your own words): ", a.promptFor(q))
+	decides(t, a, q, "3", "1")
+	assert.Contains(t, side.String(), "  Answer: one of Postgres, SQLite, or your own words, or nothing\n    1  Postgres\n       for many users\n    2  SQLite\n")
+	assert.Contains(t, side.String(), `— expected one of Postgres, SQLite, received "3"`)
+	assert.NotContains(t, side.String(), "question_0")
+	text := strings.Builder{}
+	for _, line := range Sheet(q.Approval, "/").Whole() {
+		text.WriteString(line.Text + "\n")
+	}
+	assert.Contains(t, text.String(), "Other (question_0_custom): a text", "a command names the field")
 }
 
 func TestLinkNeedsUserConsent(t *testing.T) {

@@ -30,15 +30,30 @@ func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.S
 		a.commentTasks = a.commentTasks[1:]
 		return &next, err
 	}
-	if len(ended.AuthMethods) == 0 || a.interrupts {
+	signIn := ended.ErrorCode == hubclient.AuthRequired
+	if !signIn && len(ended.AuthMethods) == 0 || a.interrupts {
 		return nil, nil
 	}
 	a.view.End(ended)
+	a.showKeptBack(ended.Agent)
+	if len(ended.AuthMethods) == 0 {
+		return nil, nil
+	}
 	a.view.showSignIn(ended)
 	if a.SignIn == nil || a.Repeat == nil || a.Yes || a.Deny || a.terminal == nil {
 		return nil, nil
 	}
 	return a.signIn(ctx, ended)
+}
+
+// showKeptBack names the variables of this terminal that an agent without a sign-in does not get.
+func (a *asker) showKeptBack(agent string) {
+	if a.KeptBack == nil {
+		return
+	}
+	if names := a.KeptBack(agent); len(names) > 0 {
+		a.view.Note(fmt.Sprintf("%s does not get these variables of this terminal: %s; to pass one on, name it under env_from in [agents.%s] of your config.toml", agent, strings.Join(names, ", "), agent))
+	}
 }
 
 // showSignIn prints the commands that sign in.
@@ -169,7 +184,12 @@ func (a *asker) line(ctx context.Context, question string, of focus) (string, er
 
 // InWords returns an error of the hub as a sentence on one line, in which parameters have the
 // names of their flags. Other errors stay unchanged.
-func InWords(err error) error {
+func InWords(err error) error { return inWords(err, flagOf) }
+
+// InDialogue is InWords for a dialogue, in which there are no flags.
+func InDialogue(err error) error { return inWords(err, func(string) string { return "" }) }
+
+func inWords(err error, flagOf func(param string) string) error {
 	r, ok := hubclient.RefusalOf(err)
 	if !ok {
 		return err

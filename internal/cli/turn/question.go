@@ -35,6 +35,7 @@ type Question struct {
 	Cut     bool            // parts of it were too long for a message
 
 	Fields []form.Field // of a form to fill in
+	Named  bool         // the fields are shown with their names, for a command that sets them
 	Link   *link        // an address to open; nil: there is none
 
 	// Reopened is why an answered question is asked again; or empty.
@@ -73,7 +74,7 @@ func Lay(q Question, m visible.Marks) sheet {
 		s.sections = append(s.sections, f.section(m))
 	}
 	if len(q.Fields) > 0 {
-		s.sections = append(s.sections, section{body: fieldLines(q.Fields, m)})
+		s.sections = append(s.sections, section{body: fieldLines(q, m)})
 	}
 	if q.Link != nil { // never shortened
 		s.sections = append(s.sections, section{head: q.Link.lines(m)})
@@ -258,15 +259,22 @@ type link struct {
 	Warnings []string // what to check before opening it
 }
 
-// fieldLines lists the fields of a form with their name, type and default.
-func fieldLines(fields []form.Field, m visible.Marks) []QuestionLine {
+// fieldLines lists the fields of a form with their name, type and default. Choices that have a
+// description are listed with their numbers.
+func fieldLines(q Question, m visible.Marks) []QuestionLine {
 	var lines []QuestionLine
-	for _, f := range fields {
+	for _, f := range q.Fields {
 		text := m.Line(f.Label())
-		if f.Label() != f.Name {
+		switch {
+		case q.Named && f.Label() != f.Name:
 			text += " (" + m.Line(f.Name) + ")"
+		case !q.Named && f.Title == "" && len(q.Fields) == 1:
+			text = "Answer"
 		}
 		text += ": " + m.Line(f.Expects())
+		if f.Own != "" && !q.Named {
+			text += ", or your own words"
+		}
 		if f.Default != nil {
 			text += " [" + m.Line(f.InWords(f.Default)) + "]"
 		} else if !f.Required {
@@ -275,6 +283,15 @@ func fieldLines(fields []form.Field, m visible.Marks) []QuestionLine {
 		lines = append(lines, QuestionLine{questionText, "  " + text})
 		if f.Description != "" {
 			lines = append(lines, QuestionLine{Remark, "    " + m.Line(f.Description)})
+		}
+		if !slices.ContainsFunc(f.Choices, func(o form.Option) bool { return o.Description != "" }) {
+			continue
+		}
+		for i, o := range f.Choices {
+			lines = append(lines, QuestionLine{questionText, fmt.Sprintf("    %d  %s", i+1, m.Line(o.Title))})
+			if o.Description != "" {
+				lines = append(lines, QuestionLine{Remark, "       " + m.Line(o.Description)})
+			}
 		}
 	}
 	return lines

@@ -25,6 +25,8 @@ func TestRefusalIsOneSentence(t *testing.T) {
 	} {
 		assert.EqualError(t, InWords(&client.Error{Code: -32602, Message: c.message, Data: json.RawMessage(c.data)}), c.want)
 	}
+	refused := &client.Error{Code: -32602, Message: `Invalid params: pattern: expected a pattern that fits, received "x"`, Data: json.RawMessage(`{"param":"pattern"}`)}
+	assert.EqualError(t, InDialogue(refused), `pattern: expected a pattern that fits, received "x"`, "a dialogue has no flags")
 	other := errors.New("Internal error: of this process")
 	assert.Equal(t, other, InWords(other))
 }

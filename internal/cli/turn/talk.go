@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -38,6 +39,8 @@ type TalkOptions struct {
 	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
 	// NextMode changes to the next permission mode.
 	NextMode func(ctx context.Context, c *client.Client) error
+	// Reported is called when an agent has reported something about its session, such as its commands.
+	Reported func(ctx context.Context, c *client.Client)
 	// Footer describes the conversation: its agent, its mode.
 	Footer func() string
 }
@@ -62,6 +65,7 @@ type Talk struct {
 	shown   map[string]bool // sessions
 	queued  []queuedPrompt  // by this client
 	news    talkNews
+	reports chan struct{} // an agent has reported something about its session; buffer of 1
 
 	resizes, stops <-chan os.Signal
 	isStopped      bool // by C-z, until this process is continued
@@ -77,7 +81,7 @@ const settleAfter = time.Second
 // NewTalk returns a conversation that view shows. Its first turn is after session, or new if
 // that is the zero value.
 func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
-	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool)}
+	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool), reports: make(chan struct{}, 1)}
 	t.news.more = make(chan struct{}, 1)
 	if session.ID != "" {
 		t.shown[session.ID] = true
@@ -151,7 +155,14 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved}, Since: &seq}, func(e client.Event) {
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved, protocol.TypeAgentSession}, Since: &seq}, func(e client.Event) {
+		if e.Type == protocol.TypeAgentSession {
+			select {
+			case t.reports <- struct{}{}:
+			default: // the report before is not read yet
+			}
+			return
+		}
 		if d := hubclient.DataOf(e); e.Type == protocol.TypeResolved || d.State == "starting" || d.State == "running" {
 			t.news.add(d)
 		}
@@ -179,7 +190,11 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if t.Session.ID == "" {
 		return nil
 	}
-	now, _, err := hubclient.SessionState(ctx, c, t.Session.ThreadID)
+	id := t.Session.ThreadID // its last turn
+	if t.isBusy {
+		id = t.Session.ID
+	}
+	now, _, err := hubclient.SessionState(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -187,11 +202,30 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 		t.view.End(now)
 	}
 	t.isOrphaned, t.isBusy = t.isBusy && IsOrphan(now), false
-	if !hubclient.Ended(now.State) {
-		t.next = now.ID
+	t.Session, t.next = now, now.ID
+	if hubclient.Ended(now.State) || now.State == hubclient.Queued { // then a turn before it may work
+		t.next, err = nextOf(ctx, c, now)
 	}
-	t.Session = now
-	return nil
+	return err
+}
+
+// nextOf returns the session that works in a conversation, or else the one whose prompt is the next to be
+// sent, or "".
+func nextOf(ctx context.Context, c *client.Client, of protocol.Session) (id string, err error) {
+	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	if err != nil {
+		return "", err
+	}
+	for _, s := range now.Sessions {
+		if s.ThreadID == of.ThreadID && !hubclient.Ended(s.State) && s.State != hubclient.Queued && s.State != string(domain.Draft) {
+			return s.ID, nil
+		}
+	}
+	queue, _, err := hubclient.Call[protocol.QueueResult](ctx, c, "session.queue", protocol.SessionParams{SessionID: of.ID})
+	if err != nil || len(queue.Queued) == 0 {
+		return "", err
+	}
+	return queue.Queued[0].SessionID, nil
 }
 
 // signals watches signals until stop is called.
@@ -270,6 +304,8 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 			text = "the hub has ended, and the agent with it"
 		}
 		t.view.Note(text + "; its question is open, and what you allow or answer continues the session")
+	case isOrphaned && t.next != "":
+		t.view.Note("the hub has ended, and the agent with it; the queued prompt goes on")
 	case isOrphaned:
 		t.view.Note("the hub has ended, and the agent with it; send a prompt to continue")
 	}
@@ -339,6 +375,8 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			if err == nil && session.ThreadID == t.Session.ThreadID {
 				return session, nil
 			}
+		case <-t.reports:
+			t.Reported(ctx, a.hub)
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
 				return protocol.Session{}, ErrHungUp
@@ -460,7 +498,7 @@ func (t *Talk) typed(ctx context.Context, a *asker, line typed) error {
 			}
 		case term.ModeKey:
 			if err := t.NextMode(ctx, a.hub); err != nil {
-				t.view.Note(InWords(err).Error())
+				t.view.Note(InDialogue(err).Error())
 			}
 		case term.RedrawKey:
 			t.view.hide()
@@ -490,7 +528,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		case errors.Is(err, ErrLeave):
 			return true, err
 		case err != nil:
-			t.view.Note(InWords(err).Error())
+			t.view.Note(InDialogue(err).Error())
 			return ok, nil
 		case ok:
 			return true, nil
@@ -501,13 +539,18 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		if ctx.Err() != nil {
 			return false, err
 		}
-		t.view.Note(InWords(err).Error())
+		t.view.Note(InDialogue(err).Error())
 		return false, nil
 	}
 	switch started.Delivered {
 	case hubclient.DeliveredInjected:
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
 	case hubclient.DeliveredQueued:
+		if steer && t.isBusy {
+			t.queued = slices.Insert(t.queued, 0, queuedPrompt{started.SessionID, text})
+			t.view.Note("the agent does not take this while it works: it is the next prompt after this turn; C-c interrupts the turn")
+			break
+		}
 		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
 	default:
 		if len(t.queued) > 0 { // an earlier prompt's turn has ended already, and is not shown yet
@@ -584,7 +627,7 @@ func (t *Talk) end(s protocol.Session) {
 		t.view.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
-		t.view.Note("works in the background: " + titles)
+		t.view.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
 	}
 	if s.Status != hubclient.Completed {
 		spent := spentOn(s)
@@ -612,6 +655,15 @@ func (t *Talk) resized() <-chan os.Signal {
 		return nil
 	}
 	return t.resizes
+}
+
+// reported returns a channel that says that an agent has reported something about its session. t may
+// be nil.
+func (t *Talk) reported() <-chan struct{} {
+	if t == nil {
+		return nil
+	}
+	return t.reports
 }
 
 // stopped returns a channel that reports C-z; nil without a box. t may be nil.

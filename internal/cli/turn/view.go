@@ -39,18 +39,19 @@ type View struct {
 	seq      int64     // of the last event shown
 	keyboard *keyboard // nil until a question is asked
 
-	midLine  bool   // out is in the middle of a line
-	asking   bool   // side shows a prompt that the user has not answered
-	asked    string // the text of that prompt, and the answer
-	answer   string // what the user has typed after the prompt
-	redraws  bool   // side is a terminal from which a prompt can be removed
-	beside   bool   // the current output is not about the prompt, which is repeated below it
-	message  string // the id of the current message
-	shown    shownMessage
-	diffs    map[string]bool
-	tools    map[string]bool // the tool calls whose start was shown
-	depths   map[string]int  // of tool calls that belong to others
-	lastTool string
+	midLine bool   // out is in the middle of a line
+	asking  bool   // side shows a prompt that the user has not answered
+	asked   string // the text of that prompt, and the answer
+	answer  string // what the user has typed after the prompt
+	redraws bool   // side is a terminal from which a prompt can be removed
+	beside  bool   // the current output is not about the prompt, which is repeated below it
+	message string // the id of the current message
+	shown   shownMessage
+	diffs   map[string]bool
+	tools   map[string]*startedTool // the tool calls whose start was shown
+	depths  map[string]int          // of tool calls that belong to others
+	held    *hubclient.EventData    // a tool call about which the agent has said too little yet to show its start
+	heldAt  time.Time
 	// announced is the heading of a question about the command that the lines above show; nil:
 	// they show none.
 	announced []QuestionLine
@@ -68,7 +69,7 @@ type View struct {
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && term.IsTerminal(side) && !term.IsDumb(),
-		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
+		diffs: make(map[string]bool), tools: make(map[string]*startedTool), plan: make(map[string]string),
 		depths: make(map[string]int), watched: term.IsTerminal(side) && !json, redraws: term.Draws(side),
 	}
 	if term.IsTerminal(out) {
@@ -222,6 +223,9 @@ func (v *View) show(e client.Event) meaning {
 	v.status.follow(e.Type, d)
 	v.beside = true
 	defer func() { v.beside = false }()
+	if v.held != nil && (e.Type != protocol.TypeConversation || d.ToolID != v.held.ToolID) {
+		v.showHeld()
+	}
 	switch {
 	case e.Type == protocol.TypeApproval:
 		return questionAsked
@@ -312,14 +316,16 @@ func (v *View) showItem(d hubclient.EventData) {
 			v.showThought(d.Content)
 		}
 	case hubclient.EntryToolCall:
-		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
-			v.lastTool = d.ToolID
-			if !v.tools[d.ToolID] {
-				v.tools[d.ToolID] = true
-				v.showStart(d, tool)
-			}
+		if v.held = nil; v.tools[d.ToolID] == nil && d.ToolStatus == "pending" && hasNoInput(d) {
+			v.held, v.heldAt = &d, time.Now()
+			return
 		}
+		v.showStart(d)
 	case hubclient.EntryToolResult:
+		if v.held != nil {
+			v.held = nil
+			v.showStart(d)
+		}
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -343,9 +349,49 @@ func (v *View) showItem(d hubclient.EventData) {
 // mostCommand is how many lines of a command are shown when it starts.
 const mostCommand = 6
 
-// showStart shows the start of a tool call: its command as in a shell, or else its title. A
-// question about the command that follows does not repeat it.
-func (v *View) showStart(d hubclient.EventData, title string) {
+// startedTool is a tool call whose start was shown.
+type startedTool struct {
+	heading string // as it was shown
+	times   int
+}
+
+// mostStarts is how often the start of a tool call is shown: again if the agent changes its title.
+const mostStarts = 2
+
+// hasNoInput reports whether an agent has not sent the input of a tool call. claude-agent-acp sends it
+// with a better title a moment after the start.
+func hasNoInput(d hubclient.EventData) bool {
+	input := strings.TrimSpace(string(d.ToolInput))
+	return input == "" || input == "{}" || input == "null"
+}
+
+// showHeld shows the start of the tool call that was held back.
+func (v *View) showHeld() {
+	if held := v.held; held != nil {
+		v.held = nil
+		v.showStart(*held)
+	}
+}
+
+// showStart shows the start of a tool call: its command as in a shell, or else its title. If it was
+// shown before, it is shown again only if that has changed. A question about the command that follows
+// does not repeat it.
+func (v *View) showStart(d hubclient.EventData) {
+	title := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
+	command, _ := commandOf(Question{Tool: d.ToolName, Input: d.ToolInput})
+	shown, heading := v.tools[d.ToolID], cmp.Or(command, title)
+	switch {
+	case shown == nil:
+		shown = &startedTool{}
+		v.tools[d.ToolID] = shown
+	case shown.heading == heading, shown.times == mostStarts:
+		return
+	}
+	shown.heading, shown.times = heading, shown.times+1
+	v.showHeading(d, title)
+}
+
+func (v *View) showHeading(d hubclient.EventData, title string) {
 	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
 	if command, _ := commandOf(q); command == "" {
 		v.aside(v.nested(d)+"● "+title, bold)
@@ -684,6 +730,9 @@ func (v *View) work() (ticks <-chan time.Time, stop func()) {
 // ticked draws the next step.
 func (v *View) ticked() {
 	v.status.step++
+	if v.held != nil && time.Since(v.heldAt) >= beat {
+		v.showHeld()
+	}
 	v.draw()
 }
 

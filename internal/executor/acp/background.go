@@ -40,6 +40,7 @@ type backgroundWork struct {
 	cancels  map[string]bool     // the tool calls that the agent stops when asked
 	asked    map[string]bool     // the items of list that it was asked to stop
 	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
+	goal     goal                // what it works towards in turn after turn
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
 	reported []domain.BackgroundTask
@@ -149,11 +150,25 @@ func (b *backgroundWork) callCapabilities(update []byte) {
 	b.cancels[string(id)] = true
 }
 
-// cancelBackground asks an agent of version 2 to stop all background work that it lists. It
-// returns false, and the agent has to be ended, if the agent cannot stop all of it, refuses, or
-// was asked before.
+// cancelBackground asks the agent to stop working towards its goal, and an agent of version 2 to
+// stop all background work that it lists. It returns false, and the agent has to be ended, if the
+// agent cannot stop all of its work, refuses, or was asked before.
 func (a *agent) cancelBackground() bool {
 	b := &a.background
+	b.mu.Lock()
+	hasGoal := len(b.goal.tasks()) > 0
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
+	defer cancel()
+	if hasGoal {
+		if err := a.pauseGoal(ctx); err != nil {
+			a.driver.log.Info("an agent did not pause its goal", "agent", a.name, "err", err)
+			return false
+		}
+		if tasks, more := a.backgroundTasks(); len(tasks) == 0 && !more {
+			return true
+		}
+	}
 	b.mu.Lock()
 	items := slices.Clone(b.list)
 	able := len(items) > 0
@@ -170,8 +185,6 @@ func (a *agent) cancelBackground() bool {
 	if !able {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
-	defer cancel()
 	for _, item := range items {
 		if err := a.cancelItem(ctx, item); err != nil {
 			a.driver.log.Info("an agent did not stop its background work", "agent", a.name, "work", item.Type, "err", err)
@@ -181,11 +194,20 @@ func (a *agent) cancelBackground() bool {
 	return true
 }
 
-// cancelTask asks an agent of version 2 to stop one task of its background work, by the id in the
-// report to the hub.
+// cancelTask asks the agent to stop one task of its background work, by the id in the report to the
+// hub: its goal or, in version 2, one that it lists.
 func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
+	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
+	defer cancel()
 	b := &a.background
 	b.mu.Lock()
+	if id == goalID && len(b.goal.tasks()) > 0 {
+		b.mu.Unlock()
+		if err := a.pauseGoal(ctx); err != nil {
+			return catalog.ReleaseSessionResult{Reason: catalog.ReleaseKept, Error: err.Error()}
+		}
+		return catalog.ReleaseSessionResult{Reason: catalog.ReleaseCancelled}
+	}
 	i := slices.IndexFunc(b.list, func(item backgroundItem) bool {
 		return item.id() != "" && cmp.Or(a.shown.hubID(item.TerminalID), item.ToolCallID, item.SessionID) == id
 	})
@@ -195,8 +217,6 @@ func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
 	}
 	item := b.list[i]
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
-	defer cancel()
 	if err := a.cancelItem(ctx, item); err != nil {
 		return catalog.ReleaseSessionResult{Reason: catalog.ReleaseKept, Error: err.Error()}
 	}
@@ -236,7 +256,7 @@ func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	tasks = []domain.BackgroundTask{}
+	tasks = append([]domain.BackgroundTask{}, b.goal.tasks()...)
 	for _, item := range b.list[:min(len(b.list), maxBackground)] {
 		switch item.Type {
 		case "terminal":
@@ -335,6 +355,7 @@ func (a *agent) backgroundTasks() (tasks []domain.BackgroundTask, more bool) {
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	tasks = append(tasks, b.goal.tasks()...)
 	for _, id := range slices.Sorted(maps.Keys(b.calls)) {
 		tasks = append(tasks, domain.BackgroundTask{ID: id, Kind: domain.BackgroundToolCall, Title: b.calls[id]})
 	}

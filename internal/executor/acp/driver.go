@@ -115,6 +115,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	close(finished)
 	watching.Wait()
 	a.finish(t)
+	a.noteGoal(t)
 	a.reportBackground()
 	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile
 		c.dismiss()

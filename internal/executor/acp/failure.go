@@ -34,14 +34,14 @@ func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)
 		}
-		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or configure its key, and try again", a.name, text, a.name)
+		message := fmt.Sprintf("%s wants you to log in: %s. Do that with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or configure its key, and try again; `duet-rpc agents` names the variables with keys that it does not get", a.name, text, a.name)
 		if len(ways) > 0 {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
 		return a.signInFirst(message)
 	case missingVariable(text) != "":
 		return a.signInFirst(fmt.Sprintf(
-			"%s: %s. An agent is given few of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
+			"%s: %s. An agent does not get all of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
 			a.name, strings.TrimRight(text, "."), missingVariable(text)))
 	case refusesKey(wire.Code, text):
 		return a.signInFirst(fmt.Sprintf(

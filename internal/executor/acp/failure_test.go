@@ -19,12 +19,12 @@ func TestAgentErrorsHaveAdvice(t *testing.T) {
 		"claude without a key": {
 			acp.Error{Code: -32000, Message: "Authentication required"},
 			task.CodeAuthRequired,
-			"x wants you to log in: Authentication required. Do that with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or configure its key, and try again",
+			"x wants you to log in: Authentication required. Do that with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or configure its key, and try again; `duet-rpc agents` names the variables with keys that it does not get",
 		},
 		"codex without its variable": {
 			acp.Error{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "Missing environment variable: `OPENAI_API_KEY`."}},
 			task.CodeAuthRequired,
-			"x: Internal error: Missing environment variable: `OPENAI_API_KEY`. An agent is given few of your variables: to pass this one on, set it and write env_from = [\"OPENAI_API_KEY\"] into the agent's table of the configuration; or name it under keys there, to be asked for it",
+			"x: Internal error: Missing environment variable: `OPENAI_API_KEY`. An agent does not get all of your variables: to pass this one on, set it and write env_from = [\"OPENAI_API_KEY\"] into the agent's table of the configuration; or name it under keys there, to be asked for it",
 		},
 		"codex with a wrong key": {
 			acp.Error{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "unexpected status 401 Unauthorized: no such key"}},

@@ -146,19 +146,27 @@ func (s *silenceWatch) look() time.Duration {
 		reported.ToolID, reported.Tool = call.id, call.title
 	case s.programs > 0:
 		reported.Tool = "a program in a terminal"
-	case s.starting():
-		reported.Note = strings.TrimSuffix(catalog.Starting+"\n"+reported.Note, "\n")
+	default:
+		reported.Note = s.inStart(reported.Note)
 	}
 	s.reported, s.said = &reported, 0
 	s.report(reported)
 	return 0
 }
 
+// inStart adds the first line of a silence during the start to a note. The caller holds mu.
+func (s *silenceWatch) inStart(note string) string {
+	if !s.starting() {
+		return note
+	}
+	return strings.TrimSuffix(catalog.Starting+"\n"+note, "\n")
+}
+
 // complaint reports new lines on stderr since the silence was reported. The caller holds mu.
 func (s *silenceWatch) complaint() {
 	written := s.stderr.ComplaintBytes()
 	text := shortLines(s.stderr.Complaints(s.reportedUpTo, complaintLines))
-	if text == "" || text == s.reported.Note || s.said >= maxComplaints {
+	if text == "" || s.inStart(text) == s.reported.Note || s.said >= maxComplaints {
 		return
 	}
 	s.reportedUpTo = written
@@ -168,7 +176,7 @@ func (s *silenceWatch) complaint() {
 // reportNote reports the current silence again, with another note. The caller holds mu.
 func (s *silenceWatch) reportNote(note string) {
 	s.said++
-	s.reported.Note = note
+	s.reported.Note = s.inStart(note)
 	s.report(*s.reported)
 }
 
@@ -178,7 +186,7 @@ func (s *silenceWatch) Retries(note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.retry = shortLines(note)
-	if s.reported != nil && s.reported.Note != s.retry && s.said < maxComplaints {
+	if s.reported != nil && s.reported.Note != s.inStart(s.retry) && s.said < maxComplaints {
 		s.reportNote(s.retry)
 	}
 }

@@ -216,5 +216,8 @@ func TestSilentStartIsMarked(t *testing.T) {
 		w.stderr.say("waiting for a login")
 		pass(6 * time.Second)
 		assert.Equal(t, "it is starting, or opening its session\nwaiting for a login", w.reported()[2].Note)
+		w.stderr.say("downloading")
+		pass(3 * time.Second)
+		assert.Equal(t, "it is starting, or opening its session\ndownloading", w.reported()[3].Note, "also what it writes later")
 	})
 }
