@@ -98,10 +98,14 @@ export class Runs {
     return this.begins.get(run);
   }
 
-  /** Sets the state of a run, with the time of the event. Returns false if the run has ended: an end is final. */
+  /**
+   * Sets the state of a run, with the time of the event. Returns false if the run has ended, or if it has begun and would
+   * be queued again: then a reply is older than an event.
+   */
   setState(run: string, state: string, at?: string): boolean {
     const known = this.states.get(run);
     if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
+    if (known !== undefined && active.has(known) && state === "queued") return false;
     this.states.set(run, state);
     if (this.active !== undefined) for (const queued of this.queued) this.behind.add(queued);
     if (state === "starting" && at !== undefined) this.begins.set(run, at);

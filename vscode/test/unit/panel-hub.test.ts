@@ -176,6 +176,32 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== session_id).map(({ run }) => run), [c, b, a]);
 });
 
+test("a panel and the list of sessions know a queue of any length", async (t) => {
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await connection.start();
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet permit:1", agent: "demo", working_dir: project.folder });
+  await until("a question", () => model.questions.length === 1);
+  const ids: string[] = [];
+  for (let i = 0; i < 160; i++) ids.push((await connection.request("continueSession", { session_id: thread_id, query: `quiet ${i}` })).session_id);
+  const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
+  const conversation = new Conversation();
+  const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(thread_id);
+  assert.deepEqual(conversation.queued.map(({ run }) => run), ids);
+  assert.deepEqual([last.id, conversation.runs.last, conversation.runs.active], [ids.at(-1), ids.at(-1), session_id]);
+  assert.deepEqual(conversation.entries.filter(({ run }) => run === session_id).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
+  assert.equal(ids.every((id) => conversation.runs.isEditable(id)), true);
+  const other = startHub({}, project);
+  t.after(other.end);
+  await other.connection.start();
+  await other.until("the list", () => other.model.sessions[0]?.ahead !== undefined);
+  assert.equal(other.model.sessions[0]!.ahead!.id, session_id);
+});
+
 test("a person is told what became of a prompt", () => {
   const words = (delivered: "injected" | "queued" | "started" | undefined, now: boolean, working = true, content = false): string => deliveredWords(delivered, { now, working, content });
   assert.deepEqual([words("injected", true), words("queued", true), words("queued", true, true, true), words("queued", false), words("queued", false, false), words("started", true), words("started", false), words(undefined, false)], [

@@ -74,6 +74,13 @@ export class FakeHost {
     this.send("queue_changed", { session_id, ...(query === undefined ? {} : { content: query }), order: this.queued.map((one) => one["session_id"]) });
   }
 
+  /** The state of a session. The conversation's is that of its last one, which may be queued. */
+  private stateOf(id: string): Data {
+    const at = id === "thread" ? this.queued.length - 1 : this.queued.findIndex((one) => one["session_id"] === id);
+    if (at < 0) return this.sessions[id] ?? this.session;
+    return { ...this.session, id: this.queued[at]!["session_id"], status: "starting", state: "queued", parent_session_id: at === 0 ? this.session["id"] : this.queued[at - 1]!["session_id"] };
+  }
+
   private answer(method: string, params: Data): unknown {
     switch (method) {
       case "panel.start":
@@ -84,7 +91,7 @@ export class FakeHost {
         return { events: this.items.slice(offset, end), total: this.items.length, ...(end < this.items.length ? { next_offset: end } : {}) };
       }
       case "getSessionState":
-        return { session: this.sessions[params["session_id"] as string] ?? this.session };
+        return { session: this.stateOf(params["session_id"] as string) };
       case "fetchApprovals":
         return { approvals: this.approvals };
       case "getAttachment":
