@@ -5,12 +5,14 @@ import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
 import { Entries, newEntry, newTool, planOf, updateTool, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entries";
+import { interruptionReason } from "./interruption";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
 import type { OpenQuestion, Outcome } from "./questions";
 import { gatesAfter, gatesOf, Runs } from "./runs";
 import type { Gates } from "./runs";
+import { runWords } from "./session";
 
 /** The agent's own session: the data of the event agent_session. */
 export interface AgentSession {
@@ -99,7 +101,10 @@ export class Conversation {
    */
   load(items: readonly Item[], older = false): void {
     const add = (): void => {
-      for (const item of items) this.loadItem(item);
+      for (const [i, item] of items.entries()) {
+        this.loadItem(item);
+        if (items[i + 1]?.session_id !== item.session_id) this.loadEnd(item);
+      }
     };
     if (older) this.all.before(add);
     else add();
@@ -204,6 +209,19 @@ export class Conversation {
     }
   }
 
+  /** loadEnd notes a bad end of a session after its last item. */
+  private loadEnd({ session_id: run, session_state: state, seq, created_at: created }: Item): void {
+    if (state !== undefined) this.noteEnd(run, state, undefined, seq ?? 0, created, {});
+  }
+
+  /** noteEnd adds an entry for the bad end of a run. A prompt that was taken back has never begun. */
+  private noteEnd(run: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
+    if (state !== "interrupted" && state !== "failed" && state !== "timed_out") return;
+    const { text } = runWords(state);
+    const words = `${text[0]!.toUpperCase()}${text.slice(1)}`;
+    this.note(state === "interrupted" ? "system" : "error", `end:${run}`, run, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
+  }
+
   private updated(run: string, data: Data, seq: number, created: string): void {
     const type = stringOf(data["event_type"]) ?? "";
     if (type === "tool_call" || type === "tool_result") return this.tool(run, data, seq, created);
@@ -302,8 +320,8 @@ export class Conversation {
     if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
     this.setState(run, state, created);
     if (this.runs.hasEnded(run)) this.endRun(run);
-    const reason = stringOf(data["error"]) ?? stringOf(data["error_code"]);
-    if ((state === "failed" || state === "timed_out") && reason !== undefined) this.note("error", `end:${run}`, run, reason, seq, created, data);
+    const error = stringOf(data["error"]);
+    this.noteEnd(run, state, state === "interrupted" ? interruptionReason(error, this.runs.reason(run)) : (error ?? stringOf(data["error_code"])), seq, created, data);
   }
 
   /** endRun closes the questions and open entries of a run, because there is no event for each. Unfinished text stays. */

@@ -163,6 +163,21 @@ test("when a run ends its questions are closed and nothing is being written; an 
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
 });
 
+test("an interrupted turn stays marked when other prompts follow, and after a reload", () => {
+  const prompt = (session_id: string, over: Partial<Item> = {}): Item => item({ session_id, key: `p-${session_id}`, role: "user", content: session_id, ...over });
+  const conversation = loaded(prompt("run"), prompt("next"));
+  conversation.loadSession({ id: "run", state: "running" });
+  conversation.loadSession({ id: "next", state: "queued" });
+  conversation.apply(event(5, "session_status_changed", { state: "interrupting", reason: "user_cancelled" }));
+  conversation.apply(event(6, "session_status_changed", { state: "interrupted" }));
+  conversation.apply(event(7, "session_status_changed", { session_id: "next", state: "starting" }));
+  assert.deepEqual(brief(conversation), ["prompt run", "system Interrupted: on request", "prompt next"]);
+  const interrupted = { session_state: "interrupted", seq: 3 };
+  const later = loaded(item({ ...interrupted, key: "m1", role: "assistant", content: "Half", session_id: "run" }), prompt("bad", { session_state: "failed" }), prompt("back", { session_state: "cancelled" }), prompt("next"));
+  later.load([prompt("run", interrupted), item({ ...interrupted, key: "m1", role: "assistant", content: "Half", session_id: "run" })], true);
+  assert.deepEqual(brief(later), ["prompt run", "text Half", "system Interrupted", "prompt bad", "error Failed", "prompt back", "prompt next"]);
+});
+
 test("queued prompts have the order and the text of the last change, also when they begin", () => {
   const prompt = (run: string): Item => item({ session_id: run, key: `p-${run}`, role: "user", content: run, seq: 1 });
   const conversation = loaded(prompt("a"), prompt("b"), prompt("c"));
