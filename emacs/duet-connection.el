@@ -241,9 +241,13 @@ no server replies.  Return the request's id, or nil."
 (defun duet-connection-error-text (err)
   "Return the readable text of ERR, the argument of an ERROR-FN."
   (let ((text (or (duet-get-string err :message) "unknown error")))
+    ;; People need only the sentence after the name of the code (docs/protocol.md).
     (duet-visible
-     (string-remove-prefix "Internal error: "
-                           (string-remove-prefix "Invalid params: " text)))))
+     (replace-regexp-in-string
+      (rx bos (or "Invalid params" "Invalid Request" "Internal error" "Task not found"
+                  "Task not cancellable" "Queue full" "Subsystem unavailable" "Overloaded")
+          ": ")
+      "" text t t))))
 
 ;;; Notifications
 

@@ -182,8 +182,10 @@ export class HubConnection {
     try {
       return await send();
     } catch (error) {
-      if (mayRetry(method, error)) return send();
-      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError(method);
+      if (!mayRetry(method, error)) throw errorOf(method, error);
+      return send().catch((again: unknown) => {
+        throw errorOf(method, again);
+      });
     }
   }
 
@@ -414,6 +416,17 @@ function refuseOversize(method: Method, params: unknown): void {
 function isAnswer(error: unknown): error is ResponseError<unknown> {
   const own: number[] = [ErrorCodes.MessageWriteError, ErrorCodes.MessageReadError, ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
   return error instanceof ResponseError && !own.includes(error.code);
+}
+
+/** The names of codes with which the hub's messages begin (docs/protocol.md). People need the sentence after them only. */
+const codeNames = /^(?:Invalid params|Invalid Request|Internal error|Task not found|Task not cancellable|Queue full|Subsystem unavailable|Overloaded): /;
+
+/** errorOf returns the error of a request, whose message is for people. */
+function errorOf(method: Method, error: unknown): unknown {
+  if (error instanceof NotConnectedError) return error;
+  if (!isAnswer(error)) return new AnswerLostError(method);
+  error.message = error.message.replace(codeNames, "");
+  return error;
 }
 
 function messageOf(error: unknown): string {

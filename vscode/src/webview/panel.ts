@@ -64,6 +64,7 @@ export class Panel implements Actions {
   private readonly pages: Pages;
   private readonly own = new Set<string>();
   private start: PanelStart | undefined;
+  private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
   private frame = 0;
@@ -128,7 +129,11 @@ export class Panel implements Actions {
   }
 
   /** Loads and shows the conversation, or what starts one. */
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    return (this.opening = this.load());
+  }
+
+  private async load(): Promise<void> {
     const isFirst = this.start === undefined;
     try {
       this.start = await this.host.request("panel.start", {});
@@ -265,7 +270,8 @@ export class Panel implements Actions {
 
   /** send sends a prompt, and resolves with a note for the user. */
   private async send(draft: Draft, now: boolean): Promise<string> {
-    if (!this.start) throw new Error("the panel is not ready yet");
+    if (!this.start) await this.opening;
+    if (!this.start) throw new Error("the panel could not be opened; try again above");
     // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     if (this.start.newSession) {
