@@ -39,9 +39,11 @@ export interface PlanStep {
   status: string;
 }
 
-/** A change of a file, reported by the agent as whole texts. */
+/** A change of a file or of a part of it, reported by the agent as texts. */
 export interface FileDiff {
   path: string;
+  /** The line of the file, from 1, at which the texts begin. */
+  line: number;
   /** undefined: the file is new. */
   before: string | undefined;
   after: string;
@@ -107,7 +109,8 @@ export function planOf(data: Data): PlanStep[] {
 
 function diffOf(diff: Data): FileDiff {
   const before = diff["old_text"];
-  return { path: stringOf(diff["path"]) ?? "", before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
+  const line = diff["line"];
+  return { path: stringOf(diff["path"]) ?? "", line: typeof line === "number" && line > 1 ? line : 1, before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
 }
 
 function parsed(json: string | undefined): unknown {

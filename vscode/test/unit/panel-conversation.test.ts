@@ -88,13 +88,13 @@ test("an older page stands before what is there, and sub-agents get under a call
 
 test("a tool call keeps what later events leave out; its id may come again in another run", () => {
   const conversation = loaded();
-  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_title: "Write a.txt", tool_kind: "edit", tool_status: "in_progress", tool_input: { path: "a.txt" }, tool_data: { paths: ["/a.txt"], diffs: [{ path: "/a.txt", new_text: "x" }, { path: "/b", old_text: "", new_text: "" }] } }));
+  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_title: "Write a.txt", tool_kind: "edit", tool_status: "in_progress", tool_input: { path: "a.txt" }, tool_data: { paths: ["/a.txt"], diffs: [{ path: "/a.txt", new_text: "x" }, { path: "/b", old_text: "", new_text: "", line: 200 }] } }));
   assert.deepEqual(brief(conversation), ["tool… Write a.txt in_progress"]);
   conversation.apply(updated(2, "tool_result", { tool_result_for_id: "c1", tool_result_content: "ok", tool_status: "completed" }));
   conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_status: "pending" }));
   const { open, tool } = conversation.entry("run/c1")!;
   assert.deepEqual([open, tool!.status, tool!.result, tool!.input, tool!.paths], [false, "completed", "ok", { path: "a.txt" }, ["/a.txt"]]);
-  assert.deepEqual(tool!.diffs, [{ path: "/a.txt", before: undefined, after: "x" }, { path: "/b", before: "", after: "" }]);
+  assert.deepEqual(tool!.diffs, [{ path: "/a.txt", line: 1, before: undefined, after: "x" }, { path: "/b", line: 200, before: "", after: "" }]);
   conversation.apply(updated(3, "tool_call", { session_id: "run2", tool_id: "c1", tool_title: "Again", tool_status: "pending" }));
   assert.deepEqual(brief(conversation), ["tool Write a.txt completed", "tool… Again pending"]);
 });
