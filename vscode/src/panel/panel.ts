@@ -160,6 +160,11 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.showQuestion", { id });
   }
 
+  /** Shows an item of the conversation, by its id in getConversation. */
+  showItem(id: number): void {
+    this.bridge.post("panel.showItem", { id });
+  }
+
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;

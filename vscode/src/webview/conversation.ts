@@ -84,6 +84,12 @@ export class Conversation {
     return this.all.partsOf(key);
   }
 
+  /** The key of the entry of the list that an entry belongs to: its own, or that of the outermost tool call. */
+  outermost(key: string): string | undefined {
+    const entry = this.all.get(key);
+    return entry && this.all.outermost(entry).key;
+  }
+
   /** The outcome of an answered question. */
   outcome(id: string): Outcome | undefined {
     return this.asked.outcome(id);
@@ -194,18 +200,19 @@ export class Conversation {
   private loadItem(item: Item): void {
     const [run, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
     const created = item.created_at;
+    const key = keyOf(item);
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":
         return this.tool(run, { ...item }, seq, created, true);
       case "plan":
-        return this.put("plan", planKey(run), run, data, seq, created);
+        return this.put("plan", key, run, data, seq, created);
       case "diff":
-        return this.put("diff", diffKey(run, data), run, data, seq, created);
+        return this.put("diff", key, run, data, seq, created);
       case "approval":
-        return this.put("answer", answerKey(data), run, data, seq, created);
+        return this.put("answer", key, run, data, seq, created);
       default:
-        return this.whole(run, item.key ?? `item:${item.sequence}`, item.event_type, { ...item }, !item.is_completed, seq, created);
+        return this.whole(run, key, item.event_type, { ...item }, !item.is_completed, seq, created);
     }
   }
 
@@ -359,6 +366,24 @@ export class Conversation {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;
+  }
+}
+
+/** The key of an item's entry. */
+export function keyOf(item: Item): string {
+  const [run, data] = [item.session_id, objectOf(item.data)];
+  switch (item.event_type) {
+    case "tool_call":
+    case "tool_result":
+      return toolKey(run, stringOf(item.tool_result_for_id) ?? stringOf(item.tool_id) ?? "");
+    case "plan":
+      return planKey(run);
+    case "diff":
+      return diffKey(run, data);
+    case "approval":
+      return answerKey(data);
+    default:
+      return item.key ?? `item:${item.sequence}`;
   }
 }
 

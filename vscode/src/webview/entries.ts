@@ -205,8 +205,8 @@ export class Entries {
     for (const orphan of orphans) this.partOf(this.byKey.get(orphan.parent!)!, orphan);
   }
 
-  /** outermost returns the entry of the list that contains another one. */
-  private outermost(entry: Entry): Entry {
+  /** The entry of the list that contains another one. */
+  outermost(entry: Entry): Entry {
     const seen = new Set<Entry>();
     for (let at = entry; !seen.has(at); ) {
       seen.add(at);

@@ -3,6 +3,7 @@ import { queueOf } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
+import { keyOf } from "./conversation";
 import type { Conversation } from "./conversation";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
@@ -106,6 +107,21 @@ export class Pages {
   older(): Promise<void> {
     if (this.before === undefined || this.before === 0) return Promise.resolve();
     return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
+  }
+
+  /** Loads older pages until they have an item, by its id. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
+  async find(id: number): Promise<string | undefined> {
+    for (let to = await this.total(); to > 0; to -= pageSize) {
+      const item = (await this.items(Math.max(0, to - pageSize), to)).find((one) => one.id === id);
+      if (!item) continue;
+      const key = keyOf(item);
+      for (let before: number | undefined; !this.conversation.entry(key) && before !== this.before; ) {
+        before = this.before;
+        await this.older();
+      }
+      return this.conversation.entry(key) && key;
+    }
+    return undefined;
   }
 
   /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */

@@ -67,6 +67,8 @@ export class Panel implements Actions {
   private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
+  /** The item to show once the conversation is loaded. */
+  private wanted: number | undefined;
   private frame = 0;
   private resting: ReturnType<typeof setTimeout> | undefined;
   private restUntil = 0;
@@ -124,6 +126,10 @@ export class Panel implements Actions {
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
     host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
+    host.on("panel.showItem", ({ id }) => {
+      this.wanted = id;
+      if (this.pages.loaded) void this.showWanted();
+    });
     host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
@@ -233,6 +239,19 @@ export class Panel implements Actions {
     } catch (error) {
       this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
+    this.changed();
+    await this.showWanted();
+  }
+
+  /** showWanted shows the wanted item, and loads older pages for it. */
+  private async showWanted(): Promise<void> {
+    const { wanted } = this;
+    if (wanted === undefined || !this.pages.loaded) return;
+    this.wanted = undefined;
+    const key = await this.pages.find(wanted).catch(() => undefined);
+    const outer = key === undefined ? undefined : this.conversation.outermost(key);
+    if (outer === undefined) return this.composer.box.say("The match could not be found in the conversation.");
+    this.transcript.showEntry(outer);
     this.changed();
   }
 

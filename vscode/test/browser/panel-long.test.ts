@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isComplete, kinds, stream } from "./deltas";
+import type { FakeHost } from "./pages/panelhost";
 import { openLong, scrollThrough } from "./longscroll";
-import { startPages, tell } from "./panelpage";
+import { problemsOf, startPages, tell } from "./panelpage";
 import type { PanelPages } from "./panelpage";
+
+declare const window: Window & { host: FakeHost };
 
 let pages: PanelPages;
 
@@ -24,6 +27,45 @@ for (const kind of kinds) {
     await said.waitFor();
     const text = (await said.textContent()) ?? "";
     assert.ok(isComplete(text), text.slice(-200));
+    await page.close();
+  });
+}
+
+for (const loaded of [false, true]) {
+  test(`a match of a search far up is loaded, opened and in view, ${loaded ? "in a panel that is open" : "before the panel is loaded"}`, async () => {
+    const page = await pages.open({
+      given: loaded,
+      prepare: (host, is: boolean) => {
+        const item = (i: number, of: Record<string, unknown>): Record<string, unknown> => ({ id: 2 * i, session_id: "run", created_at: "2026-01-02T03:04:05Z", sequence: i, seq: i, is_completed: true, ...of });
+        const call = { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make walrus", tool_kind: "execute", status: "completed", tool_result_content: "the walrus is made" };
+        host.items = Array.from({ length: 500 }, (_, i) => item(i + 1, i === 39 ? call : { event_type: "message", role: i % 2 === 0 ? "user" : "assistant", key: `m${i}`, content: `message ${i}\n\n${"more\n".repeat(i % 7)}` }));
+        if (is) return;
+        host.silent.add("getConversation");
+      },
+    });
+    const show = (): Promise<void> => page.evaluate(() => window.host.notify("panel.showItem", { id: 80 }));
+    if (loaded) {
+      await page.getByText("message 499").waitFor();
+      await show();
+    } else {
+      await page.getByRole("heading", { name: "A conversation" }).waitFor();
+      await show();
+      await page.evaluate(() => window.host.release("getConversation"));
+    }
+    const call = page.locator('[data-key="run/c1"]');
+    await call.waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("data-key") === "run/c1");
+    const body = call.getByText("the walrus is made");
+    await body.waitFor();
+    await page.waitForFunction(() => {
+      const box = document.activeElement!.getBoundingClientRect();
+      return box.top >= 0 && box.bottom <= window.innerHeight;
+    });
+    await page.getByRole("button", { name: "Newest" }).click();
+    await page.getByText("message 499").waitFor();
+    await page.evaluate(() => window.host.notify("panel.showItem", { id: 7_777 }));
+    await page.getByText("The match could not be found in the conversation.").waitFor();
+    assert.deepEqual(problemsOf(page), []);
     await page.close();
   });
 }
