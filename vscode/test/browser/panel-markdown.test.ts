@@ -129,6 +129,19 @@ test("a code block is highlighted once it is closed, and not beyond the limits",
   assert.deepEqual(problemsOf(page), []);
 });
 
+test("code is highlighted after other code of its language took long", async () => {
+  const page = await working();
+  await page.evaluate(() => {
+    const now = performance.now.bind(performance);
+    let passed = 0;
+    performance.now = () => now() + (new Error().stack!.includes("highlighted") ? (passed += 60_000) : passed);
+  });
+  for (const key of ["m1", "m2"]) {
+    await say(page, `\`\`\`ts\nconst ${key} = 1;\n\`\`\``, key);
+    await page.locator(`[data-key="${key}"] .hljs-keyword`).waitFor();
+  }
+});
+
 test("the lines of a changed file are highlighted by its name, before and after the change", async () => {
   const page = await working();
   await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.py", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.py", old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
