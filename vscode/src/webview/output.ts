@@ -230,6 +230,8 @@ function coloured(to: Element, text: string): void {
 
 /** The limit for both texts of a diff together, in characters. Only the editor shows a longer one. */
 const longestDiff = 400_000;
+/** The most changed lines of a text that stays in part. The time grows with the square: to 40 ms. A new file has no such limit. */
+const mostEdits = 1_000;
 const firstDiffLines = 60;
 /** How much of a line is shown at first, in characters. */
 const longestDiffLine = 2_000;
@@ -268,7 +270,7 @@ export function unifiedDiff(text: string, actions: Pick<Actions, "openPatch" | "
 
 function diffLines({ path, line, before, after }: FileDiff): string[] | undefined {
   if ((before?.length ?? 0) + after.length > longestDiff) return undefined;
-  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, timeout: 40 });
+  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, ...(before && after && { maxEditLength: mostEdits }) });
   return patch && linesOfPatch(patch, line - 1);
 }
 
