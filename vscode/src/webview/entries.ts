@@ -1,4 +1,5 @@
 // The entries of a conversation: their types, the data of tool calls, and their order.
+import { limitLevels } from "../hub/depth";
 import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
 import type { Data } from "./json";
 
@@ -116,7 +117,7 @@ function diffOf(diff: Data): FileDiff {
 function parsed(json: string | undefined): unknown {
   if (json === undefined) return undefined;
   try {
-    return JSON.parse(json) as unknown;
+    return limitLevels(JSON.parse(json) as unknown);
   } catch {
     return json;
   }

@@ -1,4 +1,5 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
+import { limitLevels } from "../hub/depth";
 import { queueOf } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
@@ -34,11 +35,11 @@ export class Host {
 
   /** Rejects with an RPCError, or an RPCTimeoutError. */
   request<M extends PanelMethod | PassedMethod>(method: M, params: PanelParams<M>): Promise<PanelResult<M>> {
-    return this.client.request<PanelResult<M>>(method, params as unknown as Record<string, unknown>, { timeout: timeouts[method] ?? timeout });
+    return this.client.request<PanelResult<M>>(method, params as unknown as Record<string, unknown>, { timeout: timeouts[method] ?? timeout }).then(limitLevels);
   }
 
   on<N extends keyof PanelNotifications>(name: N, handler: (params: PanelNotifications[N]) => void): void {
-    this.server.onNotify(name, (params) => handler(params as unknown as PanelNotifications[N]));
+    this.server.onNotify(name, (params) => handler(limitLevels(params) as unknown as PanelNotifications[N]));
   }
 }
 

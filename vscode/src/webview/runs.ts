@@ -14,7 +14,7 @@ export class Runs {
   private readonly editable = new Map<string, boolean>();
   /** Queued runs behind which another run was active. They wait until they begin, also while no run is active. */
   private readonly behind = new Set<string>();
-  private order: readonly string[] = [];
+  private order: ReadonlyMap<string, number> = new Map();
   private silentSince: string | undefined;
 
   /** Since when the agent is silent. undefined: it is not silent, or no run waits for it. */
@@ -39,13 +39,12 @@ export class Runs {
 
   /** Sets the order of the queued runs. */
   setOrder(order: readonly string[]): void {
-    this.order = order;
+    this.order = new Map(order.map((run, at) => [run, at]));
   }
 
   /** The place of a queued run. Runs that came after the order was set are last. */
   place(run: string): number {
-    const at = this.order.indexOf(run);
-    return at === -1 ? this.order.length : at;
+    return this.order.get(run) ?? this.order.size;
   }
 
   /** Sets which queued prompts can be edited and moved. */

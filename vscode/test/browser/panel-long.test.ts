@@ -70,6 +70,38 @@ for (const loaded of [false, true]) {
   });
 }
 
+test("inputs of tools and questions are shown however deep they are nested and however many members they have", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("banner").getByText("working").waitFor();
+  await page.evaluate(() => {
+    const deep = `${'{"a":['.repeat(5_000)}${"]}".repeat(5_000)}`;
+    const wide = `[${"{},".repeat(100_000)}{}]`;
+    for (const [name, json] of [["deep", deep], ["wide", wide]] as const) {
+      // A message between windows cannot be as deep as the text of an item.
+      const input = { [name]: JSON.parse(name === "deep" ? `${'{"a":['.repeat(500)}${"]}".repeat(500)}` : json) as unknown };
+      const call = { event_type: "tool_call", tool_title: `run ${name}`, tool_name: "Run", tool_kind: "other" };
+      window.host.event("conversation_updated", { ...call, tool_id: `text-${name}`, tool_status: "failed", tool_input_json: json });
+      window.host.event("conversation_updated", { ...call, tool_id: `input-${name}`, tool_status: "failed", tool_input: input });
+      window.host.event("new_approval", { approval_id: `question-${name}`, type: "function_call", tool_name: "Run", title: `Run ${name}?`, tool_input: input });
+    }
+    window.host.event("message_delta", { message_id: "m1", delta: "That is the end." });
+  });
+  await page.getByText("That is the end.").waitFor();
+  for (const name of ["deep", "wide"]) {
+    await page.getByText(`Run ${name}?`).first().waitFor();
+    for (const of of ["text", "input"]) {
+      const call = page.locator(`[data-key="run/${of}-${name}"]`);
+      if ((await call.locator("details[open]").count()) === 0) await call.locator("summary").first().click();
+      await call.locator("pre").first().waitFor();
+      if (name === "deep") {
+        await call.getByRole("button", { name: /Show all/ }).click();
+        await call.getByText("nested deeper than 200 levels").waitFor();
+      }
+    }
+  }
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("20,000 lines open, and scroll from their end to their beginning and back", async () => {
   const { page, keys } = await openLong(pages);
   await scrollThrough(page, keys);

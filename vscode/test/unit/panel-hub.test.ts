@@ -11,6 +11,7 @@ import { Conversation } from "../../src/webview/conversation";
 import { deliveredWords, Pages, sendPrompt } from "../../src/webview/host";
 import type { Host } from "../../src/webview/host";
 import { sessionOf, stateWords } from "../../src/webview/session";
+import { transcript } from "../../src/hub/transcript";
 import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
 import { addWriterAgent } from "../writeragent";
@@ -232,4 +233,23 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   Object.assign(pages, { thread: session_id }); // load would load all of it
   await pages.whole(entry);
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error"), entry.tool!.status], [false, true, "failed"]);
+});
+
+test("a tool's input of many levels and members comes to the panel, whole", async (t) => {
+  const project = newProject();
+  addWriterAgent(project);
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await connection.start();
+  const { session_id } = await connection.request("launchSession", { query: "deep input", agent: "writer", working_dir: project.folder });
+  await until("the end", () => model.session(session_id)?.status === "completed");
+  const loaded = new Conversation();
+  const { events } = await connection.request("getConversation", { session_id });
+  loaded.load(events);
+  const expected = `{"wide":[${"1,".repeat(100_000)}1],"deep":${'{"a":['.repeat(45)}${"]}".repeat(45)}}`;
+  assert.ok(JSON.stringify(loaded.entry(`${session_id}/t1`)!.tool!.input) === expected); // assert.equal would print all of it
+  assert.ok(transcript("title", events).includes("make"));
 });
