@@ -459,11 +459,10 @@ There are none while a turn runs."
 (defun duet-session-set-agent-mode (session mode)
   "Record that the agent of SESSION reports MODE.
 An agent that enters or leaves plan mode is in another mode than the user
-chose."
+chose.  The server decides which mode is in force: `duet-connection' asks it."
   (setf (duet-session-agent-mode session) mode)
-  (cond ((equal mode "plan") (setf (duet-session-mode session) mode))
-        ((equal (duet-session-mode session) "plan")
-         (setf (duet-session-mode session) "default"))))
+  (when (or (equal mode "plan") (equal (duet-session-mode session) "plan"))
+    (setf (duet-session-mode session) (or mode "default"))))
 
 (defun duet-session-set-agent (session agent)
   "Set the AGENT of SESSION, and forget the data of another agent."

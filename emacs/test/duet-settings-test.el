@@ -179,7 +179,14 @@
                                             :data (:session_id "run" :event_type "mode"
                                                    :agent_mode "default"))))
    (should-not (duet-actions-session-mode session))
-   (duet-events-apply model '(:seq 5 :event (:type "agent_session"
+   ;; The agent has gone from the plan to a mode of its own.
+   (setf (duet-session-mode session) "plan")
+   (duet-events-apply model '(:seq 5 :event (:type "session_settings_changed"
+                                            :data (:session_id "run" :event_type "mode"
+                                                   :agent_mode "auto"))))
+   (should (equal (duet-session-mode session) "auto"))
+   (should (equal (duet-actions-session-mode session) "auto"))
+   (duet-events-apply model '(:seq 6 :event (:type "agent_session"
                                             :data (:session_id "run"
                                                    :mode (:current "plan")))))
    (should (equal (duet-actions-session-mode session) "plan"))))
