@@ -24,8 +24,13 @@ func TestLineOfAPart(t *testing.T) {
 		before, after string
 		want          int
 	}{
-		{"c\n", "x\n", 3}, {"gone\n", "d\n", 5}, {"b\nd", "x", 4},
-		{"b\n", "x\n", 0}, {"gone", "lost", 0}, {"a\nb\nc\nb\nd\n", "x", 0}, {"", "x", 0},
+		{"c\n", "x\n", 3},
+		{"gone\n", "d\n", 5},
+		{"b\nd", "x", 4},
+		{"b\n", "x\n", 0},
+		{"gone", "lost", 0},
+		{"a\nb\nc\nb\nd\n", "x", 0},
+		{"", "x", 0},
 	} {
 		assert.Equal(t, c.want, changes.Line(path, c.before, c.after), "%q", c)
 	}
