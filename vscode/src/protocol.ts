@@ -1666,7 +1666,7 @@ export type NavigationParams = {
 export type NotRecorded = {
   /** Empty for untracked. */
   path: string;
-  /** too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), or untracked (all files that git does not track, because there are too many). */
+  /** too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), untracked (all files that git does not track, because there are too many), or changed (while files were first recorded). */
   reason: string;
 };
 
