@@ -241,9 +241,13 @@ no server replies.  Return the request's id, or nil."
 (defun duet-connection-error-text (err)
   "Return the readable text of ERR, the argument of an ERROR-FN."
   (let ((text (or (duet-get-string err :message) "unknown error")))
+    ;; People need only the sentence after the name of the code (docs/protocol.md).
     (duet-visible
-     (string-remove-prefix "Internal error: "
-                           (string-remove-prefix "Invalid params: " text)))))
+     (replace-regexp-in-string
+      (rx bos (or "Invalid params" "Invalid Request" "Internal error" "Task not found"
+                  "Task not cancellable" "Queue full" "Subsystem unavailable" "Overloaded")
+          ": ")
+      "" text t t))))
 
 ;;; Notifications
 
@@ -267,6 +271,9 @@ no server replies.  Return the request's id, or nil."
          (duet-model-announce model 'file nil path))
        (when (equal (duet-get-string params :event :data :subtype) "worktree")
          (duet-connection--worktree connection (duet-get-string params :event :data :session_id)))
+       (when (or (duet-get-string params :event :data :agent_mode)
+                 (duet-get-string params :event :data :mode :current))
+         (duet-connection--mode connection (duet-get-string params :event :data :session_id)))
        (when (member (duet-get-string params :event :type)
                      '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))
@@ -285,6 +292,12 @@ no server replies.  Return the request's id, or nil."
          (run (and session (duet-session-run session id))))
     (when (and id (or (null run) (null (duet-run-query run))))
       (duet-connection-ask connection id))))
+
+(defun duet-connection--mode (connection run)
+  "Ask the server of CONNECTION which mode is in force in the session of RUN.
+Its agent has reported another mode of its own."
+  (when-let ((session (and run (duet-connection-session connection run))))
+    (duet-connection-ask connection (duet-session-leaf-id session))))
 
 (defun duet-connection--worktree (connection id)
   "Announce that the worktree of the session with ID was landed or discarded.

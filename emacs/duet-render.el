@@ -442,6 +442,8 @@ Without DIFFS, return INPUT."
          (let* ((lines (duet-lines-hunk-lines hunk))
                 ;; The line of the first change, not of the context before it.
                 (line (+ (duet-lines-hunk-new hunk)
+                         ;; The texts may be a part of the file.
+                         (max 0 (1- (or (duet-get-number diff :line) 1)))
                          (or (cl-position ?\s lines :test-not #'eq
                                           :key (lambda (line) (aref line 0)))
                              0))))

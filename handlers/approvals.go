@@ -251,7 +251,7 @@ func responseOptions(options []domain.Option) []protocol.ResponseOption {
 func approvalDiff(cwd string, diffs []domain.Diff) string {
 	var all strings.Builder
 	for _, d := range diffs {
-		all.WriteString(diff.Unified(cwd, d.Path, d.OldText, &d.NewText))
+		all.WriteString(diff.Part(cwd, d.Path, d.OldText, &d.NewText, d.Line))
 	}
 	return all.String()
 }

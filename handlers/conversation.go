@@ -77,6 +77,10 @@ func eventsOf(entries []query.Entry) []*protocol.ConversationEvent {
 			ID: 2 * e.ID, SessionID: e.SessionID, ClaudeSessionID: e.Native, EventType: e.Kind, CreatedAt: e.Created.UTC(),
 			ParentToolUseID: e.ParentID, Seq: e.Seq,
 		}
+		switch e.State {
+		case domain.Interrupted, domain.Failed, domain.TimedOut, domain.Cancelled:
+			event.SessionState = string(e.State)
+		}
 		if e.Kind != "tool_call" {
 			event.Role, event.Content, event.IsCompleted, event.Key, event.Data = e.Role, e.Content, !e.Open, e.Key, protocol.ItemData(e.Data)
 			if e.Cancelled {

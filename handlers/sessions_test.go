@@ -278,9 +278,16 @@ func TestAPromptThatWasCancelledInTheQueueIsNoPartOfTheConversation(t *testing.T
 	assert.Equal(t, []string{}, <-reported)
 	assert.Equal(t, []string{"one"}, <-reported)
 	r := answer[struct {
-		Events []struct{ Content, Status string }
+		Events []struct {
+			Content, Status string
+			SessionState    string `json:"session_state"`
+		}
 	}](c, "getConversation", `{"session_id":"`+last+`"}`)
-	assert.Equal(t, []struct{ Content, Status string }{{"one", ""}, {"taken back", "cancelled"}, {"two", ""}}, r.Events)
+	var got [][]string
+	for _, e := range r.Events {
+		got = append(got, []string{e.Content, e.Status, e.SessionState})
+	}
+	assert.Equal(t, [][]string{{"one", "", ""}, {"taken back", "cancelled", "cancelled"}, {"two", "", ""}}, got)
 }
 
 func TestInterruptSession(t *testing.T) {
@@ -294,6 +301,8 @@ func TestInterruptSession(t *testing.T) {
 	assert.JSONEq(t, `{"success":true,"session_id":"`+id+`","status":"interrupting"}`, string(c.ask("interruptSession", `{"session_id":"`+id+`"}`)))
 	close(answered)
 	w.ended(id)
+	r := answer[protocol.ConversationResult](c, "getConversation", `{"session_id":"`+id+`"}`)
+	assert.Equal(t, "interrupted", r.Events[len(r.Events)-1].SessionState)
 	e := c.failsAs("interruptSession", `{"session_id":"`+id+`"}`, -32603, "session_not_running")
 	assert.Contains(t, e.Message, "interrupted")
 }

@@ -350,10 +350,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 			Paths   []string
 			Diffs   []domain.Diff
 			Details string `json:",omitempty"`
-		}{p.Paths, p.Diffs, p.Details}))
+		}{p.Paths, withoutLines(p.Diffs), p.Details}))
 	default: // an agent's input may contain only the file
 		if beyond := diffsBeyondInput(p.Diffs, input); len(beyond) > 0 {
-			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(beyond))
+			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(withoutLines(beyond)))
 		}
 	}
 	a.Diffs = p.Diffs
@@ -390,6 +390,15 @@ func diffsBeyondInput(diffs []domain.Diff, input json.RawMessage) []domain.Diff 
 		beyond = append(beyond, d)
 	}
 	return beyond
+}
+
+// withoutLines returns diffs without their places in the files, which other changes move.
+func withoutLines(diffs []domain.Diff) []domain.Diff {
+	diffs = slices.Clone(diffs)
+	for i := range diffs {
+		diffs[i].Line = 0
+	}
+	return diffs
 }
 
 // hasLines reports whether text contains lines as consecutive whole lines.

@@ -15,6 +15,12 @@ import (
 // Unified returns the change of a file from before to after, as git shows it; a nil text means
 // that there is no file. A path below root is shown relative to it.
 func Unified(root, path string, before, after *string) string {
+	return Part(root, path, before, after, 1)
+}
+
+// Part is [Unified] for texts that are a part of the file, from one of its lines on. A line below 1
+// is the first.
+func Part(root, path string, before, after *string, line int) string {
 	name := func(prefix string, text *string) (string, string) {
 		if text == nil {
 			return "/dev/null", ""
@@ -23,7 +29,7 @@ func Unified(root, path string, before, after *string) string {
 	}
 	oldName, oldText := name("a/", before)
 	newName, newText := name("b/", after)
-	return numbered(udiff.Unified(oldName, newName, oldText, newText))
+	return numbered(udiff.Unified(oldName, newName, oldText, newText), max(line, 1)-1)
 }
 
 // Mode returns the lines with which git shows a change of a file's mode, before those of its text.

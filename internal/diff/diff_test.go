@@ -47,6 +47,22 @@ func TestNumbersOfLaterHunks(t *testing.T) {
 	assert.Contains(t, diff.Unified("/", "/a", &gone, &before), "@@ -0,0 +1,30 @@\n")
 }
 
+func TestPartHasTheNumbersOfTheFile(t *testing.T) {
+	before, after, none := "a\nb\n", "a\nb\nc\n", ""
+	for _, c := range []struct {
+		line          int
+		before, after *string
+		want          string
+	}{
+		{0, &before, &after, "@@ -1,2 +1,3 @@\n"},
+		{200, &before, &after, "@@ -200,2 +200,3 @@\n"},
+		{200, &none, &after, "@@ -199,0 +200,3 @@\n"},
+		{200, &after, &none, "@@ -200,3 +199,0 @@\n"},
+	} {
+		assert.Contains(t, diff.Part("/", "/a", c.before, c.after, c.line), c.want)
+	}
+}
+
 // Lines of the file that look like the header of a diff count as lines.
 func TestCount(t *testing.T) {
 	before, after := "-- a comment in SQL\nkept\n", "kept\n++ a\n++ b\n"

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -70,8 +71,9 @@ func Hunks(unified string) []Hunk {
 }
 
 // numbered corrects the hunk numbers in the new file, in a diff of one file: the library ignores
-// the lines between two edits of a hunk when it numbers the next one.
-func numbered(unified string) string {
+// the lines between two edits of a hunk when it numbers the next one. before is the number of lines
+// of the file before the texts of the diff.
+func numbered(unified string, before int) string {
 	var b strings.Builder
 	b.Grow(len(unified))
 	left, shift := 0, 0
@@ -89,12 +91,7 @@ func numbered(unified string) string {
 			if h.NewLines == 0 {
 				start--
 			}
-			old, _, _ := strings.Cut(line[len("@@ "):], " ")
-			count := ""
-			if h.NewLines != 1 {
-				count = fmt.Sprintf(",%d", h.NewLines)
-			}
-			line = fmt.Sprintf("@@ %s +%d%s @@\n", old, start, count)
+			line = fmt.Sprintf("@@ -%s +%s @@\n", lineRange(h.OldStart+before, h.OldLines), lineRange(start+before, h.NewLines))
 			shift += h.NewLines - h.OldLines
 			left = h.OldLines + h.NewLines
 		case left > 0 && line[0] == ' ':
@@ -105,6 +102,14 @@ func numbered(unified string) string {
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// lineRange returns a range of a hunk's header.
+func lineRange(start, lines int) string {
+	if lines == 1 {
+		return strconv.Itoa(start)
+	}
+	return fmt.Sprintf("%d,%d", start, lines)
 }
 
 // head parses the first line of a hunk.

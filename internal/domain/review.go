@@ -53,9 +53,12 @@ type Diff struct {
 	Path    string  `json:"path"`
 	OldText *string `json:"old_text,omitempty"` // nil: the file is new
 	NewText string  `json:"new_text"`
+	// Line is the line of the file, from 1, at which the texts begin. 0: unknown, or the texts are
+	// those of the whole file.
+	Line int `json:"line,omitempty"`
 }
 
-// Equal reports whether two diffs are the same.
+// Equal reports whether two diffs are the same, wherever they are in the file.
 func (d Diff) Equal(other Diff) bool {
 	return d.Path == other.Path && d.NewText == other.NewText && equalTexts(d.OldText, other.OldText)
 }

@@ -52,6 +52,8 @@ type ConversationEvent struct {
 	RefusedBy         string `json:"refused_by,omitempty" doc:"Tool call and its result: what refused the call, as decided_by of an approval. Absent if the call failed for another reason."`
 	Refusal           string `json:"refusal,omitempty" doc:"The reason, for people."`
 
+	SessionState string `json:"session_state,omitempty" doc:"Only if the session did not end well: interrupted, failed, timed_out or cancelled."`
+
 	Seq      int64           `json:"seq,omitempty" doc:"Number of the log event that changed it last."`
 	Key      string          `json:"key,omitempty" doc:"The message_id in message_delta and thinking_delta."`
 	Title    string          `json:"title,omitempty" doc:"Tool call: what it does, for people."`

@@ -33,8 +33,9 @@ type Conversation struct {
 // Entry is an item with its related data.
 type Entry struct {
 	domain.Item
-	SessionID string // of the item's run
-	Native    string // the agent's own session
+	SessionID string       // of the item's run
+	State     domain.State // of the item's run
+	Native    string       // the agent's own session
 	Approval  *domain.Approval
 	Open      bool // still being written
 	Cancelled bool // a cancelled queued prompt, which no agent gets
@@ -119,7 +120,7 @@ func (q *Queries) addItems(ctx context.Context, c *Conversation, run domain.RunH
 
 func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
 	return Entry{
-		Item: i, SessionID: run.SessionID, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
+		Item: i, SessionID: run.SessionID, State: run.State, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
 		Cancelled: run.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
 	}
 }

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { decisionsFor, extents, hunkAt, partsOf, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Part, Side, Snapshot } from "./hub/changes";
 import { nameOf, short } from "./hub/groups";
+import { queueOf } from "./hub/model";
 import type { Session } from "./hub/model";
 import { inform } from "./messages";
 import { shownPath } from "./panel/files";
@@ -118,7 +119,9 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
 
   /** find returns the last session of a conversation that changed a file. Without a path: any file. */
   private async find({ project, session }: ProjectSession, path?: string): Promise<{ session: string; snapshots: Snapshot[] } | undefined> {
-    let [id, parent]: [string, string | undefined] = [session.id, session.parent_session_id];
+    // Queued sessions have changed nothing yet.
+    const last = session.state === "queued" ? ((await queueOf((method, params) => project.connection.request(method, params), session)).ahead ?? session) : session;
+    let [id, parent]: [string, string | undefined] = [last.id, last.parent_session_id];
     for (let i = 0; i < longestWay; i++) {
       this.forget(project, id);
       const snapshots = await this.snapshots(project, id);

@@ -109,8 +109,8 @@ function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], mor
   return [listed(lines, more) || "No file has changed since.", listed(notRecorded, moreMissing)].filter(Boolean).join("\n");
 }
 
-/** Searches the conversations of all projects for words, and opens the one that the user chooses. */
-export async function search(projects: readonly Project[], open: (of: ProjectSession) => unknown): Promise<void> {
+/** Searches the conversations of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
+export async function search(projects: readonly Project[], open: (of: ProjectSession, item: number) => unknown): Promise<void> {
   const query = await vscode.window.showInputBox({ title: "Search conversations", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
@@ -129,7 +129,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
   if (!chosen) return;
-  await open({ project: chosen.project, session: await lastSession(chosen.project, chosen.hit.thread_id) });
+  await open({ project: chosen.project, session: await lastSession(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
 }
 
 /** Returns the last session of a conversation, which has the conversation's name. */

@@ -67,7 +67,7 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.workspace.onDidSaveTextDocument(({ uri }) => uri.scheme === "file" && saved(all.all, uri.fsPath)),
     log, all, documents, changes, panels, editor, new SessionsTree(all), new InboxTree(all, keys), others, statusBar(all), ...stops.map((stop) => ({ dispose: stop })),
     previews, comparisons, problems, builds, keys, terminals, new Tasks(all, builds, problems, note),
-    notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of) }),
+    notifications(all, { attempt, open: (of) => attempt(async () => void (await panels.open(of))), isShown: (of) => panels.isShown(of), onShown: panels.onShown }),
     ...registerCommands({ projects: all, documents, panels, changes, builds, problems, terminals, keys, previews, comparisons, others, log, attempt }),
   );
 }

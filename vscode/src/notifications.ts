@@ -13,6 +13,8 @@ export interface NotificationActions {
   open: (session: ProjectSession) => void;
   /** Whether the user sees the conversation. */
   isShown: (session: ProjectSession) => boolean;
+  /** Adds a listener for when the user sees another conversation. The returned function removes it. */
+  onShown: (listener: () => void) => () => void;
 }
 
 /** If more questions come at once, one notification is for all of them. */
@@ -20,9 +22,9 @@ const atOnce = 3;
 
 /**
  * Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. That
- * of a question ends with its answer.
+ * of a question ends with its answer, or when the user sees the conversation: its panel shows the question itself.
  */
-export function notifications(projects: Projects, { attempt, open, isShown }: NotificationActions): vscode.Disposable {
+export function notifications(projects: Projects, { attempt, open, isShown, onShown }: NotificationActions): vscode.Disposable {
   const alive = new Set<string>();
   /** The notifications of questions, and the ids of the questions. */
   const shown = new Map<vscode.Disposable, string[]>();
@@ -30,24 +32,29 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     const setting = vscode.workspace.getConfiguration("duet").get("notifications", "all");
     return setting === "all" || (setting === "questions" && which === "questions");
   };
+  const isUnseen = ({ project, question }: ProjectQuestion): boolean => {
+    const session = project.model.conversationOf(question);
+    return !session || !isShown({ project, session });
+  };
+  /** Ends the notifications whose questions are all answered or seen. VS Code restores panels after questions have come. */
+  const endSeen = (): void => {
+    const waiting = new Set(projects.questions.filter(isUnseen).map(({ question }) => question.id));
+    for (const [notification, ids] of shown) {
+      if (ids.some((id) => waiting.has(id))) continue;
+      notification.dispose();
+      shown.delete(notification);
+    }
+  };
   const stops = [
+    onShown(endSeen),
     projects.onQuestions((questions) => {
       if (!wanted("questions")) return;
-      // The panel of a visible conversation shows the question itself.
-      const unseen = questions.filter(({ project, question }) => {
-        const session = project.model.conversationOf(question);
-        return !session || !isShown({ project, session });
-      });
+      const unseen = questions.filter(isUnseen);
       if (unseen.length > atOnce) notify(unseen, `${unseen.length} questions wait for you`, [{ label: "Show", command: "duet.inbox.focus", args: [] }]);
       else for (const of of unseen) notifyOne(of);
     }),
     projects.onChange(() => {
-      const waiting = new Set(projects.questions.map(({ question }) => question.id));
-      for (const [notification, ids] of shown) {
-        if (ids.some((id) => waiting.has(id))) continue;
-        notification.dispose();
-        shown.delete(notification);
-      }
+      endSeen();
       for (const { project, session } of projects.sessions) {
         if (isAlive(session)) {
           alive.add(session.id);

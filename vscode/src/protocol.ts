@@ -813,6 +813,8 @@ export type ConversationEvent = {
   refused_by?: string;
   /** The reason, for people. */
   refusal?: string;
+  /** Only if the session did not end well: interrupted, failed, timed_out or cancelled. */
+  session_state?: string;
   /** Number of the log event that changed it last. */
   seq?: number;
   /** The message_id in message_delta and thinking_delta. */

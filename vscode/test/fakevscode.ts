@@ -11,6 +11,9 @@ export const answers: Array<string | string[] | undefined> = [];
 /** The displayed texts: the title or text, the labels, and the detail of a dialog. */
 export const shown: Array<{ text: string; labels: string[]; detail?: string }> = [];
 
+/** The titles of the progress notifications that have not ended. */
+export const standing = new Set<string>();
+
 /** The commands that were executed, with their arguments. */
 export const executed: unknown[][] = [];
 
@@ -68,9 +71,13 @@ export const window = {
     shown.push({ text, labels });
     return Promise.resolve(undefined);
   },
+  state: { focused: true },
   withProgress: <T>({ title }: { title: string }, task: (progress: { report: () => void }) => T): T => {
     shown.push({ text: title, labels: [] });
-    return task({ report: () => {} });
+    standing.add(title);
+    const result = task({ report: () => {} });
+    void Promise.resolve(result).finally(() => standing.delete(title));
+    return result;
   },
   /** Records a terminal's command or program, and does not run it. */
   createTerminal: ({ name, shellArgs = [] }: { name: string; shellArgs?: string[] }) => {

@@ -1,5 +1,5 @@
 // An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
-// paths. The prompt "long output" makes it run a tool that prints 300 kB. The prompt "wait" makes it work until there is a
+// paths. The prompt "long output" makes it run a tool that prints 300 kB, and "deep input" one whose input has many levels and many members. The prompt "wait" makes it work until there is a
 // file "go". It takes no message while it works. It answers any other prompt with the content of the prompt.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,6 +29,13 @@ const turn = async ({ sessionId, prompt }) => {
     update({ sessionUpdate: "tool_call", ...tool, status: "in_progress", rawInput: { command: "make" } });
     const lines = Array.from({ length: 30_000 }, (_, i) => "line " + i).join("\\n");
     update({ sessionUpdate: "tool_call_update", toolCallId: "t1", status: "failed", content: [{ type: "content", content: { type: "text", text: lines + "\\nthe error" } }] });
+    return { stopReason: "end_turn" };
+  }
+  if (text === "deep input") {
+    const [levels, wide] = [90, 100_000]; // the hub refuses more than 100 levels
+    const input = '{"wide":[' + "1,".repeat(wide) + '1],"deep":' + '{"a":['.repeat(levels / 2) + "]}".repeat(levels / 2) + "}";
+    const tool = { sessionUpdate: "tool_call", toolCallId: "t1", title: "make", kind: "other", status: "completed", rawInput: "INPUT" };
+    process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update: tool } }).replace('"INPUT"', input) + "\\n");
     return { stopReason: "end_turn" };
   }
   const at = text.indexOf("{");

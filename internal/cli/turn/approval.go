@@ -151,7 +151,7 @@ func diffOf(a hubclient.Approval, dir string) string {
 // fileDiffs returns a diff for each file that an approval would change.
 func fileDiffs(a hubclient.Approval, dir string) (diffs []string) {
 	for _, d := range a.Diffs {
-		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
+		diffs = append(diffs, diff.Part(dir, d.Path, d.OldText, &d.NewText, d.Line))
 	}
 	return diffs
 }

@@ -198,9 +198,7 @@ func (a *asker) show(q asked) {
 	if a.isInbox {
 		a.introduce(q)
 	}
-	for _, diff := range fileDiffs(q.Approval, q.dir) { // not shown again after the change is made
-		a.view.diffs[diff] = true
-	}
+	a.view.propose(fileDiffs(q.Approval, q.dir))
 	more := ": v shows all"
 	if a.isAlone() {
 		more = ""

@@ -325,7 +325,10 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 // showQuestion shows a question that another command can answer.
 func (v *View) showQuestion(a hubclient.Approval) {
 	id := ShortID(a.ApprovalID)
-	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
+	lines, hidden := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
+	if !hidden {
+		v.propose(fileDiffs(a, v.session.WorkingDir))
+	}
 	v.question(lines)
 	v.Note("answer with: " + howToAnswer(a, id))
 }

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -39,19 +41,20 @@ type View struct {
 	seq      int64     // of the last event shown
 	keyboard *keyboard // nil until a question is asked
 
-	midLine bool   // out is in the middle of a line
-	asking  bool   // side shows a prompt that the user has not answered
-	asked   string // the text of that prompt, and the answer
-	answer  string // what the user has typed after the prompt
-	redraws bool   // side is a terminal from which a prompt can be removed
-	beside  bool   // the current output is not about the prompt, which is repeated below it
-	message string // the id of the current message
-	shown   shownMessage
-	diffs   map[string]bool
-	tools   map[string]*startedTool // the tool calls whose start was shown
-	depths  map[string]int          // of tool calls that belong to others
-	held    *hubclient.EventData    // a tool call about which the agent has said too little yet to show its start
-	heldAt  time.Time
+	midLine  bool   // out is in the middle of a line
+	asking   bool   // side shows a prompt that the user has not answered
+	asked    string // the text of that prompt, and the answer
+	answer   string // what the user has typed after the prompt
+	redraws  bool   // side is a terminal from which a prompt can be removed
+	beside   bool   // the current output is not about the prompt, which is repeated below it
+	message  string // the id of the current message
+	shown    shownMessage
+	diffs    map[string]bool
+	proposed map[string]bool         // changedLines of the diffs in questions, until the changes are made
+	tools    map[string]*startedTool // the tool calls whose start was shown
+	depths   map[string]int          // of tool calls that belong to others
+	held     *hubclient.EventData    // a tool call about which the agent has said too little yet to show its start
+	heldAt   time.Time
 	// announced is the heading of a question about the command that the lines above show; nil:
 	// they show none.
 	announced []QuestionLine
@@ -69,7 +72,7 @@ type View struct {
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && term.IsTerminal(side) && !term.IsDumb(),
-		diffs: make(map[string]bool), tools: make(map[string]*startedTool), plan: make(map[string]string),
+		diffs: make(map[string]bool), proposed: make(map[string]bool), tools: make(map[string]*startedTool), plan: make(map[string]string),
 		depths: make(map[string]int), watched: term.IsTerminal(side) && !json, redraws: term.Draws(side),
 	}
 	if term.IsTerminal(out) {
@@ -259,10 +262,10 @@ func (v *View) showText(kind string, d hubclient.EventData) {
 	case protocol.TypePlan:
 		v.showPlan(d.Entries)
 	case protocol.TypeDiff:
-		if !v.diffs[d.Diff] {
-			v.diffs[d.Diff] = true
+		if !v.diffs[d.Diff] && !v.wasProposed(d.Diff) {
 			v.showDiff(d)
 		}
+		v.diffs[d.Diff] = true
 	case protocol.TypeSilent:
 		v.agentSilent(d)
 	case protocol.TypeError:
@@ -504,6 +507,48 @@ func (v *View) showDiff(d hubclient.EventData) {
 	case d.Truncated:
 		v.Note(fmt.Sprintf("%s: the rest of this change is too long to show; the whole change is +%d −%d lines", d.Path, d.Added, d.Removed))
 	}
+}
+
+// propose notes the changes that a question shows. They are not shown again when they are made.
+func (v *View) propose(diffs []string) {
+	for _, diff := range diffs {
+		for _, line := range changedLines(diff) {
+			v.proposed[line] = true
+		}
+	}
+}
+
+// wasProposed reports whether questions have shown all lines of a change, which is made now.
+func (v *View) wasProposed(unified string) bool {
+	changed := changedLines(unified)
+	if len(changed) == 0 || slices.ContainsFunc(changed, func(line string) bool { return !v.proposed[line] }) {
+		return false
+	}
+	for _, line := range changed {
+		delete(v.proposed, line)
+	}
+	return true
+}
+
+// changedLines returns the added and removed lines of the diff of one file, each with the file and
+// its place before the change. Diffs of the same change may have different lines around it.
+func changedLines(unified string) (changed []string) {
+	file, _, _ := strings.Cut(unified, "\n@@ ")
+	for _, h := range diff.Hunks(unified) {
+		at := h.OldStart
+		if h.OldLines == 0 { // the header names the line before
+			at++
+		}
+		for line := range strings.Lines(h.Body) {
+			if line[0] == '+' || line[0] == '-' {
+				changed = append(changed, fmt.Sprintf("%s\n%d%s", file, at, line))
+			}
+			if line[0] == ' ' || line[0] == '-' {
+				at++
+			}
+		}
+	}
+	return changed
 }
 
 // ShowDiff prints a unified diff.

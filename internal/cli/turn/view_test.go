@@ -30,6 +30,19 @@ func happened(t *testing.T, kind string, data map[string]any) client.Event {
 
 type members = map[string]any
 
+// A part of a file has fewer lines around the change than the diff of the whole file.
+func TestAChangeThatAQuestionHasShownIsNotShownAgain(t *testing.T) {
+	var out, side bytes.Buffer
+	v := NewView(&out, &side, false, false)
+	v.propose([]string{"--- a/f\n+++ b/f\n@@ -5 +5 @@\n-e\n+E\n"})
+	whole := "--- a/f\n+++ b/f\n@@ -4,3 +4,3 @@\n d\n-e\n+E\n f\n"
+	assert.False(t, v.wasProposed(strings.Replace(whole, "-4,3", "-3,3", 1)), "elsewhere")
+	assert.False(t, v.wasProposed(whole+"@@ -14 +14 @@\n-n\n+N\n"), "more than that")
+	assert.False(t, v.wasProposed(""))
+	assert.True(t, v.wasProposed(whole))
+	assert.False(t, v.wasProposed(whole), "once")
+}
+
 func TestViewShowsEvents(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)

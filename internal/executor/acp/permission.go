@@ -296,6 +296,7 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 	if t.isKimi.Load() {
 		p.nameByTitle()
 	}
+	t.locate(&p.toolUpdate)
 	open, known := t.tools.ask(p)
 	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
 	return open, nil

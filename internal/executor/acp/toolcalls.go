@@ -328,6 +328,7 @@ type toolContent struct {
 	Path       string
 	OldText    *string
 	NewText    string
+	Line       int // as in [domain.Diff]
 	TerminalID string
 }
 
@@ -430,7 +431,7 @@ func (u *toolUpdate) call() catalog.ToolCall {
 		switch b := &u.Content[i]; b.Type {
 		case "diff":
 			c.Paths = appendNew(c.Paths, b.Path)
-			c.Diffs = append(c.Diffs, domain.Diff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
+			c.Diffs = append(c.Diffs, domain.Diff{Path: b.Path, OldText: b.OldText, NewText: b.NewText, Line: b.Line})
 		case touched:
 			c.Paths = appendNew(c.Paths, b.Path)
 		case "terminal":

@@ -434,6 +434,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	if t.isKimi.Load() {
 		u.takeArguments()
 	}
+	t.locate(u)
 	call := u.call()
 	call.Terminal = t.terminals.hubID(call.Terminal)
 	known := t.tools.update(u, call)
@@ -475,6 +476,16 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	}
 }
 
+// locate notes where in their files the changes of a tool call begin. Version 1 of the protocol has
+// no member for that, and agents send parts of files.
+func (t *turn) locate(u *toolUpdate) {
+	for i := range u.Content {
+		if c := &u.Content[i]; c.Type == "diff" && c.Line == 0 && c.OldText != nil {
+			c.Line = t.Files.Line(c.Path, *c.OldText, c.NewText)
+		}
+	}
+}
+
 // A fileChange is one file of a diff of version 2 of the protocol.
 type fileChange struct {
 	Operation string // add, delete, modify, move, copy, or an unknown one
@@ -503,7 +514,10 @@ func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
 		for _, h := range hunks[c.Path] {
 			item := toolContent{Type: "diff", Path: c.Path, NewText: h.New}
 			if c.Operation != "add" {
-				item.OldText = &h.Old
+				item.OldText, item.Line = &h.Old, h.OldStart
+				if h.OldLines == 0 { // the header names the line before
+					item.Line++
+				}
 			}
 			content = append(content, item)
 		}

@@ -78,6 +78,24 @@ func (c *Changes) Mention(kind, status string, paths []string, diffs []domain.Di
 	}
 }
 
+// Line returns the line of a file, from 1, at which a part of it begins, before or after the change
+// of that part. It is 0 if the texts are those of the whole file, or not found exactly once.
+func (c *Changes) Line(path, before, after string) int {
+	if c == nil || before == "" {
+		return 0
+	}
+	now, _, err := c.read(c.workspace.Absolute(path))
+	if err != nil || now.text == before || now.text == after {
+		return 0
+	}
+	for _, part := range []string{before, after} {
+		if part != "" && strings.Count(now.text, part) == 1 {
+			return strings.Count(now.text[:strings.Index(now.text, part)], "\n") + 1
+		}
+	}
+	return 0
+}
+
 // Track stores the content of a file, unless it is known. If the tool has already changed the
 // file, it derives the earlier content from the tool's diffs.
 func (c *Changes) Track(path string, done bool, diffs []domain.Diff) {

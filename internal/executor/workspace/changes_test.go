@@ -14,6 +14,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
+func TestLineOfAPart(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	path := filepath.Join(dir, "f")
+	require.NoError(t, write("a\nb\nc\nb\nd\n")(path))
+	changes := NewChanges(New(dir, dir, ""), slog.New(slog.DiscardHandler), func(catalog.FileChange) {})
+	for _, c := range []struct {
+		before, after string
+		want          int
+	}{
+		{"c\n", "x\n", 3},
+		{"gone\n", "d\n", 5},
+		{"b\nd", "x", 4},
+		{"b\n", "x\n", 0},
+		{"gone", "lost", 0},
+		{"a\nb\nc\nb\nd\n", "x", 0},
+		{"", "x", 0},
+	} {
+		assert.Equal(t, c.want, changes.Line(path, c.before, c.after), "%q", c)
+	}
+	assert.Zero(t, changes.Line(filepath.Join(dir, "none"), "a", "b"))
+	assert.Zero(t, (*Changes)(nil).Line(path, "a", "b"))
+}
+
 func TestFileChanges(t *testing.T) {
 	old, empty := "old", ""
 	diff := func(before *string, after string) []domain.Diff {

@@ -7,6 +7,7 @@ import type { Method, Params, Result } from "../protocol";
 import { ErrorCode } from "../rpc/messages";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
+import { limitLevels } from "./depth";
 import { Emitter, followedEvents, Following } from "./events";
 import type { EventParams, Followed, FollowListener, HubNotification, TerminalEvent } from "./events";
 
@@ -180,10 +181,12 @@ export class HubConnection {
       return token ? this.server.connection.sendRequest(method, params, token) : this.server.connection.sendRequest(method, params);
     };
     try {
-      return await send();
+      return limitLevels(await send());
     } catch (error) {
-      if (mayRetry(method, error)) return send();
-      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError(method);
+      if (!mayRetry(method, error)) throw errorOf(method, error);
+      return limitLevels(await send().catch((again: unknown) => {
+        throw errorOf(method, again);
+      }));
     }
   }
 
@@ -328,7 +331,7 @@ export class HubConnection {
     });
     connection.onError(([error]) => log.warn(`cannot read the output of duet-rpc: ${error.message}`));
     connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
-      const params: EventParams = { ...given, seq: given.seq ?? 0 }; // an event that the log does not keep has no number
+      const params: EventParams = limitLevels({ ...given, seq: given.seq ?? 0 }); // an event that the log does not keep has no number
       if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
         this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
         return;
@@ -354,7 +357,7 @@ export class HubConnection {
       }
     });
     connection.onNotification("heartbeat", () => {});
-    connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params }));
+    connection.onNotification((method, params) => this.notificationEmitter.fire(limitLevels({ method, params })));
     connection.listen();
     return server;
   }
@@ -414,6 +417,17 @@ function refuseOversize(method: Method, params: unknown): void {
 function isAnswer(error: unknown): error is ResponseError<unknown> {
   const own: number[] = [ErrorCodes.MessageWriteError, ErrorCodes.MessageReadError, ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
   return error instanceof ResponseError && !own.includes(error.code);
+}
+
+/** The names of codes with which the hub's messages begin (docs/protocol.md). People need the sentence after them only. */
+const codeNames = /^(?:Invalid params|Invalid Request|Internal error|Task not found|Task not cancellable|Queue full|Subsystem unavailable|Overloaded): /;
+
+/** errorOf returns the error of a request, whose message is for people. */
+function errorOf(method: Method, error: unknown): unknown {
+  if (error instanceof NotConnectedError) return error;
+  if (!isAnswer(error)) return new AnswerLostError(method);
+  error.message = error.message.replace(codeNames, "");
+  return error;
 }
 
 function messageOf(error: unknown): string {

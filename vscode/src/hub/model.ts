@@ -1,6 +1,6 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Approval, Method, Params, Result, Session as SessionView } from "../protocol";
+import type { Approval, Method, Params, QueuedPrompt, Result, Session as SessionView } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter } from "./events";
 import type { EventParams } from "./events";
@@ -15,9 +15,6 @@ export type Session = SessionView & {
 
 /** An open question, a result of fetchApprovals. */
 export type Question = Approval;
-
-/** The most queued sessions of a conversation that are searched for a working one. */
-const longestQueue = 50;
 
 /** Whether a session's agent works, or waits for the user. */
 function isWorking({ status, state }: Session): boolean {
@@ -169,13 +166,9 @@ export class ProjectModel {
   }
 
   /** askForAhead finds the working session that others are queued behind. */
-  private async askForAhead({ parent_session_id: parent }: Session): Promise<void> {
-    for (let [id, way] = [parent, 0]; id && way < longestQueue; way++) {
-      const { session } = await this.connection.request("getSessionState", { session_id: id });
-      this.noteAhead(session);
-      if (session.state !== "queued") return;
-      id = session.parent_session_id;
-    }
+  private async askForAhead(session: Session): Promise<void> {
+    const { ahead } = await queueOf((method, params) => this.connection.request(method, params), session);
+    if (ahead) this.noteAhead(ahead);
   }
 
   private async askForSession(id: string): Promise<void> {
@@ -205,7 +198,23 @@ export class ProjectModel {
   }
 }
 
+type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
+
+/**
+ * Requests the queue of a conversation, the next prompt first, and the session before it. ahead is undefined if the queue
+ * begins the conversation.
+ */
+export async function queueOf(request: Request, { id, thread_id }: Pick<Session, "id" | "thread_id">): Promise<{ ahead: SessionView | undefined; queued: QueuedPrompt[] }> {
+  const { queued } = await request("session.queue", { session_id: id });
+  const stateOf = async (session_id: string): Promise<SessionView> => (await request("getSessionState", { session_id })).session;
+  const first = queued[0] && (await stateOf(queued[0].session_id));
+  if (first && first.state !== "queued") return { ahead: first, queued: queued.slice(1) }; // it has begun meanwhile
+  // The session before the first one of a fork is in another conversation, which a panel may not read.
+  const before = first?.parent_session_id ? await stateOf(first.parent_session_id).catch(() => undefined) : undefined;
+  return { ahead: before?.thread_id === thread_id ? before : undefined, queued };
+}
+
 /** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
-export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
+export async function wholeQuestions(request: Request, questions: readonly Question[]): Promise<Question[]> {
   return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
 }

@@ -1,6 +1,7 @@
 // A conversation as Markdown. Each text is in a quotation or a code block of its own, so it cannot look like another
 // author's text or a part of the document.
 import type { ConversationEvent } from "../protocol";
+import { limitLevels } from "./depth";
 import { visible } from "./groups";
 
 /** An item of getConversation. */
@@ -52,7 +53,7 @@ function statusOf(item: Item): string {
 function inputOf(item: Item): string {
   if (!item.tool_input_json) return "";
   try {
-    const input = JSON.parse(item.tool_input_json) as Record<string, unknown>;
+    const input = limitLevels(JSON.parse(item.tool_input_json) as Record<string, unknown>);
     if (typeof input["command"] === "string") return fenced(input["command"], "sh");
     return Object.keys(input).length === 0 ? "" : fenced(JSON.stringify(input, null, 2), "json");
   } catch {

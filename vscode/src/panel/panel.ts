@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { join, relative } from "node:path";
 import * as vscode from "vscode";
+import { Emitter } from "../hub/events";
 import { groupOf, nameOf, short } from "../hub/groups";
 import type { GroupId } from "../hub/groups";
 import type { Session } from "../hub/model";
@@ -159,6 +160,11 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.showQuestion", { id });
   }
 
+  /** Shows an item of the conversation, by its id in getConversation. */
+  showItem(id: number): void {
+    this.bridge.post("panel.showItem", { id });
+  }
+
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
@@ -228,6 +234,10 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   private readonly subscriptions: Array<{ dispose(): unknown }>;
   /** The panel that was active last. */
   private last: Panel | undefined;
+  private readonly shownEmitter = new Emitter<undefined>();
+
+  /** The user may see another conversation (isShown). */
+  readonly onShown = this.shownEmitter.on;
 
   constructor(
     private readonly projects: Projects,
@@ -237,7 +247,10 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
       this.projects.start();
       this.restore(place, state);
     });
-    this.subscriptions = [this.sideBar, vscode.window.registerWebviewPanelSerializer(panelType, this)];
+    this.subscriptions = [
+      this.sideBar, vscode.window.registerWebviewPanelSerializer(panelType, this),
+      vscode.window.onDidChangeWindowState(() => this.shownEmitter.fire(undefined)),
+    ];
   }
 
   /** Shows a conversation: reveals its panel, or opens one. With a column, it opens in an editor tab there, else where the setting duet.openIn says. */
@@ -331,12 +344,14 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
     this.last = panel;
     const subscription = view.onDidChangeViewState(() => {
       if (view.active) this.last = panel;
+      this.shownEmitter.fire(undefined);
     });
     view.onDidDispose(() => {
       subscription.dispose();
       if (this.all.get(place.thread) === panel) this.all.delete(place.thread);
       if (this.last === panel) this.last = undefined;
     });
+    this.shownEmitter.fire(undefined);
     return panel;
   }
 }

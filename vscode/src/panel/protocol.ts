@@ -158,6 +158,8 @@ export interface PanelNotifications {
   "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus to an open question. */
   "panel.showQuestion": { id: string };
+  /** Scrolls to an item of the conversation, by its id in getConversation. The page loads older items until it has that one. */
+  "panel.showItem": { id: number };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;
 }

@@ -65,10 +65,14 @@ export class Scope {
 
   /** Notes the attachments in a result or an event of the conversation. */
   note(value: unknown): void {
-    if (typeof value !== "object" || value === null) return;
-    for (const [name, of] of Object.entries(value)) {
-      if (name === "attachment_id" && typeof of === "string") this.attachments.add(of);
-      else this.note(of);
+    const open = [value];
+    for (let i = 0; i < open.length; i++) {
+      const next = open[i];
+      if (typeof next !== "object" || next === null) continue;
+      for (const [name, of] of Object.entries(next)) {
+        if (name === "attachment_id" && typeof of === "string") this.attachments.add(of);
+        else open.push(of);
+      }
     }
   }
 

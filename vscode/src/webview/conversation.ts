@@ -5,12 +5,14 @@ import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
 import { Entries, newEntry, newTool, planOf, updateTool, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entries";
+import { interruptionReason } from "./interruption";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
 import type { OpenQuestion, Outcome } from "./questions";
 import { gatesAfter, gatesOf, Runs } from "./runs";
 import type { Gates } from "./runs";
+import { runWords } from "./session";
 
 /** The agent's own session: the data of the event agent_session. */
 export interface AgentSession {
@@ -82,6 +84,12 @@ export class Conversation {
     return this.all.partsOf(key);
   }
 
+  /** The key of the entry of the list that an entry belongs to: its own, or that of the outermost tool call. */
+  outermost(key: string): string | undefined {
+    const entry = this.all.get(key);
+    return entry && this.all.outermost(entry).key;
+  }
+
   /** The outcome of an answered question. */
   outcome(id: string): Outcome | undefined {
     return this.asked.outcome(id);
@@ -99,7 +107,10 @@ export class Conversation {
    */
   load(items: readonly Item[], older = false): void {
     const add = (): void => {
-      for (const item of items) this.loadItem(item);
+      for (const [i, item] of items.entries()) {
+        this.loadItem(item);
+        if (items[i + 1]?.session_id !== item.session_id) this.loadEnd(item);
+      }
     };
     if (older) this.all.before(add);
     else add();
@@ -189,19 +200,33 @@ export class Conversation {
   private loadItem(item: Item): void {
     const [run, seq, data] = [item.session_id, item.seq ?? 0, objectOf(item.data)];
     const created = item.created_at;
+    const key = keyOf(item);
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":
         return this.tool(run, { ...item }, seq, created, true);
       case "plan":
-        return this.put("plan", planKey(run), run, data, seq, created);
+        return this.put("plan", key, run, data, seq, created);
       case "diff":
-        return this.put("diff", diffKey(run, data), run, data, seq, created);
+        return this.put("diff", key, run, data, seq, created);
       case "approval":
-        return this.put("answer", answerKey(data), run, data, seq, created);
+        return this.put("answer", key, run, data, seq, created);
       default:
-        return this.whole(run, item.key ?? `item:${item.sequence}`, item.event_type, { ...item }, !item.is_completed, seq, created);
+        return this.whole(run, key, item.event_type, { ...item }, !item.is_completed, seq, created);
     }
+  }
+
+  /** loadEnd notes a bad end of a session after its last item. */
+  private loadEnd({ session_id: run, session_state: state, seq, created_at: created }: Item): void {
+    if (state !== undefined) this.noteEnd(run, state, undefined, seq ?? 0, created, {});
+  }
+
+  /** noteEnd adds an entry for the bad end of a run. A prompt that was taken back has never begun. */
+  private noteEnd(run: string, state: string, reason: string | undefined, seq: number, created: string, data: Data): void {
+    if (state !== "interrupted" && state !== "failed" && state !== "timed_out") return;
+    const { text } = runWords(state);
+    const words = `${text[0]!.toUpperCase()}${text.slice(1)}`;
+    this.note(state === "interrupted" ? "system" : "error", `end:${run}`, run, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
   }
 
   private updated(run: string, data: Data, seq: number, created: string): void {
@@ -302,8 +327,8 @@ export class Conversation {
     if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
     this.setState(run, state, created);
     if (this.runs.hasEnded(run)) this.endRun(run);
-    const reason = stringOf(data["error"]) ?? stringOf(data["error_code"]);
-    if ((state === "failed" || state === "timed_out") && reason !== undefined) this.note("error", `end:${run}`, run, reason, seq, created, data);
+    const error = stringOf(data["error"]);
+    this.noteEnd(run, state, state === "interrupted" ? interruptionReason(error, this.runs.reason(run)) : (error ?? stringOf(data["error_code"])), seq, created, data);
   }
 
   /** endRun closes the questions and open entries of a run, because there is no event for each. Unfinished text stays. */
@@ -341,6 +366,24 @@ export class Conversation {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;
+  }
+}
+
+/** The key of an item's entry. */
+export function keyOf(item: Item): string {
+  const [run, data] = [item.session_id, objectOf(item.data)];
+  switch (item.event_type) {
+    case "tool_call":
+    case "tool_result":
+      return toolKey(run, stringOf(item.tool_result_for_id) ?? stringOf(item.tool_id) ?? "");
+    case "plan":
+      return planKey(run);
+    case "diff":
+      return diffKey(run, data);
+    case "approval":
+      return answerKey(data);
+    default:
+      return item.key ?? `item:${item.sequence}`;
   }
 }
 

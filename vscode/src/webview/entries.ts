@@ -1,4 +1,5 @@
 // The entries of a conversation: their types, the data of tool calls, and their order.
+import { limitLevels } from "../hub/depth";
 import { objectOf, objectsOf, stringOf, stringsOf } from "./json";
 import type { Data } from "./json";
 
@@ -39,9 +40,11 @@ export interface PlanStep {
   status: string;
 }
 
-/** A change of a file, reported by the agent as whole texts. */
+/** A change of a file or of a part of it, reported by the agent as texts. */
 export interface FileDiff {
   path: string;
+  /** The line of the file, from 1, at which the texts begin. */
+  line: number;
   /** undefined: the file is new. */
   before: string | undefined;
   after: string;
@@ -107,13 +110,14 @@ export function planOf(data: Data): PlanStep[] {
 
 function diffOf(diff: Data): FileDiff {
   const before = diff["old_text"];
-  return { path: stringOf(diff["path"]) ?? "", before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
+  const line = diff["line"];
+  return { path: stringOf(diff["path"]) ?? "", line: typeof line === "number" && line > 1 ? line : 1, before: typeof before === "string" ? before : undefined, after: stringOf(diff["new_text"]) ?? "" };
 }
 
 function parsed(json: string | undefined): unknown {
   if (json === undefined) return undefined;
   try {
-    return JSON.parse(json) as unknown;
+    return limitLevels(JSON.parse(json) as unknown);
   } catch {
     return json;
   }
@@ -202,8 +206,8 @@ export class Entries {
     for (const orphan of orphans) this.partOf(this.byKey.get(orphan.parent!)!, orphan);
   }
 
-  /** outermost returns the entry of the list that contains another one. */
-  private outermost(entry: Entry): Entry {
+  /** The entry of the list that contains another one. */
+  outermost(entry: Entry): Entry {
     const seen = new Set<Entry>();
     for (let at = entry; !seen.has(at); ) {
       seen.add(at);

@@ -34,7 +34,8 @@ const aliases = { bash: ["shell"], lisp: ["el", "elisp", "emacs-lisp"] };
 
 /**
  * The limits of a text and of its lines, in characters. highlight.js matches expressions against the rest of the text, so
- * the time of hostile text grows with the square of its length: to 0.3 s at these limits, and to 50 s for one line of 20,000.
+ * the time of hostile text grows with the square of its length: to 0.5 s at these limits, and to 50 s for one line of 20,000.
+ * They are sizes, since a time would depend on the machine and on its other work.
  */
 const longestCode = 10_000;
 const longestCodeLine = 1_000;
@@ -42,11 +43,6 @@ const longestCodeLine = 1_000;
 /** The limits of the spans of a text: their number, and how deep they are nested. "${" repeated in bash would nest thousands. */
 const mostSpans = 20_000;
 const deepest = 50;
-
-/** A language that takes longer for one text is not highlighted any more, in milliseconds. */
-const tooLong = 200;
-
-const slow = new Set<unknown>();
 
 /**
  * The lines of a text, highlighted. A language is a name in a code block or the extension of a file. undefined: the
@@ -57,11 +53,8 @@ export function highlighted(text: string, language: string): DocumentFragment[] 
   const lines = text.split("\n");
   if (lines.some((line) => line.length > longestCodeLine)) return undefined;
   registerLanguages();
-  const known = hljs.getLanguage(language);
-  if (!known || slow.has(known)) return undefined;
-  const began = performance.now();
+  if (!hljs.getLanguage(language)) return undefined;
   const { value } = hljs.highlight(text, { language, ignoreIllegals: true });
-  if (performance.now() - began > tooLong) slow.add(known);
   const drawn = elementsOf(value);
   return drawn?.length === lines.length && drawn.every((line, i) => line.textContent === visible(lines[i]!)) ? drawn : undefined;
 }

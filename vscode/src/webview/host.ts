@@ -1,7 +1,10 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
+import { limitLevels } from "../hub/depth";
+import { queueOf } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
+import { keyOf } from "./conversation";
 import type { Conversation } from "./conversation";
 import { button, make } from "./dom";
 import type { Entry } from "./entries";
@@ -32,11 +35,11 @@ export class Host {
 
   /** Rejects with an RPCError, or an RPCTimeoutError. */
   request<M extends PanelMethod | PassedMethod>(method: M, params: PanelParams<M>): Promise<PanelResult<M>> {
-    return this.client.request<PanelResult<M>>(method, params as unknown as Record<string, unknown>, { timeout: timeouts[method] ?? timeout });
+    return this.client.request<PanelResult<M>>(method, params as unknown as Record<string, unknown>, { timeout: timeouts[method] ?? timeout }).then(limitLevels);
   }
 
   on<N extends keyof PanelNotifications>(name: N, handler: (params: PanelNotifications[N]) => void): void {
-    this.server.onNotify(name, (params) => handler(params as unknown as PanelNotifications[N]));
+    this.server.onNotify(name, (params) => handler(limitLevels(params) as unknown as PanelNotifications[N]));
   }
 }
 
@@ -73,7 +76,9 @@ export class Pages {
   async load(thread: string): Promise<SessionState> {
     this.thread = thread;
     if (this.before === undefined) {
-      const from = Math.max(0, (await this.total()) - pageSize);
+      // Queued prompts are the newest items, and are shown elsewhere.
+      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.queue", { session_id: thread })]);
+      const from = Math.max(0, total - pageSize - queued.length);
       this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
       this.before = from;
       this.drawTop();
@@ -95,7 +100,6 @@ export class Pages {
     const known = this.conversation.questions;
     const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
     this.conversation.loadQuestions(approvals, known);
-    await this.queue(thread);
     this.changed();
     return session;
   }
@@ -104,6 +108,21 @@ export class Pages {
   older(): Promise<void> {
     if (this.before === undefined || this.before === 0) return Promise.resolve();
     return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
+  }
+
+  /** Loads older pages until they have an item, by its id. Resolves with the key of its entry; undefined: it is not there, or cannot be loaded. */
+  async find(id: number): Promise<string | undefined> {
+    for (let to = await this.total(); to > 0; to -= pageSize) {
+      const item = (await this.items(Math.max(0, to - pageSize), to)).find((one) => one.id === id);
+      if (!item) continue;
+      const key = keyOf(item);
+      for (let before: number | undefined; !this.conversation.entry(key) && before !== this.before; ) {
+        before = this.before;
+        await this.older();
+      }
+      return this.conversation.entry(key) && key;
+    }
+    return undefined;
   }
 
   /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
@@ -160,28 +179,17 @@ export class Pages {
     return items;
   }
 
-  /** states requests the last session and, while they are queued, the ones before. */
+  /** states requests the last session and, if it is queued, the queue and the session before it. */
   private async states(thread: string): Promise<SessionState> {
     const { session: last } = await this.host.request("getSessionState", { session_id: thread });
-    const all = [last];
-    for (let session = last; session.state === "queued" && session.parent_session_id && all.length < 50; ) {
-      ({ session } = await this.host.request("getSessionState", { session_id: session.parent_session_id }));
-      all.push(session);
+    if (last.state === "queued") {
+      const { ahead, queued } = await queueOf((method, params) => this.host.request(method as PassedMethod, params as never), last);
+      if (ahead) this.conversation.loadSession(ahead);
+      for (const { session_id: id } of queued) this.conversation.loadSession({ id, state: "queued" });
+      this.conversation.runs.setEditable(queued);
     }
-    for (const session of all.reverse()) this.conversation.loadSession(session);
+    this.conversation.loadSession(last);
     return last;
-  }
-
-  /** queue requests which queued prompts can be edited, unless that is known for all of them. */
-  private async queue(thread: string): Promise<void> {
-    const { runs } = this.conversation;
-    if (runs.queued.every((run) => runs.isEditable(run) !== undefined)) return;
-    try {
-      const { queued } = await this.host.request("session.queue", { session_id: thread });
-      runs.setEditable(queued);
-    } catch {
-      // Prompts can still be taken back, and the next refresh tries again.
-    }
   }
 
   private async bytes(id: string, type: string): Promise<string | undefined> {
@@ -198,7 +206,7 @@ export class Pages {
   }
 }
 
-/** How many of the newest items are searched for a sent prompt. The agent may have begun to answer it. */
+/** How many of the newest items, apart from the queue, are searched for a sent prompt. The agent may have begun to answer it. */
 const looked = 50;
 
 /** The delivery of a prompt: into the current turn, into the queue, or as a new turn. */
@@ -220,7 +228,7 @@ export async function sendPrompt(host: Host, conversation: Conversation, pages: 
     // A hub stores a prompt before it runs it, so the next hub knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
     // A prompt that was injected into a turn is a new message in a known run.
-    if (!(await arrived(pages, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
+    if (!(await arrived(pages, looked + conversation.runs.queued.length, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
     return {};
   }
 }
@@ -243,8 +251,8 @@ export function deliveredWords(delivered: Delivered | undefined, { now, working,
   }
 }
 
-/** arrived reports whether a message that was not known before has this text. */
-async function arrived(pages: Pages, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
+/** arrived reports whether a message that was not known before has this text. It reads the newest items only. */
+async function arrived(pages: Pages, looked: number, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
   try {
     const items = await pages.newest(looked);
     return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));

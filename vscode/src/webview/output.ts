@@ -230,6 +230,8 @@ function coloured(to: Element, text: string): void {
 
 /** The limit for both texts of a diff together, in characters. Only the editor shows a longer one. */
 const longestDiff = 400_000;
+/** The most changed lines of a text that stays in part. The time grows with the square: to 40 ms. A new file has no such limit. */
+const mostEdits = 1_000;
 const firstDiffLines = 60;
 /** How much of a line is shown at first, in characters. */
 const longestDiffLine = 2_000;
@@ -266,14 +268,15 @@ export function unifiedDiff(text: string, actions: Pick<Actions, "openPatch" | "
   });
 }
 
-function diffLines({ path, before, after }: FileDiff): string[] | undefined {
+function diffLines({ path, line, before, after }: FileDiff): string[] | undefined {
   if ((before?.length ?? 0) + after.length > longestDiff) return undefined;
-  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, timeout: 40 });
-  return patch && linesOfPatch(patch);
+  const patch = structuredPatch(path, path, before ?? "", after, "", "", { context: 3, ...(before && after && { maxEditLength: mostEdits }) });
+  return patch && linesOfPatch(patch, line - 1);
 }
 
-function linesOfPatch({ hunks }: StructuredPatch): string[] {
-  return hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart > 1 ? [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
+/** linesOfPatch returns the lines of a patch. skipped is the number of lines of the file before its texts. */
+function linesOfPatch({ hunks }: StructuredPatch, skipped = 0): string[] {
+  return hunks.flatMap((hunk, i) => [...(i > 0 || hunk.oldStart + skipped > 1 ? [`@@ -${hunk.oldStart + skipped},${hunk.oldLines} +${hunk.newStart + skipped},${hunk.newLines} @@`] : []), ...hunk.lines.filter((line) => !line.startsWith("\\"))]);
 }
 
 function countOf(lines: readonly string[], sign: string): number {

@@ -64,8 +64,11 @@ export class Panel implements Actions {
   private readonly pages: Pages;
   private readonly own = new Set<string>();
   private start: PanelStart | undefined;
+  private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
+  /** The item to show once the conversation is loaded. */
+  private wanted: number | undefined;
   private frame = 0;
   private resting: ReturnType<typeof setTimeout> | undefined;
   private restUntil = 0;
@@ -123,12 +126,20 @@ export class Panel implements Actions {
     });
     host.on("panel.contextChanged", ({ context }) => this.composer.setContext(context));
     host.on("panel.showQuestion", ({ id }) => this.transcript.showQuestion(id));
+    host.on("panel.showItem", ({ id }) => {
+      this.wanted = id;
+      if (this.pages.loaded) void this.showWanted();
+    });
     host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
 
   /** Loads and shows the conversation, or what starts one. */
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    return (this.opening = this.load());
+  }
+
+  private async load(): Promise<void> {
     const isFirst = this.start === undefined;
     try {
       this.start = await this.host.request("panel.start", {});
@@ -229,6 +240,19 @@ export class Panel implements Actions {
       this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
+    await this.showWanted();
+  }
+
+  /** showWanted shows the wanted item, and loads older pages for it. */
+  private async showWanted(): Promise<void> {
+    const { wanted } = this;
+    if (wanted === undefined || !this.pages.loaded) return;
+    this.wanted = undefined;
+    const key = await this.pages.find(wanted).catch(() => undefined);
+    const outer = key === undefined ? undefined : this.conversation.outermost(key);
+    if (outer === undefined) return this.composer.box.say("The match could not be found in the conversation.");
+    this.transcript.showEntry(outer);
+    this.changed();
   }
 
   /** refresh soon requests the data that events lack: modes, sums, and the rules that an answer could make. */
@@ -265,7 +289,8 @@ export class Panel implements Actions {
 
   /** send sends a prompt, and resolves with a note for the user. */
   private async send(draft: Draft, now: boolean): Promise<string> {
-    if (!this.start) throw new Error("the panel is not ready yet");
+    if (!this.start) await this.opening;
+    if (!this.start) throw new Error("the panel could not be opened; try again above");
     // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     if (this.start.newSession) {

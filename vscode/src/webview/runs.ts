@@ -14,7 +14,7 @@ export class Runs {
   private readonly editable = new Map<string, boolean>();
   /** Queued runs behind which another run was active. They wait until they begin, also while no run is active. */
   private readonly behind = new Set<string>();
-  private order: readonly string[] = [];
+  private order: ReadonlyMap<string, number> = new Map();
   private silentSince: string | undefined;
 
   /** Since when the agent is silent. undefined: it is not silent, or no run waits for it. */
@@ -39,13 +39,12 @@ export class Runs {
 
   /** Sets the order of the queued runs. */
   setOrder(order: readonly string[]): void {
-    this.order = order;
+    this.order = new Map(order.map((run, at) => [run, at]));
   }
 
   /** The place of a queued run. Runs that came after the order was set are last. */
   place(run: string): number {
-    const at = this.order.indexOf(run);
-    return at === -1 ? this.order.length : at;
+    return this.order.get(run) ?? this.order.size;
   }
 
   /** Sets which queued prompts can be edited and moved. */
@@ -98,10 +97,14 @@ export class Runs {
     return this.begins.get(run);
   }
 
-  /** Sets the state of a run, with the time of the event. Returns false if the run has ended: an end is final. */
+  /**
+   * Sets the state of a run, with the time of the event. Returns false if the run has ended, or if it has begun and would
+   * be queued again: then a reply is older than an event.
+   */
   setState(run: string, state: string, at?: string): boolean {
     const known = this.states.get(run);
     if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
+    if (known !== undefined && active.has(known) && state === "queued") return false;
     this.states.set(run, state);
     if (this.active !== undefined) for (const queued of this.queued) this.behind.add(queued);
     if (state === "starting" && at !== undefined) this.begins.set(run, at);

@@ -179,6 +179,7 @@ export class Head {
       facts,
       this.worktree,
     );
+    this.updateNew(""); // until the page knows its conversation
   }
 
   /** Shows a title alone, because the conversation does not exist yet. */

@@ -33,6 +33,8 @@ export class Transcript {
   private readonly questions = new Map<string, QuestionView>();
   /** The question to show once it is loaded. */
   private wanted: string | undefined;
+  /** The entry to show once it is drawn, by its key. */
+  private sought: string | undefined;
   private readonly dirty = new Set<string>();
   private orderChanged = false;
   private following = true;
@@ -102,6 +104,7 @@ export class Transcript {
     const more = (this.orderChanged && this.arrange(until)) || this.dirty.size > 0;
     if (changes.questions || changes.order || changes.keys.size > 0) this.drawQuestions();
     if (this.following) this.pin();
+    if (this.sought !== undefined) this.drawSought(more);
     return more;
   }
 
@@ -114,6 +117,32 @@ export class Transcript {
     for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
     view.element.scrollIntoView({ block: "center" });
     view.focus();
+  }
+
+  /** Scrolls to an entry of the list, opens it and moves the focus there, once it is drawn. */
+  showEntry(key: string): void {
+    this.following = false;
+    this.sought = key;
+    this.drawSought(true);
+  }
+
+  /** drawSought shows the sought entry if it is drawn. more: it may still be. */
+  private drawSought(more: boolean): void {
+    const element = this.sought === undefined ? undefined : this.views.known(this.sought)?.element;
+    if (!element?.isConnected) {
+      if (!more) this.sought = undefined;
+      return;
+    }
+    this.sought = undefined;
+    this.following = false;
+    this.jump.hidden = false;
+    if (element.querySelector("details:not([open])")) element.querySelector("summary")!.click();
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+    // Only entries near the view have their real height, so the first scroll may miss.
+    const scroll = (): void => element.scrollIntoView({ block: element.clientHeight > this.element.clientHeight / 2 ? "start" : "center" });
+    scroll();
+    requestAnimationFrame(scroll);
   }
 
   /** Whether a question is in view. */

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isComplete, kinds, stream } from "./deltas";
+import type { FakeHost } from "./pages/panelhost";
 import { openLong, scrollThrough } from "./longscroll";
-import { startPages, tell } from "./panelpage";
+import { problemsOf, startPages, tell } from "./panelpage";
 import type { PanelPages } from "./panelpage";
+
+declare const window: Window & { host: FakeHost };
 
 let pages: PanelPages;
 
@@ -27,6 +30,77 @@ for (const kind of kinds) {
     await page.close();
   });
 }
+
+for (const loaded of [false, true]) {
+  test(`a match of a search far up is loaded, opened and in view, ${loaded ? "in a panel that is open" : "before the panel is loaded"}`, async () => {
+    const page = await pages.open({
+      given: loaded,
+      prepare: (host, is: boolean) => {
+        const item = (i: number, of: Record<string, unknown>): Record<string, unknown> => ({ id: 2 * i, session_id: "run", created_at: "2026-01-02T03:04:05Z", sequence: i, seq: i, is_completed: true, ...of });
+        const call = { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make walrus", tool_kind: "execute", status: "completed", tool_result_content: "the walrus is made" };
+        host.items = Array.from({ length: 500 }, (_, i) => item(i + 1, i === 39 ? call : { event_type: "message", role: i % 2 === 0 ? "user" : "assistant", key: `m${i}`, content: `message ${i}\n\n${"more\n".repeat(i % 7)}` }));
+        if (is) return;
+        host.silent.add("getConversation");
+      },
+    });
+    const show = (): Promise<void> => page.evaluate(() => window.host.notify("panel.showItem", { id: 80 }));
+    if (loaded) {
+      await page.getByText("message 499").waitFor();
+      await show();
+    } else {
+      await page.getByRole("heading", { name: "A conversation" }).waitFor();
+      await show();
+      await page.evaluate(() => window.host.release("getConversation"));
+    }
+    const call = page.locator('[data-key="run/c1"]');
+    await call.waitFor();
+    await page.waitForFunction(() => document.activeElement?.getAttribute("data-key") === "run/c1");
+    const body = call.getByText("the walrus is made");
+    await body.waitFor();
+    await page.waitForFunction(() => {
+      const box = document.activeElement!.getBoundingClientRect();
+      return box.top >= 0 && box.bottom <= window.innerHeight;
+    });
+    await page.getByRole("button", { name: "Newest" }).click();
+    await page.getByText("message 499").waitFor();
+    await page.evaluate(() => window.host.notify("panel.showItem", { id: 7_777 }));
+    await page.getByText("The match could not be found in the conversation.").waitFor();
+    assert.deepEqual(problemsOf(page), []);
+    await page.close();
+  });
+}
+
+test("inputs of tools and questions are shown however deep they are nested and however many members they have", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("banner").getByText("working").waitFor();
+  await page.evaluate(() => {
+    const deep = `${'{"a":['.repeat(5_000)}${"]}".repeat(5_000)}`;
+    const wide = `[${"{},".repeat(100_000)}{}]`;
+    for (const [name, json] of [["deep", deep], ["wide", wide]] as const) {
+      // A message between windows cannot be as deep as the text of an item.
+      const input = { [name]: JSON.parse(name === "deep" ? `${'{"a":['.repeat(500)}${"]}".repeat(500)}` : json) as unknown };
+      const call = { event_type: "tool_call", tool_title: `run ${name}`, tool_name: "Run", tool_kind: "other" };
+      window.host.event("conversation_updated", { ...call, tool_id: `text-${name}`, tool_status: "failed", tool_input_json: json });
+      window.host.event("conversation_updated", { ...call, tool_id: `input-${name}`, tool_status: "failed", tool_input: input });
+      window.host.event("new_approval", { approval_id: `question-${name}`, type: "function_call", tool_name: "Run", title: `Run ${name}?`, tool_input: input });
+    }
+    window.host.event("message_delta", { message_id: "m1", delta: "That is the end." });
+  });
+  await page.getByText("That is the end.").waitFor();
+  for (const name of ["deep", "wide"]) {
+    await page.getByText(`Run ${name}?`).first().waitFor();
+    for (const of of ["text", "input"]) {
+      const call = page.locator(`[data-key="run/${of}-${name}"]`);
+      if ((await call.locator("details[open]").count()) === 0) await call.locator("summary").first().click();
+      await call.locator("pre").first().waitFor();
+      if (name === "deep") {
+        await call.getByRole("button", { name: /Show all/ }).click();
+        await call.getByText("nested deeper than 200 levels").waitFor();
+      }
+    }
+  }
+  assert.deepEqual(problemsOf(page), []);
+});
 
 test("20,000 lines open, and scroll from their end to their beginning and back", async () => {
   const { page, keys } = await openLong(pages);

@@ -129,14 +129,32 @@ test("a code block is highlighted once it is closed, and not beyond the limits",
   assert.deepEqual(problemsOf(page), []);
 });
 
-test("the lines of a changed file are highlighted by its name, before and after the change", async () => {
+test("code is highlighted after other code of its language took long", async () => {
   const page = await working();
-  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.py", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.py", old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
+  await page.evaluate(() => {
+    const now = performance.now.bind(performance);
+    let passed = 0;
+    performance.now = () => now() + (new Error().stack!.includes("highlighted") ? (passed += 60_000) : passed);
+  });
+  for (const key of ["m1", "m2"]) {
+    await say(page, `\`\`\`ts\nconst ${key} = 1;\n\`\`\``, key);
+    await page.locator(`[data-key="${key}"] .hljs-keyword`).waitFor();
+  }
+});
+
+test("the lines of a changed file are highlighted by its name, before and after the change, at their place in the file, on a slow machine, too", async () => {
+  const page = await working();
+  await page.evaluate(() => {
+    const now = Date.now.bind(Date);
+    let passed = 0;
+    Date.now = () => now() + (passed += 1_000);
+  });
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Edit", tool_title: "Edit a.py", tool_kind: "edit", tool_data: { diffs: [{ path: "/a.py", line: 200, old_text: 'x = 1\ns = """a\nb"""\n', new_text: 'def f():\n  s = """a\nb"""\n' }] } });
   const lines = page.locator(".diff-lines");
   await lines.locator("ins .hljs-keyword", { hasText: "def" }).waitFor();
   await lines.locator("del .hljs-number", { hasText: "1" }).waitFor();
   await lines.locator(".line .hljs-string", { hasText: 'b"""' }).waitFor(); // its string begins in another line
-  assert.deepEqual(await lines.locator("> *").evaluateAll((all) => all.map(({ textContent }) => textContent)), ["-x = 1", '-s = """a', "+def f():", '+  s = """a', ' b"""']);
+  assert.deepEqual(await lines.locator("> *").evaluateAll((all) => all.map(({ textContent }) => textContent)), ["@@ -200,3 +200,3 @@", "-x = 1", '-s = """a', "+def f():", '+  s = """a', ' b"""']);
 });
 
 for (const theme of ["dark", "light", "high-contrast"] as const) {

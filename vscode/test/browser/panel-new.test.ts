@@ -52,6 +52,23 @@ test("where only the demo agent is installed, the panel says so and leads to oth
   assert.deepEqual(await callsOf(alone, "panel.command"), [{ command: "duet.setUpAgent" }]);
 });
 
+test("a panel that is not loaded yet has no buttons of a conversation, and sends its prompt when it is", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.silent.add("panel.start");
+      host.start.newSession = { about: "It starts.", folders: [], agents: [], chosen: { folder: "/home/alice/parser" } };
+    },
+  });
+  await box(page).fill("Greet the reader");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector<HTMLButtonElement>(".send")!.disabled);
+  assert.equal(await page.getByRole("banner").getByRole("button").count(), 0);
+  await page.evaluate(() => window.host.release("panel.start"));
+  await page.locator(".prompt", { hasText: "Greet the reader" }).waitFor();
+  assert.deepEqual([await callsOf(page, "panel.launch"), await box(page).inputValue(), await page.locator(".failure").allTextContents()], [[{ query: "Greet the reader" }], "", [""]]);
+  assert.deepEqual(problemsOf(page), []);
+});
+
 test("the folder, the agent, its mode and its model are chosen before the first prompt, which starts the session in the same panel", async () => {
   const page = await pages.open({ prepare: newSession });
   await page.getByRole("combobox", { name: "Agent" }).waitFor();

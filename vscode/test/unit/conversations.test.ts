@@ -49,8 +49,14 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   await until("the title", () => nameOf(model.session(one.session.id)!) === "The <U+202E>walrus");
 
   const found: string[] = [];
+  const at: number[] = [];
   answers.push("walr", "The <U+202E>walrus");
-  await search([of], ({ session }) => found.push(session.id));
+  await search([of], ({ session }, item) => {
+    found.push(session.id);
+    at.push(item);
+  });
+  const { events } = await of.connection.request("getConversation", { session_id: one.session.id });
+  assert.deepEqual(at, [events.find(({ content }) => content === "quiet walrus")!.id]);
   assert.deepEqual([shown.at(-1)!.labels, found], [["The <U+202E>walrus"], [one.session.id]]);
   answers.push("otter", "quiet otter");
   await search([of], ({ session }) => found.push(session.id));

@@ -54,6 +54,18 @@ function choose(question: Question, id: string): Params<"sendDecision"> {
   return { approval_id: question.id, ...choice.decision };
 }
 
+test("an error of the hub is the sentence for people, without the name of its code", async (t) => {
+  const project = newProject();
+  const { connection, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await connection.start();
+  await assert.rejects(connection.request("launchSession", { query: "go", agent: "nix", working_dir: project.folder }), { code: -32602, message: /^there is no agent "nix"; / });
+  await assert.rejects(connection.request("interruptSession", { session_id: "nix" }), { code: -32603, message: /^(?!Internal error)/ });
+});
+
 test("a session begins, asks, is allowed, and completes", async (t) => {
   const { connection, model, until, project } = hub(t);
   await connection.start();

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { notice } from "../../src/messages";
-import { desktopNotification } from "../../src/notifications";
-import { shown } from "../fakevscode";
+import { desktopNotification, notifications } from "../../src/notifications";
+import type { ProjectQuestion, Projects } from "../../src/projects";
+import { shown, standing } from "../fakevscode";
 
 test("a notice has links to its own commands alone", () => {
   notice("Run [ls](command:evil)", [{ label: "[Allow]", command: "duet.answer", args: ["id", "approve"] }], "a name").dispose();
@@ -15,4 +16,23 @@ test("the desktop gets a text as one argument that is no option and no markup", 
   assert.deepEqual(desktopNotification("linux", "-a <b>\nmore"), ["notify-send", ["--app-name=Duet", "--", "Duet", "-a &#60;b&#62;"]]);
   assert.equal(desktopNotification("darwin", '" & quit')[1].at(-1), '" & quit');
   assert.equal(desktopNotification("win32", "text")[0], undefined);
+});
+
+test("the notification of a question ends when a panel shows the question, such as one that VS Code restores later", async () => {
+  const question = (id: string, thread_id: string): ProjectQuestion =>
+    ({ project: { model: { conversationOf: (of: { thread_id: string }) => ({ thread_id: of.thread_id, title: of.thread_id }) } }, question: { id, thread_id, type: "function_call", title: id, options: [] } }) as unknown as ProjectQuestion;
+  const questions = [question("q1", "restored"), question("q2", "elsewhere")];
+  const visible = new Set<string>();
+  const calls: { asked?: (given: ProjectQuestion[]) => void; seen?: () => void } = {};
+  const projects = { questions, sessions: [], onQuestions: (listener: () => void) => ((calls.asked = listener), () => {}), onChange: () => () => {} } as unknown as Projects;
+  const all = notifications(projects, {
+    attempt: () => {}, open: () => {}, isShown: ({ session }) => visible.has(session.thread_id), onShown: (listener) => ((calls.seen = listener), () => {}),
+  });
+  calls.asked!(questions);
+  assert.equal(standing.size, 2);
+  visible.add("restored");
+  calls.seen!();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([...standing].map((title) => title.includes("q2")), [true]);
+  all.dispose();
 });

@@ -88,13 +88,13 @@ test("an older page stands before what is there, and sub-agents get under a call
 
 test("a tool call keeps what later events leave out; its id may come again in another run", () => {
   const conversation = loaded();
-  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_title: "Write a.txt", tool_kind: "edit", tool_status: "in_progress", tool_input: { path: "a.txt" }, tool_data: { paths: ["/a.txt"], diffs: [{ path: "/a.txt", new_text: "x" }, { path: "/b", old_text: "", new_text: "" }] } }));
+  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_title: "Write a.txt", tool_kind: "edit", tool_status: "in_progress", tool_input: { path: "a.txt" }, tool_data: { paths: ["/a.txt"], diffs: [{ path: "/a.txt", new_text: "x" }, { path: "/b", old_text: "", new_text: "", line: 200 }] } }));
   assert.deepEqual(brief(conversation), ["tool… Write a.txt in_progress"]);
   conversation.apply(updated(2, "tool_result", { tool_result_for_id: "c1", tool_result_content: "ok", tool_status: "completed" }));
   conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_status: "pending" }));
   const { open, tool } = conversation.entry("run/c1")!;
   assert.deepEqual([open, tool!.status, tool!.result, tool!.input, tool!.paths], [false, "completed", "ok", { path: "a.txt" }, ["/a.txt"]]);
-  assert.deepEqual(tool!.diffs, [{ path: "/a.txt", before: undefined, after: "x" }, { path: "/b", before: "", after: "" }]);
+  assert.deepEqual(tool!.diffs, [{ path: "/a.txt", line: 1, before: undefined, after: "x" }, { path: "/b", line: 200, before: "", after: "" }]);
   conversation.apply(updated(3, "tool_call", { session_id: "run2", tool_id: "c1", tool_title: "Again", tool_status: "pending" }));
   assert.deepEqual(brief(conversation), ["tool Write a.txt completed", "tool… Again pending"]);
 });
@@ -161,6 +161,21 @@ test("when a run ends its questions are closed and nothing is being written; an 
   conversation.loadSession({ id: "run", state: "running" });
   assert.deepEqual([conversation.runs.state("run"), conversation.runs.active, conversation.runs.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
+});
+
+test("an interrupted turn stays marked when other prompts follow, and after a reload", () => {
+  const prompt = (session_id: string, over: Partial<Item> = {}): Item => item({ session_id, key: `p-${session_id}`, role: "user", content: session_id, ...over });
+  const conversation = loaded(prompt("run"), prompt("next"));
+  conversation.loadSession({ id: "run", state: "running" });
+  conversation.loadSession({ id: "next", state: "queued" });
+  conversation.apply(event(5, "session_status_changed", { state: "interrupting", reason: "user_cancelled" }));
+  conversation.apply(event(6, "session_status_changed", { state: "interrupted" }));
+  conversation.apply(event(7, "session_status_changed", { session_id: "next", state: "starting" }));
+  assert.deepEqual(brief(conversation), ["prompt run", "system Interrupted: on request", "prompt next"]);
+  const interrupted = { session_state: "interrupted", seq: 3 };
+  const later = loaded(item({ ...interrupted, key: "m1", role: "assistant", content: "Half", session_id: "run" }), prompt("bad", { session_state: "failed" }), prompt("back", { session_state: "cancelled" }), prompt("next"));
+  later.load([prompt("run", interrupted), item({ ...interrupted, key: "m1", role: "assistant", content: "Half", session_id: "run" })], true);
+  assert.deepEqual(brief(later), ["prompt run", "text Half", "system Interrupted", "prompt bad", "error Failed", "prompt back", "prompt next"]);
 });
 
 test("queued prompts have the order and the text of the last change, also when they begin", () => {

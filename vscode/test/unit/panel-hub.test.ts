@@ -11,6 +11,7 @@ import { Conversation } from "../../src/webview/conversation";
 import { deliveredWords, Pages, sendPrompt } from "../../src/webview/host";
 import type { Host } from "../../src/webview/host";
 import { sessionOf, stateWords } from "../../src/webview/session";
+import { transcript } from "../../src/hub/transcript";
 import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
 import { addWriterAgent } from "../writeragent";
@@ -176,6 +177,32 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== session_id).map(({ run }) => run), [c, b, a]);
 });
 
+test("a panel and the list of sessions know a queue of any length", async (t) => {
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await connection.start();
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet permit:1", agent: "demo", working_dir: project.folder });
+  await until("a question", () => model.questions.length === 1);
+  const ids: string[] = [];
+  for (let i = 0; i < 160; i++) ids.push((await connection.request("continueSession", { session_id: thread_id, query: `quiet ${i}` })).session_id);
+  const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
+  const conversation = new Conversation();
+  const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(thread_id);
+  assert.deepEqual(conversation.queued.map(({ run }) => run), ids);
+  assert.deepEqual([last.id, conversation.runs.last, conversation.runs.active], [ids.at(-1), ids.at(-1), session_id]);
+  assert.deepEqual(conversation.entries.filter(({ run }) => run === session_id).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
+  assert.equal(ids.every((id) => conversation.runs.isEditable(id)), true);
+  const other = startHub({}, project);
+  t.after(other.end);
+  await other.connection.start();
+  await other.until("the list", () => other.model.sessions[0]?.ahead !== undefined);
+  assert.equal(other.model.sessions[0]!.ahead!.id, session_id);
+});
+
 test("a person is told what became of a prompt", () => {
   const words = (delivered: "injected" | "queued" | "started" | undefined, now: boolean, working = true, content = false): string => deliveredWords(delivered, { now, working, content });
   assert.deepEqual([words("injected", true), words("queued", true), words("queued", true, true, true), words("queued", false), words("queued", false, false), words("started", true), words("started", false), words(undefined, false)], [
@@ -206,4 +233,23 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   Object.assign(pages, { thread: session_id }); // load would load all of it
   await pages.whole(entry);
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error"), entry.tool!.status], [false, true, "failed"]);
+});
+
+test("a tool's input of many levels and members comes to the panel, whole", async (t) => {
+  const project = newProject();
+  addWriterAgent(project);
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    await removeProject(project);
+  });
+  await connection.start();
+  const { session_id } = await connection.request("launchSession", { query: "deep input", agent: "writer", working_dir: project.folder });
+  await until("the end", () => model.session(session_id)?.status === "completed");
+  const loaded = new Conversation();
+  const { events } = await connection.request("getConversation", { session_id });
+  loaded.load(events);
+  const expected = `{"wide":[${"1,".repeat(100_000)}1],"deep":${'{"a":['.repeat(45)}${"]}".repeat(45)}}`;
+  assert.ok(JSON.stringify(loaded.entry(`${session_id}/t1`)!.tool!.input) === expected); // assert.equal would print all of it
+  assert.ok(transcript("title", events).includes("make"));
 });

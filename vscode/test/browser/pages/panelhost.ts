@@ -17,8 +17,9 @@ export class FakeHost {
   attachments: Record<string, string> = {};
   /** Results of methods that replace the default ones. A thrown error becomes an error response with its message and code. */
   readonly answers: Record<string, (params: Data) => unknown> = {};
-  /** Methods that get no response. */
+  /** Methods that get no response, until release. */
   readonly silent = new Set<string>();
+  private held: JSONRPCMessage[] = [];
   state: unknown;
   seq = 1000;
   private runs = 0;
@@ -28,7 +29,10 @@ export class FakeHost {
     const request = message;
     const params = structuredClone((request.params ?? {}) as Data);
     this.calls.push({ method: request.method, params });
-    if (this.silent.has(request.method)) return;
+    if (this.silent.has(request.method)) {
+      this.held.push(message);
+      return;
+    }
     setTimeout(() => {
       try {
         const result = (this.answers[request.method] ?? ((given: Data) => this.answer(request.method, given)))(params);
@@ -37,6 +41,15 @@ export class FakeHost {
         window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: (error as { code?: number }).code ?? -32602, message: (error as Error).message, data: (error as { data?: unknown }).data } });
       }
     }, 0);
+  }
+
+  /** Answers the held requests of a method that was silent. */
+  release(method: string): void {
+    this.silent.delete(method);
+    const held = this.held.filter((message) => "method" in message && message.method === method);
+    this.held = this.held.filter((message) => !held.includes(message));
+    this.calls.splice(0, this.calls.length, ...this.calls.filter((call) => call.method !== method));
+    for (const message of held) this.receive(message);
   }
 
   notify(method: string, params: Data): void {
@@ -74,6 +87,13 @@ export class FakeHost {
     this.send("queue_changed", { session_id, ...(query === undefined ? {} : { content: query }), order: this.queued.map((one) => one["session_id"]) });
   }
 
+  /** The state of a session. The conversation's is that of its last one, which may be queued. */
+  private stateOf(id: string): Data {
+    const at = id === "thread" ? this.queued.length - 1 : this.queued.findIndex((one) => one["session_id"] === id);
+    if (at < 0) return this.sessions[id] ?? this.session;
+    return { ...this.session, id: this.queued[at]!["session_id"], status: "starting", state: "queued", parent_session_id: at === 0 ? this.session["id"] : this.queued[at - 1]!["session_id"] };
+  }
+
   private answer(method: string, params: Data): unknown {
     switch (method) {
       case "panel.start":
@@ -84,7 +104,7 @@ export class FakeHost {
         return { events: this.items.slice(offset, end), total: this.items.length, ...(end < this.items.length ? { next_offset: end } : {}) };
       }
       case "getSessionState":
-        return { session: this.sessions[params["session_id"] as string] ?? this.session };
+        return { session: this.stateOf(params["session_id"] as string) };
       case "fetchApprovals":
         return { approvals: this.approvals };
       case "getAttachment":
