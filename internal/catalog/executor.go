@@ -95,6 +95,8 @@ type ExecutePromptParams struct {
 	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
 	Content []ContentBlock `json:"content,omitempty" doc:"Content in addition to the prompt's text."`
 	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"Only from the hub to its own executor: how to start the agent."`
+	// Context saves the executor a request, which delays the prompt.
+	Context *GetExecutionContextResult `json:"context,omitempty" doc:"Only from the hub to its own executor: the result of get_execution_context with unanswered."`
 
 	Meta json.RawMessage `json:"_meta,omitempty" doc:"The _meta of the prompt of an ACP editor."`
 

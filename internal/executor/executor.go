@@ -121,11 +121,14 @@ func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
 	if t.Params.Unprompted { // its agent already works, even if the task is to be stopped
 		ctx = x.ctx
 	}
-	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken, Unanswered: true})
-	if err != nil {
-		return "", task.ContextFailure(err)
+	if t.Params.Context == nil {
+		conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken, Unanswered: true})
+		if err != nil {
+			return "", task.ContextFailure(err)
+		}
+		t.Params.Context = &conversation
 	}
-	t.Prepare(conversation)
+	t.Prepare(*t.Params.Context)
 	d := x.drivers[cmp.Or(t.Launch.Driver, "acp")]
 	if d == nil {
 		return "", &task.Failure{Code: task.CodeExecutor, Message: fmt.Sprintf("%s: there is no driver %q: it is acp or command", t.Launch.Name, t.Launch.Driver)}

@@ -207,3 +207,18 @@ func TestPausing(t *testing.T) {
 	assert.Equal(t, catalog.StatusCompleted, (<-done).Status)
 	assert.Len(t, h.data(catalog.EventContentDelta), 50_000)
 }
+
+// A prompt that comes with its context does not ask the hub for it, unless the agent needs the history.
+func TestAPromptWithItsContext(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "load", "echo one")
+	p.Context = &catalog.GetExecutionContextResult{NativeSessionID: "before", Messages: []catalog.Message{{Role: "user", Content: "unanswered"}}}
+	completes(t, x, p)
+	assert.Contains(t, h.text(), "User: unanswered")
+	assert.Empty(t, h.begun)
+	p.SessionID, p.TaskID, p.Context = "another", "task-2", &catalog.GetExecutionContextResult{}
+	h.context.Messages = []catalog.Message{{Role: "user", Content: "long ago"}}
+	execute(t, x, p)
+	assert.Contains(t, h.text(), "User: long ago")
+}

@@ -157,11 +157,19 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if launch != nil {
 		h.keys.Remember(thread.ID, clientenv.Secrets(launch.Environment))
 	}
+	var known *catalog.GetExecutionContextResult
+	if launch != nil { // third-party executors ask for it
+		stands, err := h.calls.contextOf(live.ctx, run.ID, true)
+		if err != nil {
+			return result, err
+		}
+		known = &stands
+	}
 	live.files.agentBegins()
 	stream := !run.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
-		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch,
+		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch, Context: known,
 		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(run), Unprompted: run.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {

@@ -28,7 +28,13 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	if err != nil {
 		return result, err
 	}
-	s, err := c.hub.query.ByRun(ctx, token.Run)
+	return c.contextOf(ctx, token.Run, p.Unanswered)
+}
+
+// contextOf returns the context of a run. With unanswered, its messages are those of the user after the
+// agent's last activity.
+func (c *ExecutorCalls) contextOf(ctx context.Context, run int64, unanswered bool) (result catalog.GetExecutionContextResult, err error) {
+	s, err := c.hub.query.ByRun(ctx, run)
 	if err != nil {
 		return result, err
 	}
@@ -57,7 +63,7 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 	if result.ForkNativeSessionID, err = c.forkedSession(ctx, s); err != nil {
 		return result, err
 	}
-	if p.Unanswered {
+	if unanswered {
 		result.Messages, err = c.unanswered(ctx, s)
 	} else {
 		result.Messages, err = c.transcript(ctx, s)

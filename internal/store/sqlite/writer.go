@@ -42,6 +42,7 @@ type writer struct {
 	databaseValid func() error // the same of the database alone, without its log
 
 	last      time.Time // end of the last commit
+	burst     int       // commits in a row, each soon after the one before
 	full      bool      // synchronous is currently FULL
 	committed int64     // the last seq in the log
 
@@ -163,14 +164,18 @@ func (w *writer) next() []*operation {
 }
 
 // gatherFor is the time between commits that no caller waits for: a commit writes several pages
-// whatever its size, so changes share one. The first commit after a pause is immediate.
-const gatherFor = 1500 * time.Microsecond
+// whatever its size, so changes share one. The first commits after a pause are immediate: those of
+// an agent that begins, and of its first words.
+const (
+	gatherFor  = 1500 * time.Microsecond
+	freeCommit = 3 // commits in a row before changes are gathered
+)
 
-// gather waits for more changes after a recent commit, unless a caller waits for the next one.
+// gather waits for more changes after recent commits, unless a caller waits for the next one.
 // The caller holds mu, which gather releases meanwhile.
 func (w *writer) gather() {
 	left := gatherFor - time.Since(w.last)
-	if left <= 0 || w.stopped || len(w.queue) >= maxBatch {
+	if left <= 0 || w.burst < freeCommit || w.stopped || len(w.queue) >= maxBatch {
 		return
 	}
 	for _, op := range w.queue {
@@ -190,6 +195,11 @@ func (w *writer) loop() {
 			continue
 		}
 		err := w.commit(batch)
+		if time.Since(w.last) < 2*gatherFor {
+			w.burst++
+		} else {
+			w.burst = 0
+		}
 		w.last = time.Now()
 		w.failing.Store(err != nil)
 		w.commits.Add(1)
