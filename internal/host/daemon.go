@@ -91,8 +91,9 @@ type daemon struct {
 	builds    *builds
 	lifecycle *lifecycle
 	notified  func(context.Context) // waits until subscribers have received all events
-	memory    memory
-	rest      *time.Timer // calls memory.rest
+	rest      *time.Timer           // calls giveBack
+	resting   atomic.Bool           // memory was given back, and no message has come since
+	waking    sync.WaitGroup
 
 	ctx     context.Context // of the connections
 	end     context.CancelFunc
@@ -102,38 +103,18 @@ type daemon struct {
 	vacant time.Time // when the last connection ended, or the process began
 }
 
-// memory is the memory of a daemon that rests between prompts. Its methods may be called from any
-// goroutine.
-type memory struct {
-	resting atomic.Bool
-	waking  sync.WaitGroup
-}
-
-// rest returns memory that an idle process does not need.
-func (m *memory) rest() {
-	restMemory()
-	m.resting.Store(true)
-}
-
-// wake is called when work comes. It does not block.
-func (m *memory) wake() {
-	if m.resting.Load() && m.resting.CompareAndSwap(true, false) {
-		m.waking.Go(mapProgram)
-	}
-}
-
 // newDaemon opens the project's hub.
 func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock) (*daemon, error) {
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	files := new(handlers.Readers)
 	d := &daemon{settings: s, log: log, project: p, vacant: time.Now()}
-	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files, idle: d.memory.rest})
+	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files, idle: d.giveBackNow})
 	if err != nil {
 		return nil, err
 	}
 	d.hub = h
 	d.ctx, d.end = context.WithCancel(context.Background())
-	d.rest = time.AfterFunc(restAfter, d.memory.rest)
+	d.rest = time.AfterFunc(restAfter, d.giveBack)
 	d.builds = newBuilds(hubprocess.Build(runningProgram()), d.clients)
 	d.lifecycle = newLifecycle(d, partOf(s, interruptsPart), log.Logger)
 	var reg *server.Registry
@@ -143,7 +124,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
-		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: d.memory.rest, Received: d.memory.wake, ConnEnded: d.connectionEnded, Trace: traceOf(log),
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: d.giveBackNow, Received: d.wake, ConnEnded: d.connectionEnded, Trace: traceOf(log),
 	})
 	d.sockets = sockets{server: d.srv, log: log.Logger, extra: s.Listen, serving: &d.serving}
 	return d, nil
@@ -155,12 +136,12 @@ func (d *daemon) close() {
 	defer cancel()
 	d.end()
 	d.rest.Stop()
-	d.memory.waking.Wait()
 	d.hub.close(closing)
 	d.sockets.close() // before the lock is free: a client that sees the lock free finds no socket
 	ended := make(chan struct{})
 	go func() { // until the connections or the process have ended
 		d.serving.Wait()
+		d.waking.Wait() // no message comes any more
 		close(ended)
 	}()
 	select {
@@ -168,6 +149,28 @@ func (d *daemon) close() {
 	case <-closing.Done():
 	}
 	d.log.Info("stopped")
+}
+
+// giveBack returns memory that an idle process does not need, unless the hub works: it calls giveBackNow
+// when it is idle again.
+func (d *daemon) giveBack() {
+	if !d.hub.hub.Busy() {
+		d.giveBackNow()
+	}
+}
+
+func (d *daemon) giveBackNow() {
+	restMemory()
+	d.resting.Store(true)
+}
+
+// wake is called for each message. The first one after giveBack maps the program again, and the memory
+// is given back once more when the daemon has been idle. It does not block.
+func (d *daemon) wake() {
+	if d.resting.Load() && d.resting.CompareAndSwap(true, false) {
+		d.waking.Go(mapProgram)
+		d.rest.Reset(restAfter)
+	}
 }
 
 // meet records the build of a client. If all clients are of other builds and the daemon is idle,
