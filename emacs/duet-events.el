@@ -438,19 +438,25 @@ Its events may arrive after the reply."
       (duet-events--adopt model session id)
       (duet-model-announce model 'session session))))
 
-(defun duet-events--ended (session run)
-  "Add a message to SESSION with the reason if RUN did not end well."
-  (let ((state (duet-run-state run))
-        (key (concat "end:" (duet-run-id run))))
+(defun duet-events--end (session run state err)
+  "Return a new message for SESSION if RUN, an id, did not end well.
+STATE is that of the run, and ERR the reason or nil.  Return nil if SESSION
+has the message."
+  (let ((key (concat "end:" run)))
     (unless (or (not (memq state '(failed timed_out interrupted cancelled)))
                 (duet-session-message session key))
-      (let ((message (make-duet-message :key key :session session :run (duet-run-id run)
+      (let ((message (make-duet-message :key key :session session :run run
                                         :kind (if (eq state 'failed) 'error 'system))))
         (duet-message-set-text
-         message
-         (concat (capitalize (replace-regexp-in-string "_" " " (symbol-name state)))
-                 (if (duet-run-error run) (concat ": " (duet-run-error run)) "")))
-        (duet-events--add session message)))))
+         message (concat (capitalize (replace-regexp-in-string "_" " " (symbol-name state)))
+                         (if err (concat ": " err) "")))
+        message))))
+
+(defun duet-events--ended (session run)
+  "Add a message to SESSION with the reason if RUN did not end well."
+  (when-let ((message (duet-events--end session (duet-run-id run) (duet-run-state run)
+                                        (duet-run-error run))))
+    (duet-events--add session message)))
 
 (defun duet-events--settings (session type data)
   "Apply to SESSION an event of TYPE with DATA that changes no message."
@@ -671,14 +677,25 @@ events, for which the list is outdated."
 WHERE is `older' if it precedes the loaded part, else `newer'.  Return the
 new messages."
   (duet-log-guard "A conversation that was not understood"
-    (let ((new '()))
-      (seq-do (lambda (object)
-                (duet-log-guard "A part of a conversation that was not understood"
-                  (when-let ((message (duet-pages--events session object)))
-                    (puthash (duet-message-key message) message
-                             (duet-session-messages session))
-                    (push message new))))
-              objects)
+    (let ((new '())
+          (after (when-let (((eq where 'older))
+                            (first (car (last (duet-session-order session)))))
+                   (duet-message-run first))))
+      (seq-do-indexed
+       (lambda (object index)
+         (duet-log-guard "A part of a conversation that was not understood"
+           (dolist (message
+                    (list (duet-pages--events session object)
+                          (duet-pages--end session object
+                                           (if (< (1+ index) (length objects))
+                                               (duet-get-string (elt objects (1+ index))
+                                                                :session_id)
+                                             after))))
+             (when message
+               (puthash (duet-message-key message) message
+                        (duet-session-messages session))
+               (push message new)))))
+       objects)
       (if (eq where 'older)
           (setf (duet-session-order session) (nconc (duet-session-order session)
                                                     (copy-sequence new)))
@@ -756,6 +773,16 @@ If the message exists already, update it and return nil."
                               type data seq time)))
     (dolist (run (reverse (duet-session-runs session)))
       (duet-pages--ended session run))))
+
+(defun duet-pages--end (session object next)
+  "Return a message about the end of the run of OBJECT, a part of SESSION.
+NEXT is the run of the part behind it, or nil if that is unknown.  Return nil
+if the run goes on there or ended well, or if SESSION has the message."
+  (when-let ((state (duet-get-string object :session_state))
+             (id (duet-get-string object :session_id))
+             ((and next (not (equal next id)))))
+    (let ((run (duet-session-run session id)))
+      (duet-events--end session id (intern state) (and run (duet-run-error run))))))
 
 (defun duet-pages--ended (session run)
   "Add a message to SESSION if RUN, which has messages, did not end well.

@@ -352,6 +352,25 @@ The length of its message is in UTF-16 code units; some characters take two."
       (should (equal (duet-message-text (duet-session-message session "m1"))
                      (concat text "!"))))))
 
+(ert-deftest duet-model-test-ends-of-turns-that-were-loaded ()
+  "A turn that did not end well is marked behind its last part, in each page."
+  (let* ((model (duet-model-test-model))
+         (session (duet-model-session model "t1")))
+    (cl-flet ((load (where &rest parts)
+                (duet-pages-load
+                 session
+                 (vconcat (mapcar (pcase-lambda (`(,id ,run ,state))
+                                    (list :id id :session_id run :event_type "message"
+                                          :role "assistant" :content id :key id
+                                          :is_completed t :session_state state))
+                                  parts))
+                 where)))
+      (load 'newer '("c" "two" "interrupted") '("d" "two" "interrupted") '("e" "three" nil))
+      (load 'older '("a" "one" "timed_out") '("b" "one" "timed_out"))
+      (load 'newer '("f" "three" nil) '("g" "four" "failed"))
+      (should (equal (mapcar #'duet-message-text (duet-session-message-list session))
+                     '("a" "b" "Timed Out" "c" "d" "Interrupted" "e" "f" "g"))))))
+
 (ert-deftest duet-model-test-tail ()
   "The tail of a text does not depend on its chunks."
   (let ((message (make-duet-message)))
