@@ -14,7 +14,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -201,31 +200,42 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if t.isBusy && hubclient.Ended(now.State) {
 		t.view.End(now)
 	}
-	t.isOrphaned, t.isBusy = t.isBusy && IsOrphan(now), false
+	wasBusy := t.isBusy
+	t.isOrphaned, t.isBusy = wasBusy && IsOrphan(now), false
 	t.Session, t.next = now, now.ID
 	if hubclient.Ended(now.State) || now.State == hubclient.Queued { // then a turn before it may work
-		t.next, err = nextOf(ctx, c, now)
+		t.next, err = nextOf(ctx, c, now, wasBusy)
 	}
 	return err
 }
 
-// nextOf returns the session that works in a conversation, or else the one whose prompt is the next to be
-// sent, or "".
-func nextOf(ctx context.Context, c *client.Client, of protocol.Session) (id string, err error) {
+// nextOf returns the session to show next in a conversation, or "": the first that has begun since the
+// session of, which broke, even if it has ended meanwhile; or the one that works; or else the one whose
+// prompt is the next to be sent.
+func nextOf(ctx context.Context, c *client.Client, of protocol.Session, broke bool) (id string, err error) {
+	// Asked first: a prompt that is in neither list has not existed.
+	queue, _, err := hubclient.Call[protocol.QueueResult](ctx, c, "session.queue", protocol.SessionParams{SessionID: of.ID})
+	if err != nil {
+		return "", err
+	}
 	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
 	if err != nil {
 		return "", err
 	}
+	var first time.Time
 	for _, s := range now.Sessions {
-		if s.ThreadID == of.ThreadID && !hubclient.Ended(s.State) && s.State != hubclient.Queued && s.State != string(domain.Draft) {
-			return s.ID, nil
+		isNew := broke && s.CreatedAt.After(of.CreatedAt)
+		if s.ThreadID != of.ThreadID || s.ID == of.ID || s.StartedAt == nil || hubclient.Ended(s.State) && !isNew {
+			continue
+		}
+		if id == "" || s.StartedAt.Before(first) {
+			id, first = s.ID, *s.StartedAt
 		}
 	}
-	queue, _, err := hubclient.Call[protocol.QueueResult](ctx, c, "session.queue", protocol.SessionParams{SessionID: of.ID})
-	if err != nil || len(queue.Queued) == 0 {
-		return "", err
+	if id == "" && len(queue.Queued) > 0 {
+		id = queue.Queued[0].SessionID
 	}
-	return queue.Queued[0].SessionID, nil
+	return id, nil
 }
 
 // signals watches signals until stop is called.
