@@ -58,6 +58,8 @@ type Talk struct {
 	isBusy  bool // a turn is shown
 	// isOrphaned is true after the hub has ended a turn that was shown, until the user knows.
 	isOrphaned bool
+	// catchesUp: turns that began before the conversation was connected again are shown, even if they have ended.
+	catchesUp bool
 
 	next    string          // a session that was started, and is to be shown
 	entered string          // the session whose prompt the user has typed as a line
@@ -181,6 +183,12 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 		if err := t.turn(ctx, a, session, &running); err != nil {
 			return err
 		}
+		if t.catchesUp && t.next == "" {
+			if t.next, err = nextOf(ctx, c, t.Session, true); err != nil {
+				return err
+			}
+			t.catchesUp = t.next != ""
+		}
 	}
 }
 
@@ -205,6 +213,7 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	t.Session, t.next = now, now.ID
 	if hubclient.Ended(now.State) || now.State == hubclient.Queued { // then a turn before it may work
 		t.next, err = nextOf(ctx, c, now, wasBusy)
+		t.catchesUp = wasBusy && t.next != ""
 	}
 	return err
 }
