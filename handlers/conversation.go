@@ -223,7 +223,11 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionPara
 	if err != nil {
 		return protocol.SnapshotsResult{}, err
 	}
-	return snapshotsOf(s, files, room(ctx)), nil
+	r := snapshotsOf(s, files, room(ctx))
+	if len(files) == 0 && s.Run.State.Ended() {
+		r.NotRecorded, err = h.NotRecorded(ctx, s)
+	}
+	return r, err
 }
 
 // snapshotsOf returns the changes of files in at most most bytes. The diff gets half of them, the

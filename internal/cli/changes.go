@@ -32,7 +32,11 @@ change as well, unless [checkpoints] is disabled in your configuration.
 `
 
 // changes are the changed files of a session, as getSessionSnapshots returns them.
-type changes struct{ Snapshots []protocol.Snapshot }
+type changes struct {
+	Snapshots   []protocol.Snapshot
+	Diff        string
+	NotRecorded bool `json:"not_recorded"`
+}
 
 func newChanges(s *settings) *cobra.Command {
 	var patch bool
@@ -104,8 +108,7 @@ func decideFile(ctx context.Context, c *client.Client, session protocol.Session,
 
 func (f changes) print(out, side io.Writer, session protocol.Session) error {
 	if len(f.Snapshots) == 0 {
-		_, err := fmt.Fprintln(side, term.Lines(side, "— "+term.Line(session.TaskID)+" has changed no file"))
-		return err
+		return f.printNone(side, session)
 	}
 	t := term.NewTable(out, "FILE", "CHANGE", "STATE")
 	for _, file := range f.Snapshots {
@@ -116,6 +119,16 @@ func (f changes) print(out, side io.Writer, session protocol.Session) error {
 		t.Row(name, changeWords(file, session.WorkingDir), file.State)
 	}
 	return t.Flush()
+}
+
+// printNone says that there is no change, and whether that is certain.
+func (f changes) printNone(out io.Writer, session protocol.Session) error {
+	text := "has changed no file"
+	if f.NotRecorded {
+		text = "has reported no changed file; what its commands changed is not known, because the files before it are not recorded"
+	}
+	_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(session.TaskID)+" "+text))
+	return err
 }
 
 // changeWords says how a file was changed, such as "new +3". dir is the session's directory.

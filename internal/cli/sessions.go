@@ -366,15 +366,14 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
-	text, err := turn.ReadDiff(ctx, c, s.ID)
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": s.ID})
 	if err != nil {
 		return err
 	}
-	if text == "" && term.IsTerminal(out) {
-		_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(s.TaskID)+" has changed no file"))
-		return err
+	if files.Diff == "" && term.IsTerminal(out) {
+		return files.printNone(out, s)
 	}
-	return printText(out, text)
+	return printText(out, files.Diff)
 }
 
 func printText(out io.Writer, text string) error {

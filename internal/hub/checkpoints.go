@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -277,6 +278,49 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 	defer c.mu.Unlock()
 	c.stores[dir] = opened
 	return opened, true, nil
+}
+
+// list returns the checkpoints of a directory, the oldest first, after those that are being taken. The
+// store is nil if checkpoints are off.
+func (c *checkpoints) list(ctx context.Context, dir string) (*checkpoint.Store, []checkpoint.Checkpoint, error) {
+	if c.hub.opts.Checkpoints == nil {
+		return nil, nil, nil
+	}
+	opts, on := c.hub.opts.Checkpoints(dir)
+	if !on {
+		return nil, nil, nil
+	}
+	if err := c.settle(ctx, dir); err != nil {
+		return nil, nil, err
+	}
+	opened, _, err := c.open(ctx, dir, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := opened.List(ctx)
+	return opened, list, err
+}
+
+// newestOf returns the newest checkpoint whose message has the first line.
+func newestOf(list []checkpoint.Checkpoint, line string) (checkpoint.Checkpoint, bool) {
+	for _, c := range slices.Backward(list) {
+		if first, _, _ := strings.Cut(c.Message, "\n"); first == line {
+			return c, true
+		}
+	}
+	return checkpoint.Checkpoint{}, false
+}
+
+// NotRecorded reports whether there is no checkpoint of the files before a session, or no longer, so
+// that what its commands have changed may not be known. The error is that of ctx.
+func (h *Hub) NotRecorded(ctx context.Context, s domain.Session) (bool, error) {
+	_, list, err := h.checkpoints.list(ctx, s.Thread.CWD)
+	if err != nil && ctx.Err() == nil {
+		h.log.Warn("the checkpoints of a directory cannot be read", "dir", s.Thread.CWD, "err", err)
+		return true, nil
+	}
+	_, found := newestOf(list, beforeRun+s.Run.UUID)
+	return !found, err
 }
 
 // agentBegins notes that the agent gets its prompt now. It does not wait for the checkpoint: the times of

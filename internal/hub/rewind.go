@@ -241,30 +241,13 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 			w.files[file.Path] = append(w.files[file.Path], changed{run, file})
 		}
 	}
-	if h.opts.Checkpoints == nil {
-		return w, nil
-	}
-	opts, on := h.opts.Checkpoints(w.Run.Thread.CWD)
-	if !on {
-		return w, nil
-	}
-	if err := h.checkpoints.settle(ctx, w.Run.Thread.CWD); err != nil {
-		return w, err
-	}
-	if w.store, _, err = h.checkpoints.open(ctx, w.Run.Thread.CWD, opts); err == nil {
-		w.checkpoints, err = w.store.List(ctx)
-	}
+	w.store, w.checkpoints, err = h.checkpoints.list(ctx, w.Run.Thread.CWD)
 	return w, rewindError(err)
 }
 
 // newest returns the newest checkpoint of a kind for the run.
 func (w *rewinding) newest(message string) (checkpoint.Checkpoint, bool) {
-	for _, c := range slices.Backward(w.checkpoints) {
-		if kind, _, _ := strings.Cut(c.Message, "\n"); kind == message+w.Run.UUID {
-			return c, true
-		}
-	}
-	return checkpoint.Checkpoint{}, false
+	return newestOf(w.checkpoints, message+w.Run.UUID)
 }
 
 // lastRewind returns the checkpoint of the newest rewind to before the run that is not undone.

@@ -99,6 +99,8 @@ func (s *SearchHit) Texts() []*string { return []*string{&s.Snippet, &s.Title} }
 type SnapshotsResult struct {
 	Snapshots []*Snapshot `json:"snapshots"`
 	Diff      string      `json:"diff" doc:"All changes as one unified diff, relative to the session's directory."`
+	// NotRecorded tells an empty list that is certain from one that may lack what commands changed.
+	NotRecorded bool `json:"not_recorded,omitempty" doc:"true: the list is empty, and there is no checkpoint of before the session, or no longer. Changes of the agent's commands may be missing."`
 }
 
 // A Snapshot is a file that a session changed.

@@ -69,7 +69,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   async open(of: ProjectSession, path?: string): Promise<void> {
     const found = await this.find(of, path);
     if (!found) {
-      void inform(path === undefined ? `${nameOf(of.session)} has changed no file` : `${path} was not changed in ${nameOf(of.session)}`);
+      void inform(path === undefined ? `${nameOf(of.session)} has reported no changed file` : `${path} was not changed in ${nameOf(of.session)}`);
       return;
     }
     const { session, snapshots } = found;

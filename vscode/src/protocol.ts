@@ -2323,6 +2323,8 @@ export type SnapshotsResult = {
   snapshots: Array<Snapshot>;
   /** All changes as one unified diff, relative to the session's directory. */
   diff: string;
+  /** true: the list is empty, and there is no checkpoint of before the session, or no longer. Changes of the agent's commands may be missing. */
+  not_recorded?: boolean;
 };
 
 export type SpawnTerminalParams = {

@@ -84,14 +84,6 @@ func decoded[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// ReadDiff returns the changes of a session as one unified diff.
-func ReadDiff(ctx context.Context, c *client.Client, id string) (string, error) {
-	var r Conversation
-	r.Session.ID = id
-	err := r.readFiles(ctx, c)
-	return r.Diff, err
-}
-
 // JSON returns the conversation in the format of docs/export.md.
 func (r Conversation) JSON() ([]byte, error) {
 	files := r.files
