@@ -163,6 +163,49 @@ func TestTheModeInForce(t *testing.T) {
 	assert.Equal(t, []any{"auto", "plan", "auto"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]}, "the agent has left plan mode for another one")
 }
 
+// What the agent reports after the user has changed the mode during a run counts in this run.
+func TestTheModeInForceAfterAChangeInTheRun(t *testing.T) {
+	report := make(chan string)
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for {
+			select {
+			case mode := <-report:
+				x.report(catalog.EventMode, catalog.Mode{Current: mode, Available: []string{"default", "plan", "auto", "dontAsk"}})
+			case <-ctx.Done():
+				return done
+			}
+		}
+	})
+	c := w.connect(frame.LSP)
+	watched := make(chan struct{}, 1)
+	defer w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
+		if e.Payload.Kind() == domain.EventAgentMode {
+			watched <- struct{}{}
+		}
+	}).Stop()
+	id := c.launch(`{"query":"q","permission_mode":"auto"}`)
+	for _, step := range []struct{ set, report, inForce, why string }{
+		{"", "auto", "auto", ""},
+		{"plan", "", "plan", "the user's choice"},
+		{"", "auto", "plan", "a report that may be older than the choice"},
+		{"", "plan", "plan", "the agent is in the chosen mode"},
+		{"", "auto", "auto", "the agent has left the chosen mode"},
+		{"auto", "", "auto", "the agent is in it"},
+		{"", "dontAsk", "dontAsk", "the agent has left a mode in which it was when it was chosen"},
+	} {
+		if step.set != "" {
+			c.ask("session.set", `{"session_id":"`+id+`","mode":"`+step.set+`"}`)
+		} else {
+			report <- step.report
+			<-watched
+		}
+		assert.Equal(t, step.inForce, c.state(id)["permission_mode"], "%+v", step)
+	}
+	c.ask("interruptSession", `{"session_id":"`+id+`"}`)
+	w.ended(id)
+	assert.Equal(t, "dontAsk", c.state(id)["permission_mode"])
+}
+
 // event returns the data of the next event of a type.
 func (c *client) event(kind string) json.RawMessage {
 	c.t.Helper()

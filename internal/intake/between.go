@@ -281,7 +281,21 @@ func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession)
 	if run.AgentMode == was.AgentMode {
 		return nil
 	}
+	if err := w.modeTaken(t, *run); err != nil {
+		return err
+	}
 	return w.opts.Answers.Reconsider(t, run.Thread)
+}
+
+// modeTaken notes that the agent is in the mode that the user has chosen during its run: what the agent
+// reports after that counts, as it does in a run without a change of the mode.
+func (w *recorder) modeTaken(t store.Tx, run domain.Run) error {
+	thread, err := t.Thread(w.ctx, run.Thread)
+	if err != nil || run.ID > thread.Settings.ModeRun || catalog.ModeName(run.AgentMode) != catalog.ModeName(thread.Mode) {
+		return err
+	}
+	thread.Settings.ModeRun = run.ID - 1
+	return t.UpdateThread(thread)
 }
 
 func sessionOf(s catalog.Session) domain.AgentSession {

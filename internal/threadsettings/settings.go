@@ -278,6 +278,9 @@ func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) err
 	}
 	for _, run := range runs {
 		agentMode := run.AgentMode
+		if run.State.Active() && catalog.ModeName(agentMode) == catalog.ModeName(mode) {
+			thread.Settings.ModeRun = run.ID - 1 // the agent is in it: its next report counts
+		}
 		if run.State == domain.Draft || run.State == domain.Queued {
 			agentMode = "" // the mode in which the agent would have continued
 		}
