@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -102,12 +103,52 @@ func TestDatabaseWithLogIsNotTruncated(t *testing.T) {
 	for range 50 {
 		storetest.Write(t, s, storetest.AppendEvent("e"))
 	}
-	for _, suffix := range []string{"", "-wal"} { // the state after a kill
+	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, copyOf(t, path)))[:50], 50)
+}
+
+// copyOf copies a database as it is after a kill.
+func copyOf(t *testing.T, path string) string {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal"} {
 		content, err := os.ReadFile(path + suffix)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path+".copy"+suffix, content, 0o600))
 	}
-	storetest.RequireGapless(t, storetest.AllEvents(t, openAt(t, path+".copy")), 50)
+	return path + ".copy"
+}
+
+// A power cut loses events that clients have received. No other event gets their numbers: a client
+// that continues after such a number misses nothing.
+func TestNumbersOfLostEventsAreNotGivenAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	var announced int64
+	s := openAt(t, path, func(events []domain.Event, now store.Reader) {
+		announced = events[len(events)-1].Seq
+		text, err := now.Meta(ctx, metaReserved)
+		assert.NoError(t, err)
+		reserved, err := strconv.ParseInt(text, 10, 64)
+		assert.NoError(t, err)
+		assert.GreaterOrEqual(t, reserved, announced, "numbers are reserved before clients see them")
+	})
+	storetest.Write(t, s, storetest.AppendEvent("durable"))
+	disk := copyOf(t, path)
+	for range reservedMost + 10 {
+		require.NoError(t, s.Apply(ctx, storetest.AppendEvent("only in the memory of the kernel")))
+		if announced == 5 {
+			after := openAt(t, disk)
+			storetest.Write(t, after, storetest.AppendEvent("after the power cut"))
+			list := storetest.AllEvents(t, after)
+			storetest.RequireGapless(t, list, reservedMost+2)
+			for _, e := range list[1 : len(list)-1] {
+				assert.Equal(t, domain.EventErased, e.Payload.Kind(), "lost")
+			}
+			assert.Equal(t, domain.EventErased, list[announced-1].Payload.Kind(), "the number of a lost event is not given again")
+		}
+	}
+	require.NoError(t, s.Close())
+	again := openAt(t, path)
+	storetest.Write(t, again, storetest.AppendEvent("after a stop"))
+	storetest.RequireGapless(t, storetest.AllEvents(t, again), reservedMost+12)
 }
 
 func TestOldDatabaseIsRefused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ type writer struct {
 	last      time.Time // end of the last commit
 	burst     int       // commits in a row, each soon after the one before
 	full      bool      // synchronous is currently FULL
+	reserved  int64     // the last number that an event may have; durable
 	committed int64     // the last seq in the log
 
 	mu      sync.Mutex // guards the fields below
@@ -89,8 +91,61 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 		conn.Close()
 		return nil, err
 	}
+	text, err := w.tx.Meta(ctx, metaReserved)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	w.reserved, _ = strconv.ParseInt(text, 10, 64)
+	if w.reserved > w.committed {
+		if _, err := w.tx.s.exec(ctx, fillReserved, w.committed+1, w.reserved); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		w.committed = w.reserved
+	}
 	w.tx.seq = w.committed
 	return w, nil
+}
+
+// Clients get events that only report before they are on the disk, and a power cut loses those. Their
+// numbers must not be given again: a client that continues after such a number would miss the new
+// event. So numbers are reserved before a client can see one. A store that was not closed gives the
+// reserved ones to erased events, which no client gets, and so the log has no gap.
+const (
+	metaReserved = "reserved_numbers" // the last one
+	reservedMost = 256
+	fillReserved = "WITH RECURSIVE numbers (seq) AS (SELECT ? UNION ALL SELECT seq + 1 FROM numbers WHERE seq < ?) " +
+		"INSERT INTO events (seq, at, type, thread, run, data) SELECT seq, 0, '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
+)
+
+// reserve reserves the next numbers, as a part of a transaction.
+func (w *writer) reserve() (last int64, err error) {
+	last = w.tx.seq + reservedMost
+	return last, w.tx.SetMeta(metaReserved, strconv.FormatInt(last, 10))
+}
+
+// giveBackNumbers ends the reservation when the store is closed.
+func (w *writer) giveBackNumbers() {
+	if w.reserved > w.committed {
+		_ = w.tx.SetMeta(metaReserved, strconv.FormatInt(w.committed, 10)) // else some numbers are left out
+	}
+}
+
+// setSynchronous sets whether the next commits are durable.
+func (w *writer) setSynchronous(ctx context.Context, full bool) error {
+	if full == w.full {
+		return nil
+	}
+	level := "NORMAL"
+	if full {
+		level = "FULL"
+	}
+	if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
+		return failed(err)
+	}
+	w.full = full
+	return nil
 }
 
 // Write implements [store.Store].
@@ -210,6 +265,7 @@ func (w *writer) loop() {
 		}
 		w.maintain()
 	}
+	w.giveBackNumbers()
 	if w.valid() != nil {
 		w.rescue() // else the data would be lost with the log, which only this process still has open
 	}
@@ -293,15 +349,8 @@ func (w *writer) commit(batch []*operation) (err error) {
 	for _, op := range batch {
 		durable = durable || op.durable
 	}
-	if durable != w.full {
-		level := "NORMAL"
-		if durable {
-			level = "FULL"
-		}
-		if _, err := w.conn.ExecContext(ctx, "PRAGMA synchronous = "+level); err != nil {
-			return failed(err)
-		}
-		w.full = durable
+	if err := w.setSynchronous(ctx, durable); err != nil {
+		return err
 	}
 	t := w.tx
 	if _, err := t.s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -319,11 +368,25 @@ func (w *writer) commit(batch []*operation) (err error) {
 			return err
 		}
 	}
+	reserved := w.reserved
+	if durable && t.seq > reserved-reservedMost/2 {
+		if reserved, err = w.reserve(); err != nil {
+			return err
+		}
+	}
 	w.gate.shut()
 	if _, err := t.s.exec(ctx, "COMMIT"); err != nil {
 		return err
 	}
-	w.committed = t.seq
+	w.committed, w.reserved = t.seq, reserved
+	if t.seq > reserved { // these were no durable changes, but their numbers must be
+		if err := w.setSynchronous(ctx, true); err != nil {
+			return nil
+		}
+		if last, err := w.reserve(); err == nil {
+			w.reserved = last
+		}
+	}
 	if err := w.valid(); err != nil && !w.rescue() {
 		return err
 	}
