@@ -154,7 +154,7 @@ func configuration(users map[string]string, shared bool, monitor string) string 
 	preloadIndex = true
 	commitGraph = false
 	compression = 1
-	fsyncMethod = batch
+	fsyncMethod = fsync
 	fsync = objects,reference
 [index]
 	version = 4

@@ -156,11 +156,16 @@ func (s *Store) keep(ctx context.Context, c *Checkpoint, began time.Time) error 
 		return err
 	}
 	c.ID = ID(strings.TrimSpace(string(out)))
+	// First the names of the objects: a ref without them makes git gc fail.
+	if err := s.sync(began); err != nil {
+		return err
+	}
+	named := time.Now()
 	ref := fmt.Sprintf("%s%d", s.prefix, c.Number)
 	if _, err := s.git(ctx, git.Command{Args: []string{"update-ref", ref, string(c.ID), strings.Repeat("0", len(c.ID))}}); err != nil {
 		return err
 	}
-	if err := s.sync(began); err != nil {
+	if err := s.sync(named); err != nil {
 		return err
 	}
 	if kept, ok := parseTag(text); ok {
