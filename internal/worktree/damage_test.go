@@ -3,6 +3,8 @@
 package worktree_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +39,42 @@ func TestDamagedJournal(t *testing.T) {
 	assert.Contains(t, log.String(), "set aside")
 	assert.FileExists(t, journal+".damaged")
 	assert.Equal(t, "2\n", string(must(os.ReadFile(filepath.Join(w.dir, "a")))(t)))
+}
+
+// A power cut in a landing may leave git's locks, and an old journal may name objects that it has taken.
+// Neither blocks the next landing, or the user's git.
+func TestLandingAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]string{"": "", "the object is lost": strings.Repeat("1", 40)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newRepository(t, map[string]string{"a": "1\n"})
+			var log strings.Builder
+			w.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
+			made := w.create("one", map[string]string{"a": "2\n"})
+			state := must(filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*")))(t)
+			require.Len(t, state, 1)
+			head, dir := strings.TrimSpace(w.git("rev-parse", "HEAD")), filepath.Join(w.dir, ".git")
+			move := map[string]any{"dir": dir, "top": w.dir, "old": head, "new": cmp.Or(object, head), "commit": true, "token": "T", "mark": strings.TrimPrefix(filepath.Base(state[0]), ".duet-"), "branch": "main"}
+			journal, past := filepath.Join(state[0], "journal"), time.Now().Add(-time.Hour)
+			require.NoError(t, os.WriteFile(journal, must(json.Marshal(map[string]any{"moved": move}))(t), 0o600))
+			require.NoError(t, os.Chtimes(journal, past, past))
+			for file, text := range map[string]string{"HEAD.lock": "", "refs/heads/main.lock": head, "index.lock": "T", "duet-before-" + move["mark"].(string): ""} {
+				path := filepath.Join(dir, file)
+				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+				require.NoError(t, os.Chtimes(path, past.Add(time.Minute), past.Add(time.Minute)))
+			}
+			before := must(os.ReadFile(filepath.Join(dir, "index")))(t)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "duet-before-"+move["mark"].(string)), before, 0o600))
+
+			w.open().land(made, worktree.Merge)
+			assert.Equal(t, object != "", strings.Contains(log.String(), "set aside"), log.String())
+			for _, file := range []string{"HEAD.lock", "refs/heads/main.lock", "index.lock"} {
+				assert.NoFileExists(t, filepath.Join(dir, file))
+			}
+			w.git("commit", "--quiet", "--allow-empty", "--message", "after it")
+		})
+	}
 }
 
 // A ref of which a power cut has left no text, or a commit without one, does not keep a worktree from

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
 )
@@ -88,23 +89,87 @@ func (h *held) recover(ctx context.Context) error {
 		return err
 	}
 	var j journal
-	if err := json.Unmarshal(text, &j); err != nil {
-		// An earlier version did not write it to the disk before it went on.
+	// An earlier version did not write it, or its objects, to the disk before it went on.
+	setAside := func(err error) error {
 		h.log.Error("the journal of the worktrees cannot be read and is set aside: a landing that a power cut has ended may be half done; look at git status",
 			"dir", h.repo.Top, "journal", h.journal()+damagedSuffix, "err", err)
 		return errors.Join(durable.Rename(h.journal(), h.journal()+damagedSuffix), h.tidy())
+	}
+	if err := json.Unmarshal(text, &j); err != nil {
+		return setAside(err)
+	}
+	if err := h.breakLocks(ctx, j); err != nil {
+		return err
 	}
 	if j.Created != nil {
 		err = h.remove(ctx, *j.Created, j.Created.Base)
 	}
 	if j.Moved != nil {
 		_, settled := h.settle(ctx, *j.Moved)
+		if settled != nil && h.isLost(ctx, *j.Moved) {
+			return errors.Join(err, j.Moved.clean(), setAside(settled))
+		}
 		err = errors.Join(err, settled)
 	}
 	if err != nil {
 		return err
 	}
 	return errors.Join(h.tidy(), h.done())
+}
+
+// lockAge is the age from which a lock of git is left over: git keeps it for milliseconds.
+const lockAge = 3 * time.Second
+
+// breakLocks removes the locks of HEAD and of references that git has left if it was killed during a
+// change. Its process has ended, or h would not have the lock. A younger lock may be that of the
+// user's git.
+func (h *held) breakLocks(ctx context.Context, j journal) error {
+	began, err := os.Stat(h.journal())
+	if err != nil {
+		return err
+	}
+	locks, branch := []string{filepath.Join(h.repo.Common, "packed-refs.lock")}, ""
+	if j.Moved != nil {
+		locks, branch = append(locks, filepath.Join(j.Moved.Dir, "HEAD.lock")), j.Moved.Branch
+	}
+	if j.Created != nil {
+		branch = j.Created.Branch
+	}
+	if branch != "" {
+		locks = append(locks, filepath.Join(h.repo.Common, "refs", "heads", filepath.FromSlash(branch)+".lock"))
+	}
+	for _, lock := range locks {
+		for {
+			info, err := os.Lstat(lock)
+			if err != nil || info.ModTime().Before(began.ModTime()) {
+				break
+			}
+			if age := time.Since(info.ModTime()); age >= 0 && age < lockAge {
+				select {
+				case <-time.After(lockAge - age):
+					continue
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			h.log.Warn("a lock that git has left after a kill or a power cut is removed", "lock", lock)
+			if err := durable.Remove(lock); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isLost reports whether git no longer has what a move begins or ends with.
+func (h *held) isLost(ctx context.Context, m move) bool {
+	t := h.tree(m.Dir, m.Top)
+	for _, object := range []string{m.Old, m.New} {
+		if _, err := t.run(ctx, "rev-list", "--quiet", "--objects", "-1", object); err != nil && ctx.Err() == nil && exited(err, 128) {
+			return true
+		}
+	}
+	return false
 }
 
 // tidy removes index files that a killed process has left.

@@ -214,6 +214,9 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 		return err
 	}
 	l.Commits = strings.Fields(out)
+	if err := h.repo.Sync(); err != nil { // the next landing begins with this commit
+		return err
+	}
 	if err := g.note(landing{Head: head, Result: l.New}); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (m move) clean() error {
 		_ = os.Remove(name)
 	}
 	if text, _ := os.ReadFile(m.lock()); m.Token != "" && string(text) == m.Token {
-		return os.Remove(m.lock())
+		return durable.Remove(m.lock()) // before the journal: nothing else knows whose lock it is
 	}
 	return nil
 }
@@ -186,6 +186,9 @@ func (t tree) isPartOf(ctx context.Context, root *os.Root, c change, to string) 
 // follow does a move: it changes the files, HEAD and the index of a working tree. If it fails, it
 // has changed nothing. Without m.Changes the files are as in m.New already, and m.work is the index.
 func (h *held) follow(ctx context.Context, m move) (err error) {
+	if err := h.repo.Sync(); err != nil { // without its objects, no recovery can take it back
+		return err
+	}
 	if err := h.note(journal{Moved: &m}); err != nil {
 		return err
 	}
