@@ -154,7 +154,8 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 			}
 		}
 		text, err := git.ReadSmall(filepath.Join(g.dir, "gitdir"))
-		if err != nil && g.Name == "" {
+		// git does not sync this file: a power cut may leave it empty, or of zeros.
+		if (err != nil || strings.Trim(text, "\x00\n") == "") && g.Name == "" {
 			if e.IsDir() {
 				broken = append(broken, g.dir)
 			}
@@ -280,7 +281,11 @@ func (h *held) remove(ctx context.Context, w Worktree, at string) error {
 		}
 	}
 	for _, dir := range broken {
-		_ = os.Remove(dir) // only an empty directory
+		if filepath.Base(dir) == w.Name { // as git names it
+			_ = os.RemoveAll(dir)
+		} else {
+			_ = os.Remove(dir) // only an empty directory
+		}
 	}
 	return nil
 }

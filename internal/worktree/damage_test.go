@@ -77,6 +77,25 @@ func TestLandingAfterAPowerCut(t *testing.T) {
 	}
 }
 
+// A power cut while git adds a worktree leaves files of zeros, which git does not sync. The next daemon
+// removes them: git neither prunes them, because they are locked, nor finds them sound.
+func TestNewWorktreeAfterAPowerCut(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	made := w.create("one", nil)
+	must(w.Discard(t.Context(), made, worktree.DiscardOptions{}))(t)
+	state := must(filepath.Glob(filepath.Join(w.opts.Parent, ".duet-*")))(t)
+	made.Name, made.Branch, made.Top, made.Dir = "two", "duet/two", filepath.Join(w.opts.Parent, "two"), filepath.Join(w.opts.Parent, "two")
+	require.NoError(t, os.WriteFile(filepath.Join(state[0], "journal"), must(json.Marshal(map[string]any{"created": made}))(t), 0o600))
+	dir := filepath.Join(w.dir, ".git", "worktrees", "two")
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "locked"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gitdir"), make([]byte, 90), 0o600))
+	must(w.open().List(t.Context()))(t)
+	assert.NoDirExists(t, dir)
+	w.git("fsck")
+}
+
 // A ref of which a power cut has left no text, or a commit without one, does not keep a worktree from
 // being discarded.
 func TestDiscardBesideADamagedRef(t *testing.T) {
