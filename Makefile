@@ -31,9 +31,10 @@ UPDATE  := DUET_UPDATE_GOLDEN=1
 # A number of inputs ends a round exactly. At a time's end (30s), Go 1.26 sometimes reports
 # its own deadline as a failure: "context deadline exceeded", and no input.
 FUZZTIME ?= 100000x
+CRASHTIME ?= 10m
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate vsix pictures clean help
+.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load crash chaos docs generate vsix pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && export DUET_STATE_HOME="$$dir/state" && mkdir "$$dir/project" && \
@@ -63,9 +64,9 @@ test-clients: build ## installs real clients and agents (2.8 GB), and tests with
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients $(DAY)
 
 soak: build ## hours of chaos, kills, races, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
-	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -vE '/internal/(chaos|crash)$$')
 	$(MAKE) race RACED=./...
-	$(MAKE) chaos fuzz bench
+	$(MAKE) crash chaos fuzz bench
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	DUET_TEST_LONG_LINE=5000000 $(MAKE) -C emacs test ONLY=duet-visible-test-long-lines DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund && DUET_RPC_BIN=$(CURDIR)/$(BIN) npm run test:performance
@@ -108,6 +109,9 @@ bench: build ## measure the program beside others (docs/performance.md); about 5
 
 load: ## the hub under 200 clients of all families (docs/performance.md); about 5 minutes
 	DUET_LOAD_TESTS=50 $(PURE) $(GO) test $(FLAGS) -tags soak ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
+
+crash: ## states that a power cut can leave, each opened by a new daemon and judged (docs/durability.md); Linux with strace; CRASHTIME, 10 minutes
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/crash -count=1 -v -timeout 0 -crash.time $(CRASHTIME) -crash.keep $(CURDIR)/bin/crash $(CRASHFLAGS)
 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)

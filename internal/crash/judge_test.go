@@ -1,0 +1,379 @@
+//go:build linux && soak
+
+package crash
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// A world is what a new daemon and git find on a disk after a power cut, as text: "session ID" is the
+// prompt, "session ID title", "approval ID" the decision, "rule ID", "change ID FILE", "file NAME",
+// "ref NAME", where HEAD and index count as references. What is not there is "".
+type world map[string]string
+
+// A reader reads a world, and the log.
+type reader struct {
+	c      *client.Client
+	world  world
+	events map[int64]client.Event
+	next   int64 // the number of a new event
+}
+
+type shownSession struct {
+	ID       string `json:"id"`
+	Query    string `json:"query"`
+	Title    string `json:"conversation_title"`
+	State    string `json:"state"`
+	Archived bool   `json:"archived"`
+}
+
+type shownApproval struct {
+	ID      string `json:"id"`
+	Status  string `json:"status"`
+	Comment string `json:"comment"`
+}
+
+// read reads all.
+func (w *reader) read(ctx context.Context) error {
+	var sessions struct{ Sessions []shownSession }
+	if err := w.c.Call(ctx, "listSessions", object{"limit": 1000}, &sessions); err != nil {
+		return fmt.Errorf("listSessions: %w", err)
+	}
+	queries := make(map[string]string)
+	for _, s := range sessions.Sessions {
+		w.world["session "+s.ID], w.world["session "+s.ID+" title"], w.world["session "+s.ID+" archived"] = s.Query, s.Title, fmt.Sprint(s.Archived)
+		if other := queries[s.Query]; other != "" {
+			return fmt.Errorf("the session %q is there twice: %s and %s", s.Query, s.ID, other)
+		}
+		queries[s.Query] = s.ID
+		var files struct {
+			Snapshots []struct {
+				Path  string `json:"file_path"`
+				State string `json:"state"`
+			}
+		}
+		if err := w.c.Call(ctx, "getSessionSnapshots", object{"session_id": s.ID}, &files); err != nil {
+			return fmt.Errorf("getSessionSnapshots: %w", err)
+		}
+		for _, f := range files.Snapshots {
+			w.world["change "+s.ID+" "+filepath.Base(f.Path)] = f.State
+		}
+	}
+	var rules shownRules
+	if err := w.c.Call(ctx, "getRules", nil, &rules); err != nil {
+		return fmt.Errorf("getRules: %w", err)
+	}
+	for _, rule := range rules.Rules {
+		w.world[fmt.Sprintf("rule %d", rule.ID)] = rule.Tool
+	}
+	return w.readEvents(ctx)
+}
+
+type shownRules struct {
+	Rules []struct {
+		ID   int64  `json:"rule_id"`
+		Tool string `json:"tool_name"`
+	}
+}
+
+// readEvents reads the whole log, and the questions in it. It adds an event: the last number may be
+// that of an event that a power cut has taken.
+func (w *reader) readEvents(ctx context.Context) error {
+	w.events = make(map[int64]client.Event)
+	read, since := make(chan client.Event, 10000), int64(0)
+	sub, err := w.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, func(e client.Event) { read <- e })
+	if err != nil {
+		return fmt.Errorf("Subscribe: %w", err)
+	}
+	defer sub.Close()
+	var draft struct {
+		ID string `json:"session_id"`
+	}
+	if err := w.c.Call(ctx, "launchSession", object{"query": "after the power cut", "draft": true}, &draft); err != nil {
+		return fmt.Errorf("launchSession: %w", err)
+	}
+	if err := w.c.Call(ctx, "updateSessionTitle", object{"session_id": draft.ID, "title": "after the power cut"}, nil); err != nil {
+		return fmt.Errorf("updateSessionTitle: %w", err)
+	}
+	for seq := int64(0); w.next == 0; {
+		select {
+		case e := <-read:
+			if e.Seq == 0 {
+				continue
+			}
+			if _, twice := w.events[e.Seq]; twice || e.Seq < seq {
+				return fmt.Errorf("event %d comes after %d", e.Seq, seq)
+			}
+			w.events[e.Seq], seq = e, e.Seq
+			if sessionOf(e.Data) == draft.ID {
+				w.next = seq
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("event %d is the last that arrives", seq)
+		}
+	}
+	for _, e := range w.events {
+		var data struct {
+			ID string `json:"approval_id"`
+		}
+		if e.Type != "new_approval" || json.Unmarshal(e.Data, &data) != nil {
+			continue
+		}
+		var shown struct{ Approval shownApproval }
+		if err := w.c.Call(ctx, "getApproval", object{"approval_id": data.ID}, &shown); err != nil {
+			if client.KindOf(err) == "approval_not_found" { // its session is deleted
+				continue
+			}
+			return fmt.Errorf("getApproval: %w", err)
+		}
+		w.world["approval "+data.ID] = shown.Approval.Status + " " + shown.Approval.Comment
+	}
+	return nil
+}
+
+// judge opens the files of a state with a new daemon and returns the broken promises. line is that of
+// the power cut.
+func (r *recording) judge(files map[string]file, line int) (found []string) {
+	m := r.m
+	bad := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	if err := m.restore(files); err != nil {
+		bad("the state cannot be written: %v", err)
+		return found
+	}
+	m.configure("sleep", "1000") // no session that goes on does anything
+	w := &reader{world: make(world)}
+	if err := m.open(w); err != nil {
+		bad("%v", err)
+		return found
+	}
+	if err := m.requireUsable(); err != nil {
+		bad("%v", err)
+		return found
+	}
+	user := m.look()
+	maps.Copy(w.world, user)
+	for _, p := range r.Promises {
+		if now := w.world[p.Key]; p.From < line && line <= p.Until && now != p.Want {
+			bad("%s was %.80q at the response, and is %.80q", p.Key, p.Want, now)
+		}
+	}
+	r.judgeEvents(w, line, bad)
+	r.judgeView(user, line, bad)
+	return found
+}
+
+// open lets a new daemon open the files, reads what it has, and kills it.
+func (m *machine) open(w *reader) (err error) {
+	defer func() {
+		m.killAll()
+		if err != nil {
+			err = fmt.Errorf("%w; the daemon's log: %s", err, m.said)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if _, w.c, err = m.start(ctx, nil); err != nil {
+		return err
+	}
+	defer w.c.Close()
+	for worktree.IsUnfinished(project.WorktreesDir(m.state)) { // the daemon finishes that in the background
+		if ctx.Err() != nil {
+			return errors.New("the daemon does not finish the work on a worktree")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return w.read(ctx)
+}
+
+// restore replaces the files of the machine. Directories stay: Duet knows a project's by its inode.
+func (m *machine) restore(files map[string]file) error {
+	var clear func(dir string) error
+	clear = func(dir string) error {
+		list, err := os.ReadDir(filepath.Join(m.top, dir))
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			path := filepath.Join(dir, e.Name())
+			if f, there := files[path]; there && e.IsDir() && f.mode.IsDir() {
+				err = clear(path)
+			} else {
+				err = os.RemoveAll(filepath.Join(m.top, path))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := clear("."); err != nil {
+		return err
+	}
+	if m.isCopy {
+		var now unix.Statx_t
+		if err := unix.Statx(unix.AT_FDCWD, m.project, 0, unix.STATX_INO|unix.STATX_BTIME, &now); err != nil {
+			return err
+		}
+		record, _ := filepath.Rel(m.top, filepath.Join(m.state, "project.json"))
+		for name, value := range map[string]int64{"device": int64(unix.Mkdev(now.Dev_major, now.Dev_minor)), "inode": int64(now.Ino), "born": now.Btime.Sec*1e9 + int64(now.Btime.Nsec)} {
+			f := files[record]
+			f.content = regexp.MustCompile(`"`+name+`": \d+`).ReplaceAll(f.content, fmt.Appendf(nil, `"%s": %d`, name, value))
+			if f.content != nil {
+				files[record] = f
+			}
+		}
+	}
+	return write(files, m.top)
+}
+
+// kept are the types of events that are on the disk before a client gets them.
+var kept = []string{"session_status_changed", "new_approval", "approval_resolved", "queue_changed", "change_decided", "session_deleted"}
+
+func sessionOf(data []byte) string {
+	var d struct {
+		ID string `json:"session_id"`
+	}
+	_ = json.Unmarshal(data, &d)
+	return d.ID
+}
+
+// judgeEvents requires the events of those types that a client has received before a line, and that no
+// number that it has seen is given to another event.
+func (r *recording) judgeEvents(w *reader, line int, bad func(string, ...any)) {
+	for _, e := range r.events() {
+		if e.line >= line || w.world["session "+e.session] == "" { // deleted
+			continue
+		}
+		switch now, there := w.events[e.seq]; {
+		case e.seq >= w.next:
+			bad("event %d, which a client has received, has a number that is given again: the next is %d", e.seq, w.next)
+		case !there && slices.Contains(kept, e.kind):
+			bad("event %d (%s), which a client has received, is lost", e.seq, e.kind)
+		case there && e.kind != "running" && now.Type != e.kind:
+			bad("event %d was %s, and is %s", e.seq, e.kind, now.Type)
+		}
+	}
+}
+
+// A received event is one that a daemon has sent to a client.
+type received struct {
+	line    int
+	seq     int64
+	kind    string
+	session string
+}
+
+// events returns the events that the recorded daemon has sent.
+func (r *recording) events() []received {
+	if r.sentEvents != nil {
+		return r.sentEvents
+	}
+	r.sentEvents = []received{}
+	for _, m := range r.disk.sent {
+		for part := range bytes.SplitSeq(m.data, []byte("Content-Length: ")) {
+			_, body, _ := bytes.Cut(part, []byte("\r\n\r\n"))
+			var e struct {
+				Method string
+				Params struct {
+					Seq   int64
+					Event struct {
+						Type string
+						Data struct {
+							SessionID string `json:"session_id"`
+							Status    string `json:"new_status"`
+						}
+					}
+				}
+			}
+			if json.Unmarshal(body, &e) == nil && e.Method == "event" && e.Params.Seq > 0 {
+				if e.Params.Event.Data.Status == "running" {
+					e.Params.Event.Type = "running" // that it was to start is on the disk
+				}
+				r.sentEvents = append(r.sentEvents, received{m.began, e.Params.Seq, e.Params.Event.Type, e.Params.Event.Data.SessionID})
+			}
+		}
+	}
+	return r.sentEvents
+}
+
+// judgeView requires that each of the user's files, references and the index is as before the step of
+// the power cut or as after it. An agent's own unfinished work is not judged.
+func (r *recording) judgeView(now world, line int, bad func(string, ...any)) {
+	i := 0
+	for i+1 < len(r.Views) && r.Views[i+1].Line < line {
+		i++
+	}
+	before, after := r.Views[i].World, r.Views[min(i+1, len(r.Views)-1)].World
+	keys := make(map[string]bool)
+	for _, w := range []world{before, after, now} {
+		for key := range w {
+			keys[key] = true
+		}
+	}
+	for key := range keys {
+		if strings.HasPrefix(key, "file ") && i < len(r.Steps) && r.Steps[i].Agent {
+			continue
+		}
+		if now[key] != before[key] && now[key] != after[key] {
+			bad("%s is %.80q, neither %.80q as before nor %.80q as after the step", key, now[key], before[key], after[key])
+		}
+	}
+}
+
+// requireUsable requires that git and SQLite find no damage, and that git is not blocked.
+func (m *machine) requireUsable() error {
+	for _, args := range [][]string{
+		{"worktree", "prune"}, // which git's own worktree remove needs after a kill
+		{"fsck", "--no-progress", "--no-dangling"}, {"status", "--porcelain"}, {"stash", "list"}, {"show", "--stat", "stash@{0}"}, {"show", "--stat", "HEAD"}, {"worktree", "list"},
+	} {
+		if out, err := m.command("git", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+		}
+	}
+	for _, name := range []string{"index.lock", "HEAD.lock", "config.lock"} {
+		if _, err := os.Lstat(filepath.Join(m.project, ".git", name)); err == nil {
+			return fmt.Errorf("git is blocked by .git/%s", name)
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(m.state, "duet.db")+"?mode=ro")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	rows, err := db.Query("PRAGMA integrity_check")
+	if err != nil {
+		return fmt.Errorf("the database: %w", err)
+	}
+	defer rows.Close()
+	var problems []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		problems = append(problems, text)
+	}
+	if !slices.Equal(problems, []string{"ok"}) {
+		return fmt.Errorf("the database is damaged: %q", problems)
+	}
+	return nil
+}
