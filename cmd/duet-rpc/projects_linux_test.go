@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
@@ -73,6 +75,28 @@ func TestAMovedProject(t *testing.T) {
 	assert.Equal(t, "completed", c.session(waiting.SessionID).State)
 	c.leave()
 	assert.NoDirExists(t, s.root)
+}
+
+// A power cut may undo the user's move, or come before the state has its new name. The worktrees are then
+// where they were.
+func TestAMoveThatAPowerCutHasUndone(t *testing.T) {
+	s := newSite(parallel(t))
+	c := s.open()
+	done := c.runs("quiet one")
+	c.leave()
+	state := s.state()
+	require.NoError(t, os.MkdirAll(project.WorktreesDir(state), 0o700))
+	record := filepath.Join(state, "project.json")
+	for _, root := range []string{s.root, filepath.Join(filepath.Dir(s.root), "moved")} {
+		text := strings.Replace(readFile(t, record), `"device"`, `"moved_from": `+strconv.Quote(s.root)+",\n  \"device\"", 1)
+		text = strings.Replace(text, `"root": `+strconv.Quote(s.root), `"root": `+strconv.Quote(root), 1)
+		require.NoError(t, os.WriteFile(record, []byte(text), 0o600))
+		c = s.open()
+		assert.Equal(t, "completed", c.session(done.SessionID).State)
+		c.requireNoIssue()
+		c.leave()
+		assert.NotContains(t, readFile(t, record), "moved")
+	}
 }
 
 // A directory recreated at the same path keeps its history. Its earlier trust and rules do not

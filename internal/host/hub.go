@@ -200,8 +200,10 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 		from := string(r.MovedFrom)
 		log.Info("the project was moved here", "from", from)
 		worktrees, oldWorktrees := project.WorktreesDir(p.StateDir), r.OldWorktreesDir()
-		if err = durable.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
-			err = nil
+		if oldWorktrees != worktrees { // else a power cut came before the state got its new name, or the project is back
+			if err = durable.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
+				err = nil
+			}
 		}
 		if err == nil {
 			err = s.Write(ctx, func(t store.Tx) error {

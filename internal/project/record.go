@@ -325,7 +325,12 @@ func (p Project) record(now time.Time) (Record, error) {
 		r = Record{ID: rand.Text(), Root: pathText(p.Root), Machine: machineID(), Identity: here, StateDir: p.StateDir}
 		return r, r.write()
 	}
-	if r.is(here) && r.Device == here.Device {
+	// A power cut has undone the user's move, or came between the record and the name of the state.
+	isBack := r.is(here) && !SameFile(string(r.Root), p.Root)
+	if isBack {
+		r.MovedFrom, r.Root = cmp.Or(r.MovedFrom, r.Root), pathText(p.Root)
+	}
+	if r.is(here) && r.Device == here.Device && !isBack {
 		return r, os.Chtimes(filepath.Join(p.StateDir, recordName), now, now)
 	}
 	if !r.is(here) {

@@ -46,3 +46,18 @@ func TestFullDiskChangesNothing(t *testing.T) {
 	assert.False(t, store.IsFull(store.ErrNotFound))
 	assert.NotZero(t, s.FreeBytes())
 }
+
+// Only Write waits for the disk.
+func TestApplyDoesNotSync(t *testing.T) {
+	s := openNew(t)
+	storetest.Write(t, s, storetest.AppendEvent("with numbers for the next"))
+	require.NoError(t, s.Apply(ctx, storetest.AppendEvent("a")))
+	require.NoError(t, s.Close())
+	assert.False(t, s.writer.full)
+
+	s = openNew(t)
+	require.NoError(t, s.Apply(ctx, storetest.AppendEvent("a")))
+	storetest.Write(t, s, storetest.AppendEvent("b"))
+	require.NoError(t, s.Close())
+	assert.True(t, s.writer.full)
+}
