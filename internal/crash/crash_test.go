@@ -83,8 +83,12 @@ func TestCrash(t *testing.T) {
 			t.Parallel()
 			list := days(t)
 			r := rand.New(rand.NewPCG(seed, uint64(worker)))
+			all := 0
 			for _, day := range list {
-				day.judgeStates(r, *crashTime/time.Duration(len(list)))
+				all += len(day.lines())
+			}
+			for _, day := range list {
+				day.judgeStates(r, *crashTime*time.Duration(len(day.lines()))/time.Duration(all))
 			}
 		})
 	}
@@ -104,7 +108,8 @@ func topOf(t *testing.T) string {
 	return dir
 }
 
-// days records the daemon's days. The second one begins with a database of an older version.
+// days records the daemon's days. The second one begins with a database of an older version, and in the
+// third one the project is moved.
 func days(t *testing.T) []*recording {
 	m, dir := newMachine(t, topOf(t)), topOf(t)
 	next := func(name string) string {
@@ -115,7 +120,7 @@ func days(t *testing.T) []*recording {
 	work := m.record(next("work"), "work", nil, day)
 	m.makeOlder()
 	upgrade := m.record(next("upgrade"), "upgrade", work.Promises, nextDay)
-	return []*recording{work, upgrade}
+	return []*recording{work, upgrade, m.recordMove(next("move"), upgrade.Promises)}
 }
 
 // A point is a state: a power cut before a line, which loses some of what is not synced.

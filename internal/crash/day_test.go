@@ -108,7 +108,9 @@ func day(r *recording) {
 	var file []*promise
 	rewind := func(params object) {
 		r.takesBack(file...)
-		r.call("session.rewind", params, nil)
+		var done struct{ Files []any }
+		r.call("session.rewind", params, &done)
+		require.NotEmpty(t, done.Files)
 		file = r.promiseNow("file demo.txt")
 	}
 	r.step("Subscribe", func() { r.call("Subscribe", object{}, nil) })

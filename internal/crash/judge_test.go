@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -160,6 +161,12 @@ func (r *recording) judge(files map[string]file, line int) (found []string) {
 		return found
 	}
 	m.configure("sleep", "1000") // no session that goes on does anything
+	if r.Moves {
+		if err := m.locate(); err != nil {
+			bad("%v", err)
+			return found
+		}
+	}
 	w := &reader{world: make(world)}
 	if err := m.open(w); err != nil {
 		bad("%v", err)
@@ -204,45 +211,46 @@ func (m *machine) open(w *reader) (err error) {
 	return w.read(ctx)
 }
 
-// restore replaces the files of the machine. Directories stay: Duet knows a project's by its inode.
+// restore replaces the files of the machine.
 func (m *machine) restore(files map[string]file) error {
-	var clear func(dir string) error
-	clear = func(dir string) error {
-		list, err := os.ReadDir(filepath.Join(m.top, dir))
+	list, err := os.ReadDir(m.top)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := os.RemoveAll(filepath.Join(m.top, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := write(files, m.top); err != nil {
+		return err
+	}
+	return m.adopt()
+}
+
+// adopt writes into the records of projects which inode the project has here.
+func (m *machine) adopt() error {
+	var now unix.Statx_t
+	for _, name := range []string{"project", "moved"} {
+		err := unix.Statx(unix.AT_FDCWD, filepath.Join(m.top, name), 0, unix.STATX_INO|unix.STATX_BTIME, &now)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	records, err := filepath.Glob(filepath.Join(m.home, "state", "duet", "projects", "*", "project.json"))
+	for _, record := range records {
+		text, err := os.ReadFile(record)
 		if err != nil {
 			return err
 		}
-		for _, e := range list {
-			path := filepath.Join(dir, e.Name())
-			if f, there := files[path]; there && e.IsDir() && f.mode.IsDir() {
-				err = clear(path)
-			} else {
-				err = os.RemoveAll(filepath.Join(m.top, path))
-			}
-			if err != nil {
-				return err
-			}
+		for name, value := range map[string]int64{"device": int64(unix.Mkdev(now.Dev_major, now.Dev_minor)), "inode": int64(now.Ino), "born": now.Btime.Sec*1e9 + int64(now.Btime.Nsec)} {
+			text = regexp.MustCompile(`"`+name+`": \d+`).ReplaceAll(text, fmt.Appendf(nil, `"%s": %d`, name, value))
 		}
-		return nil
-	}
-	if err := clear("."); err != nil {
-		return err
-	}
-	if m.isCopy {
-		var now unix.Statx_t
-		if err := unix.Statx(unix.AT_FDCWD, m.project, 0, unix.STATX_INO|unix.STATX_BTIME, &now); err != nil {
+		if err := os.WriteFile(record, text, 0o600); err != nil {
 			return err
 		}
-		record, _ := filepath.Rel(m.top, filepath.Join(m.state, "project.json"))
-		for name, value := range map[string]int64{"device": int64(unix.Mkdev(now.Dev_major, now.Dev_minor)), "inode": int64(now.Ino), "born": now.Btime.Sec*1e9 + int64(now.Btime.Nsec)} {
-			f := files[record]
-			f.content = regexp.MustCompile(`"`+name+`": \d+`).ReplaceAll(f.content, fmt.Appendf(nil, `"%s": %d`, name, value))
-			if f.content != nil {
-				files[record] = f
-			}
-		}
 	}
-	return write(files, m.top)
+	return err
 }
 
 // kept are the types of events that are on the disk before a client gets them.

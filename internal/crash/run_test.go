@@ -34,7 +34,6 @@ const soon = 20 * time.Second
 type machine struct {
 	t                         *testing.T
 	top, project, home, state string
-	isCopy                    bool          // the recorded directory was another one
 	said                      *bytes.Buffer // by the last daemon
 }
 
@@ -182,7 +181,7 @@ type answered struct {
 type recording struct {
 	Name     string
 	Top      string // the directory that was recorded
-	Program  string
+	Moves    bool   // the project is moved
 	Lines    int
 	Promises []*promise
 	Views    []view
@@ -278,11 +277,10 @@ func (m *machine) look() world {
 
 var checkpointRef = regexp.MustCompile(`^refs/duet/[^/]*/[0-9]+$`)
 
-// record runs steps with a daemon whose system calls are recorded into dir. Earlier promises still
-// hold.
-func (m *machine) record(dir, name string, earlier []*promise, steps func(*recording)) *recording {
+// begin begins a recording into dir. Earlier promises still hold.
+func (m *machine) begin(dir, name string, earlier []*promise) *recording {
 	t := m.t
-	r := &recording{Name: name, Top: m.top, Program: program, m: m, dir: dir}
+	r := &recording{Name: name, Top: m.top, m: m, dir: dir}
 	for _, p := range earlier {
 		if p.Until == never && !strings.HasPrefix(p.Key, "file ") { // in the next steps the agent works again
 			r.Promises = append(r.Promises, &promise{p.Key, p.Want, 0, never})
@@ -292,10 +290,35 @@ func (m *machine) record(dir, name string, earlier []*promise, steps func(*recor
 	require.NoError(t, err)
 	require.NoError(t, write(before.cut(0, none, nil).files(), filepath.Join(dir, "before")))
 	r.Views = []view{{World: m.look()}}
-	prefix := append(append([]string{"strace"}, straceFlags(filepath.Join(dir, "trace"))...), "--")
-	var cmd *exec.Cmd
-	cmd, r.c, err = m.start(context.Background(), prefix, client.WithTrace(r.take))
+	return r
+}
+
+// strace is the beginning of a command whose system calls are recorded.
+func (r *recording) strace() []string {
+	return append(append([]string{"strace"}, straceFlags(filepath.Join(r.dir, "trace"))...), "--")
+}
+
+// finish reads what was recorded.
+func (r *recording) finish() *recording {
+	t := r.m.t
+	r.m.killAll()
+	require.NoError(t, r.readDisk())
+	r.place()
+	text, err := json.Marshal(r)
 	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(r.dir, "recording.json"), text, 0o600))
+	r.settle()
+	r.requireSame()
+	return r
+}
+
+// record records steps with a daemon.
+func (m *machine) record(dir, name string, earlier []*promise, steps func(*recording)) *recording {
+	r := m.begin(dir, name, earlier)
+	var cmd *exec.Cmd
+	var err error
+	cmd, r.c, err = m.start(context.Background(), r.strace(), client.WithTrace(r.take))
+	require.NoError(m.t, err)
 	steps(r)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -304,15 +327,35 @@ func (m *machine) record(dir, name string, earlier []*promise, steps func(*recor
 	for syscall.Kill(-cmd.Process.Pid, 0) == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
-	m.killAll()
-	require.NoError(t, r.readDisk())
-	r.place()
-	text, err := json.Marshal(r)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "recording.json"), text, 0o600))
-	r.settle()
-	r.requireSame()
-	return r
+	return r.finish()
+}
+
+// recordMove records a user who moves the project.
+func (m *machine) recordMove(dir string, earlier []*promise) *recording {
+	r := m.begin(dir, "move", earlier)
+	r.Moves = true
+	args := append(r.strace(), "sh", "-c", "mv project moved && cd moved && "+program+" projects move ../project .")
+	cmd := m.command(args[0], args[1:]...)
+	cmd.Dir = m.top
+	out, err := cmd.CombinedOutput()
+	require.NoError(m.t, err, "%s", out)
+	return r.finish()
+}
+
+// locate finds the project, which a power cut may have left in its old place, and its state.
+func (m *machine) locate() error {
+	m.project = filepath.Join(m.top, "project")
+	if _, err := os.Stat(m.project); err != nil {
+		m.project = filepath.Join(m.top, "moved")
+	}
+	out, err := m.command(program, "paths", "--json").Output()
+	if err != nil {
+		return fmt.Errorf("duet-rpc paths: %w", err)
+	}
+	var paths struct{ State string }
+	err = json.Unmarshal(out, &paths)
+	m.state = paths.State
+	return err
 }
 
 // load reads a recording that was kept.
@@ -323,7 +366,6 @@ func load(t *testing.T, dir string) *recording {
 	require.NoError(t, json.Unmarshal(text, r))
 	require.NoError(t, os.MkdirAll(r.Top, 0o700))
 	r.m = machineAt(t, r.Top)
-	r.m.isCopy = true
 	require.NoError(t, r.readDisk())
 	r.settle()
 	return r
@@ -345,6 +387,9 @@ func (r *recording) readDisk() (err error) {
 	}
 	r.Lines = lines
 	r.disk.cwd[list[0].pid] = r.m.project
+	if r.Moves {
+		r.disk.cwd[list[0].pid] = r.Top
+	}
 	r.disk.add(list)
 	if len(r.disk.kept) > 0 {
 		err = fmt.Errorf("calls that the model of the disk does not know: %q", r.disk.kept)
