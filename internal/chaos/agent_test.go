@@ -26,13 +26,33 @@ import (
 // sessions, memory and journal.
 const agentVariable = "DUET_CHAOS_AGENT"
 
+// version1Variable makes the scripted agent speak version 1 of the protocol.
+const version1Variable = "DUET_CHAOS_VERSION_1"
+
 // workPrompt returns the agent's prompt for a work with this number of steps, each of which needs
 // permission.
 func workPrompt(work string, steps int) string { return fmt.Sprintf("work %s %d", work, steps) }
 
+// queuedPrompt returns the agent's prompt that takes a time and does nothing else. Its version has the
+// form NAME.NUMBER.
+func queuedPrompt(version string, takes time.Duration) string {
+	return fmt.Sprintf("prompt %s for %d ms", version, takes.Milliseconds())
+}
+
+// waitPrompt is queuedPrompt without a version.
+func waitPrompt(takes time.Duration) string { return fmt.Sprintf("wait %d ms", takes.Milliseconds()) }
+
+// editPrompt is the agent's prompt that changes the files of the project.
+const editPrompt = "edit the files"
+
+// lastMessage precedes the prompt where Duet tells an agent what came before it.
+const lastMessage = "The user's next message follows."
+
 var (
-	workPattern  = regexp.MustCompile(`\bwork ([\w-]+) (\d+)\b`)
-	agentOptions = []any{
+	promptPattern = regexp.MustCompile(`^prompt ((p\d+)\.\d+) for (\d+) ms`)
+	waitPattern   = regexp.MustCompile(`^wait (\d+) ms`)
+	workPattern   = regexp.MustCompile(`\bwork ([\w-]+) (\d+)\b`)
+	agentOptions  = []any{
 		map[string]any{"optionId": "yes", "name": "Allow", "kind": "allow_once"},
 		map[string]any{"optionId": "no", "name": "Reject", "kind": "reject_once"},
 	}
@@ -98,7 +118,7 @@ func (a *scriptedAgent) serve(in io.Reader) {
 		}
 		switch m.Method {
 		case "initialize":
-			if a.version2 = m.Params.Version >= 2 && rand.IntN(2) == 0; a.version2 {
+			if a.version2 = m.Params.Version >= 2 && os.Getenv(version1Variable) == "" && rand.IntN(2) == 0; a.version2 {
 				a.reply(m.ID, map[string]any{
 					"protocolVersion": 2, "info": map[string]any{"name": "scripted", "version": "1"},
 					"capabilities": map[string]any{"session": map[string]any{}}, "authMethods": []any{},
@@ -216,7 +236,19 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 		a.reply(m.ID, map[string]any{"messageId": fmt.Sprintf("prompt-%08x", rand.Uint32())})
 	}
 	a.state("running", "")
-	stop := a.steps(work, 1, goesOnAfter, cancel)
+	var stop string
+	switch prompt := prompted(text.String()); {
+	case prompt == editPrompt:
+		stop = a.edit()
+	case promptPattern.MatchString(prompt):
+		m := promptPattern.FindStringSubmatch(prompt)
+		a.note(noteTook, m[2], m[1])
+		stop = wait(m[3], cancel)
+	case waitPattern.MatchString(prompt):
+		stop = wait(waitPattern.FindStringSubmatch(prompt)[1], cancel)
+	default:
+		stop = a.steps(work, 1, goesOnAfter, cancel)
+	}
 	a.state("idle", stop)
 	if !a.version2 {
 		a.reply(m.ID, map[string]any{"stopReason": stop})
@@ -232,6 +264,44 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 		return
 	}
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "_session/turn_ended", "params": map[string]any{"sessionId": a.session, "stopReason": stop}})
+}
+
+// prompted returns the prompt in a message, without what Duet tells about the conversation before.
+func prompted(message string) string {
+	if at := strings.LastIndex(message, lastMessage); at >= 0 {
+		message = message[at+len(lastMessage):]
+	}
+	return strings.TrimSpace(message)
+}
+
+// wait returns the stop reason after a number of milliseconds.
+func wait(milliseconds string, cancel <-chan struct{}) string {
+	ms, _ := strconv.Atoi(milliseconds)
+	select {
+	case <-cancel:
+		return "cancelled"
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+		return "end_turn"
+	}
+}
+
+// edit changes the files of the project and reports the changes. It returns the stop reason.
+func (a *scriptedAgent) edit() string {
+	for i, name := range reviewedFiles {
+		path, err := filepath.Abs(name)
+		if err == nil {
+			err = os.WriteFile(path, []byte(textAfter), 0o600)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return "refusal"
+		}
+		a.update(map[string]any{
+			"sessionUpdate": "tool_call", "toolCallId": fmt.Sprintf("edit-%d", i), "title": "Edit " + name, "kind": "edit", "status": "completed",
+			"content": []any{map[string]any{"type": "diff", "path": path, "oldText": textBefore, "newText": textAfter}},
+		})
+	}
+	return "end_turn"
 }
 
 // steps does the remaining steps of a range and returns the stop reason.

@@ -27,6 +27,11 @@ type board struct {
 	works     int
 	answers   int
 	continued map[string]bool // sessions; a second continuation would fork one
+
+	shared      shared
+	queueCalls  []queueCall
+	changeCalls []changeCall
+	convCalls   []convCall
 }
 
 // A question is an approval as events reported it.
@@ -64,6 +69,9 @@ type eventData struct {
 	Decision   string `json:"decision"`
 	DecidedBy  string `json:"decided_by"`
 	Comment    string `json:"comment"`
+	Content    string `json:"content"`
+
+	SessionIDs []string `json:"session_ids"`
 }
 
 // take records an event that a client received.
@@ -80,6 +88,9 @@ func (b *board) take(e client.Event) {
 	}
 	switch e.Type {
 	case "session_status_changed":
+		if b.shared.threads[d.ThreadID] {
+			return
+		}
 		b.runs[d.SessionID] = &knownRun{d.SessionID, d.TaskID, d.ThreadID, d.State}
 	case "new_approval":
 		if q := b.questions[d.ApprovalID]; q == nil {

@@ -25,6 +25,11 @@ func (f finding) String() string { return f.Check + ": " + f.What }
 const (
 	checkLaunches  = "an acknowledged launch is lost"
 	checkRegister  = "a question is not a write-once register"
+	checkQueue     = "no order of the calls explains a queue"
+	checkChange    = "no order of the calls explains a reviewed change"
+	checkConv      = "no order of the calls explains a conversation"
+	checkPrompts   = "a queued prompt is lost, altered or repeated"
+	checkFiles     = "a file does not have its reviewed content"
 	checkApproved  = "an acknowledged approval led neither to its action nor to an open question"
 	checkSaid      = "a repeated question has no reason"
 	checkTwice     = "one answer led to two actions"
@@ -66,16 +71,25 @@ func (e *evidence) launches() (found []finding) {
 // such an order, the best attempt is in the file that visualize names.
 func (e *evidence) registers(visualize func(approval string) string) (found []finding) {
 	events, calls := e.questionEvents(), e.callsOf()
+	settled := make(map[string][]call)
+	for id, of := range calls {
+		settled[id] = settle(of, events[id])
+	}
+	return explained(checkRegister, questionModel, settled, visualize)
+}
+
+// explained requires for each object an order of its calls that the model explains.
+func explained[T interface{ spanned() span }](check string, model porcupine.Model, calls map[string][]T, visualize func(object string) string) (found []finding) {
 	for _, id := range slices.Sorted(maps.Keys(calls)) {
 		path := visualize(id)
-		result, err := linearize(settle(calls[id], events[id]), path)
+		result, err := search(model, calls[id], path)
 		switch {
 		case err != nil:
-			found = append(found, finding{checkRegister, err.Error()})
+			found = append(found, finding{check, err.Error()})
 		case result == porcupine.Illegal:
-			found = append(found, finding{checkRegister, fmt.Sprintf("question %s: no order of %d calls explains their replies; %s shows the best attempt", id, len(calls[id]), path)})
+			found = append(found, finding{check, fmt.Sprintf("%s: no order of %d calls explains their replies; %s shows the best attempt", id, len(calls[id]), path)})
 		case result == porcupine.Unknown:
-			found = append(found, finding{checkRegister, fmt.Sprintf("question %s: its %d calls take too long to judge", id, len(calls[id]))})
+			found = append(found, finding{check, fmt.Sprintf("%s: its %d calls take too long to judge", id, len(calls[id]))})
 		}
 	}
 	return found
@@ -222,6 +236,12 @@ func (e *evidence) views(views []*view) (found []finding) {
 			log[l.Seq] = l
 		}
 	}
+	deleted := make(map[string]bool) // sessions, whose events the log no longer has
+	for _, l := range e.Log {
+		for _, id := range l.Data.SessionIDs {
+			deleted[id] = true
+		}
+	}
 	for _, v := range views {
 		last, reported, shown := v.last(), make(map[int64]bool), make(map[string]bool)
 		for _, t := range v.events {
@@ -234,6 +254,7 @@ func (e *evidence) views(views []*view) (found []finding) {
 			reported[t.Seq] = true
 			l, ok := log[t.Seq]
 			switch {
+			case !ok && deleted[loggedOf(t).Data.SessionID]:
 			case !ok:
 				add("%s received event %d (%s), which is not in the log: %.200s", v.name, t.Seq, t.Type, t.Data)
 			case l.Type != t.Type || !sameJSON(l.Raw, t.Data):

@@ -21,6 +21,10 @@ type evidence struct {
 	Launches []launch        `json:"launches"`
 	Stopped  map[string]bool `json:"stopped"` // sessions that a person tried to interrupt
 
+	Queues        []queueCall  `json:"queues"`
+	Reviews       []changeCall `json:"reviews"`
+	Conversations []convCall   `json:"conversations"`
+
 	// The state of the hub with everything at rest.
 	Sessions  map[string]shownSession  `json:"sessions"`
 	Approvals map[string]shownApproval `json:"approvals"` // every one that the log has

@@ -21,6 +21,7 @@ const (
 	noteDenied    = "denied"    // the agent received a denial
 	noteCancelled = "cancelled" // the agent learned that no user decided
 	noteDid       = "did"       // the agent did the step: this note is the action
+	noteTook      = "took"      // the agent received a queued prompt
 )
 
 // A note is a line of the journal.
@@ -28,8 +29,8 @@ type note struct {
 	At   int64  `json:"at"` // Unix time in nanoseconds
 	PID  int    `json:"pid"`
 	What string `json:"what"`
-	Step string `json:"step"` // work/number, the same for repeated questions
-	Call string `json:"call"` // the tool call, another one for each question
+	Step string `json:"step"` // work/number, the same for repeated questions; the name of a queued prompt
+	Call string `json:"call"` // the tool call, another one for each question; the version of a queued prompt
 }
 
 // A journal is a file to which all agents of a project append.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -168,6 +169,8 @@ func (p *person) act(ctx context.Context) {
 		if id, ok := p.board.oldest(p.rand.IntN, 2); ok {
 			p.decide(ctx, id, p.decideInShell)
 		}
+	case p.rand.IntN(5) < 2:
+		p.edit(ctx)
 	case choice < 25:
 		p.launch(ctx)
 	case choice < 70:
@@ -330,16 +333,16 @@ var kindsInChaos = map[client.Kind]bool{
 	"hub_lost": true, "subsystem_unavailable": true, "bad_state": true, "session_not_running": true,
 }
 
-// call makes a call. It accepts the errors in kindsInChaos and a lost connection, and records other
-// errors and timeouts as findings.
-func (p *person) call(ctx context.Context, method string, params, result any) error {
+// call makes a call. It accepts the errors in kindsInChaos, the expected ones and a lost connection,
+// and records other errors and timeouts as findings.
+func (p *person) call(ctx context.Context, method string, params, result any, expected ...client.Kind) error {
 	if p.c == nil {
 		return errors.New("not connected")
 	}
 	// The end of the round does not cancel a started call.
 	err := p.c.Call(context.WithoutCancel(ctx), method, params, result)
 	var refused *client.Error
-	if errors.As(err, &refused) && !kindsInChaos[refused.Kind()] {
+	if errors.As(err, &refused) && !kindsInChaos[refused.Kind()] && !slices.Contains(expected, refused.Kind()) {
 		p.board.found("%s %v of %s was refused: %d %s %s", method, params, p.view.name, refused.Code, refused.Message, refused.Data)
 	}
 	if errors.Is(err, client.ErrTimeout) {

@@ -47,9 +47,16 @@ func newProject(t *testing.T) *project {
 max_runs = 6
 [agents.scripted]
 driver = "acp"
-command = [%q]
-env = { %s = %q, GORACE = "atexit_sleep_ms=0" }
-`, self, agentVariable, p.agents), 0o600))
+command = [%[1]q]
+env = { %[2]s = %[3]q, GORACE = "atexit_sleep_ms=0" }
+[agents.editing]
+driver = "acp"
+command = [%[1]q]
+env = { %[2]s = %[3]q, %[4]s = "1", GORACE = "atexit_sleep_ms=0" }
+`, self, agentVariable, p.agents, version1Variable), 0o600))
+	for _, name := range reviewedFiles {
+		require.NoError(t, os.WriteFile(filepath.Join(p.root, name), []byte(textBefore), 0o600))
+	}
 	p.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	t.Cleanup(func() {

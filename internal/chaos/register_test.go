@@ -101,15 +101,33 @@ func (a answer) String() string {
 // linearize searches an order of the calls to one question that explains all responses. Without
 // such an order it writes the best attempt to the file visualization, unless that is "".
 func linearize(calls []call, visualization string) (porcupine.CheckResult, error) {
+	return search(questionModel, calls, visualization)
+}
+
+// A span says who made a call, and when. The call took effect between From and Until, if it did.
+type span struct {
+	Who   int           `json:"who"`
+	From  time.Duration `json:"from"`  // since the beginning of the round
+	Until time.Duration `json:"until"` // when the response came
+}
+
+func (s span) spanned() span { return s }
+
+func (c call) spanned() span { return span{c.Who, c.From, c.Until} }
+
+// search searches an order of calls that a model explains. Without such an order it writes the best
+// attempt to the file visualization, unless that is "".
+func search[T interface{ spanned() span }](model porcupine.Model, calls []T, visualization string) (porcupine.CheckResult, error) {
 	var history []porcupine.Operation
 	for _, c := range calls {
-		history = append(history, porcupine.Operation{ClientId: c.Who, Input: c, Call: int64(c.From), Return: int64(c.Until)})
+		s := c.spanned()
+		history = append(history, porcupine.Operation{ClientId: s.Who, Input: c, Call: int64(s.From), Return: int64(s.Until)})
 	}
-	result, info := porcupine.CheckOperationsVerbose(questionModel, history, 20*time.Second)
+	result, info := porcupine.CheckOperationsVerbose(model, history, 20*time.Second)
 	if result == porcupine.Ok || visualization == "" {
 		return result, nil
 	}
-	return result, porcupine.VisualizePath(questionModel, info, visualization)
+	return result, porcupine.VisualizePath(model, info, visualization)
 }
 
 // settle prepares the calls to a question for linearize, with the question's events from the

@@ -70,7 +70,13 @@ func (r *round) found(check, format string, args ...any) {
 // run runs the round.
 func (r *round) run() {
 	people := []*person{r.editor(1), r.editor(2), r.editor(3), r.atSocket(4), r.atSocket(5), r.shell(6)}
-	ctx, cancel := context.WithTimeout(context.Background(), killingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*restTime)
+	defer cancel()
+	if !r.prepare(ctx) {
+		r.found(checkUnsettled, "the shared conversations cannot be launched")
+		return
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), killingTime)
 	defer cancel()
 	var group sync.WaitGroup
 	group.Go(func() { r.killer.live(ctx) })
@@ -122,6 +128,7 @@ func (r *round) examine(ctx context.Context, p *person) {
 	if !r.atRest(ctx, p) {
 		return
 	}
+	r.readShared(ctx, p)
 	r.gather(ctx, p)
 	found, judged := r.evidence.approved()
 	r.findings, r.judged = append(r.findings, found...), judged
@@ -141,9 +148,10 @@ func (r *round) examine(ctx context.Context, p *person) {
 	}
 	r.gather(ctx, p)
 	e := &r.evidence
-	r.findings = slices.Concat(r.findings, e.launches(), e.permits(), e.views(r.views), e.ends(), e.registers(func(approval string) string {
-		return filepath.Join(r.project.dir, "question-"+approval+".html")
-	}))
+	picture := func(object string) string { return filepath.Join(r.project.dir, "picture-"+object+".html") }
+	r.findings = slices.Concat(r.findings, e.launches(), e.permits(), e.views(r.views), e.ends(), e.prompts(),
+		e.registers(picture), explained(checkQueue, queueModel, e.queues(), picture),
+		explained(checkChange, changeModel, e.reviews(), picture), explained(checkConv, convModel, e.conversations(), picture))
 }
 
 // quietLooks is the number of consecutive polls without activity in a project at rest. An agent may
@@ -308,6 +316,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 	r.board.mu.Lock()
 	defer r.board.mu.Unlock()
 	e.Calls, e.Launches, e.Stopped = slices.Clone(r.board.calls), slices.Clone(r.board.launches), maps.Clone(r.interrupted)
+	e.Queues, e.Reviews, e.Conversations = slices.Clone(r.board.queueCalls), slices.Clone(r.board.changeCalls), slices.Clone(r.board.convCalls)
 	e.Seen = make(map[int64]int64)
 	for seq, at := range r.board.seen {
 		e.Seen[seq] = int64(at.Sub(r.began))
@@ -358,7 +367,7 @@ func (r *round) keep(dir string) {
 	}{r.findings, &r.evidence, views}, "", " ")
 	require.NoError(r.t, err)
 	require.NoError(r.t, os.WriteFile(filepath.Join(dir, "history.json"), history, 0o600))
-	files, err := filepath.Glob(filepath.Join(r.project.dir, "question-*.html"))
+	files, err := filepath.Glob(filepath.Join(r.project.dir, "picture-*.html"))
 	require.NoError(r.t, err)
 	for _, file := range append(files, filepath.Join(r.project.dir, "log"), journalIn(r.project.agents).path, r.project.database()) {
 		if content, err := os.ReadFile(file); err == nil {
