@@ -208,6 +208,8 @@ type Silence struct {
 	ToolID  string `json:"tool_id,omitempty" doc:"The tool call in progress. The silence is then often normal."`
 	Tool    string `json:"tool,omitempty" doc:"What that tool call does, for people."`
 	Ended   bool   `json:"ended,omitempty" doc:"The agent works again, or the prompt has ended."`
+
+	LastedMS int64 `json:"lasted_ms,omitempty" doc:"With ended: how long the silence lasted, in milliseconds. Setting the clock does not change it. Absent: until now, by the clock."`
 }
 
 // Process is an agent's process group, so that the hub can end it without the executor.

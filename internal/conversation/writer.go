@@ -449,12 +449,16 @@ const longSilence = time.Minute
 // retried API call, explains the pause to a later reader. Output during a start is no complaint: many
 // programs write to stderr then. An open message continues after it.
 func (w *Writer) Silence(t store.Tx, run domain.Run, s catalog.Silence) error {
-	took := t.Now().Sub(time.UnixMilli(s.SinceMS))
+	took := time.Duration(s.LastedMS) * time.Millisecond
+	if s.LastedMS == 0 {
+		since := time.UnixMilli(s.SinceMS)
+		took = max(0, t.Now().Sub(since))
+	}
 	isComplaint := s.Note != "" && !strings.HasPrefix(s.Note, catalog.Starting)
 	if !isComplaint && (took < longSilence || s.Tool != "") {
 		return nil
 	}
-	text := fmt.Sprintf("%s said nothing for %d s", run.Agent, int(max(0, took).Seconds()))
+	text := fmt.Sprintf("%s said nothing for %d s", run.Agent, int(took.Seconds()))
 	if took >= 2*longSilence {
 		text = fmt.Sprintf("%s said nothing for %d min", run.Agent, int(took.Minutes()))
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -269,6 +270,26 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 }
 
 // An event carries at most domain.MaxEventText of a text; the item has all of it.
+// A clock that was set during a silence does not change how long it lasted.
+func TestTheLengthOfASilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		silence catalog.Silence
+		want    []string
+	}{
+		"set back by hours":    {catalog.Silence{SinceMS: time.Now().Add(5 * time.Hour).UnixMilli(), LastedMS: 90_000}, []string{"system: fake said nothing for 90 s"}},
+		"set forward by hours": {catalog.Silence{SinceMS: time.Now().Add(-5 * time.Hour).UnixMilli(), LastedMS: 30_000}, nil},
+		"a complaint":          {catalog.Silence{SinceMS: time.Now().Add(-5 * time.Hour).UnixMilli(), LastedMS: 7_000, Note: "429"}, []string{"system: fake said nothing for 7 s: 429"}},
+		"by the clock alone":   {catalog.Silence{SinceMS: time.Now().Add(5 * time.Hour).UnixMilli(), Note: "429"}, []string{"system: fake said nothing for 0 s: 429"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			b.run.Agent = "fake"
+			b.write(t, func(tx store.Tx) error { return b.Silence(tx, b.run, c.silence) })
+			assert.Equal(t, c.want, b.items(t))
+		})
+	}
+}
+
 func TestEventsAreCut(t *testing.T) {
 	b := newBook(t)
 	for _, c := range []struct {

@@ -207,7 +207,8 @@ func TestSilentAgentIsReported(t *testing.T) {
 			last := all[len(all)-1]
 			assert.True(t, last.Ended)
 			assert.WithinRange(t, time.UnixMilli(last.SinceMS), began, time.Now())
-			last.SinceMS, last.Ended = 0, false
+			assert.Positive(t, last.LastedMS)
+			last.SinceMS, last.LastedMS, last.Ended = 0, 0, false
 			assert.Equal(t, want, last)
 			types := h.types()
 			assert.Equal(t, []string{"agent_silent", "content_block_delta"}, types[len(types)-2:], "the end of the silence precedes its cause")

@@ -27,7 +27,8 @@ func (r *Relay) serveHubs() {
 			return
 		}
 		connected := time.Now()
-		hub := &link{t: t, gone: make(chan struct{})}
+		hub := newLink(t)
+		hub.gone = make(chan struct{})
 		broken := make(chan struct{})
 		hub.failed = func() { close(broken) }
 		if !r.open(hub) {

@@ -29,7 +29,7 @@ type hubReader struct {
 }
 
 func (l hubReader) Read(p []byte) (int, error) {
-	l.hub.waits.Store(time.Now().UnixNano())
+	l.hub.waits.Store(l.hub.elapsed())
 	n, err := l.Transport.Read(p)
 	l.hub.waits.Store(0)
 	return n, err
@@ -41,7 +41,7 @@ func (l *link) silentFor() time.Duration {
 	if since == 0 {
 		return 0
 	}
-	return time.Since(time.Unix(0, since))
+	return time.Duration(l.elapsed() - since)
 }
 
 // watch checks that a hub answers, until it has gone. If the hub owes a message and sends none,
@@ -198,13 +198,21 @@ type link struct {
 
 	gone chan struct{} // closed when the hub at its end has gone; nil for an editor
 
-	waits   atomic.Int64 // since when the relay waits for the peer, in nanoseconds; 0: it does not
-	writing atomic.Int64 // since when a write runs; 0: none does
+	began   time.Time
+	waits   atomic.Int64 // since when the relay waits for the peer, as elapsed has it; 0: it does not
+	writing atomic.Int64 // since when a write runs, as elapsed has it; 0: none does
 
 	mu  sync.Mutex // guards the fields below, and writes
 	buf []byte     // frames not written yet, less than flushAt
 	err error      // final
 }
+
+// newLink returns a link over a transport.
+func newLink(t server.Transport) *link { return &link{t: t, began: time.Now()} }
+
+// elapsed returns the nanoseconds since the link began, at least 1. Setting the clock does not change
+// them.
+func (l *link) elapsed() int64 { return max(1, int64(time.Since(l.began))) }
 
 // send frames a message and queues it, or writes it with all queued ones.
 func (l *link) send(body []byte) {
@@ -240,7 +248,7 @@ func (l *link) write(body []byte) {
 		l.buf = l.buf[:0]
 		return
 	}
-	l.writing.Store(time.Now().UnixNano())
+	l.writing.Store(l.elapsed())
 	switch {
 	case body == nil:
 		_, l.err = l.t.Write(l.buf)
@@ -258,7 +266,7 @@ func (l *link) write(body []byte) {
 // isStuck reports whether a write has run so long that the peer does not read.
 func (l *link) isStuck() bool {
 	since := l.writing.Load()
-	return since != 0 && time.Since(time.Unix(0, since)) > stuckAfter
+	return since != 0 && time.Duration(l.elapsed()-since) > stuckAfter
 }
 
 // stuckAfter is how long a write takes at most to a peer that reads.

@@ -48,7 +48,8 @@ type Listener struct {
 	uid     int
 
 	refused    atomic.Uint64
-	lastLogged atomic.Int64 // when a failure was logged last, in ns since 1970
+	began      time.Time
+	lastLogged atomic.Int64 // when a failure was logged last, in ns since began; 0: never
 	closed     chan struct{}
 	close      func() error
 }
@@ -98,7 +99,7 @@ func (o Options) listen(ctx context.Context, path string) (*Listener, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Listener{path: abs, logger: logger, peerUID: peerUID, uid: ourUID(), closed: make(chan struct{})}
+	l := &Listener{path: abs, logger: logger, peerUID: peerUID, uid: ourUID(), began: time.Now(), closed: make(chan struct{})}
 	if l.inner, l.remove, err = claim(ctx, abs); err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 // logged now and then.
 func (l *Listener) logAcceptError(err error) {
 	const seldom = 10 * time.Second
-	now, last := time.Now().UnixNano(), l.lastLogged.Load()
+	now, last := max(1, int64(time.Since(l.began))), l.lastLogged.Load()
 	if (last == 0 || now-last >= int64(seldom)) && l.lastLogged.CompareAndSwap(last, now) {
 		l.logger.Warn("clients cannot be accepted just now", "path", l.path, "err", systemError(err))
 	}

@@ -203,6 +203,7 @@ func (s *silenceWatch) signLocked() {
 	if s.stderr == nil { // not begun
 		return
 	}
+	lasted := time.Since(s.last)
 	s.last, s.retry = time.Now(), ""
 	if s.last.Sub(s.nextAt) >= together {
 		s.heard, s.next, s.nextAt = s.next, s.stderr.ComplaintBytes(), s.last
@@ -211,7 +212,7 @@ func (s *silenceWatch) signLocked() {
 		return // the timer in Run does it
 	}
 	ended := *s.reported
-	ended.Ended = true
+	ended.Ended, ended.LastedMS = true, lasted.Milliseconds()
 	s.reported = nil
 	s.report(ended)
 	s.lookAgain()

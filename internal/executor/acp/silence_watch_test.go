@@ -94,7 +94,7 @@ func TestSilenceIsReportedOnceWithItsEnd(t *testing.T) {
 		pass(time.Hour)
 		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(4900 * time.Millisecond)}}, w.reported())
 		w.Sign()
-		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true}, w.reported()[1], "reported at once, before its cause")
+		assert.Equal(t, catalog.Silence{SinceMS: w.at(4900 * time.Millisecond), Ended: true, LastedMS: (time.Hour + 4900*time.Millisecond).Milliseconds()}, w.reported()[1], "reported at once, before its cause")
 		w.Sign()
 		assert.Len(t, w.reported(), 2)
 		pass(5100 * time.Millisecond)
