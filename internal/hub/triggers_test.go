@@ -316,6 +316,39 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	})
 }
 
+// A clock that is set back while there is no hub neither stops triggers nor repeats what they did. Each
+// bubble begins at the same time.
+func TestTriggersAfterTheClockWasSetBack(t *testing.T) {
+	file := database(t)
+	r := rules(
+		config.Trigger{ID: "each", Type: "run.completed", Action: notifies},
+		config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour},
+		config.Trigger{ID: "tick", Cron: "5 * * * *", Action: notifies},
+	)
+	count := func(h *Hub, id string) int {
+		return len(must(h.store.TriggerExecutions(context.Background(), id, 100))(t))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(10*time.Hour + 30*time.Minute)
+		h := openHub(t, file, answers, r.option, withoutPolling)
+		for range 3 {
+			await(t, h, launch(t, h, "x"))
+		}
+		time.Sleep(time.Hour)
+		assert.Equal(t, []int{3, 1, 1}, []int{count(h, "each"), count(h, "calm"), count(h, "tick")})
+		require.NoError(t, h.Close())
+	})
+	synctest.Test(t, func(t *testing.T) { // ten hours before
+		h := openHub(t, file, answers, r.option, withoutPolling)
+		time.Sleep(time.Minute)
+		assert.Equal(t, []int{3, 1, 1}, []int{count(h, "each"), count(h, "calm"), count(h, "tick")}, "nothing is repeated")
+		await(t, h, launch(t, h, "x"))
+		time.Sleep(12 * time.Hour)
+		assert.Equal(t, []int{4, 2, 12}, []int{count(h, "each"), count(h, "calm"), count(h, "tick")}, "11:05 does not fire again")
+		require.NoError(t, h.Close())
+	})
+}
+
 // A time that was due without a hub is handled if it is less than a minute old.
 func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 	for name, c := range map[string]struct {

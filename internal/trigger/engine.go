@@ -104,6 +104,7 @@ type Engine struct {
 
 	// Only the engine's goroutine uses:
 	begun    time.Time            // start of the engine
+	before   int64                // last event of the log at the start
 	followed int64                // last processed event of the log
 	known    map[string]time.Time // first sight of each trigger, by id
 	due      map[string]*dueTime  // by trigger id
@@ -280,7 +281,7 @@ func cut(s string, most int) string {
 
 // Start begins to process events.
 func (e *Engine) Start() {
-	e.begun = time.Now()
+	e.begun, e.before = time.Now(), e.opts.Log.Last()
 	e.mu.Lock()
 	e.started = true
 	e.mu.Unlock()
@@ -299,6 +300,7 @@ func (e *Engine) look() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for e.ctx.Err() == nil {
+		e.followClock(time.Now())
 		e.refresh(first)
 		if first {
 			e.giveUpSending(e.ctx)
@@ -403,5 +405,18 @@ func (e *Engine) meet(t config.Trigger, state domain.TriggerState, first bool) {
 	if state.Looked.After(since) {
 		since = state.Looked
 	}
+	if since.After(now) { // the clock was set back
+		since = now
+	}
 	e.known[t.ID] = since
+}
+
+// followClock lets the triggers take events again after the clock was set back to before they were
+// first seen.
+func (e *Engine) followClock(now time.Time) {
+	for id, since := range e.known {
+		if since.After(now) {
+			e.known[id] = now.Add(-lookBack)
+		}
+	}
 }

@@ -53,7 +53,8 @@ func (e *Engine) schedule(active []config.Trigger) {
 const lookAtTheClock = time.Minute
 
 // fireDue handles due times and returns the wait until the next; waits is false if none is pending.
-// It skips times that are older than lookBack, which the machine slept through.
+// It skips times that are older than lookBack, which the machine slept through. After the clock was set
+// back, the times until the next come again; a time that has fired does not fire again.
 func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration, waits bool) {
 	wait = lookAtTheClock
 	for id, d := range e.due {
@@ -66,6 +67,8 @@ func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration
 				continue
 			}
 			d.next = d.schedule.Next(now)
+		} else if next := d.schedule.Next(now); next.Before(d.next) {
+			d.next = next
 		}
 		waits = true
 		wait = min(wait, d.next.Sub(now))
@@ -146,7 +149,7 @@ func (e *Engine) stopWatching() {
 		// The new watcher finds what was pending in the old one.
 		for _, t := range e.watching {
 			since := time.Now().Add(-lookBack)
-			if state, err := e.opts.Store.TriggerState(e.ctx, t.ID); err == nil && state.Looked.After(since) {
+			if state, err := e.opts.Store.TriggerState(e.ctx, t.ID); err == nil && state.Looked.After(since) && !state.Looked.After(time.Now()) {
 				since = state.Looked
 			}
 			if e.known[t.ID].Before(since) {
@@ -247,7 +250,7 @@ func (e *Engine) follow(ctx context.Context) (seen bool) {
 	failed := false
 	err := e.opts.Log.Replay(ctx, followedKinds, e.followed, upTo, func(logged domain.Event, s domain.Session) bool {
 		event, ok := eventOf(logged, s)
-		if !ok {
+		if !ok || logged.Seq <= e.before && logged.Time.After(e.begun) { // from before the clock was set back
 			return true
 		}
 		for _, t := range active {
