@@ -155,7 +155,7 @@ func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (pro
 	if err != nil {
 		return protocol.SetSessionResult{}, err
 	}
-	one := []*protocol.Session{sessionOf(s, time.Now())}
+	one := []*protocol.Session{sessionOf(s, h.Latest())}
 	describeSession(one[0], known)
 	fit(one, room(ctx))
 	return protocol.SetSessionResult{Live: live, Session: *one[0]}, nil

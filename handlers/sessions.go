@@ -98,7 +98,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 
 // session converts a session at its current state.
 func (s sessions) session(h *hub.Hub, of domain.Session) *protocol.Session {
-	r := sessionOf(of, s.Now())
+	r := sessionOf(of, h.Latest())
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
 		setSilence(r, silence)
 	}
@@ -248,7 +248,7 @@ func summaryOf(run domain.Run) string {
 	return domain.TurnTrigger(own.Trigger).String()
 }
 
-// sessionOf converts a run at the time now.
+// sessionOf converts a run at the time now of [hub.Hub.Latest].
 func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &protocol.Session{

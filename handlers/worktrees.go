@@ -101,7 +101,7 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 }
 
 func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) protocol.Attempt {
-	session := sessionOf(a.Session, s.Now())
+	session := sessionOf(a.Session, h.Latest())
 	r := protocol.Attempt{
 		SessionID: session.ID, TaskID: session.TaskID, ThreadID: session.ThreadID, Agent: session.Agent, Model: session.Model,
 		Status: session.Status, State: session.State, Error: headline(session.Error, resultOfAttempt), Result: headline(a.Session.Result, resultOfAttempt),

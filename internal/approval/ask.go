@@ -148,7 +148,7 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
 		return Situation{}, err
 	}
 	rules, err := in.standingRules(t, run.Thread)
-	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Latest()}
 	if seen.Modes != nil && seen.Agent == run.Agent {
 		situation.AgentModes = domain.IDs(seen.Modes.Choices)
 	}
@@ -448,7 +448,7 @@ func (q Inquiry) approval() domain.Approval {
 // person's answer to the same question of a client that left before it came.
 func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
-		situation := Situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
+		situation := Situation{Thread: place.Thread, Run: place.Run, Now: t.Latest()}
 		var err error
 		if place.Run.ID != 0 {
 			situation, err = in.situationOf(t, place.Run)
@@ -481,7 +481,7 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 	if err != nil || carried == nil {
 		return false, err
 	}
-	if t.Now().Sub(carried.Decided) > answerKept {
+	if t.Latest().Sub(carried.Decided) > answerKept {
 		return false, in.giveUp(t, *carried, givenUpLate)
 	}
 	carried.AwaitedBy = 0 // the client gets it with the reply

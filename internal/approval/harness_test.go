@@ -252,6 +252,8 @@ func (t countingTx) put(call func() error) error {
 
 func (t countingTx) Now() time.Time { return t.Tx.Now().Add(t.of.later) }
 
+func (t countingTx) Latest() time.Time { return t.Tx.Latest().Add(t.of.later) }
+
 func (t countingTx) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	t.count("Approval", 1)
 	return get(t, func() (domain.Approval, error) { return t.Tx.Approval(ctx, id) })

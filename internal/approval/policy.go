@@ -45,7 +45,7 @@ type Situation struct {
 	Thread domain.Thread // the conversation, with its settings
 	Run    domain.Run    // whose agent calls the tool
 	Rules  []domain.Rule // people's decisions for the conversation and the project
-	Now    time.Time
+	Now    time.Time     // by a clock that is never set back (store.Store, Latest)
 
 	AgentModes []string // ids of the agent's modes; nil if it has none or has not reported them
 }

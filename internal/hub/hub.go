@@ -52,8 +52,10 @@ type Options struct {
 	// OpenStore opens the store with the hub's callbacks.
 	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
 	Database  string // store path
-	Root      string // project root
-	Agents    config.Agents
+	// Now is the clock of stored times; nil: time.Now. Tests set it.
+	Now    func() time.Time
+	Root   string // project root
+	Agents config.Agents
 	// Keys and Rules, if set, return the current configuration, which may change. They are called
 	// often.
 	Keys  func() map[string]config.Key
@@ -203,7 +205,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.events = h.newEvents(h.ctx)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
+	if h.store, err = opts.OpenStore(ctx, store.Options{Now: opts.Now, Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
 	}
 	h.health.Opened(h.store)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -67,6 +68,9 @@ func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) 
 
 // Query returns the queries for sessions and conversations.
 func (h *Hub) Query() *query.Queries { return h.query }
+
+// Latest returns the time of [store.Store.Latest].
+func (h *Hub) Latest() time.Time { return h.store.Latest() }
 
 // Issues lists current problems and their remedies, without waiting. It is empty if the hub is
 // healthy.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -45,12 +46,18 @@ type Store interface {
 	FreeBytes() int64
 	// Path returns the path of the database.
 	Path() string
+	// Latest returns the time by a clock that is never set back: it is not before Now of any earlier
+	// change, plus the time since then. A permission ends by it. It may be ahead of Now for as long as
+	// the process runs, if the clock was ahead once. It survives a restart as far as the last event.
+	Latest() time.Time
 	// Close commits the queued changes and closes the database.
 	Close() error
 }
 
 // Options configure a store that is opened.
 type Options struct {
+	// Now is the clock of the changes; nil: time.Now. Tests set it.
+	Now func() time.Time
 	// Committed is called with the events of each transaction after its commit, in order, by one
 	// goroutine. It must not block or write, and must read only through now: other reads of the
 	// store wait until it returns.

@@ -20,6 +20,8 @@ type Tx interface {
 
 	// Now is the time of the change.
 	Now() time.Time
+	// Latest is [Store.Latest].
+	Latest() time.Time
 	// Append adds an event to the log and returns its number.
 	Append(e domain.Event) (int64, error)
 	// Seq is the number of the last event of the log, this transaction's included.

@@ -20,6 +20,7 @@ type Tx struct {
 	now      time.Time // of this change
 	places   *places
 	seq      int64
+	latest   time.Time
 	events   []domain.Event
 	after    []func()
 	indexDue bool // new items wait for the text index
@@ -27,6 +28,8 @@ type Tx struct {
 }
 
 func (t *Tx) Now() time.Time { return t.now }
+
+func (t *Tx) Latest() time.Time { return t.latest }
 
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 

@@ -34,6 +34,7 @@ type operation struct {
 type writer struct {
 	conn       *sql.Conn
 	tx         *Tx
+	clock      *clock
 	announce   func([]domain.Event, store.Reader)
 	gate       *gate // shut between a commit and its announcement
 	rolledBack func()
@@ -105,6 +106,11 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 		w.committed = w.reserved
 	}
 	w.tx.seq = w.committed
+	last, err := first[int64](ctx, w.tx.s, "SELECT coalesce((SELECT at FROM events WHERE seq = ?), 0)", w.committed)
+	if err != nil { // a damaged event
+		last = 0
+	}
+	w.clock = newClock(opts.Now, time.Unix(0, last))
 	return w, nil
 }
 
@@ -397,7 +403,7 @@ func (w *writer) commit(batch []*operation) (err error) {
 // error that it returns ends the transaction.
 func (w *writer) apply(ctx context.Context, op *operation) error {
 	t := w.tx
-	t.now = time.Now()
+	t.now, t.latest = w.clock.read()
 	t.events, t.after = nil, nil
 	seq := t.seq
 	if _, err := t.s.exec(ctx, "SAVEPOINT operation"); err != nil {
