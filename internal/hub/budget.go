@@ -30,6 +30,9 @@ func (h *Hub) budgets() config.Budget {
 
 // spend checks a run's usage against its budgets and schedules the next check of its time budget.
 func (h *Hub) spend(t store.Tx, live *liveRun) error {
+	if err := h.followClock(t); err != nil {
+		return err
+	}
 	run, err := t.Run(h.ctx, live.run.ID)
 	if err != nil || run.State.Ended() {
 		return err
@@ -105,6 +108,9 @@ func (g *budgetGuard) Admit(t store.Tx) error {
 	day := g.hub.budgets().Day
 	if day == (config.BudgetLimits{}) {
 		return nil
+	}
+	if err := g.hub.followClock(t); err != nil {
+		return err
 	}
 	used, err := g.usedToday(t)
 	if err != nil {
@@ -327,25 +333,25 @@ func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 const leastPause = 100 * time.Millisecond
 
 // usedByRun returns the usage of a run. Queued runs behind it have used nothing.
-func (g *budgetGuard) usedByRun(r store.Reader, run domain.Run) (domain.Usage, error) {
-	return r.Usage(g.hub.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
+func (g *budgetGuard) usedByRun(t store.Tx, run domain.Run) (domain.Usage, error) {
+	return t.Usage(g.hub.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, t.Now())
 }
 
 // usedByThread returns the usage of a conversation's runs after the last one that exceeded a
 // budget.
-func (g *budgetGuard) usedByThread(r store.Reader, thread int64) (domain.Usage, error) {
-	last, err := r.LastWith(g.hub.ctx, thread, domain.CodeThreadBudget)
+func (g *budgetGuard) usedByThread(t store.Tx, thread int64) (domain.Usage, error) {
+	last, err := t.LastWith(g.hub.ctx, thread, domain.CodeThreadBudget)
 	if err != nil {
 		return domain.Usage{}, err
 	}
-	return r.Usage(g.hub.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
+	return t.Usage(g.hub.ctx, domain.UsageFilter{Thread: thread, After: last}, t.Now())
 }
 
 // usedToday returns the usage of the runs launched since midnight.
-func (g *budgetGuard) usedToday(r store.Reader) (domain.Usage, error) {
-	now := time.Now()
+func (g *budgetGuard) usedToday(t store.Tx) (domain.Usage, error) {
+	now := t.Now()
 	y, m, d := now.Date()
-	return r.Usage(g.hub.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
+	return t.Usage(g.hub.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
 }
 
 // near is the part of a limit at which the guard warns.

@@ -10,6 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
@@ -47,6 +51,74 @@ func TestBypassEndsAlthoughTheClockWasSetBack(t *testing.T) {
 				time.Sleep(time.Minute)
 				launchIn(t, h, "a", "p")
 				pendingOf(t, h, 1)
+			})
+		})
+	}
+}
+
+// worksFor works for a time, and then waits to be interrupted or asks a question.
+func worksFor(d time.Duration, asks bool) func(context.Context, *turn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		if asks && !x.ask(ctx, "Edit", "x").Approved {
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}
+		return completed
+	}
+}
+
+// A clock that is set, or a machine that sleeps, during a run changes neither how long it worked nor its
+// time budget.
+func TestTheTimeOfARunWhoseClockIsSet(t *testing.T) {
+	hour := time.Hour
+	for name, by := range map[string]time.Duration{"forward, or asleep": 5 * time.Hour, "back": -5 * time.Hour, "not": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := new(wallClock)
+				most := config.BudgetLimits{Time: &hour}
+				h := openHub(t, database(t), worksFor(25*time.Minute, false), clock.option, limited(config.Budget{Run: most, Thread: most}))
+				halfAnHourLater := func(s domain.Session) domain.Session {
+					time.Sleep(30 * time.Minute)
+					return await(t, h, s)
+				}
+				s := launchIn(t, h, "a", "p")
+				time.Sleep(10 * time.Minute)
+				clock.set(by)
+				s = halfAnHourLater(s)
+				assert.Equal(t, domain.Completed, s.State, s.Error)
+				assert.InDelta(t, (25 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Run), 1000)
+				used := must(h.store.Usage(t.Context(), domain.UsageFilter{}, time.Now()))(t)
+				assert.InDelta(t, (25 * time.Minute).Seconds(), used.Time.Seconds(), 1)
+
+				assert.Equal(t, domain.Completed, halfAnHourLater(launchIn(t, h, "a", "p")).State, "the conversation has 35 minutes left")
+				s = halfAnHourLater(launchIn(t, h, "a", "p"))
+				assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode}, "its hour ends in this run")
+			})
+		})
+	}
+}
+
+// While the run waits for a person, the clock may be set, too.
+func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
+	most := 25 * time.Minute
+	for name, by := range map[string]time.Duration{"forward, or asleep": 5 * time.Hour, "back": -5 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clock := new(wallClock)
+				h := openHub(t, database(t), worksFor(20*time.Minute, true), clock.option, limited(config.Budget{Run: config.BudgetLimits{Time: &most}}))
+				s := launchIn(t, h, "a", "p")
+				time.Sleep(30 * time.Minute)
+				clock.set(by)
+				time.Sleep(30 * time.Minute)
+				approve(t, h, pendingOf(t, h, 1)[0], "")
+				synctest.Wait()
+				s = await(t, h, s)
+				assert.Equal(t, domain.Completed, s.State, s.Error)
+				assert.GreaterOrEqual(t, *protocol.DurationMS(s.Run), int64(0))
 			})
 		})
 	}

@@ -135,6 +135,7 @@ type Hub struct {
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
 	budget       *budgetGuard
+	clocks       *runClocks
 	cutShort     *cutShortByFullDisk
 	calls        *ExecutorCalls
 	servers      *mcp.Servers // nil: servers are not tested
@@ -193,7 +194,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		opts: opts, log: opts.Logger, started: time.Now(),
+		opts: opts, log: opts.Logger, started: time.Now(), clocks: newRunClocks(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
 		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(),
 	}

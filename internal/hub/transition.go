@@ -45,6 +45,12 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	run.State, run.Active = to, t.Now()
 	if to == domain.Starting {
 		run.Started = t.Now()
+		h.clocks.begin(run.ID, run.Started)
+	}
+	run.ClockOff = h.clocks.off(*run, t.Now())
+	h.clocks.pause(run.ID, to == domain.WaitingInput)
+	if to.Ended() {
+		h.clocks.end(run.ID)
 	}
 	run.ErrorCode, run.Stop = cmp.Or(why.code, run.ErrorCode), cmp.Or(why.stop, run.Stop)
 	if why.message != "" {

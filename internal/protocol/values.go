@@ -188,12 +188,13 @@ func AgentOfTool(tool string) string {
 	return tool
 }
 
-// DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended.
+// DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended. It
+// leaves out the time by which the clock was set, and the time in which the machine slept.
 func DurationMS(r domain.Run) *int64 {
 	if r.Started.IsZero() || r.Ended.IsZero() {
 		return nil
 	}
-	ms := r.Ended.Sub(r.Started).Milliseconds()
+	ms := max(0, r.Ended.Sub(r.Started)-r.ClockOff).Milliseconds()
 	return &ms
 }
 

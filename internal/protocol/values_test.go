@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,4 +68,21 @@ func TestStatesHaveOneWord(t *testing.T) {
 			assert.Equal(t, c.word, Task{State: TaskStateOf(state), Status: StatusOf(state)}.Outcome())
 		}
 	}
+}
+
+// A clock that is set during a run gives no negative duration.
+func TestDurationOfARun(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for _, c := range []struct {
+		run  domain.Run
+		want int64
+	}{
+		{domain.Run{Started: at, Ended: at.Add(time.Second)}, 1000},
+		{domain.Run{Started: at, Ended: at.Add(time.Hour), ClockOff: time.Hour - time.Second}, 1000},
+		{domain.Run{Started: at, Ended: at.Add(-time.Hour), ClockOff: -time.Hour - time.Second}, 1000},
+		{domain.Run{Started: at, Ended: at.Add(-time.Hour)}, 0},
+	} {
+		assert.Equal(t, c.want, *DurationMS(c.run))
+	}
+	assert.Nil(t, DurationMS(domain.Run{Started: at}))
 }

@@ -200,14 +200,15 @@ func (r usageRow) value() domain.Usage {
 	}
 }
 
-// sums are the columns of a usageRow. The duration of a run excludes waiting for users. Cached tokens are counted separately, as
+// sums are the columns of a usageRow. The duration of a run excludes waiting for users, and the time by
+// which the clock was set. Cached tokens are counted separately, as
 // agents report them.
 const sums = `count(*),
 	coalesce(sum(used ->> '$.input'), 0), coalesce(sum(used ->> '$.output'), 0),
 	coalesce(sum(used ->> '$.cache_read'), 0), coalesce(sum(used ->> '$.cache_write'), 0),
 	coalesce(sum(used ->> '$.cost_usd'), 0.0),
-	coalesce(sum(max(0, CASE WHEN r.started = 0 THEN 0 WHEN r.ended = 0 THEN ? - r.started ELSE r.ended - r.started END
-		- coalesce((SELECT sum((CASE WHEN a.decided = 0 THEN ? ELSE a.decided END) - a.created) FROM approvals a WHERE a.run = r.id), 0))), 0)`
+	coalesce(sum(max(0, CASE WHEN r.started = 0 THEN 0 WHEN r.ended = 0 THEN ? - r.started ELSE r.ended - r.started END - r.clock_off
+		- coalesce((SELECT sum(max(0, (CASE WHEN a.decided = 0 THEN ? ELSE a.decided END) - a.created)) FROM approvals a WHERE a.run = r.id), 0))), 0)`
 
 const runs = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM runs) r JOIN threads t ON t.id = r.thread
 	WHERE r.state NOT IN ('draft', 'discarded')`

@@ -15,7 +15,7 @@ import (
 // oldest are refused: they are older than the first release.
 const (
 	oldest = 100
-	format = 101
+	format = 102
 )
 
 // newColumns are the columns that a format has added, in order.
@@ -25,6 +25,7 @@ var newColumns = []struct {
 }{
 	{101, "changes", "old_mode INTEGER NOT NULL DEFAULT 0"},
 	{101, "changes", "new_mode INTEGER NOT NULL DEFAULT 0"},
+	{102, "runs", "clock_off INTEGER NOT NULL DEFAULT 0"},
 }
 
 // schema is the SQL of a new database. Each database is compared with it before use. Each object
@@ -200,10 +201,11 @@ func objects(ctx context.Context, db querier) ([]Object, error) {
 	return list, rows.Err()
 }
 
-// normal reduces white space in the SQL of objects to single spaces.
+// normal reduces white space in the SQL of objects to single spaces, and to none before a comma or
+// parenthesis: SQLite adds a column without those of schema.sql.
 func normal(list []Object) []Object {
 	for i := range list {
-		list[i].sql = strings.Join(strings.Fields(list[i].sql), " ")
+		list[i].sql = strings.NewReplacer(" ,", ",", " )", ")").Replace(strings.Join(strings.Fields(list[i].sql), " "))
 	}
 	return list
 }

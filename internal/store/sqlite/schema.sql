@@ -36,7 +36,7 @@ CREATE TABLE runs (
 	tools TEXT NOT NULL, timeout INTEGER NOT NULL, quiet INTEGER NOT NULL, restricted INTEGER NOT NULL,
 	created INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL, active INTEGER NOT NULL,
 	error TEXT NOT NULL, error_code TEXT NOT NULL, stop TEXT NOT NULL, sign_in TEXT NOT NULL,
-	result TEXT NOT NULL, messages INTEGER NOT NULL, tokens TEXT NOT NULL, progress TEXT NOT NULL, metadata TEXT NOT NULL
+	result TEXT NOT NULL, messages INTEGER NOT NULL, tokens TEXT NOT NULL, progress TEXT NOT NULL, metadata TEXT NOT NULL, clock_off INTEGER NOT NULL DEFAULT 0
 );
 
 -- implicit index sqlite_autoindex_runs_1 runs

@@ -33,6 +33,7 @@ func testUsage(t *testing.T, k kind) {
 	second := add(one.ID, domain.Interrupted, func(r *domain.Run) {
 		used(day.Add(24*time.Hour), "a", "m", 0.25)(r)
 		r.ErrorCode = domain.CodeThreadBudget
+		r.Ended, r.ClockOff = r.Ended.Add(5*time.Hour), 5*time.Hour // the clock was set forward
 	})
 	running := add(other.ID, domain.Running, func(r *domain.Run) {
 		used(day.Add(24*time.Hour), "b", "", 2)(r)
@@ -43,6 +44,10 @@ func testUsage(t *testing.T, k kind) {
 		ID: "q", Thread: one.ID, Run: first.ID, Type: domain.FunctionCall, CallID: "c", Tool: "t", Input: json.RawMessage("{}"), Status: domain.ApprovalApproved,
 		Created: day.Add(2 * time.Second), Decided: day.Add(8 * time.Second),
 	}
+	set := waited
+	set.ID, set.CallID, set.Created, set.Decided = "set", "set", day, day.Add(-3*time.Hour) // the clock was set back meanwhile
+	Write(t, s, func(tx store.Tx) error { return tx.InsertApproval(&set) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateApproval(set) })
 	Write(t, s, func(tx store.Tx) error { return tx.InsertApproval(&waited) })
 	Write(t, s, func(tx store.Tx) error { return tx.UpdateApproval(waited) })
 
