@@ -578,7 +578,8 @@ func commandTimes(items []domain.Item) (all spans) {
 const spanMargin = time.Second
 
 // include reports whether a file was changed during a command. A change at another time is one of
-// the user or of another program. The directory tells the time of a deleted file.
+// the user or of another program. The directory tells the time of a deleted file. If the clock was set
+// back during a command, a change at any time may be the command's.
 func (s spans) include(path string) bool {
 	at, err := checkpoint.ChangeTime(path)
 	for parent := path; err != nil && filepath.Dir(parent) != parent; {
@@ -589,7 +590,10 @@ func (s spans) include(path string) bool {
 		return false
 	}
 	for _, span := range s {
-		if (len(span.paths) == 0 || slices.Contains(span.paths, path)) && !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
+		if len(span.paths) > 0 && !slices.Contains(span.paths, path) {
+			continue
+		}
+		if span.to.Before(span.from.Add(-spanMargin)) || !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
 			return true
 		}
 	}

@@ -30,16 +30,17 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 		item domain.Item
 		want bool
 	}{
-		"during a command":           {call("execute", "completed", -time.Minute, time.Minute), true},
-		"during a tool of no kind":   {call("", "failed", -time.Minute, time.Minute), true},
-		"during one that goes on":    {call("execute", "in_progress", -time.Minute, -time.Minute), true},
-		"after it":                   {call("execute", "completed", -2*time.Minute, -time.Minute), false},
-		"before it":                  {call("execute", "completed", time.Minute, 2*time.Minute), false},
-		"during a tool that reports": {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path}, Diffs: []domain.Diff{{Path: path}}}), false},
-		"during one that does not":   {call("edit", "completed", -time.Minute, time.Minute), true},
-		"of a file that it names":    {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path, gone}}), true},
-		"of one that it does not":    {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path + "x"}}), false},
-		"during no tool":             {domain.Item{Kind: domain.ItemMessage, Created: at, Updated: at}, false},
+		"during a command":                   {call("execute", "completed", -time.Minute, time.Minute), true},
+		"during one that set the clock back": {call("execute", "completed", 5*time.Hour, -time.Minute), true},
+		"during a tool of no kind":           {call("", "failed", -time.Minute, time.Minute), true},
+		"during one that goes on":            {call("execute", "in_progress", -time.Minute, -time.Minute), true},
+		"after it":                           {call("execute", "completed", -2*time.Minute, -time.Minute), false},
+		"before it":                          {call("execute", "completed", time.Minute, 2*time.Minute), false},
+		"during a tool that reports":         {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path}, Diffs: []domain.Diff{{Path: path}}}), false},
+		"during one that does not":           {call("edit", "completed", -time.Minute, time.Minute), true},
+		"of a file that it names":            {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path, gone}}), true},
+		"of one that it does not":            {with(call("edit", "completed", -time.Minute, time.Minute), domain.ToolDetails{Paths: []string{path + "x"}}), false},
+		"during no tool":                     {domain.Item{Kind: domain.ItemMessage, Created: at, Updated: at}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spans := commandTimes([]domain.Item{c.item})
