@@ -468,7 +468,7 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
 	if timeout := protocol.Value(cmp.Or(p.SkipTimeout, p.SkipTimeoutMillis)); p.SkipPermissions && timeout > 0 {
-		until := now.Add(milliseconds(timeout))
+		until := now.Add(milliseconds(timeout)).UTC()
 		spec.Settings.SkipPermissionsUntil = &until
 	}
 	return spec

@@ -176,7 +176,7 @@ func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall,
 // recordSilence stores that a run's agent shows no activity, and keeps it in memory while it lasts.
 // The agent's complaint stays in the conversation.
 func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
-	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
+	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS).UTC(), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
 	if live := w.runs.get(run.ID); live != nil { // set first, because a client that gets the event may request it at once
 		live.silence.Store(&p)
 	}
