@@ -117,7 +117,7 @@ type AgentSessionSeen struct {
 	AgentSession `db:"session"`
 	Thread       int64     `db:"thread"`
 	Agent        string    `db:"agent"` // its name in the configuration
-	Seen         time.Time `db:"seen"`
+	Seen         time.Time `db:"seen"`  // by a clock that is never set back (store.Store, Latest)
 }
 
 // Update takes over the reported parts of now, and returns those that differ. changed is false if

@@ -123,3 +123,20 @@ func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// What an agent reported last is known of it, also when the clock was set back meanwhile.
+func TestTheLastReportOfAnAgentCountsAfterTheClockWasSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(wallClock)
+		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			x.report(catalog.EventSession, catalog.Session{Model: &catalog.Selection{Current: x.p.Prompt, Choices: []domain.Choice{{ID: x.p.Prompt}}}})
+			return completed
+		}, clock.option)
+		for _, model := range []string{"old", "new"} {
+			await(t, h, launchIn(t, h, model, model))
+			clock.set(-5 * time.Hour)
+		}
+		known := must(h.Settings().OfAgent(t.Context(), ""))(t)
+		assert.Equal(t, []string{"new"}, domain.IDs(known.Reported.Models.Choices))
+	})
+}

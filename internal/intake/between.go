@@ -241,7 +241,7 @@ func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.Ag
 	}
 	changed, some := seen.Update(now)
 	if some {
-		seen.Seen = t.Now()
+		seen.Seen = t.Latest()
 		if err := t.PutAgentSession(seen); err != nil {
 			return nil, err
 		}
