@@ -450,11 +450,14 @@ function mayRetry(method: Method, error: unknown): boolean {
 const tooMany = 5;
 const within = 3 * 60_000;
 
-/** RestartRule decides whether to restart a process that has died. An intended stop is not a crash. */
+/**
+ * RestartRule decides whether to restart a process that has died. An intended stop is not a crash. The times of crashes
+ * do not change when the clock is set.
+ */
 export class RestartRule {
   private crashes: number[] = [];
 
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Counts a crash. Returns false if there were too many: do not restart. */
   crashed(): boolean {
