@@ -53,9 +53,9 @@ type Run struct {
 	Progress  json.RawMessage `db:"progress"` // the executor's last progress report
 	Metadata  json.RawMessage `db:"metadata"` // the caller's JSON object, with the agent's plan added
 
-	// ClockOff is by how much the time from Started to Ended, or until now, is longer than the time that
-	// passed: the clock was set, or the machine slept. Time in which the run waited for a person has no
-	// part in it.
+	// ClockOff is by how much the time from Started to Ended, or until now, is longer than the time in
+	// which its agent could work: the clock was set, the machine slept, or the process had died. Time in
+	// which the run waited for a person has no part in it.
 	ClockOff time.Duration `db:"clock_off"`
 
 	// Restricted says that the client did not trust the workspace: the project's file has no

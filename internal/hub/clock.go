@@ -29,6 +29,9 @@ func (c *runClocks) begin(run int64, now time.Time) {
 	c.runs[run] = &runClock{wall: now, elapsed: time.Since(c.since)}
 }
 
+// knows reports whether this process has started a run.
+func (c *runClocks) knows(run int64) bool { return c.runs[run] != nil }
+
 func (c *runClocks) end(run int64) { delete(c.runs, run) }
 
 // off returns the ClockOff of a run. A run that this process did not start keeps its own.

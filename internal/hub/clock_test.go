@@ -140,3 +140,28 @@ func TestTheLastReportOfAnAgentCountsAfterTheClockWasSetBack(t *testing.T) {
 		assert.Equal(t, []string{"new"}, domain.IDs(known.Reported.Models.Choices))
 	})
 }
+
+// The time in which no process ran is no working time of the run whose process died.
+func TestTheTimeOfARunWhoseProcessDied(t *testing.T) {
+	file, hour := database(t), time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		limits := limited(config.Budget{Thread: config.BudgetLimits{Time: &hour}})
+		h := openHub(t, file, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			time.Sleep(10 * time.Minute)
+			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash"})
+			<-ctx.Done()
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}, limits)
+		s := launchIn(t, h, "a", "p")
+		time.Sleep(11 * time.Minute)
+		require.NoError(t, h.store.Close()) // without the hub's knowledge
+		h.cancel()
+		time.Sleep(8 * time.Hour)
+
+		h = openHub(t, file, worksFor(time.Second, false), limits)
+		s = inState(t, h, s, domain.Interrupted)
+		assert.Equal(t, "ORPHANED", s.ErrorCode)
+		assert.InDelta(t, (10 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Run), 1000)
+		assert.Equal(t, domain.Completed, await(t, h, launchIn(t, h, "a", "p")).State, "the conversation has 50 minutes left")
+	})
+}

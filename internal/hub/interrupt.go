@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -175,6 +176,18 @@ func (h *Hub) recover(ctx context.Context) error {
 	return err
 }
 
+// lastLogged returns the time of the last event of the log, or the zero time.
+func lastLogged(ctx context.Context, t store.Tx) (at time.Time, err error) {
+	events, err := t.Events(ctx, t.Seq()-1, 1)
+	switch {
+	case store.IsDamaged(err):
+		return at, nil
+	case err != nil || len(events) == 0:
+		return at, err
+	}
+	return events[0].Time, nil
+}
+
 // abandon interrupts every run that has an agent. Their questions stay open and are marked stale,
 // because the agents that asked are gone.
 func (h *Hub) abandon(t store.Tx, code, message string) error {
@@ -182,7 +195,14 @@ func (h *Hub) abandon(t store.Tx, code, message string) error {
 	if err != nil {
 		return err
 	}
+	ended, err := lastLogged(h.ctx, t)
+	if err != nil {
+		return err
+	}
 	for _, run := range runs {
+		if !h.clocks.knows(run.ID) && run.State != domain.WaitingInput && !ended.IsZero() { // another process worked until then
+			run.ClockOff += t.Now().Sub(ended)
+		}
 		if run.Source == domain.SourceQuestion { // its client lost the connection and does not ask again
 			if err := h.transition(t, &run, domain.Interrupted, outcome{code: code, message: questionGone, reason: "orphaned"}); err != nil {
 				return err
