@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	chaosTime = flag.Duration("chaos.time", 25*time.Second, "how long TestChaos begins new rounds")
+	chaosTime = flag.Duration("chaos.time", 20*time.Second, "how long TestChaos begins new rounds")
 	chaosSeed = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0: another one each time")
 	chaosKeep = flag.String("chaos.keep", "", "where the files of rounds that fail go; empty: a new directory among the temporary ones")
 )

@@ -218,13 +218,14 @@ func (h *Hub) Saved(paths []string) {
 	}
 }
 
-// isSaved reports whether the last change of a file is that of the user.
+// isSaved reports whether the last change of a file is that of the user. A time that is to come is from
+// before the clock was set back, and says nothing.
 func (c *checkpoints) isSaved(path string) bool {
 	c.mu.Lock()
 	at, is := c.saved[path]
 	c.mu.Unlock()
 	changed, err := checkpoint.ChangeTime(path)
-	return is && err == nil && !changed.After(at)
+	return is && err == nil && !changed.After(at) && !at.Round(0).After(time.Now()) // Round removes the monotonic part
 }
 
 func isBelow(root, path string) bool {

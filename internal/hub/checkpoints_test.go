@@ -49,3 +49,20 @@ func TestChangesOutsideOfCommandsAreNotTheAgents(t *testing.T) {
 		})
 	}
 }
+
+// A file that the user has saved before the clock was set back may be changed by a command since.
+func TestSavedFilesAfterTheClockWasSetBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	changed := must(checkpoint.ChangeTime(path))(t)
+	for name, c := range map[string]struct {
+		saved time.Time
+		want  bool
+	}{
+		"not set":                  {changed, true},
+		"changed since":            {changed.Add(-time.Second), false},
+		"set back by hours, since": {time.Now().Add(5 * time.Hour), false},
+	} {
+		assert.Equal(t, c.want, (&checkpoints{saved: map[string]time.Time{path: c.saved}}).isSaved(path), name)
+	}
+}
