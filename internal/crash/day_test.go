@@ -81,7 +81,7 @@ func (m *machine) makeOlder() {
 	db, err := sql.Open("sqlite", filepath.Join(m.state, "duet.db"))
 	require.NoError(m.t, err)
 	defer db.Close()
-	_, err = db.Exec("ALTER TABLE changes DROP COLUMN old_mode; ALTER TABLE changes DROP COLUMN new_mode; PRAGMA user_version = 100")
+	_, err = db.Exec("ALTER TABLE changes DROP COLUMN old_mode; ALTER TABLE changes DROP COLUMN new_mode; ALTER TABLE runs DROP COLUMN clock_off; PRAGMA user_version = 100")
 	require.NoError(m.t, err)
 }
 
