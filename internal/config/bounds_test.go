@@ -129,6 +129,9 @@ func TestWhatIsNoFileIsNotRead(t *testing.T) {
 		w := newWorld(t)
 		require.NoError(t, os.Symlink(target, w.project))
 		_, err := config.Load(w.sources())
+		var wrong *config.Error
+		require.ErrorAs(t, err, &wrong, target)
+		assert.True(t, wrong.Unread, target)
 		assert.ErrorContains(t, err, "it cannot be read", target)
 		_, err = config.Inspect(w.project, w.getenv)
 		assert.ErrorContains(t, err, "it cannot be read", target)

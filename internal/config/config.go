@@ -165,6 +165,9 @@ func Defaults() string { return defaults }
 // Error holds all problems of a configuration.
 type Error struct {
 	Problems []Problem
+	// Unread reports that a file could not be read, for example because the disk has failed. The next
+	// attempt may succeed although the file has not changed.
+	Unread bool
 }
 
 func (e *Error) Error() string {

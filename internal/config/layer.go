@@ -17,6 +17,7 @@ type layer struct {
 	*Document
 	source  string
 	foreign error // why the file is ignored; nil if it is not
+	unread  bool  // the file could not be read
 
 	defaultAgent      *string
 	whenAlone         *string // from the user's file only
@@ -88,7 +89,7 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 	if err != nil {
 		d := &Document{Path: path, Name: name}
 		d.Wrong(documentPlace{}, "it cannot be read: %v", err)
-		return &layer{Document: d, source: source}
+		return &layer{Document: d, source: source, unread: true}
 	}
 	return decodeLayer(path, name, source, content, getenv)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -90,6 +91,8 @@ func (l *Live) refresh(v *view, restricted bool) {
 	c, err := l.load(restricted)
 	if v.err = err; err == nil {
 		v.config = c
+	} else if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Unread {
+		v.stamps = nil // the next call tries again
 	}
 	l.generation++
 }

@@ -123,6 +123,34 @@ func TestLiveThatNeverCouldBeRead(t *testing.T) {
 	assert.Empty(t, l.Keys())
 }
 
+// A disk that fails once does not make the configuration unusable until its file is changed.
+func TestAFailedReadIsTriedAgain(t *testing.T) {
+	for name, failure := range map[string]error{
+		"a file of the configuration": &config.Error{Problems: []config.Problem{{Message: "it cannot be read"}}, Unread: true},
+		"the trusted files":           &os.PathError{Op: "read", Path: "trust", Err: os.ErrPermission},
+	} {
+		w := newWorld(t)
+		w.write(w.user, "[limits]\nmax_runs = 1\n")
+		past := mustStat(t, w.user).ModTime().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(w.user, past, past))
+		reads := 0
+		l, err := config.NewLive(w.sources(), func(bool) (*config.Config, error) {
+			if reads++; reads == 1 {
+				return nil, failure
+			}
+			return config.Load(w.sources())
+		})
+		require.NoError(t, err)
+		_, err = l.Current(false)
+		require.ErrorIs(t, err, failure, name)
+		c, err := l.Current(false)
+		require.NoError(t, err, name)
+		assert.Equal(t, 1, c.Limits.MaxRuns, name)
+		l.Rules()
+		assert.Equal(t, 2, reads, name)
+	}
+}
+
 func mustStat(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	info, err := os.Stat(path)

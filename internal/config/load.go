@@ -43,6 +43,7 @@ func Load(s Sources) (*Config, error) {
 	var failed Error
 	for _, l := range []*layer{project, user, environment, flags} {
 		failed.Problems = append(failed.Problems, l.Problems...)
+		failed.Unread = failed.Unread || l.unread
 	}
 	if len(failed.Problems) > 0 {
 		return nil, failed.cut()
