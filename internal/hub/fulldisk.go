@@ -17,9 +17,14 @@ import (
 // closes what they left open.
 
 const (
-	reasonDiskFull  = "disk_full"
-	messageDiskFull = "the disk is full, so this could not go on; free some space and continue it"
+	reasonDiskFull = "disk_full"
 )
+
+// messageDiskFull is the error of runs that a full or failing disk has stopped.
+func messageDiskFull(cause error) string {
+	problem, todo := store.FullTexts(cause)
+	return problem + ", so this could not go on; " + todo + ", then continue it"
+}
 
 // cutShortByFullDisk holds the runs that a full disk has stopped. Its methods may be called from
 // any goroutine; those with a store.Tx belong to the store's writer.
@@ -31,6 +36,7 @@ type cutShortByFullDisk struct {
 	runs    map[int64]struct{} // stopped, and their end is not stored yet
 	keeps   bool               // a goroutine is storing the ends
 	hadRoom bool               // DiskHasRoom was called meanwhile: too early for these runs
+	cause   error              // of the last call of DiskIsFull
 }
 
 // Close waits until pending ends are stored, or ctx ends. The hub must be ending.
@@ -39,10 +45,10 @@ func (c *cutShortByFullDisk) Close(ctx context.Context) error { return c.keeping
 // DiskIsFull stops the active runs after a transaction found no space. It ends them at once if the
 // reserve has space, otherwise when space is free. Later runs are not affected.
 func (c *cutShortByFullDisk) DiskIsFull(cause error) {
-	if !c.markAll() {
+	if !c.markAll(cause) {
 		return // already handled, or no run is active
 	}
-	c.hub.log.Error("the disk is full: ending all runs", "err", cause)
+	c.hub.log.Error("the disk is full or fails: ending all runs", "err", cause)
 	if !c.keeping.Go(c.keep) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -51,12 +57,13 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 }
 
 // markAll marks all active runs as stopped. begin reports whether the caller must start keep.
-func (c *cutShortByFullDisk) markAll() (begin bool) {
+func (c *cutShortByFullDisk) markAll(cause error) (begin bool) {
 	c.hub.mu.Lock()
 	live := slices.Collect(maps.Keys(c.hub.live))
 	c.hub.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.cause = cause
 	for _, id := range live {
 		c.runs[id] = struct{}{}
 	}
@@ -148,6 +155,13 @@ func (c *cutShortByFullDisk) Ends(run domain.Run) bool {
 	return canEndOnFullDisk(run.State) && c.Has(run.ID)
 }
 
+// message returns the error of the runs that are being ended here.
+func (c *cutShortByFullDisk) message() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return messageDiskFull(c.cause)
+}
+
 // Runs returns the stopped runs whose end is not stored yet.
 func (c *cutShortByFullDisk) Runs() []int64 {
 	c.mu.Lock()
@@ -164,14 +178,15 @@ func (c *cutShortByFullDisk) Fail(t store.Tx, run domain.Run) error {
 		return err
 	}
 	return c.hub.transition(t, &run, domain.Failed, outcome{
-		code: domain.CodeStoreFull, reason: reasonDiskFull, leaveOpen: true, leaveApprovals: true, message: messageDiskFull,
+		code: domain.CodeStoreFull, reason: reasonDiskFull, leaveOpen: true, leaveApprovals: true, message: c.message(),
 	})
 }
 
 // announce informs clients that a run has failed, before that can be stored.
 func (c *cutShortByFullDisk) announce(run domain.Run) {
+	message := c.message()
 	c.hub.events.Publish(run.Event(domain.RunStateChanged{
-		From: run.State, To: domain.Failed, Title: run.Title, Agent: run.Agent, Reason: reasonDiskFull, Error: messageDiskFull, ErrorCode: domain.CodeStoreFull,
+		From: run.State, To: domain.Failed, Title: run.Title, Agent: run.Agent, Reason: reasonDiskFull, Error: message, ErrorCode: domain.CodeStoreFull,
 	}))
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -184,9 +199,10 @@ func (c *cutShortByFullDisk) overlay() func(*domain.Session) {
 	if len(runs) == 0 {
 		return nil
 	}
+	message := c.message()
 	return func(s *domain.Session) {
 		if canEndOnFullDisk(s.State) && slices.Contains(runs, s.Run.ID) {
-			s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
+			s.State, s.Error, s.ErrorCode = domain.Failed, message, domain.CodeStoreFull
 		}
 	}
 }

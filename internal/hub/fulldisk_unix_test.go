@@ -95,7 +95,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	free := fillDisk(t, path)
 	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "one more"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
-	assert.ErrorContains(t, err, "the disk is full")
+	assert.ErrorContains(t, err, "the disk is full or fails (disk I/O error", "the system reports a limit, not a full disk")
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "and again"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Health().Issues())
@@ -113,6 +113,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	for _, s := range []domain.Session{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
+		assert.Contains(t, s.Error, "the disk is full or fails (disk I/O error")
 	}
 	close(over)
 	later = await(t, h, later)

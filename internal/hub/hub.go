@@ -179,8 +179,9 @@ type Hub struct {
 // that of Options.OpenStore or of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
-	full := store.IsFull(err) && store.FreeReserve(opts.Database) == nil
-	if full { // the reserve is large enough for recovery
+	var full error
+	if store.IsFull(err) && store.FreeReserve(opts.Database) == nil { // which is large enough for recovery
+		full = err
 		h, err = openOnce(ctx, opts)
 	}
 	if err == nil {

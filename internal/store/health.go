@@ -46,7 +46,7 @@ type Monitor struct {
 
 	mu          sync.Mutex // guards the fields below
 	store       Monitored
-	full        bool
+	full        error         // why there is no space; nil: there is
 	changed     chan struct{} // while full: closed by the next successful change
 	lost        bool
 	damaged     bool
@@ -71,11 +71,11 @@ func (m *Monitor) Opened(s Monitored) {
 	m.store = s
 }
 
-// Watch starts monitoring the opened store. full says that its disk was full, so that the reserve
-// was freed; otherwise Watch allocates the reserve.
-func (m *Monitor) Watch(full bool) {
-	if full {
-		m.setFull()
+// Watch starts monitoring the opened store. full is the error of a disk that was full, so that the
+// reserve was freed; if it is nil, Watch allocates the reserve.
+func (m *Monitor) Watch(full error) {
+	if full != nil {
+		m.setFull(full)
 	} else {
 		m.tasks.Go(m.reserve.hold) // as slow as the disk
 	}
@@ -106,15 +106,15 @@ func (m *Monitor) Note(err error) {
 
 // NoRoom records that a change found no space.
 func (m *Monitor) NoRoom(err error) {
-	m.setFull()
+	m.setFull(err)
 	if m.opts.Full != nil {
 		m.opts.Full(err)
 	}
 }
 
-func (m *Monitor) setFull() {
+func (m *Monitor) setFull(cause error) {
 	m.mu.Lock()
-	m.full = true
+	m.full = cause
 	m.mu.Unlock()
 	m.reserve.release()
 }
@@ -125,7 +125,7 @@ const enough = 8 * reserveBytes
 // kept handles a successful change. After a full disk it may mean that space is free again.
 func (m *Monitor) kept() {
 	m.mu.Lock()
-	if !m.full {
+	if m.full == nil {
 		m.mu.Unlock()
 		return
 	}
@@ -136,8 +136,8 @@ func (m *Monitor) kept() {
 		return
 	}
 	m.mu.Lock()
-	again := m.full
-	m.full = false
+	again := m.full != nil
+	m.full = nil
 	m.mu.Unlock()
 	if !again {
 		return // another goroutine has noticed it
@@ -278,7 +278,6 @@ func FreeReserve(database string) error { return os.Remove(reservePath(database)
 
 // Texts for users.
 const (
-	textFull        = "the disk is full; free some space"
 	textLost        = "the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended"
 	textReportsLost = "events could not be kept; run `duet-rpc doctor`"
 
@@ -291,8 +290,9 @@ func (m *Monitor) Issues() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []string
-	if m.full {
-		list = append(list, textFull)
+	if m.full != nil {
+		problem, todo := FullTexts(m.full)
+		list = append(list, problem+"; "+todo)
 	}
 	switch {
 	case m.lost:
@@ -315,7 +315,8 @@ func Explain(err error) error {
 	case errors.Is(err, ErrClosed):
 		return domain.ErrEnding
 	case IsFull(err):
-		return unavailable("the disk is full: nothing was changed; free some space and try again", err)
+		problem, todo := FullTexts(err)
+		return unavailable(problem+": nothing was changed; "+todo+", then try again", err)
 	case IsLost(err):
 		return unavailable(textLost+"; nothing of this was kept: try again", err)
 	case IsLocked(err):

@@ -71,7 +71,11 @@ func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor
 	}
 	m := NewMonitor(opts)
 	m.Opened(d)
-	m.Watch(full)
+	var cause error
+	if full {
+		cause = ErrFull
+	}
+	m.Watch(cause)
 	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
 	return m, d, w
 }
@@ -113,6 +117,13 @@ func TestAFullDisk(t *testing.T) {
 		assert.Empty(t, m.Issues())
 		assert.EqualValues(t, reserveBytes, reserved(m))
 	})
+}
+
+func TestAFailingDiskIsNotOnlyCalledFull(t *testing.T) {
+	m, _, _ := watched(t, false)
+	m.Note(errors.Join(ErrFailing))
+	require.Len(t, m.Issues(), 1)
+	assert.Regexp(t, `^the disk is full or fails \(.+\); free some space, or check the disk$`, m.Issues()[0])
 }
 
 func TestADiskThatWasFullWhenTheStoreWasOpened(t *testing.T) {
@@ -221,6 +232,7 @@ func TestWhatUsersAreTold(t *testing.T) {
 	for err, text := range map[error]string{
 		ErrClosed:               "duet-rpc is ending; connect again in a moment, and try again",
 		ErrFull:                 "the disk is full: nothing was changed",
+		ErrFailing:              "the disk is full or fails (the disk refuses to write: there is no room for more): nothing was changed; free some space, or check the disk, then try again",
 		&LostError{Err: other}:  "nothing of this was kept: try again",
 		ErrLocked:               "another process has the database",
 		errors.Join(ErrDamaged): TextDamaged,

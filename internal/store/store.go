@@ -82,6 +82,9 @@ var (
 	ErrClosed = errors.New("the store is closed")
 	// ErrFull means that the disk is full. Nothing was changed.
 	ErrFull = errors.New("there is no room for more")
+	// ErrFailing is an ErrFull for which the system reports a failure: a quota or a limit is used up, or
+	// the disk does not work. Nothing was changed.
+	ErrFailing = fmt.Errorf("the disk refuses to write: %w", ErrFull)
 	// ErrLocked means that another process holds the store's lock. Nothing was changed.
 	ErrLocked = errors.New("another process has the store")
 	// ErrDamaged means that data cannot be read, or has an impossible value.
@@ -98,8 +101,16 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// IsFull reports whether err means that the disk is full.
+// IsFull reports whether err means that the disk is full or fails.
 func IsFull(err error) bool { return errors.Is(err, ErrFull) }
+
+// FullTexts returns what an error of IsFull means, and the remedy, for users.
+func FullTexts(err error) (problem, todo string) {
+	if errors.Is(err, ErrFailing) {
+		return fmt.Sprintf("the disk is full or fails (%v)", err), "free some space, or check the disk"
+	}
+	return "the disk is full", "free some space"
+}
 
 // IsLocked reports whether err means that another process holds the store's lock.
 func IsLocked(err error) bool { return errors.Is(err, ErrLocked) }

@@ -232,7 +232,7 @@ func (e *damagedValueError) Error() string { return e.Err.Error() }
 // Unwrap returns store.ErrDamaged and the cause.
 func (e *damagedValueError) Unwrap() []error { return []error{store.ErrDamaged, e.Err} }
 
-// reason classifies an error of SQLite by its remedy: full, corrupt, locked, altered or
+// reason classifies an error of SQLite by its remedy: full, failing, corrupt, locked, altered or
 // unreadable.
 func reason(err error) string {
 	var damaged *damagedValueError
@@ -252,8 +252,10 @@ func reason(err error) string {
 		return "corrupt"
 	}
 	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR: // a full disk causes either
+	case sqlite3.SQLITE_FULL:
 		return "full"
+	case sqlite3.SQLITE_IOERR: // also a used-up quota, and a full disk where SQLite maps a file
+		return "failing"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return "corrupt"
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -278,6 +280,8 @@ func failed(err error) error {
 	switch reason(err) {
 	case "full":
 		kind = store.ErrFull
+	case "failing":
+		kind = store.ErrFailing
 	case "locked":
 		kind = store.ErrLocked
 	case "corrupt":

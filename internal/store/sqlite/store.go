@@ -154,7 +154,7 @@ func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
 // An OpenError reports why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, older, altered (then Err is an *AlteredError), locked, full, or unreadable
+	Reason string // corrupt, newer, older, altered (then Err is an *AlteredError), locked, full, failing, or unreadable
 	Err    error
 }
 
@@ -172,6 +172,8 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
 	case "full":
 		return fmt.Sprintf("there is no room for the database %s: the disk is full; free some space (%v)", e.Path, e.Err)
+	case "failing":
+		return fmt.Sprintf("the database %s cannot be written: the disk is full or fails (%v); free some space, or check the disk", e.Path, e.Err)
 	case "altered":
 		return fmt.Sprintf("the database %s was altered (%v), by another program; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
 	}
