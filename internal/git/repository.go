@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
@@ -86,6 +87,34 @@ func ReadSmall(path string) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	return string(text), err
+}
+
+// ReadIfThere is ReadSmall, with an empty text for a file that is missing, too long or no file, or may
+// not be read. An error means that the system cannot tell.
+func ReadIfThere(path string) (string, error) {
+	text, err := ReadSmall(path)
+	if Unknown(err) {
+		return "", err
+	}
+	return text, nil
+}
+
+// Exists reports whether a file exists. An error means that the system cannot tell, for example because
+// the disk fails.
+func Exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if Unknown(err) {
+		return false, err
+	}
+	return err == nil, nil
+}
+
+// Unknown reports whether an error of a file says neither that the file is missing nor that it may not be
+// used.
+func Unknown(err error) bool {
+	var failed *fs.PathError
+	return errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
+		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // Unusable returns why no objects and refs may be written into the repository, or nil.

@@ -148,12 +148,17 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 	}
 	for _, e := range entries {
 		g := registration{dir: filepath.Join(parent, e.Name())}
-		if text, err := git.ReadSmall(filepath.Join(g.dir, recordFile)); err == nil {
-			if json.Unmarshal([]byte(text), &g.record) != nil || !g.isOurs() {
-				g.record = record{}
-			}
+		text, err := git.ReadIfThere(filepath.Join(g.dir, recordFile))
+		if err != nil {
+			return nil, nil, err
 		}
-		text, err := git.ReadSmall(filepath.Join(g.dir, "gitdir"))
+		if json.Unmarshal([]byte(text), &g.record) != nil || !g.isOurs() {
+			g.record = record{}
+		}
+		text, err = git.ReadSmall(filepath.Join(g.dir, "gitdir"))
+		if git.Unknown(err) {
+			return nil, nil, err
+		}
 		// git does not sync this file: a power cut may leave it empty, or of zeros.
 		if (err != nil || strings.Trim(text, "\x00\n") == "") && g.Name == "" {
 			if e.IsDir() {
@@ -169,13 +174,17 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 			}
 			g.top = filepath.Dir(link)
 		}
-		head, _ := git.ReadSmall(filepath.Join(g.dir, "HEAD"))
+		head, err := git.ReadIfThere(filepath.Join(g.dir, "HEAD"))
+		if err != nil {
+			return nil, nil, err
+		}
 		g.branch, _ = strings.CutPrefix(strings.TrimSpace(head), "ref: refs/heads/")
 		if !strings.HasPrefix(head, "ref:") {
 			g.branch = ""
 		}
-		_, err = os.Lstat(filepath.Join(g.dir, "locked"))
-		g.locked = err == nil
+		if g.locked, err = git.Exists(filepath.Join(g.dir, "locked")); err != nil {
+			return nil, nil, err
+		}
 		// A directory whose link names another registration is not this worktree.
 		back, found := git.Find(g.top)
 		g.gone = !found || back.Top != g.top || !sameFile(back.Dir, g.dir)
@@ -263,7 +272,11 @@ func (h *held) remove(ctx context.Context, w Worktree, at string) error {
 		return err
 	}
 	others := slices.Delete(slices.Clone(all), i, i+1)
-	if now != "" && now == at && !h.isCheckedOut(ctx, w.Branch, others) {
+	isCheckedOut, err := h.isCheckedOut(ctx, w.Branch, others)
+	if err != nil {
+		return err
+	}
+	if now != "" && now == at && !isCheckedOut {
 		if _, err := users.run(ctx, "update-ref", "--no-deref", "-d", "refs/heads/"+w.Branch, now); err != nil {
 			return err
 		}
@@ -305,11 +318,17 @@ func removeAll(dir string) error {
 }
 
 // isCheckedOut reports whether the user's or another working tree has a branch checked out.
-func (r *Repository) isCheckedOut(ctx context.Context, branch string, others []registration) bool {
-	users, _ := r.users().branch(ctx)
-	main, _ := git.ReadSmall(filepath.Join(r.repo.Common, "HEAD"))
+func (r *Repository) isCheckedOut(ctx context.Context, branch string, others []registration) (bool, error) {
+	users, err := r.users().branch(ctx)
+	if err != nil {
+		return false, err
+	}
+	main, err := git.ReadIfThere(filepath.Join(r.repo.Common, "HEAD"))
+	if err != nil {
+		return false, err
+	}
 	return users == branch || strings.TrimSpace(main) == "ref: refs/heads/"+branch ||
-		slices.ContainsFunc(others, func(g registration) bool { return g.branch == branch && !g.gone })
+		slices.ContainsFunc(others, func(g registration) bool { return g.branch == branch && !g.gone }), nil
 }
 
 // freeName returns a name that no branch and no directory has, and that is not in used.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
 // Losses is what [Repository.Discard] would delete for good without Force. Paths are relative
@@ -111,7 +113,11 @@ func (h *held) losses(ctx context.Context, g registration, head string) (l Losse
 	}
 	others := slices.DeleteFunc(all, func(other registration) bool { return other.dir == g.dir })
 	selected = append(selected, "--not")
-	if !h.isCheckedOut(ctx, g.Branch, others) {
+	isCheckedOut, err := h.isCheckedOut(ctx, g.Branch, others)
+	if err != nil {
+		return l, err
+	}
+	if !isCheckedOut {
 		selected = append(selected, "--exclude=refs/heads/"+g.Branch)
 	}
 	selected = append(selected, "--exclude=refs/stash", "--exclude=refs/duet/*", "--all")
@@ -204,7 +210,9 @@ func (h *held) keepLosses(ctx context.Context, g registration, branch string, op
 	if g.locked {
 		return "", fmt.Errorf("%s is locked: run git worktree unlock first", g.top)
 	}
-	if _, err := os.Lstat(g.top); err == nil && g.gone {
+	if isThere, err := git.Exists(g.top); err != nil {
+		return "", err
+	} else if isThere && g.gone {
 		return "", fmt.Errorf("%s is no longer a worktree of %s: remove it by hand", g.top, h.repo.Top)
 	}
 	head, err := h.head(ctx, g)

@@ -180,7 +180,9 @@ func (h *held) tidy() error {
 		dirs = append(dirs, g.dir)
 	}
 	for _, dir := range dirs {
-		err = errors.Join(err, h.move(dir, "").clean())
+		left := h.move(dir, "")
+		left.Token = "" // it has no lock
+		err = errors.Join(err, left.clean())
 	}
 	return err
 }

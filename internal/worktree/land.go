@@ -95,7 +95,9 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 	if err != nil {
 		return l, err
 	}
-	if _, err := os.Lstat(g.top); err == nil && g.gone {
+	if isThere, err := git.Exists(g.top); err != nil {
+		return l, err
+	} else if isThere && g.gone {
 		return l, fmt.Errorf("nothing is landed: %s is no longer a worktree of %s: git worktree repair may restore its link", g.top, h.repo.Top)
 	}
 	committed, err := h.head(ctx, g)
@@ -141,7 +143,9 @@ func (h *held) commitFiles(ctx context.Context, g registration, own move, opts L
 		return "", err
 	}
 	l.Nested = append(d.nested, below...)
-	if operation := t.operation(); operation != "" {
+	if operation, err := t.operation(); err != nil {
+		return "", err
+	} else if operation != "" {
 		return "", &BusyError{Dir: g.top, Operation: operation}
 	}
 	if d.unmerged {
@@ -262,18 +266,27 @@ func (h *held) checkedOut(branch string) (at *tree, err error) {
 	}
 	for _, t := range trees {
 		for _, name := range []string{"rebase-merge/head-name", "rebase-apply/head-name"} {
-			if text, _ := git.ReadSmall(filepath.Join(t.dir, name)); strings.TrimSpace(text) == "refs/heads/"+branch {
+			text, err := git.ReadIfThere(filepath.Join(t.dir, name))
+			if err != nil {
+				return nil, err
+			}
+			if strings.TrimSpace(text) == "refs/heads/"+branch {
 				return nil, &BusyError{Dir: t.top, Operation: "rebase"}
 			}
 		}
-		head, _ := git.ReadSmall(filepath.Join(t.dir, "HEAD"))
+		head, err := git.ReadIfThere(filepath.Join(t.dir, "HEAD"))
+		if err != nil {
+			return nil, err
+		}
 		if strings.TrimSpace(head) != "ref: refs/heads/"+branch {
 			continue
 		}
 		if t.top == "" {
 			return nil, fmt.Errorf("nothing is landed: the working tree of %s, which has %s checked out, is not known", t.dir, branch)
 		}
-		if operation := t.operation(); operation != "" {
+		if operation, err := t.operation(); err != nil {
+			return nil, err
+		} else if operation != "" {
 			return nil, &BusyError{Dir: t.top, Operation: operation}
 		}
 		if at == nil {
@@ -286,7 +299,9 @@ func (h *held) checkedOut(branch string) (at *tree, err error) {
 // patch merges a commit into the user's files.
 func (h *held) patch(ctx context.Context, g registration, head string, l *Landed) error {
 	users := h.users()
-	if operation := users.operation(); operation != "" {
+	if operation, err := users.operation(); err != nil {
+		return err
+	} else if operation != "" {
 		return &BusyError{Dir: users.top, Operation: operation}
 	}
 	at, err := users.resolve(ctx, "HEAD^{commit}")
@@ -379,7 +394,10 @@ func (r *Repository) Renew(ctx context.Context, w Worktree) (bool, error) {
 		return false, err
 	}
 	t := h.tree(g.dir, g.top)
-	if d, err := t.files(ctx, g.Copied); err != nil || len(d.paths())+len(d.nested) > 0 || t.operation() != "" {
+	if d, err := t.files(ctx, g.Copied); err != nil || len(d.paths())+len(d.nested) > 0 {
+		return false, err
+	}
+	if operation, err := t.operation(); err != nil || operation != "" {
 		return false, err
 	}
 	m := h.move(g.dir, g.top)

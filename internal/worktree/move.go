@@ -49,17 +49,27 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
 	moved := false
 	if m.Commit {
-		text, _ := os.ReadFile(m.lock())
-		isLocked := string(text) == m.Token
-		if _, err := os.Stat(m.before()); err != nil && !isLocked {
+		isLocked, err := m.isLocked()
+		if err != nil {
+			return nil, err
+		}
+		hasBegun, err := git.Exists(m.before())
+		if err != nil {
+			return nil, err
+		}
+		if !hasBegun && !isLocked {
 			return nil, m.clean() // not begun, or finished
 		}
 		head, err := t.resolve(ctx, "HEAD^{commit}")
 		if err != nil {
 			return nil, err
 		}
-		if !isLocked && !m.lockAgain(head) {
-			return nil, m.clean()
+		if !isLocked {
+			if locked, err := m.lockAgain(head); err != nil {
+				return nil, err
+			} else if !locked {
+				return nil, m.clean()
+			}
 		}
 		moved = head == m.New
 	} else {
@@ -82,15 +92,40 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 
 // lockAgain locks the index for a move that has begun. After a kill the user may have removed the
 // lock, as git advises, and may have gone on from another commit.
-func (m move) lockAgain(head string) bool {
-	return (head == m.Old || head == m.New) && os.Link(m.token(), m.lock()) == nil
+func (m move) lockAgain(head string) (bool, error) {
+	if head != m.Old && head != m.New {
+		return false, nil
+	}
+	err := os.Link(m.token(), m.lock())
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
+// isLocked reports whether the index has our lock.
+func (m move) isLocked() (bool, error) {
+	if m.Token == "" {
+		return false, nil
+	}
+	text, err := os.ReadFile(m.lock())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && string(text) == m.Token, err
+}
+
+// clean removes our files, and our lock of the index last: as long as that may be there, the journal
+// of the move stays.
 func (m move) clean() error {
 	for _, name := range []string{m.work(), m.work() + ".lock", m.before(), m.token()} {
 		_ = os.Remove(name)
 	}
-	if text, _ := os.ReadFile(m.lock()); m.Token != "" && string(text) == m.Token {
+	isLocked, err := m.isLocked()
+	if err != nil {
+		return fmt.Errorf("cannot unlock the index: %w", err)
+	}
+	if isLocked {
 		return durable.Remove(m.lock()) // before the journal: nothing else knows whose lock it is
 	}
 	return nil
@@ -100,8 +135,8 @@ func (m move) clean() error {
 // than the move writes is left as it is.
 func (h *held) takeBack(ctx context.Context, m move) (lost []string, err error) {
 	t := h.tree(m.Dir, m.Top)
-	if _, err := os.Stat(m.before()); err != nil {
-		return nil, nil // not begun
+	if hasBegun, err := git.Exists(m.before()); err != nil || !hasBegun {
+		return nil, err
 	}
 	t.index = m.before()
 	changes, err := t.diff(ctx, m.Old, m.New)

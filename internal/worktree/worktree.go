@@ -440,7 +440,7 @@ func (t tree) isAncestor(ctx context.Context, old, young string) (bool, error) {
 }
 
 // operation returns the unfinished operation in a working tree, or "".
-func (t tree) operation() string {
+func (t tree) operation() (string, error) {
 	for _, o := range [][2]string{
 		{"rebase-merge", "rebase"},
 		{"rebase-apply", "rebase"},
@@ -449,11 +449,13 @@ func (t tree) operation() string {
 		{"REVERT_HEAD", "revert"},
 		{"sequencer", "cherry-pick"},
 	} {
-		if _, err := os.Lstat(filepath.Join(t.dir, o[0])); err == nil {
-			return o[1]
+		if isUnderWay, err := git.Exists(filepath.Join(t.dir, o[0])); err != nil {
+			return "", err
+		} else if isUnderWay {
+			return o[1], nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // Containing returns the top of the worktree below parent that a path is in. It looks at the names

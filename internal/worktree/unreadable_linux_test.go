@@ -1,0 +1,84 @@
+package worktree_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
+	"github.com/duet-rpc/duet-rpc/internal/worktree"
+)
+
+// unreadable is a file whose reading fails with EIO, as on a disk that fails.
+const unreadable = "/proc/self/mem"
+
+// An index whose lock cannot be read stays in the journal, and the next call unlocks it.
+func TestALockThatCannotBeReadIsNotLeft(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	lock, aside, once := filepath.Join(w.dir, ".git", "index.lock"), filepath.Join(w.home, "aside"), filepath.Join(w.home, "once")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
+git "$@" || exit
+case "$*" in *"update-ref"*"HEAD"*)
+	if mkdir %[1]q 2>/dev/null; then mv %[2]q %[3]q && ln -s %[4]s %[2]q; fi
+esac
+`, once, lock, aside, unreadable))
+	made := w.create("one", map[string]string{"a": "2\n"})
+	_, err := w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})
+	require.ErrorIs(t, err, syscall.EIO)
+	assert.ErrorContains(t, err, lock)
+	require.NoError(t, os.Rename(aside, lock)) // the disk works again
+
+	w.land(made, worktree.Merge)
+	assert.NoFileExists(t, lock)
+	assert.Equal(t, "2\n", w.git("show", "HEAD:a"))
+	assert.Empty(t, w.git("status", "--porcelain"))
+	w.healthy()
+}
+
+// A worktree whose record cannot be read is not taken for a missing one.
+func TestARecordThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	made := w.create("one", map[string]string{"a": "2\n"})
+	record, aside := filepath.Join(w.dir, ".git", "worktrees", "one", "duet.json"), filepath.Join(w.home, "aside")
+	require.NoError(t, os.Rename(record, aside))
+	require.NoError(t, os.Symlink(unreadable, record))
+	for name, do := range map[string]func() error{
+		"land":    func() error { return errorOf(w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})) },
+		"discard": func() error { return errorOf(w.Discard(t.Context(), made, worktree.DiscardOptions{Force: true})) },
+	} {
+		err := do()
+		require.ErrorIs(t, err, syscall.EIO, name)
+		assert.ErrorContains(t, err, record, name)
+	}
+	require.NoError(t, os.Rename(aside, record))
+	w.land(made, worktree.Merge)
+	assert.Equal(t, "2\n", w.git("show", "HEAD:a"))
+}
+
+// A branch does not move below the files of a working tree whose HEAD cannot be read.
+func TestAHeadThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	made := w.create("one", map[string]string{"a": "2\n"})
+	w.git("checkout", "-q", "-b", "other")
+	beside := filepath.Join(w.home, "beside")
+	w.git("worktree", "add", "-q", beside, "main")
+	head, aside := filepath.Join(w.dir, ".git", "worktrees", "beside", "HEAD"), filepath.Join(w.home, "aside")
+	before := w.id(w.dir, "main")
+	require.NoError(t, os.Rename(head, aside))
+	require.NoError(t, os.Symlink(unreadable, head))
+	err := errorOf(w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge, Into: "main"}))
+	require.ErrorIs(t, err, syscall.EIO)
+	assert.Equal(t, before, w.id(w.dir, "main"))
+	require.NoError(t, os.Rename(aside, head))
+	must(w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge, Into: "main"}))(t)
+	assert.Empty(t, gitIn(t, beside, "status", "--porcelain"))
+	assert.Equal(t, "2\n", string(must(os.ReadFile(filepath.Join(beside, "a")))(t)))
+}
