@@ -200,13 +200,19 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	if found {
 		s.repo, s.top = repo, repo.Top
 		s.repo.Config, err = git.ReadConfig(ctx, s.program, filepath.Join(repo.Common, "config"))
-		found = err == nil && s.repo.Unusable() == nil
+		if err == nil {
+			err = s.repo.Unusable()
+		}
+		if git.Unknown(err) { // another store would hide the checkpoints
+			return nil, err
+		}
+		found = err == nil
 	}
 	s.excludes = s.userExcludes(ctx, s.repo)
 	for {
 		s.own = !found
 		if err := s.prepare(found); err != nil {
-			if found { // no links on this file system
+			if found && !git.Unknown(err) { // no links on this file system
 				found = false
 				continue
 			}
@@ -222,6 +228,12 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		// For example a project below a home directory that is a repository.
 		s.repo, s.top, found = git.Repository{}, dir, false
 	}
+}
+
+// IsGone reports whether the directory of the store was deleted since Open.
+func (s *Store) IsGone() bool {
+	_, err := os.Stat(filepath.Join(s.dir, "HEAD"))
+	return isMissing(err)
 }
 
 // path returns the full path of a recorded file.

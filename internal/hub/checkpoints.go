@@ -261,7 +261,7 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 	c.mu.Lock()
 	known := c.stores[dir]
 	c.mu.Unlock()
-	if known != nil {
+	if known != nil && !known.IsGone() {
 		return known, false, nil
 	}
 	if isTrusted := opts.Trusted; isTrusted != nil {

@@ -405,6 +405,34 @@ func TestFailedCheckpointsAreReported(t *testing.T) {
 	assert.Empty(t, h.Issues())
 }
 
+// Checkpoints go on after a user has deleted their directory while the hub runs.
+func TestCheckpointsWhoseDirectoryWasDeleted(t *testing.T) {
+	testkit.NeedTool(t, "git")
+	for _, inRepository := range []bool{true, false} {
+		dir, state := t.TempDir(), t.TempDir()
+		if inRepository {
+			runGit(t, dir, "init", "-q")
+		}
+		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+			o.Root = dir
+			o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		})
+		prompt := func() domain.Session {
+			run := await(t, h, launch(t, h, "p"))
+			require.NoError(t, h.checkpoints.settle(t.Context(), dir))
+			return run
+		}
+		first := prompt()
+		require.NoError(t, os.RemoveAll(state))
+		assert.False(t, must(h.Rewind(t.Context(), RewindSpec{Run: first.UUID, Preview: true}))(t).Checkpoint)
+
+		require.NoError(t, os.RemoveAll(state))
+		second := prompt()
+		assert.Empty(t, h.Issues())
+		assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Run: second.UUID, Preview: true}))(t).Checkpoint)
+	}
+}
+
 func checkpointNotes(t *testing.T, h *Hub) (texts []string) {
 	events := must(h.store.Events(t.Context(), 0, 1000))(t)
 	for _, e := range events {
