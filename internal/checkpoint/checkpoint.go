@@ -203,7 +203,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		if err == nil {
 			err = s.repo.Unusable()
 		}
-		if git.Unknown(err) { // another store would hide the checkpoints
+		if durable.Unknown(err) { // another store would hide the checkpoints
 			return nil, err
 		}
 		found = err == nil
@@ -212,7 +212,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	for {
 		s.own = !found
 		if err := s.prepare(found); err != nil {
-			if found && !git.Unknown(err) { // no links on this file system
+			if found && !durable.Unknown(err) { // no links on this file system
 				found = false
 				continue
 			}

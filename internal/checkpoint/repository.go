@@ -100,7 +100,7 @@ func (s *Store) identify() (id string, err error) {
 		if err := durable.Rename(file, file+damagedSuffix); err != nil {
 			return "", err
 		}
-	case git.Unknown(err): // a new id would hide all checkpoints
+	case durable.Unknown(err): // a new id would hide all checkpoints
 		return "", err
 	}
 	id = strings.ToLower(rand.Text()[:idLength])

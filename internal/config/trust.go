@@ -76,7 +76,8 @@ func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	if err != nil || !known || trusted.SHA256 != contentHash(content) {
 		return false, err
 	}
-	return !trusted.TrustedAt.Before(s.projectOf(path).Replaced()), nil
+	replaced, err := s.projectOf(path).Replaced()
+	return err == nil && !trusted.TrustedAt.Before(replaced), err
 }
 
 // projectOf returns the project of a configuration file.

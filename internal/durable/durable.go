@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // temporary begins the names of the files that Replace writes. A kill leaves one at most.
@@ -73,6 +74,14 @@ func Rename(from, to string) error {
 		return err
 	}
 	return errors.Join(SyncDirectory(filepath.Dir(to)), SyncDirectory(filepath.Dir(from)))
+}
+
+// Unknown reports whether an error of a file says neither that the file is missing nor that it may not be
+// used: for example, the disk fails, or the process has too many open files. The next attempt may succeed.
+func Unknown(err error) bool {
+	var failed *fs.PathError
+	return errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
+		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // SyncFiles writes regular files below a root to the disk, with their names. Other files and

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
@@ -93,7 +92,7 @@ func ReadSmall(path string) (string, error) {
 // not be read. An error means that the system cannot tell.
 func ReadIfThere(path string) (string, error) {
 	text, err := ReadSmall(path)
-	if Unknown(err) {
+	if durable.Unknown(err) {
 		return "", err
 	}
 	return text, nil
@@ -103,18 +102,10 @@ func ReadIfThere(path string) (string, error) {
 // the disk fails.
 func Exists(path string) (bool, error) {
 	_, err := os.Lstat(path)
-	if Unknown(err) {
+	if durable.Unknown(err) {
 		return false, err
 	}
 	return err == nil, nil
-}
-
-// Unknown reports whether an error of a file says neither that the file is missing nor that it may not be
-// used.
-func Unknown(err error) bool {
-	var failed *fs.PathError
-	return errors.As(err, &failed) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) &&
-		!errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.EISDIR) && !errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // Unusable returns why no objects and refs may be written into the repository, or nil.

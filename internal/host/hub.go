@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 
@@ -152,7 +153,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
 		},
 		StateDir:   p.StateDir,
-		Replaced:   p.Replaced,
+		Replaced:   replacedSince(p, o.lock.Record.ReplacedAt),
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		SignInSeen: func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
@@ -184,6 +185,21 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		h.watch.Close()
 	}
 	return nil, sqlite.Locked(p.Database(), err)
+}
+
+// replacedSince returns [project.Project.Replaced]: the last known value while the record cannot be
+// read. It may be called from any goroutine.
+func replacedSince(p project.Project, first time.Time) func() time.Time {
+	var mu sync.Mutex
+	last := first
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		if at, err := p.Replaced(); err == nil {
+			last = at
+		}
+		return last
+	}
 }
 
 // openStore opens the project's database. For a project that was moved it renames the directory of

@@ -321,6 +321,9 @@ func (p Project) record(now time.Time) (Record, error) {
 		return Record{}, fmt.Errorf("looking at the project: %w", err)
 	}
 	r, err := readRecord(p.StateDir)
+	if durable.Unknown(err) { // a new record would forget that the root was replaced or moved
+		return Record{}, fmt.Errorf("looking at the project: %w", err)
+	}
 	if err != nil {
 		r = Record{ID: rand.Text(), Root: pathText(p.Root), Machine: machineID(), Identity: here, StateDir: p.StateDir}
 		return r, r.write()
@@ -341,13 +344,14 @@ func (p Project) record(now time.Time) (Record, error) {
 }
 
 // Replaced returns when the project's root was found to be a new directory, or the zero time.
-// Earlier rules, trust and answers do not count.
-func (p Project) Replaced() time.Time {
+// Earlier rules, trust and answers do not count. The error says that the record cannot be read at the
+// moment.
+func (p Project) Replaced() (time.Time, error) {
 	r, err := p.Record()
-	if err != nil {
-		return time.Time{}
+	if durable.Unknown(err) {
+		return time.Time{}, err
 	}
-	return r.ReplacedAt
+	return r.ReplacedAt, nil
 }
 
 // Keep makes the user's permissions from before the replacement of the root count again. It

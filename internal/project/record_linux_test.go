@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,4 +41,33 @@ func TestEachMachineHasItsState(t *testing.T) {
 	assert.Equal(t, first+"-fedcba98", second)
 	assert.Equal(t, first, begin("0123456789abcdef"), "the first one keeps its own")
 	assert.Equal(t, second, begin("fedcba9876543210"))
+}
+
+// A record that cannot be read at the moment is not replaced by a new one, which would let earlier
+// permissions count for a directory that took the project's place.
+func TestARecordThatCannotBeReadIsKept(t *testing.T) {
+	dir := t.TempDir()
+	p := Project{Root: dir, StateDir: dir}
+	at := time.Now().Add(-time.Hour).UTC()
+	here, err := identityOf(dir)
+	require.NoError(t, err)
+	before := Record{ID: "before", Root: pathText(dir), Identity: here, ReplacedAt: at, StateDir: dir}
+	require.NoError(t, before.write())
+
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	none := limit
+	none.Cur = 0
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none)) // no file can be opened
+	recorded, recordErr := p.record(time.Now())
+	_, replacedErr := p.Replaced()
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	require.ErrorIs(t, recordErr, unix.EMFILE)
+	assert.ErrorContains(t, recordErr, recordName)
+	assert.Empty(t, recorded.Root, "no hub begins with it")
+	require.ErrorIs(t, replacedErr, unix.EMFILE)
+
+	recorded, err = p.record(time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, []any{before.ID, at}, []any{recorded.ID, recorded.ReplacedAt})
 }

@@ -156,7 +156,7 @@ func (r *Repository) registrations() (list []registration, broken []string, err 
 			g.record = record{}
 		}
 		text, err = git.ReadSmall(filepath.Join(g.dir, "gitdir"))
-		if git.Unknown(err) {
+		if durable.Unknown(err) {
 			return nil, nil, err
 		}
 		// git does not sync this file: a power cut may leave it empty, or of zeros.
