@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
+	"github.com/duet-rpc/duet-rpc/internal/git"
 )
 
 // held is a Repository whose lock the caller has.
@@ -170,6 +171,13 @@ func (h *held) isLost(ctx context.Context, m move) bool {
 		}
 	}
 	return false
+}
+
+// cleanUp removes the files of a move, unless the next call needs them to finish a move.
+func (h *held) cleanUp(m move) {
+	if isUnfinished, err := git.Exists(h.journal()); err == nil && !isUnfinished {
+		_ = m.clean()
+	}
 }
 
 // tidy removes index files that a killed process has left.

@@ -106,7 +106,7 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 	}
 	head, own := committed, h.move(g.dir, g.top)
 	if !g.gone {
-		defer own.clean()
+		defer h.cleanUp(own)
 		if head, err = h.commitFiles(ctx, g, own, opts, committed, &l); err != nil {
 			return l, err
 		}
@@ -342,7 +342,7 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	if err := m.clean(); err != nil {
 		return err
 	}
-	defer m.clean()
+	defer h.cleanUp(m)
 	if l.Old, err = users.snapshot(ctx, m.work(), paths); err != nil {
 		return err
 	}

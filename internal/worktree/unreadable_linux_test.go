@@ -17,28 +17,34 @@ import (
 // unreadable is a file whose reading fails with EIO, as on a disk that fails.
 const unreadable = "/proc/self/mem"
 
-// An index whose lock cannot be read stays in the journal, and the next call unlocks it.
+// A landing that has to stop because an index's lock cannot be read is finished by the next call.
 func TestALockThatCannotBeReadIsNotLeft(t *testing.T) {
 	t.Parallel()
-	w := newRepository(t, map[string]string{"a": "1\n"})
-	lock, aside, once := filepath.Join(w.dir, ".git", "index.lock"), filepath.Join(w.home, "aside"), filepath.Join(w.home, "once")
-	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
+	for name, gitDir := range map[string]string{"the user's tree": ".git", "the worktree": ".git/worktrees/one"} {
+		w := newRepository(t, map[string]string{"a": "1\n"})
+		lock, aside, once := filepath.Join(w.dir, gitDir, "index.lock"), filepath.Join(w.home, "aside"), filepath.Join(w.home, "once")
+		w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
 git "$@" || exit
-case "$*" in *"update-ref"*"HEAD"*)
+case "$GIT_DIR $*" in %[5]q*"update-ref"*"HEAD"*)
 	if mkdir %[1]q 2>/dev/null; then mv %[2]q %[3]q && ln -s %[4]s %[2]q; fi
 esac
-`, once, lock, aside, unreadable))
-	made := w.create("one", map[string]string{"a": "2\n"})
-	_, err := w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})
-	require.ErrorIs(t, err, syscall.EIO)
-	assert.ErrorContains(t, err, lock)
-	require.NoError(t, os.Rename(aside, lock)) // the disk works again
+`, once, lock, aside, unreadable, filepath.Join(w.dir, gitDir)+" "))
+		made := w.create("one", map[string]string{"a": "2\n"})
+		_, err := w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})
+		require.ErrorIs(t, err, syscall.EIO, name)
+		assert.ErrorContains(t, err, lock)
+		require.NoError(t, os.Rename(aside, lock)) // the disk works again
 
-	w.land(made, worktree.Merge)
-	assert.NoFileExists(t, lock)
-	assert.Equal(t, "2\n", w.git("show", "HEAD:a"))
-	assert.Empty(t, w.git("status", "--porcelain"))
-	w.healthy()
+		w.land(made, worktree.Merge)
+		assert.NoFileExists(t, lock)
+		assert.Equal(t, "2\n", w.git("show", "HEAD:a"), name)
+		for _, top := range []string{w.dir, made.Top} {
+			assert.Empty(t, gitIn(t, top, "status", "--porcelain"), name)
+		}
+		w.healthy()
+		_, err = w.Discard(t.Context(), made, worktree.DiscardOptions{})
+		require.NoError(t, err, "nothing would be lost")
+	}
 }
 
 // A worktree whose record cannot be read is not taken for a missing one.
