@@ -247,6 +247,7 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 
 // finishWithout ends a run whose executor could not be started or was lost.
 func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
+	failure = stored(failure)
 	var known *domain.Error
 	switch {
 	case run.State != domain.Starting:

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -91,6 +92,12 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 		s := await(t, h, launch(t, h, "p"))
 		assert.Equal(t, []any{domain.Failed, "START_FAILED"}, []any{s.State, s.ErrorCode})
 		assert.Contains(t, s.Error, "no such program")
+	})
+	t.Run("before it comes, as the disk fails", func(t *testing.T) {
+		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: fmt.Errorf("a page: %w", store.ErrDamaged)}))
+		s := await(t, h, launch(t, h, "p"))
+		assert.Equal(t, []any{domain.Failed, "START_FAILED"}, []any{s.State, s.ErrorCode})
+		assert.Equal(t, store.TextDamaged, s.Error)
 	})
 	t.Run("interrupted before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{held: make(chan struct{})}))

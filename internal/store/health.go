@@ -282,7 +282,7 @@ const (
 	textReportsLost = "events could not be kept; run `duet-rpc doctor`"
 
 	// TextDamaged is the text for a damaged database.
-	TextDamaged = "the database is damaged, and a part of it cannot be read; run `duet-rpc doctor`"
+	TextDamaged = "the database is damaged, or its disk fails: a part of it cannot be read; run `duet-rpc doctor`"
 )
 
 // Issues lists the store's problems in words for users; it is empty if the store is healthy.

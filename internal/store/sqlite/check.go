@@ -17,6 +17,17 @@ import (
 // Check reports whether the database at path can be used, without changing it. A missing database
 // is no error. Its errors are those of [Open].
 func Check(ctx context.Context, path string) error {
+	err := check(ctx, path)
+	if !isCorrupt(err) {
+		return err
+	}
+	if err := unreadable(path); err != nil {
+		return err
+	}
+	return check(ctx, path)
+}
+
+func check(ctx context.Context, path string) error {
 	db, version, err := openToRead(ctx, path)
 	if db == nil || err != nil {
 		return err
@@ -159,8 +170,10 @@ func fileVersion(path string) (int, error) {
 	switch {
 	case n == 0 && errors.Is(err, io.EOF): // created without a commit
 		return 0, nil
-	case err != nil:
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		return 0, &damagedError{"it is too short"}
+	case err != nil:
+		return 0, err
 	case string(head[:16]) != "SQLite format 3\x00":
 		return 0, &damagedError{"it is not an SQLite database"}
 	}
@@ -178,7 +191,7 @@ func checkSize(f *os.File, head []byte) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return &damagedError{err.Error()}
+		return err
 	}
 	pageSize := int64(binary.BigEndian.Uint16(head[16:]))
 	if pageSize == 1 {

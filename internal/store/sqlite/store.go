@@ -16,6 +16,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -43,6 +45,38 @@ type Store struct {
 // open unchanged, and returns an *OpenError. Only one process may have it open for writing: see
 // package project's lock.
 func Open(ctx context.Context, path string, opts store.Options) (*Store, error) {
+	s, err := openOnce(ctx, path, opts)
+	if isCorrupt(err) {
+		if err := unreadable(path); err != nil {
+			return nil, err
+		}
+		return openOnce(ctx, path, opts)
+	}
+	return s, err
+}
+
+func isCorrupt(err error) bool {
+	var failed *OpenError
+	return errors.As(err, &failed) && failed.Reason == "corrupt"
+}
+
+// unreadable returns an *OpenError if the disk does not let the database be read, and nil if it does.
+// SQLite reports a failed read as damage of the database.
+func unreadable(path string) error {
+	for _, name := range []string{path, path + "-wal"} {
+		f, err := os.Open(name)
+		if err == nil {
+			_, err = io.Copy(io.Discard, f)
+			f.Close()
+		}
+		if durable.Unknown(err) {
+			return &OpenError{path, "unreadable", err}
+		}
+	}
+	return nil
+}
+
+func openOnce(ctx context.Context, path string, opts store.Options) (*Store, error) {
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
