@@ -182,3 +182,20 @@ func TestNamedPipesInTheWay(t *testing.T) {
 		})
 	}
 }
+
+// What the errors advise after the link of a worktree to its repository was removed works.
+func TestAWorktreeWithoutItsLink(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	made := w.create("one", nil)
+	require.NoError(t, os.Remove(filepath.Join(made.Top, ".git")))
+	for name, err := range map[string]error{
+		"land":    errorOf(w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})),
+		"discard": errorOf(w.Discard(t.Context(), made, worktree.DiscardOptions{})),
+	} {
+		assert.ErrorContains(t, err, "git worktree repair", name)
+	}
+	w.git("worktree", "repair")
+	must(w.Discard(t.Context(), made, worktree.DiscardOptions{}))(t)
+	assert.NoDirExists(t, made.Top)
+}

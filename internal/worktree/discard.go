@@ -213,7 +213,7 @@ func (h *held) keepLosses(ctx context.Context, g registration, branch string, op
 	if isThere, err := git.Exists(g.top); err != nil {
 		return "", err
 	} else if isThere && g.gone {
-		return "", fmt.Errorf("%s is no longer a worktree of %s: remove it by hand", g.top, h.repo.Top)
+		return "", fmt.Errorf("%s is no longer a worktree of %s: git worktree repair may restore its link; otherwise remove it by hand", g.top, h.repo.Top)
 	}
 	head, err := h.head(ctx, g)
 	if err != nil && !errors.Is(err, ErrGone) {
