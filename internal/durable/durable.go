@@ -93,6 +93,9 @@ func SyncFiles(root *os.Root, names []string) error {
 			directories[dir] = true
 		}
 		info, err := root.Lstat(name)
+		if Unknown(err) {
+			return err
+		}
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}

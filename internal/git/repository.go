@@ -182,7 +182,9 @@ func (r Repository) Sync() error {
 	since := time.Now().Add(-writtenAfter)
 	dirs, err := r.objectDirectories()
 	for _, dir := range dirs {
-		if info, statErr := os.Stat(dir); statErr != nil || info.ModTime().Before(since) {
+		if info, statErr := os.Stat(dir); durable.Unknown(statErr) {
+			return statErr
+		} else if statErr != nil || info.ModTime().Before(since) {
 			continue
 		}
 		root, openErr := os.OpenRoot(dir)
@@ -190,7 +192,10 @@ func (r Repository) Sync() error {
 			return openErr
 		}
 		var names []string
-		entries, _ := os.ReadDir(dir)
+		entries, listErr := os.ReadDir(dir)
+		if durable.Unknown(listErr) {
+			return errors.Join(listErr, root.Close())
+		}
 		for _, e := range entries {
 			if info, statErr := e.Info(); statErr == nil && !info.ModTime().Before(since) {
 				names = append(names, e.Name())
@@ -222,16 +227,24 @@ func (r Repository) SyncNames(since time.Time) error {
 	if r.Dir != r.Common {
 		dirs = append(dirs, r.Dir)
 	}
+	var unread error
 	for _, tree := range []string{"refs", "worktrees"} {
 		_ = filepath.WalkDir(filepath.Join(r.Common, tree), func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
 				dirs = append(dirs, path)
 			}
+			if durable.Unknown(err) {
+				unread = errors.Join(unread, err)
+			}
 			return nil
 		})
 	}
+	err = errors.Join(err, unread)
 	for _, dir := range dirs {
 		info, statErr := os.Stat(dir)
+		if durable.Unknown(statErr) {
+			err = errors.Join(err, statErr)
+		}
 		if statErr == nil && !info.ModTime().Before(since) {
 			err = errors.Join(err, durable.SyncDirectory(dir))
 		}
