@@ -33,8 +33,9 @@ UPDATE  := DUET_UPDATE_GOLDEN=1
 FUZZTIME ?= 100000x
 CRASHTIME ?= 10m
 CHAOSTIME ?= 5m
+FAULTSTIME ?= 5m
 
-.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load crash chaos docs generate vsix pictures clean help
+.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load crash chaos faults docs generate vsix pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && export DUET_STATE_HOME="$$dir/state" && mkdir "$$dir/project" && \
@@ -63,10 +64,10 @@ test-clients: build ## installs real clients and agents (2.8 GB), and tests with
 	.ci/install
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients $(DAY)
 
-soak: build ## hours of chaos, kills, races, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
+soak: build ## hours of chaos, kills, faults of the disk, races, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -vE '/internal/(chaos|crash)$$')
 	$(MAKE) race RACED=./...
-	$(MAKE) crash chaos fuzz bench
+	$(MAKE) crash chaos faults fuzz bench
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	DUET_TEST_LONG_LINE=5000000 $(MAKE) -C emacs test ONLY=duet-visible-test-long-lines DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund && DUET_RPC_BIN=$(CURDIR)/$(BIN) npm run test:performance
@@ -115,6 +116,9 @@ crash: ## states that a power cut can leave, each opened by a new daemon and jud
 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
+
+faults: ## each call of the file system fails in turn (internal/chaos); FAULTSTIME, 5 minutes; 0: until each has failed
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run 'TestFaults|TestVanishedFiles' -count=1 -v -timeout 0 -faults.time $(FAULTSTIME) $(FAULTSFLAGS)
 
 vsix: ## the VS Code extension for each platform, with the program in it: bin/duet-PLATFORM.vsix
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund
