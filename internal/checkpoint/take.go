@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
@@ -219,10 +220,12 @@ func (p *pick) changed(ctx context.Context, index string) error {
 			if p.entries > p.store.maxFiles && !trackedOnly {
 				return &TooManyFilesError{Limit: p.store.maxFiles}
 			}
-			p.add(path, isNew)
-			return nil
+			return p.add(path, isNew)
 		},
 	})
+	if failed := diskFailure().FindString(stderr.String()); failed != "" && err == nil {
+		return fmt.Errorf("git status: %s", failed) // it leaves the file or directory out, and succeeds
+	}
 	for _, warning := range unreadableDirectory().FindAllStringSubmatch(stderr.String(), -1) {
 		p.skip(strings.TrimSuffix(warning[1], "/"), Unreadable)
 	}
@@ -231,18 +234,27 @@ func (p *pick) changed(ctx context.Context, index string) error {
 
 var unreadableDirectory = lazyregexp.New(`(?m)^warning: could not open directory '(.*)': Permission denied$`)
 
-// add decides about one path that git knows or could add.
-func (p *pick) add(path string, isNew bool) {
-	reason := p.reason(path)
+// diskFailure matches the lines of git's standard error about a file or directory whose content it does
+// not know. One that is missing or forbidden is none.
+var diskFailure = lazyregexp.New(`(?m)^.*: (Input/output error|Remote I/O error|Too many open files.*|Cannot allocate memory|Stale file handle|Structure needs cleaning|` +
+	`Transport endpoint is not connected|Connection timed out|Host is down)$`)
+
+// add decides about one path that git knows or could add. The error means that its file is not known.
+func (p *pick) add(path string, isNew bool) error {
+	reason, err := p.reason(path)
+	if err != nil {
+		return err
+	}
 	if reason == "" {
 		p.update.WriteString(path + "\x00")
 		p.updates++
-		return
+		return nil
 	}
 	p.skip(strings.TrimSuffix(path, "/"), reason)
 	if !isNew {
 		p.drop.WriteString(path + "\x00")
 	}
+	return nil
 }
 
 func (p *pick) skip(path string, reason Reason) {
@@ -255,29 +267,31 @@ func (p *pick) skip(path string, reason Reason) {
 
 // reason returns why a path is not recorded, or "". A missing file and a directory in
 // place of a file are recorded as a deletion.
-func (p *pick) reason(path string) Reason {
+func (p *pick) reason(path string) (Reason, error) {
 	if strings.HasSuffix(path, "/") {
-		return Nested // git lists no other directories
+		return Nested, nil // git lists no other directories
 	}
 	if git.IsReserved(path) {
-		return Reserved
+		return Reserved, nil
 	}
 	full := p.store.path(path)
 	info, err := os.Lstat(full)
 	switch {
+	case durable.Unknown(err):
+		return "", err
 	case err != nil && !isMissing(err) && !errors.Is(err, errNotDirectory):
-		return Unreadable
+		return Unreadable, nil
 	case err != nil, info.IsDir(), info.Mode().Type() == fs.ModeSymlink:
-		return ""
+		return "", nil
 	case !info.Mode().IsRegular():
-		return Special
+		return Special, nil
 	case info.Size() > p.store.maxFileSize:
-		return TooLarge
+		return TooLarge, nil
 	case !readable(full):
-		return Unreadable
+		return Unreadable, nil
 	}
 	p.bytes += info.Size()
-	return ""
+	return "", nil
 }
 
 // usersIndex returns a text that differs when the user's index has changed.
@@ -294,7 +308,7 @@ func (p *pick) usersFiles(ctx context.Context) error {
 	return p.store.usersPaths(ctx, func(path []byte) error {
 		info, err := os.Lstat(p.store.path(string(path)))
 		if err == nil && !info.IsDir() {
-			p.add(string(path), false)
+			return p.add(string(path), false)
 		}
 		return nil
 	}, "--ignored", "--exclude-standard")

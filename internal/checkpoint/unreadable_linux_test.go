@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
 // A disk that fails for a moment does not hide the checkpoints: Open fails, and begins no other store.
@@ -33,5 +35,26 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1, path)
 		assert.Equal(t, taken.ID, list[0].ID)
+	}
+}
+
+// git status succeeds without the files of a directory that the disk fails to list. Such a checkpoint
+// would have rewinding delete them.
+func TestADirectoryThatGitCannotList(t *testing.T) {
+	t.Parallel()
+	for _, warning := range []string{"warning: could not open directory './': Input/output error", "a: Input/output error", "warning: unable to access '.gitignore': Too many open files"} {
+		w := newRepository(t, map[string]string{"a": "1\n"})
+		fails := filepath.Join(w.home, "fails")
+		w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
+if [ "$1" = status ] && [ -e %q ]; then echo %q >&2; exit 0; fi
+exec git "$@"
+`, fails, warning))
+		w.open()
+		require.NoError(t, os.WriteFile(fails, nil, 0o600))
+		_, err := w.Take(t.Context(), "one")
+		require.ErrorContains(t, err, warning)
+		require.NoError(t, os.Remove(fails))
+		_, err = w.Take(t.Context(), "one")
+		require.NoError(t, err)
 	}
 }

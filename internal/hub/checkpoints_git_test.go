@@ -378,6 +378,36 @@ func TestRewindAndUndoOddNames(t *testing.T) {
 	assert.Len(t, undone.Files, len(names))
 }
 
+// A file that was not recorded before a run stays, although the checkpoint of then does not have it.
+func TestRewindLeavesFilesThatWereNotRecorded(t *testing.T) {
+	testkit.NeedTool(t, "git")
+	dir, state := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("large", strings.Repeat("x", 101))
+	write("small", "x")
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: state, MaxFileSize: 100}, true
+		}
+	})
+	run := launch(t, h, "p")
+	await(t, h, run)
+	require.NoError(t, h.checkpoints.settle(t.Context(), dir))
+	write("large", "smaller")
+	write("small", "y")
+	write("new", "x")
+	w := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, All: true}))(t)
+	assert.Len(t, w.NotRecorded, 1)
+	assert.Len(t, w.Files, 2)
+	assert.Equal(t, "smaller", string(must(os.ReadFile(filepath.Join(dir, "large")))(t)))
+	assert.Equal(t, "x", string(must(os.ReadFile(filepath.Join(dir, "small")))(t)))
+	assert.NoFileExists(t, filepath.Join(dir, "new"))
+}
+
 // A failed checkpoint is reported where the user looks, until one succeeds.
 func TestFailedCheckpointsAreReported(t *testing.T) {
 	testkit.NeedTool(t, "git")

@@ -91,7 +91,7 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
-	if err := w.compare(ctx, now.ID, before.ID, spec.All); err != nil || spec.Preview {
+	if err := w.compare(ctx, now.ID, before, spec.All); err != nil || spec.Preview {
 		return w.Rewound, rewindError(err)
 	}
 	paths := w.paths()
@@ -266,13 +266,16 @@ func (w *rewinding) lastRewind() (checkpoint.Checkpoint, bool) {
 }
 
 // compare lists the files that differ between two checkpoints, and says which of them stay.
-func (w *rewinding) compare(ctx context.Context, now, before checkpoint.ID, all bool) error {
-	changes, err := w.store.Changes(ctx, now, before)
+func (w *rewinding) compare(ctx context.Context, now checkpoint.ID, before checkpoint.Checkpoint, all bool) error {
+	changes, err := w.store.Changes(ctx, now, before.ID)
 	if err != nil {
 		return err
 	}
 	since := make(map[string]map[string]bool) // paths that have changed after a run, by its UUID
 	for _, c := range unrenamed(changes) {
+		if c.Kind == checkpoint.Deleted && isNotRecorded(before, c.Path) {
+			continue // it may have been there
+		}
 		left := ""
 		if !all {
 			if left, err = w.left(ctx, c, now, since); err != nil {
@@ -282,6 +285,14 @@ func (w *rewinding) compare(ctx context.Context, now, before checkpoint.ID, all 
 		w.add(c, left)
 	}
 	return nil
+}
+
+// isNotRecorded reports whether a file that a checkpoint does not have may have been there when it was
+// taken.
+func isNotRecorded(c checkpoint.Checkpoint, path string) bool {
+	return c.MoreSkipped > 0 || slices.ContainsFunc(c.Skipped, func(s checkpoint.Skipped) bool {
+		return s.Reason == checkpoint.Untracked || s.Path == path || strings.HasPrefix(path, s.Path+"/")
+	})
 }
 
 // unrenamed splits renamed files into a deleted and an added one.
