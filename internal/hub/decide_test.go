@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
@@ -327,4 +328,14 @@ func TestAQuestionOfAReplacedDirectory(t *testing.T) {
 	replaced.Store(new(time.Time))
 	approve(t, h, a, "")
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+}
+
+// A client is told why a read failed, not only that the log says more.
+func TestErrorsOfReadsAreExplained(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	err := h.OrEnding(t.Context(), fmt.Errorf("a page: %w", store.ErrDamaged))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
+	assert.EqualError(t, err, store.TextDamaged)
+	known := &domain.Error{Kind: domain.KindNotWritable, Message: "it has a text", Err: store.ErrFull}
+	assert.Same(t, known, h.OrEnding(t.Context(), known))
 }

@@ -390,8 +390,8 @@ func (h *Hub) noteWrite(err error) error {
 // stored converts a store error to one for users.
 func stored(err error) error { return store.Explain(err) }
 
-// OrEnding returns the error of a request. If the hub's end interrupted the request, and not ctx,
-// it returns why the hub ends.
+// OrEnding returns the error of a request, in words for users. If the hub's end interrupted the request,
+// and not ctx, it returns why the hub ends.
 func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil && h.ctx.Err() != nil {
 		err = domain.ErrEnding
@@ -399,7 +399,10 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	if errors.Is(err, domain.ErrEnding) && h.health.Lost() {
 		return stored(&store.LostError{Err: err})
 	}
-	return err
+	if known := (*domain.Error)(nil); errors.As(err, &known) {
+		return err
+	}
+	return stored(err) // of a read, for example
 }
 
 // Events returns the event log.

@@ -229,11 +229,17 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 	}
 	defer func() {
 		lost, err2 := h.settle(context.WithoutCancel(ctx), m)
+		if err2 != nil { // the disk may have failed for a moment only
+			lost, err2 = h.settle(context.WithoutCancel(ctx), m)
+		}
 		if len(lost) > 0 {
 			err = fmt.Errorf("%w; git cannot write these files again: run git checkout -- %q", err, lost)
 		}
 		if err2 == nil {
 			err2 = h.done()
+		}
+		if err2 != nil {
+			err2 = fmt.Errorf("%s may be half done, and its index locked, until this is tried again: %w", m.Top, err2)
 		}
 		err = errors.Join(err, err2)
 	}()

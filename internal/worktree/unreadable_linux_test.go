@@ -88,3 +88,24 @@ func TestAHeadThatCannotBeRead(t *testing.T) {
 	assert.Empty(t, gitIn(t, beside, "status", "--porcelain"))
 	assert.Equal(t, "2\n", string(must(os.ReadFile(filepath.Join(beside, "a")))(t)))
 }
+
+// A landing that the disk has hindered once, after the branch has moved, is finished at once: else the
+// user's index would be locked.
+func TestALandingIsFinishedAfterAFailure(t *testing.T) {
+	t.Parallel()
+	w := newRepository(t, map[string]string{"a": "1\n"})
+	moved, failed := filepath.Join(w.home, "moved"), filepath.Join(w.home, "failed")
+	w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
+case "$*" in *"rev-parse"*"HEAD^{commit}"*)
+	if [ -e %[1]q ] && mkdir %[2]q 2>/dev/null; then echo "Input/output error" >&2; exit 128; fi
+esac
+git "$@" || exit
+case "$*" in *"update-ref"*"HEAD"*) : >%[1]q; esac
+`, moved, failed))
+	made := w.create("one", map[string]string{"a": "2\n"})
+	w.land(made, worktree.Merge)
+	assert.DirExists(t, failed)
+	assert.Equal(t, "2\n", w.git("show", "HEAD:a"))
+	assert.Empty(t, w.git("status", "--porcelain"))
+	w.healthy()
+}
