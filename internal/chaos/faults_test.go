@@ -155,6 +155,9 @@ func (p *play) tell() {
 	}
 	hits := p.injector.failed()
 	p.t.Logf("-faults.only %s: %d calls failed: %q", p.injector.plan, len(hits), hits[:min(len(hits), 5)])
+	if log, err := os.ReadFile(filepath.Join(p.state, "daemon.log")); err == nil {
+		p.t.Logf("the end of the log: %s", strings.ReplaceAll(string(log[max(0, len(log)-4000):]), p.dir, "DIR"))
+	}
 	for _, text := range p.heard {
 		p.t.Log(strings.ReplaceAll(text, p.dir, "DIR"))
 	}
@@ -183,6 +186,7 @@ type play struct {
 	launched map[string]string // session by prompt
 	approved []string          // approvals
 	deleted  []string          // sessions
+	isClean  bool              // the user's files have no changes
 	landed   bool
 	before   string // demo.txt before the second session
 }
@@ -463,7 +467,7 @@ func (p *play) follow(err error) {
 
 // causes are the words with which errors name a cause. Those of git are among them.
 var causes = regexp.MustCompile(`(?i)input/output error|no space left|disk|unable to|cannot|could not|couldn't|write error|no such checkpoint|no checkpoint|no commit|still there|was removed|no longer|` +
-	`lock|would be lost|interrupted|orphaned|exists|in use|not as before`)
+	`not a git repository|appears to be broken|lock|would be lost|would be overwritten|interrupted|orphaned|exists|in use|not as before`)
 
 func (p *play) hear(what string, err error) {
 	kind := client.KindOf(err)
@@ -588,7 +592,10 @@ func (p *play) rewind() error {
 }
 
 func (p *play) land() error {
-	p.git("checkout", "-q", "demo.txt") // else its change is in the way
+	if !p.isClean {
+		p.git("checkout", "-q", "demo.txt") // else its change is in the way
+		p.isClean = true
+	}
 	var result struct {
 		Commits []string `json:"commits"`
 	}

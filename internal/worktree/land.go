@@ -225,20 +225,25 @@ func (h *held) toBranch(ctx context.Context, g registration, head string, opts L
 		return err
 	}
 	if at == nil {
-		return whenMoved(ctx, users.updateRef(ctx, "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old))
+		err := users.updateRef(ctx, "--create-reflog", "-m", "duet: land "+g.Branch, "refs/heads/"+l.Into, l.New, l.Old)
+		return users.whenMoved(ctx, err, "refs/heads/"+l.Into, l.Old)
 	}
 	m := h.move(at.dir, at.top)
 	m.Old, m.New, m.Commit, m.Changes, m.Branch = l.Old, l.New, true, changes, l.Into
 	return h.follow(ctx, m)
 }
 
-// whenMoved makes errMoved of the error of git update-ref, which refuses to replace another
-// commit than the expected one.
-func whenMoved(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() == nil && exited(err, 128) {
-		return fmt.Errorf("%w (%w)", errMoved, err)
+// whenMoved makes errMoved of the error of git update-ref, which refuses to replace another commit than
+// the expected one, and one whose lock another process has. Other errors stay.
+func (t tree) whenMoved(ctx context.Context, err error, ref, expected string) error {
+	if err == nil || ctx.Err() != nil || !exited(err, 128) {
+		return err
 	}
-	return err
+	now, unknown := t.resolve(ctx, ref+"^{commit}")
+	if unknown == nil && now == expected && !strings.Contains(err.Error(), ".lock': File exists") {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", errMoved, err)
 }
 
 // checkedOut returns the working tree that has a branch checked out, or nil. An unfinished

@@ -274,7 +274,7 @@ func (h *held) follow(ctx context.Context, m move) (err error) {
 	if !m.Commit {
 		return nil
 	}
-	return whenMoved(ctx, t.updateRef(ctx, "-m", "duet: land", "HEAD", m.New, m.Old))
+	return t.whenMoved(ctx, t.updateRef(ctx, "-m", "duet: land", "HEAD", m.New, m.Old), "HEAD", m.Old)
 }
 
 func (h *held) moveFiles(ctx context.Context, t tree, m move) error {

@@ -109,3 +109,26 @@ case "$*" in *"update-ref"*"HEAD"*) : >%[1]q; esac
 	assert.Empty(t, w.git("status", "--porcelain"))
 	w.healthy()
 }
+
+// A git that the disk hinders is not taken for another process that moves the branch: the landing fails
+// and can be repeated, and does not leave the worktree behind.
+func TestAGitThatFailsIsNoMovedBranch(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]string{"the user's tree": ".git", "the worktree": ".git/worktrees/one"} {
+		w := newRepository(t, map[string]string{"a": "1\n"})
+		w.opts.Git = testkit.Program(t, filepath.Join(w.home, "git"), fmt.Sprintf(`#!/bin/sh
+case "$GIT_DIR $*" in %[1]q*"update-ref"*"HEAD"*)
+	if mkdir %[2]q 2>/dev/null; then echo "fatal: unable to access 'config': Input/output error" >&2; exit 128; fi
+esac
+exec git "$@"
+`, filepath.Join(w.dir, fails)+" ", filepath.Join(w.home, "failed")))
+		made := w.create("one", map[string]string{"a": "2\n"})
+		_, err := w.Land(t.Context(), made, worktree.LandOptions{Method: worktree.Merge})
+		require.ErrorContains(t, err, "Input/output error", name)
+		w.land(made, worktree.Merge)
+		assert.Equal(t, "2\n", w.git("show", "HEAD:a"), name)
+		w.healthy()
+		_, err = w.Discard(t.Context(), made, worktree.DiscardOptions{})
+		require.NoError(t, err, "%s: nothing would be lost", name)
+	}
+}

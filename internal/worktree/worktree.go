@@ -152,7 +152,7 @@ func Open(ctx context.Context, opts Options) (*Repository, error) {
 	}
 	users := r.users()
 	if _, err := users.run(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
+		if !exited(err, 1) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %s has no commit yet: make one first", ErrNoCommit, repo.Top)
