@@ -162,11 +162,12 @@ func (h *held) breakLocks(ctx context.Context, j journal) error {
 	return nil
 }
 
-// isLost reports whether git no longer has what a move begins or ends with.
+// isLost reports whether git no longer has what a move begins or ends with. A disk that fails says nothing
+// about that.
 func (h *held) isLost(ctx context.Context, m move) bool {
 	t := h.tree(m.Dir, m.Top)
 	for _, object := range []string{m.Old, m.New} {
-		if _, err := t.run(ctx, "rev-list", "--quiet", "--objects", "-1", object); err != nil && ctx.Err() == nil && exited(err, 128) {
+		if _, err := t.run(ctx, "rev-list", "--quiet", "--objects", "-1", object); err != nil && ctx.Err() == nil && exited(err, 128) && !strings.Contains(err.Error(), "Input/output error") {
 			return true
 		}
 	}
