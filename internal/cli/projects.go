@@ -205,6 +205,9 @@ func printDone(cmd *cobra.Command, s *settings, asJSON map[string]any, format st
 	return err
 }
 
+// soonIdle is how long a hub may take to be idle.
+const soonIdle = 2 * time.Second
+
 // endIdleHub ends the hub of a project if it is idle and has no other client. The hub's lock
 // shows whether it has ended.
 func endIdleHub(ctx context.Context, s *settings, root string) {
@@ -218,10 +221,16 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 		return
 	}
 	defer c.Close()
-	status, err := hubclient.Status(ctx, c)
-	x := status.Subsystems
-	if err != nil || x.Supervisor.Running+x.Supervisor.Queued > 0 || x.IPC.Clients > 1 {
-		return
+	// The hub may not have noticed yet that the last command, or its agent, has ended.
+	for deadline := time.Now().Add(soonIdle); ; {
+		status, err := hubclient.Status(ctx, c)
+		if x := status.Subsystems; x.Supervisor.Running+x.Supervisor.Queued == 0 && x.IPC.Clients <= 1 && err == nil {
+			break
+		}
+		if err != nil || time.Now().After(deadline) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	released := p.Released()
 	if c.Call(ctx, "daemon.stop", map[string]any{}, nil) != nil {
