@@ -21,7 +21,6 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // Time limits of a round.
@@ -268,7 +267,16 @@ func (r *round) gather(ctx context.Context, p *person) {
 	e.Notes, err = journalIn(r.project.agents).read()
 	require.NoError(r.t, err)
 	e.Began = r.began
-	last := r.lastEvent()
+	var status struct {
+		Subsystems struct {
+			Store struct {
+				LastSeq int64 `json:"last_seq"`
+			} `json:"store"`
+		} `json:"subsystems"`
+	}
+	if err := p.ask(ctx, "daemon.status", object{}, &status); err != nil {
+		r.found(checkOdd, "daemon.status: %v", err)
+	}
 	// A separate subscription reads the log from the first event on. A subscription that starts
 	// while an agent asks receives the question without its number.
 	whole, since := &view{name: "the log"}, int64(0)
@@ -278,9 +286,9 @@ func (r *round) gather(ctx context.Context, p *person) {
 		return
 	}
 	defer sub.Close()
-	for deadline := time.Now().Add(restTime); whole.last() < last; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(restTime); whole.last() < status.Subsystems.Store.LastSeq; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.found(checkEvents, "event %d of %d is the last that arrives", whole.last(), last)
+			r.found(checkEvents, "event %d of %d is the last that arrives", whole.last(), status.Subsystems.Store.LastSeq)
 			break
 		}
 	}
@@ -313,16 +321,6 @@ func (r *round) gather(ctx context.Context, p *person) {
 	for seq, at := range r.board.seen {
 		e.Seen[seq] = int64(at.Sub(r.began))
 	}
-}
-
-// lastEvent returns the number of the last event that clients get: after a kill, the log has numbers
-// without one.
-func (r *round) lastEvent() (seq int64) {
-	db, err := sql.Open("sqlite", "file:"+r.project.database()+"?mode=ro")
-	require.NoError(r.t, err)
-	defer db.Close()
-	require.NoError(r.t, db.QueryRow("SELECT coalesce(max(seq), 0) FROM events WHERE type != ?", domain.EventErased).Scan(&seq))
-	return seq
 }
 
 // requireNobody waits for the end of all processes.

@@ -78,7 +78,7 @@ type Reader interface {
 	// Events lists the log from after seq on, at most limit entries. With an error
 	// it returns the entries before the one that it could not read.
 	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
-	// LastSeq returns the number of the last event, or 0.
+	// LastSeq returns the number of the last event that was not erased, or 0.
 	LastSeq(ctx context.Context) (int64, error)
 	// OpenDeltas lists the deltas of a run that no item holds yet.
 	OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error)

@@ -152,7 +152,7 @@ func (q queries) Events(ctx context.Context, after int64, limit int) ([]domain.E
 }
 
 func (q queries) LastSeq(ctx context.Context) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT coalesce(max(seq), 0) FROM events")
+	return first[int64](ctx, q.s, "SELECT coalesce((SELECT seq FROM events WHERE type != '"+string(domain.EventErased)+"' ORDER BY seq DESC LIMIT 1), 0)")
 }
 
 func (t *Tx) Append(e domain.Event) (int64, error) {

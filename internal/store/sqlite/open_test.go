@@ -136,6 +136,9 @@ func TestNumbersOfLostEventsAreNotGivenAgain(t *testing.T) {
 		require.NoError(t, s.Apply(ctx, storetest.AppendEvent("only in the memory of the kernel")))
 		if announced == 5 {
 			after := openAt(t, disk)
+			last, err := after.LastSeq(ctx)
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, last, "no client gets the erased ones")
 			storetest.Write(t, after, storetest.AppendEvent("after the power cut"))
 			list := storetest.AllEvents(t, after)
 			storetest.RequireGapless(t, list, reservedMost+2)
