@@ -267,6 +267,10 @@ func (h *held) remove(ctx context.Context, w Worktree, at string) error {
 			return err
 		}
 	}
+	// Then git prunes what a power cut leaves of the registration.
+	if err := durable.SyncDirectory(filepath.Dir(w.Top)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	now, err := users.resolve(ctx, "refs/heads/"+w.Branch)
 	if err != nil {
 		return err
