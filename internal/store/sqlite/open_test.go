@@ -144,6 +144,7 @@ func TestNumbersOfLostEventsAreNotGivenAgain(t *testing.T) {
 			storetest.RequireGapless(t, list, reservedMost+2)
 			for _, e := range list[1 : len(list)-1] {
 				assert.Equal(t, domain.EventErased, e.Payload.Kind(), "lost")
+				assert.Equal(t, list[0].Time, e.Time)
 			}
 			assert.Equal(t, domain.EventErased, list[announced-1].Payload.Kind(), "the number of a lost event is not given again")
 		}

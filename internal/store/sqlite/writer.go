@@ -99,7 +99,7 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 	}
 	w.reserved, _ = strconv.ParseInt(text, 10, 64)
 	if w.reserved > w.committed {
-		if _, err := w.tx.s.exec(ctx, fillReserved, w.committed+1, w.reserved); err != nil {
+		if _, err := w.tx.s.exec(ctx, fillReserved, w.committed+1, w.reserved, w.committed); err != nil {
 			conn.Close()
 			return nil, err
 		}
@@ -117,12 +117,13 @@ func newWriter(ctx context.Context, db *sql.DB, g *gate, opts store.Options) (*w
 // Clients get events that only report before they are on the disk, and a power cut loses those. Their
 // numbers must not be given again: a client that continues after such a number would miss the new
 // event. So numbers are reserved before a client can see one. A store that was not closed gives the
-// reserved ones to erased events, which no client gets, and so the log has no gap.
+// reserved ones to erased events, which no client gets, and so the log has no gap. They have the time of
+// the event before: it says until when the last process worked.
 const (
 	metaReserved = "reserved_numbers" // the last one
 	reservedMost = 256
 	fillReserved = "WITH RECURSIVE numbers (seq) AS (SELECT ? UNION ALL SELECT seq + 1 FROM numbers WHERE seq < ?) " +
-		"INSERT INTO events (seq, at, type, thread, run, data) SELECT seq, 0, '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
+		"INSERT INTO events (seq, at, type, thread, run, data) SELECT seq, coalesce((SELECT at FROM events WHERE seq = ?), 0), '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
 )
 
 // reserve reserves the next numbers, as a part of a transaction.
