@@ -129,12 +129,13 @@ func (h *held) breakLocks(ctx context.Context, j journal) error {
 	if err != nil {
 		return err
 	}
-	locks, branch := []string{filepath.Join(h.repo.Common, "packed-refs.lock")}, ""
+	var locks []string
+	branch := ""
 	if j.Moved != nil {
 		locks, branch = append(locks, filepath.Join(j.Moved.Dir, "HEAD.lock")), j.Moved.Branch
 	}
-	if j.Created != nil {
-		branch = j.Created.Branch
+	if j.Created != nil { // taking it back deletes its branch
+		locks, branch = append(locks, filepath.Join(h.repo.Common, "packed-refs.lock")), j.Created.Branch
 	}
 	if branch != "" {
 		locks = append(locks, filepath.Join(h.repo.Common, "refs", "heads", filepath.FromSlash(branch)+".lock"))
