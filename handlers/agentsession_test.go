@@ -132,6 +132,18 @@ func TestSettingAnAgent(t *testing.T) {
 	assert.Len(t, asked, 2)
 }
 
+// watchModes returns a channel that gets each report of an agent's mode, when it is stored.
+func (w *world) watchModes() <-chan struct{} {
+	watched := make(chan struct{}, 1)
+	watch := w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
+		if e.Payload.Kind() == domain.EventAgentMode {
+			watched <- struct{}{}
+		}
+	})
+	w.t.Cleanup(watch.Stop)
+	return watched
+}
+
 // A session shows the agent's current mode, also after the agent has left the requested mode.
 func TestTheModeInForce(t *testing.T) {
 	mode := "default"
@@ -140,12 +152,7 @@ func TestTheModeInForce(t *testing.T) {
 		return done
 	})
 	c := w.connect(frame.LSP)
-	watched := make(chan struct{}, 1)
-	defer w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
-		if e.Payload.Kind() == domain.EventAgentMode {
-			watched <- struct{}{}
-		}
-	}).Stop()
+	watched := w.watchModes()
 	id := c.launch(`{"query":"q","permission_mode":"plan"}`)
 	<-watched
 	w.ended(id)
@@ -177,12 +184,7 @@ func TestTheModeInForceAfterAChangeInTheRun(t *testing.T) {
 		}
 	})
 	c := w.connect(frame.LSP)
-	watched := make(chan struct{}, 1)
-	defer w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
-		if e.Payload.Kind() == domain.EventAgentMode {
-			watched <- struct{}{}
-		}
-	}).Stop()
+	watched := w.watchModes()
 	id := c.launch(`{"query":"q","permission_mode":"auto"}`)
 	for _, step := range []struct{ set, report, inForce, why string }{
 		{"", "auto", "auto", ""},

@@ -24,7 +24,7 @@ import (
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
-	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots,
+	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots, server.Releasing(), // it may look for a checkpoint
 		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
 	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
@@ -225,6 +225,7 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionPara
 	}
 	r := snapshotsOf(s, files, room(ctx))
 	if len(files) == 0 && s.Run.State.Ended() {
+		server.Release(ctx)
 		r.NotRecorded, err = h.NotRecorded(ctx, s)
 	}
 	return r, err

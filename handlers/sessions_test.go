@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
@@ -328,6 +331,29 @@ func TestSnapshots(t *testing.T) {
 	assert.Contains(t, added.Diff, "--- /dev/null\n+++ b/new.txt\n")
 	assert.Contains(t, r.Diff, edited.Diff)
 	assert.Contains(t, r.Diff, added.Diff)
+}
+
+// Looking for the checkpoint of an empty list may take long. Other requests of the connection do not wait.
+func TestOtherRequestsDoNotWaitForACheckpoint(t *testing.T) {
+	var isSlow atomic.Bool
+	looking, found := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult { return done }, func(o *hub.Options) {
+		o.Checkpoints = func(string) (checkpoint.Options, bool) {
+			if isSlow.Load() {
+				close(looking)
+				<-found
+			}
+			return checkpoint.Options{}, false
+		}
+	})
+	c := w.connect(frame.LSP)
+	id := w.finished(c.launch(`{"query":"change nothing"}`))
+	isSlow.Store(true)
+	request := c.send("getSessionSnapshots", `{"session_id":"`+id+`"}`)
+	<-looking
+	c.ask("task.stats", "")
+	close(found)
+	assert.True(t, testkit.JSONAs[bool](t, c.wait(request).Result, "not_recorded"))
 }
 
 // A conversation has its plans and changed files in their places. HumanLayer's clients know no such

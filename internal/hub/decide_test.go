@@ -330,7 +330,7 @@ func TestAQuestionOfAReplacedDirectory(t *testing.T) {
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 }
 
-// A client is told why a read failed, not only that the log says more.
+// An error says why a read failed, and not only that the log has the cause.
 func TestErrorsOfReadsAreExplained(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	err := h.OrEnding(t.Context(), fmt.Errorf("a page: %w", store.ErrDamaged))

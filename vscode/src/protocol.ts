@@ -3010,6 +3010,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "build",
   "buildBackend",
   "checkGate",
+  "getSessionSnapshots",
   "session.decideChange",
   "session.rewind",
   "searchConversations",
