@@ -86,8 +86,9 @@ type Store struct {
 	excludes       string      // the user's file of ignore patterns
 	env, lockedEnv []string
 
-	mu   sync.Mutex        // guards tags
+	mu   sync.Mutex        // guards the fields below
 	tags map[ID]Checkpoint // those of the last list, and newer ones, without numbers; the map never changes
+	asOf map[ID]time.Time  // when the files were as those checkpoints have them that this Store has taken
 }
 
 // An ID names a checkpoint. It is the name of a git object.
@@ -104,6 +105,9 @@ type Checkpoint struct {
 	Skipped []Skipped
 	// MoreSkipped is how many more there are.
 	MoreSkipped int
+	// Late are the paths of the files that others had changed when [Store.TakeBefore] looked. Only its
+	// result has them.
+	Late []string
 
 	tree string
 }
@@ -162,6 +166,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 	s := &Store{
 		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize), maxFiles: cmp.Or(opts.MaxFiles, defaultMaxFiles),
 		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes), trusted: opts.Trusted, log: opts.Log,
+		asOf: make(map[ID]time.Time),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

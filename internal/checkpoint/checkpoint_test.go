@@ -729,7 +729,7 @@ func TestTakeBeforeOthersBegin(t *testing.T) {
 			w.take()
 			w.write(map[string]string{"users": "2", "users-dir/gone": "", "users-dir/new": "1"})
 			before := testkit.ReadFiles(t, w.dir)
-			start := checkpoint.NewStart(time.Now())
+			start := checkpoint.NewStart(time.Now(), nil)
 			start.Begin()
 			w.write(map[string]string{"edited": "2", "gone": "", "dir": "", "file": "", "new": "1", "link": "-> edited"})
 			w.write(map[string]string{"dir": "now a file", "file/below": "1"})

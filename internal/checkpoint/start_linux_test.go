@@ -16,7 +16,7 @@ func TestFirstCheckpointBesideOthers(t *testing.T) {
 	w := newRepository(t, map[string]string{"tracked": "1", "gone": "1", "same": "1"})
 	w.write(map[string]string{"own": "1", "users": "1"})
 	w.open()
-	start := checkpoint.NewStart(time.Now())
+	start := checkpoint.NewStart(time.Now(), nil)
 	start.Begin()
 	w.write(map[string]string{"tracked": "2", "gone": "", "own": "2", "new": "1"})
 	c, err := w.TakeBefore(w.Context(), "first", start)

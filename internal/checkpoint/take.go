@@ -30,13 +30,13 @@ import (
 //
 // Give ctx a deadline: counting the files of a huge directory takes long, too.
 func (s *Store) Take(ctx context.Context, message string) (Checkpoint, error) {
-	return s.TakeBefore(ctx, message, NewStart(time.Time{}))
+	return s.TakeBefore(ctx, message, NewStart(time.Time{}, nil))
 }
 
 // TakeBefore is Take while others begin to change files: what they change after start.Begin is
-// recorded as the newest checkpoint has it. Then the user's change of the same file since that
-// checkpoint, or the deletion of a file beside a new one, is not recorded either. If another Take
-// is not finished, the newest checkpoint is that, and may have some of the changes.
+// recorded as start knows it, see [NewStart], or else as the newest checkpoint from before has it. Then
+// the user's change of the same file since that checkpoint, or the deletion of a file beside a new one, is
+// not recorded either.
 //
 // The first checkpoint has such a file as the user's index has it. A file that is not there either
 // is new, or it is recorded as it was read, and Skipped says so ([Changed]).
@@ -119,17 +119,18 @@ func (s *Store) take(ctx context.Context, message string, useIndex bool, start *
 	}
 
 	c := Checkpoint{Number: last + 1, Time: time.Now().Truncate(time.Second), Message: message}
-	if c.tree, err = s.write(ctx, work, p, base, start, from); err != nil {
+	if c.tree, err = s.write(ctx, work, p, base, start, from, list); err != nil {
 		return Checkpoint{}, err
 	}
-	c.Skipped, c.MoreSkipped = p.skipped, p.moreSkipped
+	c.Skipped, c.MoreSkipped, c.Late = p.skipped, p.moreSkipped, p.late
 	if len(list) > 0 && list[len(list)-1].tree == c.tree && list[len(list)-1].Message == message {
 		same := list[len(list)-1]
-		same.Skipped, same.MoreSkipped = c.Skipped, c.MoreSkipped
+		same.Skipped, same.MoreSkipped, same.Late = c.Skipped, c.MoreSkipped, c.Late
 		c = same
 	} else if err := s.keep(ctx, &c, began); err != nil {
 		return Checkpoint{}, err
 	}
+	s.noteTime(c.ID, start, list)
 	kept := filepath.Join(s.dir, indexName(c.ID))
 	if err := os.Rename(work, kept); err != nil && !isMissing(err) {
 		return Checkpoint{}, err
@@ -190,6 +191,7 @@ type pick struct {
 	drop        bytes.Buffer // paths to remove from the index
 	skipped     []Skipped
 	moreSkipped int
+	late        []string // see Checkpoint.Late
 }
 
 // changed picks the files that differ from the index or are not in it. It also brings the
@@ -335,7 +337,7 @@ func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, 
 
 // write brings the index up to date and writes its tree. from is the index as it was, of the
 // checkpoint base, which may be the zero one.
-func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoint, start *Start, from string) (tree string, err error) {
+func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoint, start *Start, from string, list []Checkpoint) (tree string, err error) {
 	before := base.tree
 	update := func(paths []byte, more []string, args ...string) {
 		if len(paths) == 0 || err != nil {
@@ -362,11 +364,12 @@ func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoin
 	update(p.drop.Bytes(), nil, "--force-remove")
 	update(few, nil, "--add", "--remove", "--replace")
 	update(many, onePack, "--add", "--remove", "--replace")
-	if err != nil || before != "" {
-		return before, err
-	}
-	if err := p.takeBack(ctx, start, index, from, base); err != nil {
+	if err != nil {
 		return "", err
+	}
+	takenBack, err := p.takeBack(ctx, start, index, from, base, list)
+	if err != nil || before != "" && !takenBack {
+		return before, err
 	}
 	out, err := s.git(ctx, git.Command{Args: []string{"write-tree"}, Env: []string{"GIT_INDEX_FILE=" + index}})
 	return strings.TrimSpace(string(out)), err

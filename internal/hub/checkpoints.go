@@ -40,6 +40,7 @@ const (
 	// mostCheckpointBytes is how much of the disk a directory's checkpoints take, apart from the newest.
 	mostCheckpointBytes = 2 << 30
 	pruneEvery          = 50 // checkpoints
+	mostUnrecorded      = 20 // runs
 )
 
 // checkpoints records the files of working directories before each turn, so that the changes of an
@@ -55,6 +56,9 @@ type checkpoints struct {
 	warned map[string]bool      // directories that a conversation reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
 	taking map[chan struct{}]string
+	// unrecorded are, by directory, the ended runs after which no checkpoint was finished, the oldest first;
+	// at most mostUnrecorded.
+	unrecorded map[string][]domain.Run
 	// restricted are directories whose last run must not start programs of the project.
 	restricted map[string]bool
 	noGit      atomic.Bool // git is not installed, and the log says so
@@ -68,7 +72,8 @@ type checkpointed struct {
 	start  *checkpoint.Start // of the agent
 	// isCommand: the agent is a program that reports no tool calls, so its whole run is a command.
 	isCommand bool
-	done      chan struct{} // closed when before is taken or err is set
+	done      chan struct{} // closed when before and taken, or err, are set
+	taken     time.Time     // when before was there
 	err       error
 }
 
@@ -84,8 +89,10 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 	}
 	c.mu.Lock()
 	c.restricted[dir] = run.Restricted
+	ended := slices.Clone(c.unrecorded[dir])
 	c.mu.Unlock()
-	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(run.Started), done: make(chan struct{})}
+	left := func(ctx context.Context) (map[string]checkpoint.Left, error) { return c.leftBy(ctx, dir, ended) }
+	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(run.Started, left), done: make(chan struct{})}
 	if run.Source == domain.SourceAgent {
 		t.start.BeginAt(run.Created)
 	}
@@ -99,8 +106,12 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 		if errors.Is(t.err, context.DeadlineExceeded) {
 			t.err = fmt.Errorf("it took longer than %v: %w", checkpointTimeout, t.err)
 		}
+		t.taken = time.Now()
 		close(t.done)
 		c.note(dir, t.err)
+		if t.err == nil {
+			c.recorded(dir, ended...)
+		}
 		c.sayWhatIsMissing(run, t)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
@@ -110,6 +121,43 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 		}
 	})
 	return t
+}
+
+// ends notes that a run has ended after which no checkpoint was finished.
+func (c *checkpoints) ends(dir string, run domain.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended := append(slices.Clone(c.unrecorded[dir]), run)
+	c.unrecorded[dir] = ended[max(0, len(ended)-mostUnrecorded):]
+}
+
+// recorded notes that a checkpoint has what ended runs have left.
+func (c *checkpoints) recorded(dir string, runs ...domain.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(c.unrecorded[dir]), func(r domain.Run) bool {
+		return slices.ContainsFunc(runs, func(of domain.Run) bool { return of.ID == r.ID })
+	})
+	if len(rest) > 0 {
+		c.unrecorded[dir] = rest
+	} else {
+		delete(c.unrecorded, dir)
+	}
+}
+
+// leftBy returns, by path, how ended runs have left the files that they have changed.
+func (c *checkpoints) leftBy(ctx context.Context, dir string, runs []domain.Run) (map[string]checkpoint.Left, error) {
+	left := make(map[string]checkpoint.Left)
+	for _, run := range runs {
+		files, err := c.hub.review.Files(ctx, domain.Session{Run: run, Thread: domain.Thread{CWD: dir}})
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			left[file.Path] = checkpoint.Left{Text: file.Expected(), Unknown: file.Binary}
+		}
+	}
+	return left, nil
 }
 
 // inBackground calls take in a goroutine of the hub, and notes until it returns that a checkpoint of a
@@ -341,8 +389,8 @@ const (
 	undoneRewind = "undone "
 )
 
-// after takes the checkpoint after a turn.
-func (t *checkpointed) after(ctx context.Context, run domain.Run) (after checkpoint.Checkpoint, err error) {
+// after takes the checkpoint after a turn that ran commands and has reported changes.
+func (c *checkpoints) after(ctx context.Context, run domain.Run, t *checkpointed, commands spans, reported []domain.Change) (after checkpoint.Checkpoint, err error) {
 	select {
 	case <-t.done:
 	case <-ctx.Done():
@@ -351,13 +399,44 @@ func (t *checkpointed) after(ctx context.Context, run domain.Run) (after checkpo
 	if t.err != nil {
 		return after, nil
 	}
-	return t.store.Take(ctx, afterRun+run.UUID)
+	if err := t.correct(ctx, commands, reported); err != nil {
+		return after, err
+	}
+	if after, err = t.store.Take(ctx, afterRun+run.UUID); err == nil {
+		c.recorded(t.dir, run)
+	}
+	return after, err
+}
+
+// correct gives the checkpoint before a turn the texts that the agent found in those files that it had
+// changed when the checkpoint was taken: the user may have saved them just before. What a command found is
+// not known.
+func (t *checkpointed) correct(ctx context.Context, commands spans, reported []domain.Change) error {
+	if slices.ContainsFunc(commands, func(s span) bool { return s.from.Before(t.taken) }) {
+		return nil
+	}
+	texts := make(map[string]*string)
+	for _, change := range reported {
+		name, err := filepath.Rel(t.store.Top(), change.Path)
+		if err == nil && !change.Binary && slices.Contains(t.before.Late, filepath.ToSlash(name)) {
+			texts[filepath.ToSlash(name)] = change.Before
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	corrected, err := t.store.Correct(ctx, t.before, texts)
+	if err == nil {
+		t.before = corrected
+	}
+	return err
 }
 
 // recordCommands stores and announces the files that the commands of a run have changed, apart from
 // those that the agent has reported itself.
 func (c *checkpoints) recordCommands(run domain.Run, t *checkpointed) {
 	h := c.hub
+	c.ends(t.dir, run)
 	ctx, cancel := context.WithTimeout(h.ctx, commandChangesTimeout)
 	defer cancel()
 	changes, err := c.commandChanges(ctx, run, t)
@@ -398,13 +477,13 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 		c.inBackground(t.dir, func() { // the run's end does not wait for it
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
 			defer cancel()
-			if _, err := t.after(ctx, run); err != nil && h.ctx.Err() == nil {
+			if _, err := c.after(ctx, run, t, commands, reported); err != nil && h.ctx.Err() == nil {
 				h.log.Warn("no checkpoint of the files after a turn", "run", run.UUID, "err", err)
 			}
 		})
 		return nil, nil
 	}
-	after, err := t.after(ctx, run)
+	after, err := c.after(ctx, run, t, commands, reported)
 	if t.err != nil {
 		return nil, nil // its warning is logged already
 	}

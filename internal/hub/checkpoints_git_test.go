@@ -32,6 +32,13 @@ func runGit(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
+// heldGit returns a git whose status waits while the file hold exists.
+func heldGit(t *testing.T, hold string) string {
+	git := filepath.Join(t.TempDir(), "git")
+	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+testkit.NeedTool(t, "git")+"' \"$@\"\n")
+	return git
+}
+
 func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 	testkit.NeedTool(t, "git")
 	for name, prepare := range map[string]func(t *testing.T, dir string){
@@ -557,9 +564,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	users, file, hold := filepath.Join(dir, "users"), filepath.Join(dir, "file"), filepath.Join(state, "hold")
 	write := func(path, text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	real := testkit.NeedTool(t, "git")
-	git := filepath.Join(state, "git")
-	testkit.Program(t, git, "#!/bin/sh\ncase $* in *status*) while test -e '"+hold+"'; do sleep 0.01; done;; esac\nexec '"+real+"' \"$@\"\n")
+	git := heldGit(t, hold)
 	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
 		write(file, x.p.Prompt+"\n")
@@ -595,6 +600,126 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 		assert.Equal(t, want, string(must(os.ReadFile(path))(t)))
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "two"))
+}
+
+// A turn may begin while the files after the turn before are still being recorded. Each of the two goes back
+// to how the one before it has left the files.
+func TestRewindOfATurnThatBeginsWhileFilesAreRecorded(t *testing.T) {
+	for name, prepare := range map[string]func(dir string){
+		"git repository": func(dir string) { runGit(t, dir, "init", "-q") },
+		"no git":         func(string) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, state := t.TempDir(), t.TempDir()
+			hold := filepath.Join(state, "hold")
+			git := heldGit(t, hold)
+			var h *Hub
+			h = openHubOf(t, database(t), &executors{play: func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				set := func(name, before, after string) {
+					change := catalog.FileChange{Path: filepath.Join(dir, name)}
+					if before != "" {
+						change.Before = &before
+					}
+					if after != "" {
+						change.After = &after
+					}
+					if name == "binary" {
+						change.Before, change.After, change.Binary = nil, nil, true
+					}
+					if after == "" {
+						assert.NoError(t, os.Remove(change.Path))
+					} else {
+						assert.NoError(t, os.WriteFile(change.Path, []byte(after), 0o600))
+					}
+					x.report(catalog.EventFileChange, change)
+				}
+				if x.p.Prompt == "one" {
+					assert.NoError(t, h.checkpoints.settle(ctx, dir))
+					set("edited", "zero\n", "one\n")
+					set("back", "zero\n", "one\n")
+					set("gone", "zero\n", "")
+					set("made", "", "one\n")
+					set("passing", "", "one\n")
+					set("ignored.log", "", "one\n")
+					set("alone", "", "one\n")
+					set("binary", "", "one\n")
+					assert.NoError(t, os.WriteFile(hold, nil, 0o600))
+					return completed
+				}
+				set("edited", "one\n", "two\n")
+				set("back", "one\n", "zero\n")
+				set("gone", "", "two\n")
+				set("made", "one\n", "two\n")
+				set("passing", "one\n", "")
+				set("ignored.log", "one\n", "")
+				set("untouched", "zero\n", "two\n")
+				set("binary", "one\n", "two\n")
+				assert.NoError(t, os.Remove(hold))
+				return completed
+			}}, func(o *Options) {
+				o.Root = dir
+				o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+					return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
+				}
+			})
+			prepare(dir)
+			for _, name := range []string{"edited", "back", "gone", "untouched"} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("zero\n"), 0o600))
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*.log\n"), 0o600))
+			zero := testkit.ReadFiles(t, dir)
+			first := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", CWD: dir, ThreadAlias: "a"}))(t)
+			require.Equal(t, domain.Completed, await(t, h, first).State)
+			one := testkit.ReadFiles(t, dir)
+			second := must(h.Launch(t.Context(), LaunchSpec{Prompt: "two", CWD: dir, ThreadAlias: "a"}))(t)
+			require.Equal(t, domain.Completed, await(t, h, second).State)
+
+			delete(one, "ignored.log")
+			one["binary"] = "two\n" // its text is not kept
+			rewound := must(h.Rewind(t.Context(), RewindSpec{Run: second.Run.UUID}))(t)
+			assert.Equal(t, []checkpoint.Skipped{{Path: filepath.Join(dir, "binary"), Reason: checkpoint.Changed}}, rewound.NotRecorded)
+			assert.Equal(t, one, testkit.ReadFiles(t, dir))
+			must(h.Rewind(t.Context(), RewindSpec{Run: first.Run.UUID}))(t)
+			assert.Equal(t, zero, testkit.ReadFiles(t, dir))
+		})
+	}
+}
+
+// What the user has saved just before a prompt is there after a rewind, also if the agent edits the file
+// before the checkpoint is taken.
+func TestRewindKeepsWhatWasSavedJustBeforeThePrompt(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	hold := filepath.Join(state, "hold")
+	git := heldGit(t, hold)
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.p.Prompt == "two" {
+			for name, before := range map[string]string{"old": "users\n", "new": "users\n"} {
+				after := "agents\n"
+				write(name, after)
+				x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(dir, name), Before: &before, After: &after})
+			}
+			assert.NoError(t, os.Remove(hold))
+		}
+		return completed
+	}}, func(o *Options) {
+		o.Root = dir
+		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
+		}
+	})
+	write("old", "zero\n")
+	require.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
+	require.NoError(t, h.checkpoints.settle(t.Context(), dir))
+	write("old", "users\n")
+	write("new", "users\n")
+	require.NoError(t, os.WriteFile(hold, nil, 0o600))
+	second := launch(t, h, "two")
+	require.Equal(t, domain.Completed, await(t, h, second).State)
+	must(h.Rewind(t.Context(), RewindSpec{Run: second.Run.UUID}))(t)
+	assert.Equal(t, map[string]string{"old": "users\n", "new": "users\n"}, testkit.ReadFiles(t, dir))
 }
 
 // The fsmonitor of a trusted repository does not run for an editor that does not trust the workspace.

@@ -233,7 +233,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
 	h.review = changereview.New(changereview.Options{Root: h.rootOf, StateDir: opts.StateDir, Store: h.store, Write: h.write})
-	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store), failed: make(map[string]time.Time), broken: make(map[string]error), warned: make(map[string]bool), taking: make(map[chan struct{}]string), restricted: make(map[string]bool), saved: make(map[string]time.Time)}
+	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store), failed: make(map[string]time.Time), broken: make(map[string]error), warned: make(map[string]bool), taking: make(map[chan struct{}]string), restricted: make(map[string]bool), unrecorded: make(map[string][]domain.Run), saved: make(map[string]time.Time)}
 	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()
