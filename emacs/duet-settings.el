@@ -289,14 +289,14 @@ AGENT is nil for the default agent."
 ;; money.  A turn that reaches a limit is interrupted.  The format of a budget is
 ;; `turns=20,time=30m,tokens=200k,cost=2.50'.  The option `duet-budget' has the budget
 ;; of all sessions that begin here; a prompt can begin with `/budget'.  The default of
-;; other limits is [budget.run] in the configuration.
+;; other limits is [budget.turn] in the configuration.
 
 (defcustom duet-budget nil
   "The budget of each turn of a session that begins in this Emacs.
 A string such as \"turns=20,time=30m,tokens=200k,cost=2.50\".  The units of
 the time are s, m and h; tokens may end in k or M; the cost is in US
 dollars; repeats limits consecutive calls of the same tool with the same
-input.  Nil, and limits that the string omits, mean [budget.run] of the
+input.  Nil, and limits that the string omits, mean [budget.turn] of the
 configuration.  A prompt that begins with /budget has its own budget."
   :type '(choice (const :tag "As configured" nil) string)
   :group 'duet)

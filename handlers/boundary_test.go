@@ -193,7 +193,7 @@ func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	require.NoError(t, w.hub.Close())
 	next := must(hub.Open(context.Background(), hub.Options{
 		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
-		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
+		Limits: config.Limits{MaxTurns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
 	}))(t)
 	defer next.Close()

@@ -244,7 +244,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	}
 	opts := hub.Options{
 		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
-		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour}, Getenv: func(string) string { return "" },
+		Limits: config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: time.Hour}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
 	}
 	for _, f := range change {

@@ -79,7 +79,7 @@ func TestListsOfTasks(t *testing.T) {
 }
 
 func TestWhatCannotBeDoneToTasks(t *testing.T) {
-	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 1 })
+	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxTurns, o.Limits.QueueCap = 1, 1 })
 	c := w.connect(frame.LSP)
 	e := c.failsAs("task.get", `{"taskId":"task-0999"}`, -32000, "task_not_found")
 	assert.Contains(t, e.Message, "Task not found")
@@ -175,7 +175,7 @@ func TestBroadcastsOfOtherEnds(t *testing.T) {
 }
 
 func TestDaemonStatus(t *testing.T) {
-	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxRuns = 1 })
+	w := newWorld(t, until, func(o *hub.Options) { o.Limits.MaxTurns = 1 })
 	c := w.connect(frame.LSP)
 	long := strings.Repeat("long ", 40)
 	c.ask("task.submit", `{"prompt":"`+long+`"}`)

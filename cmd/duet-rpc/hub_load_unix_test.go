@@ -341,7 +341,7 @@ func TestCrowd(t *testing.T) {
 	s := newSite(t)
 	// The runs are as short as possible, so that the load is on the hub.
 	s.agents("[agents.said]\ndriver = \"command\"\ncommand = [\"echo\", \"{prompt}\"]\nhistory = \"none\"\n")
-	s.env = []string{"DUET_MAX_RUNS=8", "DUET_QUEUE_CAP=100000"}
+	s.env = []string{"DUET_MAX_TURNS=8", "DUET_QUEUE_CAP=100000"}
 	hub := s.foreground(l.within + l.patient)
 	path := s.socketPath()
 	before := hub.memory(t, "VmRSS")
@@ -705,7 +705,7 @@ conditions = [{ field = "payload.source", operator = "neq", value = "trigger" }]
 `
 	s.agents(`
 [limits]
-max_runs = 20
+max_turns = 20
 [automation]
 max_per_hour = 10000
 max_depth = 10 # files are changed while sessions of triggers work

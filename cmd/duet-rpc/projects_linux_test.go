@@ -21,7 +21,7 @@ import (
 )
 
 // oneAtATime limits a hub to one run at a time.
-const oneAtATime = "[limits]\nmax_runs = 1\n"
+const oneAtATime = "[limits]\nmax_turns = 1\n"
 
 // copyTo copies the project with `cp -a` and returns the copy, which has the same home.
 func (s *site) copyTo(name string) *site {

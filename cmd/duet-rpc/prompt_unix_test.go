@@ -328,7 +328,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "--no-color", "--agent", "demo", "--timeout", "500ms", "hang")
 	p.sees("the time limit is reached")
-	p.sees("failed: it took longer than it may (500ms); raise limits.run_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
+	p.sees("failed: it took longer than it may (500ms); raise limits.turn_timeout, give it more with prompt --timeout, or continue it (TIMEOUT)")
 	p.endsWith(1)
 	p = s.prompt(t, "--no-color", "--continue", "last", "--timeout", "600ms", "hang")
 	p.sees("longer than it may (600ms)")

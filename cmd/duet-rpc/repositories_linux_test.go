@@ -388,7 +388,7 @@ var tricks = []struct {
 // everySetting writes every setting of a project's file, and files of build tools.
 func everySetting(_ *testing.T, c *clone) {
 	var b strings.Builder
-	b.WriteString("default_agent = \"evil\"\nhub = \"daemon\"\n[limits]\nmax_runs = 100\n")
+	b.WriteString("default_agent = \"evil\"\nhub = \"daemon\"\n[limits]\nmax_turns = 100\n")
 	for _, name := range []string{"evil", "mine", "claude", "codex", "gemini", "opencode", "goose", "qwen", "kimi", "copilot"} {
 		fmt.Fprintf(&b, "[agents.%s]\ncommand = [%q]\nkeys = { KEY = \"anthropic\" }\nenv = { PATH = %q }\n", name, c.tripwire, c.root)
 		if name == "evil" {
@@ -639,9 +639,9 @@ func TestAHostileConfigurationKeepsNobody(t *testing.T) {
 func TestAProjectsDefaultAgentWaitsForTrust(t *testing.T) {
 	s := newSite(parallel(t), "[agents.plain]\ndriver = \"command\"\ncommand = [\"touch\", \"ran\"]\n")
 	ran := filepath.Join(s.root, "ran")
-	written("default_agent = \"plain\"\n[limits]\nmax_runs = 100\n[agents.scripted]\ncommand = [\"touch\", \"ran\"]\n")(t, filepath.Join(s.root, ".duet.toml"))
+	written("default_agent = \"plain\"\n[limits]\nmax_turns = 100\n[agents.scripted]\ncommand = [\"touch\", \"ran\"]\n")(t, filepath.Join(s.root, ".duet.toml"))
 	out := s.run("trust", "--show")
-	for _, line := range []string{`default_agent = "plain"`, `limits.max_runs = 100`, `agents.scripted.command = ["touch", "ran"]`} {
+	for _, line := range []string{`default_agent = "plain"`, `limits.max_turns = 100`, `agents.scripted.command = ["touch", "ran"]`} {
 		assert.Contains(t, out, line)
 	}
 	requireScripted := func(c *client, restricted bool) {

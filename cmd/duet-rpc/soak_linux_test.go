@@ -167,7 +167,7 @@ func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	}
 	agents, memory := s.count("demo-agent")
 	t.Logf("%d tasks: %d agents, %d processes, %.0f MB (%.0f before)", tasks, agents, len(s.processes()), memory, before)
-	require.Eventually(t, func() bool { n, _ := s.count("demo-agent"); return n <= 3 }, time.Minute, pollEvery, "Duet keeps more agents than max_runs")
+	require.Eventually(t, func() bool { n, _ := s.count("demo-agent"); return n <= 3 }, time.Minute, pollEvery, "Duet keeps more agents than max_turns")
 	_, memory = s.count("")
 	t.Logf("and then: %d processes, %.0f MB", len(s.processes()), memory)
 	c.leave()

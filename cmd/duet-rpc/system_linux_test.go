@@ -496,7 +496,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(theirs, ".git"), 0o755))
 	require.NoError(t, os.MkdirAll(deep, 0o755))
 	for _, dir := range []string{shared, theirs} {
-		written("[limits]\nmax_runs = 1\n[[rules]]\neffect = 'deny'\ntool = '*'\n")(t, filepath.Join(dir, ".duet.toml"))
+		written("[limits]\nmax_turns = 1\n[[rules]]\neffect = 'deny'\ntool = '*'\n")(t, filepath.Join(dir, ".duet.toml"))
 		require.NoError(t, os.Lchown(filepath.Join(dir, ".duet.toml"), stranger, stranger))
 	}
 	for _, path := range []string{theirs, filepath.Join(theirs, ".git")} {
@@ -505,7 +505,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.Chmod(shared, 0o777|fs.ModeSticky))
 
 	for _, dir := range []string{mine, deep} {
-		assert.Equal(t, "3", s.configured(dir)["limits.max_runs"])
+		assert.Equal(t, "3", s.configured(dir)["limits.max_turns"])
 		_, problem, err := s.commandIn(dir, "trust")
 		require.Error(t, err)
 		assert.Contains(t, problem, "the project "+dir+" has no .duet.toml, so there is nothing to trust; ")
@@ -516,7 +516,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 		assert.Contains(t, problem, "belongs to user 65534 and is not used")
 		require.DirExists(t, s.stateOf(dir), "the directory is a project")
 	}
-	assert.Equal(t, "3", s.configured(theirs)["limits.max_runs"])
+	assert.Equal(t, "3", s.configured(theirs)["limits.max_turns"])
 	s.runIn(theirs, "prompt", "quiet")
 	_, problem, err := s.commandIn(theirs, "trust", "--yes")
 	require.Error(t, err)
@@ -524,13 +524,13 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 
 	// The user can declare the other user's directory safe.
 	s.env = []string{"DUET_SAFE_DIRECTORIES=" + theirs}
-	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_turns"])
 	s.env = nil
 	s.agents("[limits]\nqueue_cap = 7\n")
 	config := filepath.Join(s.home, "config", "duet", "config.toml")
 	text := readFile(t, config)
 	require.NoError(t, os.WriteFile(config, append([]byte("safe_directories = ['"+shared+"/*']\n"), text...), 0o600))
-	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
+	assert.Equal(t, "1", s.configured(theirs)["limits.max_turns"])
 	assert.Equal(t, "7", s.configured(theirs)["limits.queue_cap"])
 	s.runIn(deep, "daemon", "stop")
 	require.NoError(t, os.RemoveAll(s.stateOf(deep)))

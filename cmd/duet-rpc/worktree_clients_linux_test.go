@@ -132,7 +132,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 		path := filepath.Join(s.home, "config", "duet", "config.toml")
 		require.NoError(t, os.WriteFile(path, []byte("worktree = \""+use+"\"\n"+read(path)), 0o600))
 	}
-	configure("conversation", "cp .env copied.log; echo $DUET_PROJECT >> "+prepared())
+	configure("session", "cp .env copied.log; echo $DUET_PROJECT >> "+prepared())
 	assert.Contains(t, run("prompt", "--yes", "hello"), "This conversation has no worktree: no commit to start from")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.Remove(demo))
@@ -166,7 +166,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 
 	// The next prompt repeats a failed setup.
 	git("commit", "-qam", "mine")
-	configure("run", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
+	configure("turn", "echo broken pipe; test -e "+filepath.Join(s.home, "works"))
 	_, problem, err := s.commandIn(s.root, "prompt", "--yes", "--title", "Two", "hello")
 	require.Error(t, err)
 	requireParts(t, problem, "the setup of the worktree failed: echo broken pipe", "exit status 1\n  broken pipe")
@@ -187,12 +187,12 @@ func TestConfiguredWorktrees(t *testing.T) {
 
 	// The project's file applies once the user trusts it.
 	configure("never", "true")
-	write(".duet.toml", "worktree = \"conversation\"\n[worktrees]\nsetup = [\"touch\", \"theirs.log\"]\n")
+	write(".duet.toml", "worktree = \"session\"\n[worktrees]\nsetup = [\"touch\", \"theirs.log\"]\n")
 	assert.NotContains(t, run("prompt", "--yes", "--title", "Three", "hello"), "duet/three")
 	assert.Contains(t, run("prompt", "--yes", "--worktree", "--title", "Four", "hello"), "has no effect until you trust it: duet-rpc trust")
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(two), "four", "theirs.log"))
 	assert.Contains(t, run("trust", "--yes"), `worktrees.setup = ["touch", "theirs.log"]`)
-	assert.Regexp(t, `worktree +project +"conversation"`, run("config"))
+	assert.Regexp(t, `worktree +project +"session"`, run("config"))
 	assert.Contains(t, run("prompt", "--yes", "--title", "Five", "hello"), "duet/five")
 	assert.FileExists(t, filepath.Join(filepath.Dir(two), "five", "theirs.log"))
 }

@@ -132,7 +132,7 @@ command = [\"echo\", \"from the project\"]
 
 (ert-deftest duet-trust-test-nothing-to-ask ()
   "A file that runs no program needs no trust; its text cannot hide anything."
-  (duet-trust-test-with "[limits]\nmax_runs = 1\n"
+  (duet-trust-test-with "[limits]\nmax_turns = 1\n"
     (duet-trust-test-restart connection)
     (let (said)
       (cl-letf (((symbol-function 'message)

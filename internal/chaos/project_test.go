@@ -44,7 +44,7 @@ func newProject(t *testing.T) *project {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(p.home, "config", "duet", "config.toml"), fmt.Appendf(nil, `default_agent = "scripted"
 [limits]
-max_runs = 6
+max_turns = 6
 [agents.scripted]
 driver = "acp"
 command = [%[1]q]

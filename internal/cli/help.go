@@ -57,7 +57,7 @@ Environment:
                              ($XDG_STATE_HOME/duet, or ~/.local/state/duet)
   DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
                              3s on a slow machine (1s)
-  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS
+  DUET_AGENT, DUET_MAX_TURNS, DUET_QUEUE_CAP, DUET_TURN_TIMEOUT, DUET_IDLE_AGENTS
                              see duet-rpc config --defaults
   DUET_DAEMON_IDLE           see duet-rpc config --defaults
   DUET_SAFE_DIRECTORIES      directories, separated by :, in which files of other

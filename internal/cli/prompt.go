@@ -99,7 +99,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &o.agent, "run the agent `NAME` (default: default_agent, else the first that is found, else demo)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "have the agent work in `DIR` (default: the project's root)")
 	f.StringVar(&o.from, "continue", "", "continue the session `ID`, any of its ids, or last; without an id, at the end, choose a conversation")
-	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
+	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.turn_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")

@@ -27,10 +27,10 @@ type limitFlags struct {
 // Add adds the flags to a command.
 func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var((*countValue)(&f.turns), "max-turns", "interrupt it after `N` rounds of tool calls (default: [budget.run] turns)")
-	flags.Var((*countValue)(&f.tokens), "max-tokens", "interrupt it when it has used `N` tokens (default: [budget.run] tokens)")
-	flags.Var((*dollarsValue)(&f.cost), "max-cost", "interrupt it when it has cost this many `DOLLARS` (default: [budget.run] cost)")
-	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.run] time)")
+	flags.Var((*countValue)(&f.turns), "max-turns", "interrupt it after `N` rounds of tool calls (default: [budget.turn] rounds)")
+	flags.Var((*countValue)(&f.tokens), "max-tokens", "interrupt it when it has used `N` tokens (default: [budget.turn] tokens)")
+	flags.Var((*dollarsValue)(&f.cost), "max-cost", "interrupt it when it has cost this many `DOLLARS` (default: [budget.turn] cost)")
+	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.turn] time)")
 }
 
 // Into adds the limits to the parameters of a launch.

@@ -89,7 +89,7 @@ func Remove(name, text string, getenv func(string) string) (*Edit, error) {
 	if _, there := was.agents[name]; !there {
 		return nil, nil
 	}
-	if was.defaultAgent != nil && *was.defaultAgent == name {
+	if value[string](was, "default_agent") == name {
 		return nil, fmt.Errorf("default_agent in %s names %s: change that first", e.File, name)
 	}
 	at, err := e.find(text, name)
@@ -144,7 +144,7 @@ func (e *Edit) check(was *layer, getenv func(string) string, name string, comman
 		}
 		return fmt.Errorf("it cannot be %s your configuration: %w", verb, (&Error{Problems: is.Problems}).cut())
 	}
-	if t, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(t.command, command) {
+	if _, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(value[[]string](is, "agents."+name+".command"), command) {
 		return errors.New("your configuration would not say the same of the agent")
 	}
 	return nil

@@ -181,13 +181,16 @@ func (a Agent) Install() string {
 	return fmt.Sprintf("install %s, or correct the command of [agents.%s]", strconv.Quote(a.Command[0]), a.Name)
 }
 
+// newAgent returns an agent with its defaults.
+func newAgent(name string) Agent {
+	return Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true}
+}
+
 // demo returns the agent inside this program.
 func demo() Agent {
-	a := Agent{
-		Name: demoAgent, Title: "Demonstration", Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite,
-		EnvFrom: []string{"XDG_STATE_HOME", "DUET_DEMO_DELAY", "DUET_DEMO_STATE", "GORACE"},
-		Source:  SourceBuiltIn, Trusted: true,
-	}
+	a := newAgent(demoAgent)
+	a.Title, a.Source = "Demonstration", SourceBuiltIn
+	a.EnvFrom = []string{"XDG_STATE_HOME", "DUET_DEMO_DELAY", "DUET_DEMO_STATE", "GORACE"}
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]

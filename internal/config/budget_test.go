@@ -1,7 +1,7 @@
 package config_test
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,37 +10,38 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-func decode(t *testing.T, text string) (config.Budget, []config.Problem) {
-	t.Helper()
-	d := config.ParseDocument("f", "f", []byte(text), config.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
-	table, ok := d.Table().Sub("budget")
-	require.True(t, ok)
-	return config.DecodeBudget(table), d.Problems
-}
-
 func TestABudgetIsRead(t *testing.T) {
-	b, problems := decode(t, "[budget.run]\nturns = 3\ntime = \"90s\"\ntokens = 5\ncost = 2\nrepeats = 9\n[budget.thread]\ncost = 0.5\n[budget.day]\ntime = \"2h\"\n")
-	assert.Empty(t, problems)
-	var lines []string
-	for _, s := range b.Settings() {
-		lines = append(lines, fmt.Sprint(s.Key, " ", s.Value))
+	w := newWorld(t)
+	w.write(w.user, "[budget.turn]\nrounds = 3\ntime = \"90s\"\ntokens = 5\ncost = 2\nrepeats = 9\n[budget.session]\ncost = 0.5\nturns = 7\n[budget.day]\ntime = \"2h\"\n")
+	var budget []string
+	for _, line := range texts(w.load().Values()) {
+		if strings.HasPrefix(line, "budget.") {
+			budget = append(budget, line)
+		}
 	}
-	assert.Equal(t, []string{"budget.run.turns 3", "budget.run.time 1m30s", "budget.run.tokens 5", "budget.run.cost 2", "budget.run.repeats 9", "budget.thread.cost 0.5", "budget.day.time 2h"}, lines)
+	assert.ElementsMatch(t, []string{
+		"budget.turn.rounds 3", `budget.turn.time "1m30s"`, "budget.turn.tokens 5", "budget.turn.cost 2", "budget.turn.repeats 9",
+		"budget.session.cost 0.5", "budget.session.turns 7", `budget.day.time "2h"`,
+	}, budget)
 }
 
 func TestWhatIsWrongInABudgetIsTold(t *testing.T) {
 	for text, want := range map[string]string{
-		"[budget.run]\nturns = 0":         "f:2:9: turns in [budget.run]: expected a whole number from 1 to 1000000, found 0",
-		"[budget.run]\ncost = \"cheap\"":  "f:2:8: cost in [budget.run]: expected a number from 0.0001 to 1000000, found a string",
-		"[budget.run]\ncost = nan":        "f:2:8: cost in [budget.run]: expected a number from 0.0001 to 1000000, found NaN",
-		"[budget.day]\nrepeats = 5":       `f:2:1: unknown key "repeats" in [budget.day]`,
-		"[budget.thread]\ntime = \"1ms\"": `f:2:8: time in [budget.thread]: expected a time from 1s to 168h, such as "90s" or "2h", found "1ms"`,
-		"[budget]\nrun = 3":               "f:2:7: run in [budget]: expected a table, [budget.run], found a whole number",
-		"[budget.week]\ncost = 1":         `f:1:9: unknown key "week" in [budget]`,
+		"[budget.turn]\nrounds = 0":        ":2:10: rounds in [budget.turn]: expected a whole number from 1 to 1000000, found 0",
+		"[budget.turn]\ncost = \"cheap\"":  ":2:8: cost in [budget.turn]: expected a number from 0.0001 to 1000000, found a string",
+		"[budget.turn]\ncost = nan":        ":2:8: cost in [budget.turn]: expected a number from 0.0001 to 1000000, found NaN",
+		"[budget.day]\nrepeats = 5":        `:2:1: unknown key "repeats" in [budget.day] (the keys are turns, time, tokens, cost)`,
+		"[budget.session]\ntime = \"1ms\"": `:2:8: time in [budget.session]: expected a time from 1s to 168h, such as "90s" or "2h", found "1ms"`,
+		"[budget]\nturn = 3":               ":2:8: turn in [budget]: expected a table, [budget.turn], found a whole number",
+		"[budget.week]\ncost = 1":          `:1:9: unknown key "week" in [budget] (the keys are turn, session, day)`,
 	} {
-		_, problems := decode(t, text)
-		if assert.Len(t, problems, 1, text) {
-			assert.Equal(t, want, problems[0].String())
+		w := newWorld(t)
+		w.write(w.user, text)
+		_, err := config.Load(w.sources())
+		var wrong *config.Error
+		require.ErrorAs(t, err, &wrong, text)
+		if assert.Len(t, wrong.Problems, 1, text) {
+			assert.Equal(t, w.user+want, wrong.Problems[0].String())
 		}
 	}
 }
@@ -48,10 +49,14 @@ func TestWhatIsWrongInABudgetIsTold(t *testing.T) {
 // A project's file may lower the user's limits and set missing ones; the rest needs the user's
 // trust.
 func TestAProjectLowersABudget(t *testing.T) {
-	below, _ := decode(t, "[budget.run]\ncost = 2\nturns = 10\n[budget.day]\ncost = 20\n")
-	above, _ := decode(t, "[budget.run]\ncost = 3\nturns = 5\ntokens = 7\n[budget.day]\ncost = 20.0\n")
-	assert.Equal(t, []config.Setting{{Key: "budget.run.cost", Value: 3.0}}, above.Raised(below))
-	careful := above.Over(below, false)
-	assert.Equal(t, []float64{2, 5, 7, 20}, []float64{*careful.Run.Cost, float64(*careful.Run.Turns), float64(*careful.Run.Tokens), *careful.Day.Cost})
-	assert.InDelta(t, 3, *above.Over(below, true).Run.Cost, 0)
+	w := newWorld(t)
+	w.write(w.user, "[budget.turn]\ncost = 2\nrounds = 10\n[budget.day]\ncost = 20\n")
+	w.write(w.project, "[budget.turn]\ncost = 3\nrounds = 5\ntokens = 7\n[budget.day]\ncost = 20.0\n")
+	inspected, err := config.Inspect(w.project, w.getenv)
+	require.NoError(t, err)
+	assert.Empty(t, inspected.Asks, "without the user's own file there is no limit to raise")
+	careful := w.load().Budget
+	assert.Equal(t, []float64{2, 5, 7, 20}, []float64{*careful.Turn.Cost, float64(*careful.Turn.Rounds), float64(*careful.Turn.Tokens), *careful.Day.Cost})
+	assert.Contains(t, texts(w.load().Values()), "budget.turn.cost 3 waits")
+	assert.InDelta(t, 3, *w.trusted().load().Budget.Turn.Cost, 0)
 }

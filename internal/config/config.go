@@ -1,6 +1,6 @@
-// Package config reads the configuration of the user and the project: from flags, the
-// environment, the project's .duet.toml, the user's config.toml and defaults, in this order of
-// precedence. Commands of a project's file wait until the user trusts that file.
+// Package config reads the configuration of the user and the project: from the environment, the
+// project's .duet.toml, the user's config.toml and defaults, in this order of precedence. Commands
+// of a project's file wait until the user trusts that file. table.go lists all keys.
 //
 // An [*Error] reports all mistakes at once, each with its place; a default never replaces a
 // value that could not be read. A loaded configuration does not change and may be used by many
@@ -8,7 +8,6 @@
 package config
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,7 +24,6 @@ const (
 	SourceUser        = "user"
 	SourceProject     = "project"
 	SourceEnvironment = "environment"
-	SourceFlag        = "flag"
 )
 
 // Values of [Config.WhenAlone].
@@ -52,21 +50,22 @@ const DefaultDaemonIdle = 15 * time.Minute
 
 // Config is the effective configuration.
 type Config struct {
-	DefaultAgent string        // as configured; empty if none was, see [Config.Resolve]
-	WhenAlone    string        // continue or interrupt: what a daemon does with the work of clients after a minute without clients
-	DaemonIdle   time.Duration // how long an idle daemon lives: up to 168 h, default 15 min; 0: without limit
-	Limits       Limits
-	ProbeServers bool // MCP servers for agents are probed
-	EditorTools  bool // agents get the tools of the user's editor
-	Checkpoints  bool // the files are recorded before each turn
-	ACP          ACP
-	Budget       Budget
-	Agents       map[string]Agent // by name, including built-in ones
-	Keys         map[string]Key   // by service; none from a file that is not trusted
-	Gates        []Gate           // as Builds
-	WaitingGates []string         // the names of gates in files that are not trusted
-	Preview      Preview
-	Worktrees    Worktrees
+	DefaultAgent    string   // as configured; empty if none was, see [Config.Resolve]
+	SafeDirectories []string // where Duet accepts the files of other users; see [project.Owners]
+	WhenAlone       string   // continue or interrupt: what a daemon does with the work of clients after a minute without clients
+	DaemonIdle      time.Duration
+	Limits          Limits
+	ProbeServers    bool // MCP servers for agents are probed
+	EditorTools     bool // agents get the tools of the user's editor
+	Checkpoints     bool // the files are recorded before each turn
+	ACP             ACP
+	Budget          Budget
+	Agents          map[string]Agent // by name, including built-in ones
+	Keys            map[string]Key   // by service; none from a file that is not trusted
+	Gates           []Gate           // as Builds
+	WaitingGates    []string         // the names of gates in files that are not trusted
+	Preview         Preview
+	Worktrees       Worktrees
 	// WorktreesWait reports that a file that is not trusted configures worktrees.
 	WorktreesWait bool
 	Builds        []Build   // the project's before the user's; none from a file that is not trusted
@@ -86,23 +85,69 @@ type Config struct {
 
 // Limits bound the work of the hub.
 type Limits struct {
-	MaxRuns    int           // at once: 1 to 100, default 3
-	QueueCap   int           // waiting runs: 1 to 100,000, default 1,000
-	RunTimeout time.Duration // of one run: 1 s to 168 h, default 2 h
-	IdleAgents *int          // kept for the next prompt, 0 to 1,000; nil: as many as MaxRuns
+	MaxTurns    int // at once
+	QueueCap    int // waiting turns
+	TurnTimeout time.Duration
+	IdleAgents  *int // kept for the next prompt; nil: as many as MaxTurns
 }
+
+// MostIdle returns how many idle agents are kept.
+func (l Limits) MostIdle() int {
+	if l.IdleAgents == nil {
+		return l.MaxTurns
+	}
+	return *l.IdleAgents
+}
+
+// BudgetLimits are the limits of usage. A nil field is not limited.
+type BudgetLimits struct {
+	Rounds  *int           // of a turn only: rounds of tool calls
+	Repeats *int           // of a turn only: identical tool calls in a row
+	Turns   *int           // of a session or a day only
+	Time    *time.Duration // working time of agents, without the time that they wait for a person
+	Tokens  *int           // input and output, as agents report them
+	Cost    *float64       // in US dollars, as agents report it
+}
+
+// A Budget holds the limits of a turn, a session and a day.
+type Budget struct{ Turn, Session, Day BudgetLimits }
+
+// UnattendedRepeats is how often an unattended turn may repeat the same tool call, if neither the
+// configuration nor its session sets a limit. A person watches the turns that they start.
+// Some turns repeat calls for good reasons, such as waiting for a job to end.
+const UnattendedRepeats = 50
 
 // ACP configures how `duet-rpc acp` serves editors.
 type ACP struct {
 	SavedFiles bool // agents read files from the disk even if the editor offers unsaved text
 }
 
-// MostIdle returns how many idle agents are kept.
-func (l Limits) MostIdle() int {
-	if l.IdleAgents == nil {
-		return l.MaxRuns
-	}
-	return *l.IdleAgents
+// A Preview selects the files to show. A nil field is not configured.
+type Preview struct {
+	// Directory holds the files: relative to the project's root, or absolute.
+	Directory *string
+	// Fallback reports whether the directory's index.html answers for addresses without a file,
+	// for pages that make their own addresses. Absent: it does.
+	Fallback *bool
+}
+
+// Values of [Worktrees.Use].
+const (
+	WorktreeNever   = "never"
+	WorktreeSession = "session"
+	WorktreeTurn    = "turn"
+)
+
+// Worktrees configures the git worktrees of sessions: the key worktree and [worktrees].
+type Worktrees struct {
+	// Use says which new sessions get a worktree if their client does not choose: never,
+	// session (each), or turn, which also brings a worktree that is landed to the user's commit
+	// before each turn.
+	Use     string
+	Copy    []string      // patterns of files that git does not track, relative to the project
+	Setup   []string      // the program and arguments that run in a new worktree
+	Cleanup []string      // the same, before a worktree is deleted
+	Timeout time.Duration // of Setup and of Cleanup
 }
 
 // Agent is a program that takes a prompt.
@@ -155,12 +200,43 @@ type Rule struct {
 	Line    int    // of File, from 1
 }
 
-//go:embed defaults.toml
-var defaults string
+// A Definition is a command with a name.
+type Definition struct {
+	Name      string
+	Command   []string // a program and its arguments; nil if Shell is set
+	Shell     string   // a line for `sh -c`
+	Directory string   // working directory, relative to a base that its use defines; "" is the base itself
+	Timeout   time.Duration
+	Env       map[string]string
+	Source    string // user or project
+}
 
-// Defaults returns a configuration file that describes every key and sets none. A line that
-// begins with "# " is prose; one that begins with "#" alone is TOML to be uncommented.
-func Defaults() string { return defaults }
+// DefaultTimeout is the time that a command of the user may take.
+const DefaultTimeout = 30 * time.Minute
+
+// Text returns the command for display.
+func (d Definition) Text() []string {
+	if d.Shell != "" {
+		return []string{"sh", "-c", d.Shell}
+	}
+	return d.Command
+}
+
+// A Build is a command that builds a part of the project. Its directory is relative to the
+// project's root.
+type Build struct {
+	Definition
+	Backend bool // buildBackend builds it
+}
+
+// A Gate is a command that must succeed. Its directory is relative to the agent's working
+// directory.
+type Gate struct{ Definition }
+
+// ShellGate returns the gate of a shell line that is not in a configuration.
+func ShellGate(shell string) Gate {
+	return Gate{Definition{Name: shell, Shell: shell, Timeout: DefaultTimeout}}
+}
 
 // Error holds all problems of a configuration.
 type Error struct {

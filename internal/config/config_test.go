@@ -15,7 +15,7 @@ import (
 
 func TestNothingSaid(t *testing.T) {
 	c := newWorld(t).load()
-	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour}, c.Limits)
+	assert.Equal(t, config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: 2 * time.Hour}, c.Limits)
 	assert.Empty(t, c.DefaultAgent)
 	assert.Empty(t, c.Keys)
 	assert.Empty(t, c.Rules)
@@ -26,7 +26,7 @@ func TestNothingSaid(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	w := newWorld(t)
 	limits := func(n int) string {
-		return fmt.Sprintf("default_agent = \"agent%d\"\n[limits]\nmax_runs = %d\nqueue_cap = %d\nrun_timeout = \"%dm\"\n",
+		return fmt.Sprintf("default_agent = \"agent%d\"\n[limits]\nmax_turns = %d\nqueue_cap = %d\nturn_timeout = \"%dm\"\n",
 			n, n, n, n)
 	}
 	for n, step := range []struct {
@@ -37,24 +37,22 @@ func TestPrecedence(t *testing.T) {
 		{config.SourceProject, func(n int) { w.write(w.project, limits(n)); w.trusted() }},
 		{config.SourceEnvironment, func(n int) {
 			w.env["DUET_AGENT"] = fmt.Sprintf("agent%d", n)
-			w.env["DUET_MAX_RUNS"] = fmt.Sprint(n)
+			w.env["DUET_MAX_TURNS"] = fmt.Sprint(n)
 			w.env["DUET_QUEUE_CAP"] = fmt.Sprint(n)
-			w.env["DUET_RUN_TIMEOUT"] = fmt.Sprintf("%dm", n)
-		}},
-		{config.SourceFlag, func(n int) {
-			w.overrides = config.Overrides{
-				Agent:   fmt.Sprintf("agent%d", n),
-				MaxRuns: fmt.Sprint(n), QueueCap: fmt.Sprint(n), RunTimeout: fmt.Sprintf("%dm", n),
-			}
+			w.env["DUET_TURN_TIMEOUT"] = fmt.Sprintf("%dm", n)
 		}},
 	} {
 		n += 11
 		step.take(n)
 		c := w.load()
 		assert.Equal(t, fmt.Sprintf("agent%d", n), c.DefaultAgent, step.source)
-		assert.Equal(t, config.Limits{MaxRuns: n, QueueCap: n, RunTimeout: time.Duration(n) * time.Minute}, c.Limits, step.source)
-		for _, v := range c.Values()[:4] {
-			assert.Equal(t, step.source, v.Source, v.Key)
+		assert.Equal(t, config.Limits{MaxTurns: n, QueueCap: n, TurnTimeout: time.Duration(n) * time.Minute}, c.Limits, step.source)
+		sources := map[string]string{}
+		for _, v := range c.Values() {
+			sources[v.Key] = v.Source
+		}
+		for _, key := range []string{"default_agent", "limits.max_turns", "limits.queue_cap", "limits.turn_timeout"} {
+			assert.Equal(t, step.source, sources[key], key)
 		}
 	}
 }
@@ -113,10 +111,10 @@ func TestSavedFiles(t *testing.T) {
 
 func TestLimitsOnBothSides(t *testing.T) {
 	for key, test := range map[string]struct{ good, bad []string }{
-		"max_runs":    {[]string{"1", "100"}, []string{"0", "101", "-1", "1.5", `"3"`, "99999999999"}},
-		"idle_agents": {[]string{"0", "1000"}, []string{"-1", "1001", `"3"`}},
-		"queue_cap":   {[]string{"1", "100000"}, []string{"0", "100001", "true"}},
-		"run_timeout": {[]string{`"1s"`, `"168h"`}, []string{`"999ms"`, `"168h0m1s"`, `"2"`, "7200", `"-1h"`, `""`}},
+		"max_turns":    {[]string{"1", "100"}, []string{"0", "101", "-1", "1.5", `"3"`, "99999999999"}},
+		"idle_agents":  {[]string{"0", "1000"}, []string{"-1", "1001", `"3"`}},
+		"queue_cap":    {[]string{"1", "100000"}, []string{"0", "100001", "true"}},
+		"turn_timeout": {[]string{`"1s"`, `"168h"`}, []string{`"999ms"`, `"168h0m1s"`, `"2"`, "7200", `"-1h"`, `""`}},
 	} {
 		for _, value := range test.good {
 			w := newWorld(t)
@@ -144,8 +142,8 @@ func TestProblems(t *testing.T) {
 		{"silent too soon", "[agents.a]\ncommand = ['a']\nsilent_after = '99ms'", `:3:16: silent_after in [agents.a]: expected`},
 		{"silent too late", "[agents.a]\ncommand = ['a']\nsilent_tool_after = '61m'", `:3:21: silent_tool_after in [agents.a]: expected`},
 		{"too long to start", "[agents.a]\ncommand = ['a']\nstart_timeout = '61m'", `:3:17: start_timeout in [agents.a]: expected`},
-		{"unknown at the top", `max_runs = 3`, `:1:1: unknown key "max_runs"`},
-		{"unknown and near", "[limits]\n  max_run = 3", `:2:3: unknown key "max_run" in [limits] (did you mean max_runs?)`},
+		{"unknown at the top", `max_turns = 3`, `:1:1: unknown key "max_turns"`},
+		{"unknown and near", "[limits]\n  max_turn = 3", `:2:3: unknown key "max_turn" in [limits] (did you mean max_turns?)`},
 		{"unknown in an agent", "[agents.a]\ncommand = ['a']\nenviron = {}", `:3:1: unknown key "environ" in [agents.a]`},
 		{"unknown in an inline table", `agents.a = { command = ["a"], drivr = "acp" }`, `:1:31: unknown key "drivr" in [agents.a] (did you mean driver?)`},
 		{"unknown in the second rule", "[[rules]]\neffect='deny'\ntool='*'\n[[rules]]\neffect='deny'\ntool='*'\nx=1", `:7:1: unknown key "x" in [[rules]]`},
@@ -201,15 +199,15 @@ func TestProblems(t *testing.T) {
 
 func TestAllProblemsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.project, "default_agent = 1\n[limits]\nmax_runs = 0\nx = 1\n")
+	w.write(w.project, "default_agent = 1\n[limits]\nmax_turns = 0\nx = 1\n")
 	w.write(w.user, "y = 1\n")
-	w.env["DUET_MAX_RUNS"] = "many"
-	w.overrides.RunTimeout = "soon"
+	w.env["DUET_MAX_TURNS"] = "many"
+	w.env["DUET_TURN_TIMEOUT"] = "soon"
 	_, err := config.Load(w.sources())
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 7)
-	for i, begin := range []string{".duet.toml:1:17:", ".duet.toml:3:12:", ".duet.toml:4:1:", w.user + ":1:1:", "DUET_MAX_RUNS: expected a whole number from 1 to 100, found \"many\"", "--run-timeout: expected a time"} {
+	for i, begin := range []string{".duet.toml:1:17:", ".duet.toml:3:13:", ".duet.toml:4:1:", w.user + ":1:1:", "DUET_MAX_TURNS: expected a whole number from 1 to 100, found \"many\"", "DUET_TURN_TIMEOUT: expected a time"} {
 		assert.True(t, strings.HasPrefix(lines[i], begin), "%s begins with %s", lines[i], begin)
 	}
 }
@@ -217,13 +215,13 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestByteOrderMarkIsSkipped(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "\ufeffdefault_agent = 'a'\n[agents.a]\ncommand = ['a']")
-	w.write(w.project, "\ufeff[limits]\nmax_runs = 3")
+	w.write(w.project, "\ufeff[limits]\nmax_turns = 3")
 	c, err := config.Load(w.sources())
 	require.NoError(t, err)
 	assert.Equal(t, "a", c.DefaultAgent)
-	w.write(w.user, "\ufeffmax_runs = 3")
+	w.write(w.user, "\ufeffmax_turns = 3")
 	_, err = config.Load(w.sources())
-	assert.ErrorContains(t, err, `:1:1: unknown key "max_runs"`)
+	assert.ErrorContains(t, err, `:1:1: unknown key "max_turns"`)
 }
 
 func TestProblemsKeepSecrets(t *testing.T) {
@@ -269,14 +267,11 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, uncommented.String())
 	c := w.load()
-	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour, IdleAgents: new(3)}, c.Limits)
+	assert.Equal(t, config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: 2 * time.Hour, IdleAgents: new(3)}, c.Limits)
 	assert.Equal(t, newWorld(t).load().Limits.MostIdle(), *c.Limits.IdleAgents)
 	assert.Len(t, c.Agents["example"].MCPServers, 2)
 	assert.Len(t, c.Keys, 3)
 	assert.Len(t, c.Rules, 2)
-	for _, key := range config.KnownKeys() {
-		assert.Regexp(t, `(?m)^#(\[+([a-z_.]+\.)?)?`+key+`\b`, config.Defaults(), "%s is described", key)
-	}
 
 	w.write(w.user, config.Defaults())
 	assert.Equal(t, newWorld(t).load().Limits, w.load().Limits, "as it is printed it sets nothing")
@@ -285,7 +280,7 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 // A higher limit of runs also keeps more agents, unless another limit is set.
 func TestAsManyAgentsAreKeptAsRunsAreAllowed(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.user, "[limits]\nmax_runs = 7\n")
+	w.write(w.user, "[limits]\nmax_turns = 7\n")
 	assert.Equal(t, 7, w.load().Limits.MostIdle())
 	w.env["DUET_IDLE_AGENTS"] = "0"
 	assert.Equal(t, 0, w.load().Limits.MostIdle())

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
@@ -33,6 +30,7 @@ type Document struct {
 	Root     map[string]any
 	Problems []Problem
 
+	files  fileNames
 	keys   map[string]documentPlace // by joined path
 	values map[string]documentPlace
 }
@@ -198,126 +196,10 @@ func (d *Document) Value(path ...string) (any, bool) {
 	return v, true
 }
 
-const (
-	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	digits  = "0123456789"
-)
-
-// madeOf reports whether s begins with a byte of first and continues with bytes of rest.
-func madeOf(s, first, rest string) bool {
-	return s != "" && strings.IndexByte(first, s[0]) >= 0 && strings.Trim(s[1:], rest) == ""
-}
-
-// The checks of values below return errors that complete the sentence "expected …".
-
-// anything accepts every value.
-func anything(string) error { return nil }
-
-// checkName checks the name of an agent, a service or similar.
-func checkName(s string) error {
-	if len(s) > 64 || !madeOf(s, letters+digits, letters+digits+"._-") {
-		return errors.New("a name of up to 64 letters, digits, dots, dashes and underscores that begins with a letter or digit")
-	}
-	return nil
-}
-
-// checkVariable checks the name of an environment variable.
-func checkVariable(s string) error {
-	if !madeOf(s, letters+"_", letters+digits+"_") {
-		return errors.New("the name of an environment variable, such as ANTHROPIC_API_KEY")
-	}
-	return nil
-}
-
-// checkVariables checks the name of an environment variable, or the beginning of names with a *
-// behind it.
-func checkVariables(s string) error {
-	if checkVariable(strings.TrimSuffix(s, "*")) != nil {
-		return errors.New("the name of an environment variable, such as ANTHROPIC_API_KEY, or the beginning of names, such as ANTHROPIC_*")
-	}
-	return nil
-}
-
-// maxGlob bounds a pattern, in bytes: each tool call is matched with all.
-const maxGlob = 1024
-
-// checkGlob checks a pattern of [path.Match], of at most 1,024 bytes.
-func checkGlob(s string) error {
-	if len(s) > maxGlob {
-		return fmt.Errorf("a pattern of at most %d bytes", maxGlob)
-	}
-	if _, err := path.Match(s, ""); err != nil {
-		return errors.New("a pattern with * ? [ab] (a [ that is meant is written \\[)")
-	}
-	return nil
-}
-
-// oneOf checks that a value is one of accepted.
-func oneOf(accepted ...string) func(string) error {
-	return func(s string) error {
-		if slices.Contains(accepted, s) {
-			return nil
-		}
-		quoted := make([]string, len(accepted))
-		for i, a := range accepted {
-			quoted[i] = strconv.Quote(a)
-		}
-		last := len(quoted) - 1
-		return fmt.Errorf("%s or %s", strings.Join(quoted[:last], ", "), quoted[last])
-	}
-}
-
-// wholeRange describes the valid numbers in words.
-func wholeRange(least, most int) string {
-	return fmt.Sprintf("a whole number from %d to %d", least, most)
-}
-
-func durationRange(least, most time.Duration) string {
-	return fmt.Sprintf(`a time from %s to %s, such as "90s" or "2h"`, shortDuration(least), shortDuration(most))
-}
-
-// shortDuration writes 2h0m0s as 2h.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-// fileNames makes the names of files in a configuration absolute.
-type fileNames struct{ Base, Home string }
-
-// Program makes the first word absolute if it is more than a name.
-func (f fileNames) Program(words []string) []string {
-	if len(words) > 0 {
-		words[0] = f.Path(words[0], false)
-	}
-	return words
-}
-
-// Path makes a name absolute: ~/ is the home directory, and a relative name is relative to the
-// directory of the configuration. A bare name stays, for a look-up on PATH, unless it can only
-// be a file's.
-func (f fileNames) Path(name string, isFile bool) string {
-	switch rest, inHome := strings.CutPrefix(name, "~/"); {
-	case name == "":
-		return ""
-	case inHome && f.Home != "":
-		return filepath.Join(f.Home, rest)
-	case filepath.IsAbs(name) || !isFile && !strings.ContainsAny(name, `/`+string(filepath.Separator)):
-		return name
-	}
-	return filepath.Join(f.Base, name)
-}
-
 // Problem is one problem of a configuration. It never contains a value that could be a secret.
 type Problem struct {
-	File    string `json:"file,omitempty"`   // the path; empty for the environment and flags
-	Name    string `json:"name"`             // of the file, the variable or the flag, for display
+	File    string `json:"file,omitempty"`   // the path; empty for the environment
+	Name    string `json:"name"`             // of the file or the variable, for display
 	Line    int    `json:"line,omitempty"`   // from 1; 0 if the problem has no place
 	Column  int    `json:"column,omitempty"` // in bytes, from 1
 	Message string `json:"message"`
@@ -350,6 +232,18 @@ func didYouMean(unknown string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// fewKeys is how many keys a hint lists.
+const fewKeys = 5
+
+// hint returns the known key nearest to an unknown one, or else a few known keys.
+func hint(unknown string, known []string) string {
+	near := didYouMean(unknown, known)
+	if near == "" && len(known) <= fewKeys {
+		return fmt.Sprintf(" (the keys are %s)", strings.Join(known, ", "))
+	}
+	return near
 }
 
 // distance returns the Levenshtein distance, in bytes.
@@ -390,30 +284,21 @@ func cutShort(s string, most int) string {
 	return s
 }
 
-// A Table is one table of a document. Its methods return nil for a missing key, and for one
-// whose value is wrong, which they record.
+// A Table is one table of a document. Its methods record the problems in it.
 type Table struct {
 	Values map[string]any
 
 	doc   *Document
-	path  []string
-	place string // " in [limits]", empty for the document itself
+	path  []string // of keys and of indices of arrays
+	title string   // such as limits or agents.claude; "" for the document itself
+	place string   // " in [limits]", "" for the document itself
 }
 
 // Table returns the document's top table.
 func (d *Document) Table() Table { return Table{doc: d, Values: d.Root} }
 
-// File returns the document's display name.
-func (t Table) File() string { return t.doc.Name }
-
-// Path returns the name of the table, part by part.
-func (t Table) Path() []string { return t.path }
-
 // At returns the place of the table.
 func (t Table) At() documentPlace { return t.doc.KeyAt(t.path) }
-
-// WrongHere records a problem of the table itself.
-func (t Table) WrongHere(format string, args ...any) { t.doc.Wrong(t.At(), format, args...) }
 
 // Has reports whether the table has a key, whatever its value.
 func (t Table) Has(key string) bool {
@@ -424,16 +309,19 @@ func (t Table) Has(key string) bool {
 // below returns the path of a key. It never shares memory with another.
 func (t Table) below(key string) []string { return append(t.path[:len(t.path):len(t.path)], key) }
 
-// sub returns a table below this one.
-func (t Table) sub(key string, values map[string]any, place string) Table {
-	return Table{doc: t.doc, path: t.below(key), Values: values, place: place}
+// named returns the title of a table below this one.
+func (t Table) named(key string) string {
+	if t.title == "" {
+		return key
+	}
+	return t.title + "." + key
 }
 
 // Only records every unknown key.
 func (t Table) Only(known []string) {
 	for _, key := range slices.Sorted(maps.Keys(t.Values)) {
 		if !slices.Contains(known, key) {
-			t.doc.Wrong(t.doc.KeyAt(t.below(key)), "unknown key %s%s%s", quoteShort(key), t.place, didYouMean(key, known))
+			t.doc.Wrong(t.doc.KeyAt(t.below(key)), "unknown key %s%s%s", quoteShort(key), t.place, hint(key, known))
 		}
 	}
 }
@@ -449,7 +337,7 @@ func (t Table) Wrong(key, expected, found string) {
 
 // Missing records that the table lacks a key.
 func (t Table) Missing(key, what string) {
-	t.doc.Wrong(t.doc.KeyAt(t.path), "%s is missing%s: %s", key, t.place, what)
+	t.doc.Wrong(t.At(), "%s is missing%s: %s", key, t.place, what)
 }
 
 // valueKind describes the kind of a value in words, without its content.
@@ -471,133 +359,17 @@ func valueKind(v any) string {
 	return "a date or time"
 }
 
-// Text returns a string that must not be empty.
-func (t Table) Text(key string) *string {
-	v, ok := t.Values[key]
-	if !ok {
-		return nil
-	}
-	s, ok := v.(string)
-	if !ok {
-		t.Wrong(key, "a string", valueKind(v))
-		return nil
-	}
-	if s == "" || strings.ContainsRune(s, 0) {
-		t.Wrong(key, "a string that is not empty and has no NUL in it", "")
-		return nil
-	}
-	return &s
+// wrongItem is [Table.Wrong] for one element of an array.
+func (t Table) wrongItem(key string, i int, expected, found string) {
+	at := t.doc.ValueAt(append(t.below(key), strconv.Itoa(i)))
+	t.doc.Wrong(at, "value %d of %s%s: expected %s%s", i+1, key, t.place, expected, found)
 }
 
-// Checked returns a string that check accepts.
-func (t Table) Checked(key string, check func(string) error) *string {
-	s := t.Text(key)
-	if s == nil {
-		return nil
-	}
-	if err := check(*s); err != nil {
-		t.Wrong(key, err.Error(), quoteShort(*s))
-		return nil
-	}
-	return s
-}
-
-// Discreet is [Table.Checked] for a key where people may put a secret by mistake.
-func (t Table) Discreet(key string, check func(string) error) *string {
-	s := t.Text(key)
-	if s == nil {
-		return nil
-	}
-	if err := check(*s); err != nil {
-		t.Wrong(key, err.Error(), "something else")
-		return nil
-	}
-	return s
-}
-
-// Whole returns an integer between two limits, inclusive.
-func (t Table) Whole(key string, least, most int) *int {
-	v, ok := t.Values[key]
+// texts returns an array of strings; nil if there is none.
+func (t Table) texts(key string, check func(string) error) []string {
+	list, ok := t.Values[key].([]any)
 	if !ok {
-		return nil
-	}
-	n, ok := v.(int64)
-	if !ok {
-		t.Wrong(key, wholeRange(least, most), valueKind(v))
-		return nil
-	}
-	if n < int64(least) || n > int64(most) {
-		t.Wrong(key, wholeRange(least, most), strconv.FormatInt(n, 10))
-		return nil
-	}
-	whole := int(n)
-	return &whole
-}
-
-// Number returns a number, whole or not, between two limits, inclusive.
-func (t Table) Number(key string, least, most float64) *float64 {
-	v, ok := t.Values[key]
-	if !ok {
-		return nil
-	}
-	expected := fmt.Sprintf("a number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
-	n, ok := v.(float64)
-	if whole, isWhole := v.(int64); isWhole {
-		n, ok = float64(whole), true
-	}
-	if !ok {
-		t.Wrong(key, expected, valueKind(v))
-		return nil
-	}
-	if !(n >= least && n <= most) {
-		t.Wrong(key, expected, strconv.FormatFloat(n, 'g', -1, 64))
-		return nil
-	}
-	return &n
-}
-
-// Flag returns true or false.
-func (t Table) Flag(key string) *bool {
-	v, ok := t.Values[key]
-	if !ok {
-		return nil
-	}
-	yes, ok := v.(bool)
-	if !ok {
-		t.Wrong(key, "true or false", valueKind(v))
-		return nil
-	}
-	return &yes
-}
-
-// Duration returns a duration from a string such as "2h", between two limits, inclusive.
-func (t Table) Duration(key string, least, most time.Duration) *time.Duration {
-	v, ok := t.Values[key]
-	if !ok {
-		return nil
-	}
-	s, ok := v.(string)
-	if !ok {
-		t.Wrong(key, durationRange(least, most), valueKind(v))
-		return nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < least || d > most {
-		t.Wrong(key, durationRange(least, most), quoteShort(s))
-		return nil
-	}
-	return &d
-}
-
-// Texts returns an array of strings. Problems do not quote its elements.
-func (t Table) Texts(key string, check func(string) error) []string {
-	v, ok := t.Values[key]
-	if !ok {
-		return nil
-	}
-	list, ok := v.([]any)
-	if !ok {
-		t.Wrong(key, `an array of strings, such as ["one", "two"]`, valueKind(v))
+		t.Wrong(key, `an array of strings, such as ["one", "two"]`, valueKind(t.Values[key]))
 		return nil
 	}
 	out := make([]string, 0, len(list))
@@ -618,27 +390,17 @@ func (t Table) Texts(key string, check func(string) error) []string {
 	return out
 }
 
-// wrongItem is [Table.Wrong] for one element of an array.
-func (t Table) wrongItem(key string, i int, expected, found string) {
-	at := t.doc.ValueAt(append(t.below(key), strconv.Itoa(i)))
-	t.doc.Wrong(at, "value %d of %s%s: expected %s%s", i+1, key, t.place, expected, found)
-}
-
-// TextMap returns a table of strings. Problems do not quote its values.
-func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map[string]string {
-	v, ok := t.Values[key]
+// textMap returns a table of strings; nil if there is none.
+func (t Table) textMap(key string, checkKey, checkValue func(string) error) map[string]string {
+	values, ok := t.Values[key].(map[string]any)
 	if !ok {
+		t.Wrong(key, `a table of strings, such as { NAME = "value" }`, valueKind(t.Values[key]))
 		return nil
 	}
-	values, ok := v.(map[string]any)
-	if !ok {
-		t.Wrong(key, `a table of strings, such as { NAME = "value" }`, valueKind(v))
-		return nil
-	}
-	inner := t.sub(key, values, fmt.Sprintf(" of %s%s", key, t.place))
+	inner := Table{doc: t.doc, path: t.below(key), Values: values, place: fmt.Sprintf(" of %s%s", key, t.place)}
 	out := make(map[string]string, len(values))
 	for name, v := range values {
-		if err := CheckName(name); err != nil {
+		if err := checkKey(name); err != nil {
 			t.doc.Wrong(t.doc.KeyAt(inner.below(name)), "a key%s: expected %v, found %s", inner.place, err, quoteShort(name))
 			continue
 		}
@@ -658,95 +420,59 @@ func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map
 	return out
 }
 
-// title returns the name of a key with those of its tables, where the key alone would be
-// ambiguous.
-func (t Table) title(key string) string {
-	names := slices.DeleteFunc(t.below(key), func(part string) bool { return strings.Trim(part, "0123456789") == "" })
-	return strings.Join(names, ".")
+// Sub returns the table [key]; ok is false if the value is not a table.
+func (t Table) Sub(key string) (sub Table, ok bool) {
+	title := t.named(key)
+	values, ok := t.Values[key].(map[string]any)
+	if !ok {
+		t.Wrong(key, fmt.Sprintf("a table, [%s]", title), valueKind(t.Values[key]))
+	}
+	return Table{doc: t.doc, path: t.below(key), Values: values, title: title, place: fmt.Sprintf(" in [%s]", title)}, ok
 }
 
-// Sub returns the table [key], and whether there is one; it records a problem if the value is
-// not a table.
-func (t Table) Sub(key string) (Table, bool) {
-	v, ok := t.Values[key]
-	if !ok {
-		return Table{}, false
-	}
-	values, ok := v.(map[string]any)
-	if !ok {
-		t.Wrong(key, fmt.Sprintf("a table, [%s]", t.title(key)), valueKind(v))
-		return Table{}, false
-	}
-	return t.sub(key, values, fmt.Sprintf(" in [%s]", t.title(key))), true
-}
-
-// Tables returns the tables of a table, by name: [agents.NAME]. If there are more than most it
+// Tables returns the tables of a table, sorted by name: [agents.NAME]. If there are more than most it
 // returns none.
-func (t Table) Tables(key string, most int) map[string]Table {
-	v, ok := t.Values[key]
+func (t Table) Tables(key string, most int) (names []string, sub map[string]Table) {
+	values, ok := t.Values[key].(map[string]any)
 	if !ok {
-		return nil
-	}
-	values, ok := v.(map[string]any)
-	if !ok {
-		t.Wrong(key, fmt.Sprintf("tables such as [%s.NAME]", key), valueKind(v))
-		return nil
+		t.Wrong(key, fmt.Sprintf("tables such as [%s.NAME]", key), valueKind(t.Values[key]))
+		return nil, nil
 	}
 	if len(values) > most {
 		t.doc.Wrong(t.doc.KeyAt(t.below(key)), "there are more than %d tables [%s.NAME]", most, key)
-		return nil
+		return nil, nil
 	}
-	outer := t.sub(key, values, fmt.Sprintf(" in [%s]", key))
-	out := make(map[string]Table, len(values))
-	for name, v := range values {
-		title := key + "." + name
+	outer, _ := t.Sub(key)
+	sub = make(map[string]Table, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if err := checkName(name); err != nil {
 			t.doc.Wrong(t.doc.KeyAt(outer.below(name)), "the name of [%s.NAME]: expected %v, found %s", key, err, quoteShort(name))
-			continue
+		} else if table, ok := outer.Sub(name); ok {
+			names, sub[name] = append(names, name), table
 		}
-		inner, ok := v.(map[string]any)
-		if !ok {
-			outer.Wrong(name, fmt.Sprintf("a table, [%s]", title), valueKind(v))
-			continue
-		}
-		out[name] = outer.sub(name, inner, fmt.Sprintf(" in [%s]", title))
 	}
-	return out
+	return names, sub
 }
 
 // List returns an array of tables: [[rules]]. If there are more than most it returns none.
-func (t Table) List(key, title string, most int) []Table {
-	v, ok := t.Values[key]
+func (t Table) List(key string, most int) (out []Table) {
+	title := t.named(key)
+	values, ok := t.Values[key].([]any)
 	if !ok {
-		return nil
-	}
-	values, ok := v.([]any)
-	if !ok {
-		t.Wrong(key, fmt.Sprintf("tables, each begun with [[%s]]", title), valueKind(v))
+		t.Wrong(key, fmt.Sprintf("tables, each begun with [[%s]]", title), valueKind(t.Values[key]))
 		return nil
 	}
 	if len(values) > most {
 		t.doc.Wrong(t.doc.KeyAt(append(t.below(key), strconv.Itoa(most))), "there are more than %d tables [[%s]]", most, title)
 		return nil
 	}
-	outer := t.sub(key, nil, t.place)
-	var out []Table
 	for i, v := range values {
 		inner, ok := v.(map[string]any)
 		if !ok {
 			t.wrongItem(key, i, fmt.Sprintf("a table, [[%s]]", title), ", found "+valueKind(v))
 			continue
 		}
-		out = append(out, outer.sub(strconv.Itoa(i), inner, fmt.Sprintf(" in [[%s]]", title)))
+		out = append(out, Table{doc: t.doc, path: append(t.below(key), strconv.Itoa(i)), Values: inner, title: title, place: fmt.Sprintf(" in [[%s]]", title)})
 	}
 	return out
-}
-
-// Command returns the words of a command: at least one, the first not empty.
-func (t Table) Command(key string) []string {
-	words := t.Texts(key, anything)
-	if words != nil && (len(words) == 0 || words[0] == "") {
-		t.Wrong(key, `a program and its arguments, such as ["program", "argument"]`, "no program")
-	}
-	return words
 }

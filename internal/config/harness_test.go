@@ -18,7 +18,6 @@ type world struct {
 	dir, bin      string
 	project, user string
 	env           map[string]string
-	overrides     config.Overrides
 	trust         *config.Store
 }
 
@@ -68,7 +67,7 @@ func executable(name string) string {
 }
 
 func (w *world) sources() config.Sources {
-	return config.Sources{Project: w.project, User: w.user, Getenv: w.getenv, Overrides: w.overrides, Trust: w.trust}
+	return config.Sources{Project: w.project, User: w.user, Getenv: w.getenv, Trust: w.trust}
 }
 
 func (w *world) load() *config.Config {

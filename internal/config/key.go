@@ -26,15 +26,15 @@ type Key struct {
 	File    string   // a file with the key, absolute
 }
 
-// source returns the one field that is set.
-func (k Key) source() (name string, v any) {
+// source names the one field that is set.
+func (k Key) source() string {
 	switch {
 	case k.Env != "":
-		return "env", k.Env
+		return "env"
 	case len(k.Command) > 0:
-		return "command", k.Command
+		return "command"
 	}
-	return "file", k.File
+	return "file"
 }
 
 // Fetch returns the key, without the white space around it. A command has 10 s and gets no
@@ -62,8 +62,7 @@ func (k Key) Fetch(ctx context.Context, getenv func(string) string) (string, err
 		return "", fmt.Errorf("getting the key: %w", err)
 	}
 	value = strings.TrimSpace(value)
-	name, _ := k.source()
-	switch {
+	switch name := k.source(); {
 	case value == "":
 		return "", fmt.Errorf("getting the key: its %s gave nothing", name)
 	case strings.ContainsFunc(value, unicode.IsControl):

@@ -85,7 +85,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 func TestLiveReadsNothingTwice(t *testing.T) {
 	w := newWorld(t)
 	old := w.project
-	w.write(old, "[limits]\nmax_runs = 1\n")
+	w.write(old, "[limits]\nmax_turns = 1\n")
 	past := mustStat(t, old).ModTime().Add(-1e9)
 	require.NoError(t, os.Chtimes(old, past, past))
 	reads := 0
@@ -105,12 +105,12 @@ func TestLiveReadsNothingTwice(t *testing.T) {
 
 	// The new file has the same size and time, but is another file.
 	other := filepath.Join(filepath.Dir(old), "other")
-	w.write(other, "[limits]\nmax_runs = 2\n")
+	w.write(other, "[limits]\nmax_turns = 2\n")
 	require.NoError(t, os.Chtimes(other, past, past))
 	require.NoError(t, os.Rename(other, old))
 	c, err := l.Current(false)
 	require.NoError(t, err)
-	assert.Equal(t, 2, c.Limits.MaxRuns)
+	assert.Equal(t, 2, c.Limits.MaxTurns)
 }
 
 func TestLiveThatNeverCouldBeRead(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAFailedReadIsTriedAgain(t *testing.T) {
 		"the trusted files":           &os.PathError{Op: "read", Path: "trust", Err: os.ErrPermission},
 	} {
 		w := newWorld(t)
-		w.write(w.user, "[limits]\nmax_runs = 1\n")
+		w.write(w.user, "[limits]\nmax_turns = 1\n")
 		past := mustStat(t, w.user).ModTime().Add(-time.Hour)
 		require.NoError(t, os.Chtimes(w.user, past, past))
 		reads := 0
@@ -145,7 +145,7 @@ func TestAFailedReadIsTriedAgain(t *testing.T) {
 		require.ErrorIs(t, err, failure, name)
 		c, err := l.Current(false)
 		require.NoError(t, err, name)
-		assert.Equal(t, 1, c.Limits.MaxRuns, name)
+		assert.Equal(t, 1, c.Limits.MaxTurns, name)
 		l.Rules()
 		assert.Equal(t, 2, reads, name)
 	}
@@ -195,16 +195,16 @@ func TestBudgetIsSoonCurrent(t *testing.T) {
 		w := newWorld(t)
 		reads := 0
 		l := w.live(&reads)
-		w.write(w.user, "[budget.run]\nturns = 3\n")
-		assert.Equal(t, 3, *l.Budget().Run.Turns)
-		w.write(w.user, "[budget.run]\nturns = 40\n")
+		w.write(w.user, "[budget.turn]\nrounds = 3\n")
+		assert.Equal(t, 3, *l.Budget().Turn.Rounds)
+		w.write(w.user, "[budget.turn]\nrounds = 40\n")
 		time.Sleep(249 * time.Millisecond)
-		assert.Equal(t, 3, *l.Budget().Run.Turns)
+		assert.Equal(t, 3, *l.Budget().Turn.Rounds)
 		time.Sleep(time.Millisecond)
-		assert.Equal(t, 40, *l.Budget().Run.Turns)
-		w.write(w.user, "[budget.run]\nturns = 500\n")
+		assert.Equal(t, 40, *l.Budget().Turn.Rounds)
+		w.write(w.user, "[budget.turn]\nrounds = 500\n")
 		_, err := l.Current(false)
 		require.NoError(t, err)
-		assert.Equal(t, 500, *l.Budget().Run.Turns, "a reader of the whole configuration reads the files")
+		assert.Equal(t, 500, *l.Budget().Turn.Rounds, "a reader of the whole configuration reads the files")
 	})
 }

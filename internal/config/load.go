@@ -1,12 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -14,18 +15,12 @@ import (
 
 // Sources are the sources of a configuration.
 type Sources struct {
-	Project   string              // the project's file, which need not exist; empty for none
-	User      string              // the user's file, see [UserFile]; empty for none
-	Getenv    func(string) string // nil means os.Getenv
-	Overrides Overrides
-	Trust     *Store // nil means the store of [DefaultTrust]
+	Project string              // the project's file, which need not exist; empty for none
+	User    string              // the user's file, see [UserFile]; empty for none
+	Getenv  func(string) string // nil means os.Getenv
+	Trust   *Store              // nil means the store of [DefaultTrust]
 	// Restricted treats the project's file as not trusted, whatever the user has trusted.
 	Restricted bool
-}
-
-// Overrides are the values of flags as written, empty for flags that were not given.
-type Overrides struct {
-	Agent, MaxRuns, QueueCap, RunTimeout, IdleAgents, DaemonIdle string
 }
 
 // Load reads the configuration. All problems together are one [*Error]; the configuration is
@@ -37,11 +32,10 @@ func Load(s Sources) (*Config, error) {
 	user := readUser(s.User, s.Getenv)
 	project := readProject(s.Project, user, s.Getenv)
 	environment := environmentLayer(s.Getenv)
-	flags := flagLayer(s.Overrides)
 
 	requirePrograms(user, project)
 	var failed Error
-	for _, l := range []*layer{project, user, environment, flags} {
+	for _, l := range []*layer{project, user, environment} {
 		failed.Problems = append(failed.Problems, l.Problems...)
 		failed.Unread = failed.Unread || l.unread
 	}
@@ -49,24 +43,25 @@ func Load(s Sources) (*Config, error) {
 		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project, user.runBounds())
+	c := unconfigured(s.Getenv)
+	c.projectFile = s.Project
+	c.apply(user, true)
+	trusted, err := trusts(s, project, c)
 	if err != nil {
 		return nil, err
 	}
-	b := newBuilder(s.Getenv, s.Project)
-	b.apply(user, true)
-	b.apply(project, trusted)
-	b.apply(environment, true)
-	b.apply(flags, true)
+	c.apply(project, trusted)
+	c.apply(environment, true)
 	if project.foreign != nil {
-		b.c.Notes = append(b.c.Notes, project.foreign.Error())
+		c.Notes = append(c.Notes, project.foreign.Error())
 	}
-	return b.finish(), nil
+	c.findPrograms(s.Getenv)
+	return c, nil
 }
 
-// trustedLayer reports whether the user trusts the project's file. It reads the store only if
-// the file needs trust.
-func trustedLayer(s Sources, project *layer, below runBounds) (bool, error) {
+// trusts reports whether the user trusts the project's file. It reads the store only if the file
+// needs trust.
+func trusts(s Sources, project *layer, below *Config) (bool, error) {
 	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}
@@ -83,21 +78,58 @@ func trustedLayer(s Sources, project *layer, below runBounds) (bool, error) {
 	return store.Trusts(project.Path, project.Content)
 }
 
-// The ranges of limits.
-const (
-	leastRuns, mostRuns       = 1, 100
-	leastIdle, mostIdle       = 0, 1000
-	leastQueue, mostQueue     = 1, 100_000
-	leastTimeout, mostTimeout = time.Second, 168 * time.Hour
-	mostStartTimeout          = time.Hour
-	leastSilence, mostSilence = 100 * time.Millisecond, time.Hour
-)
-
-func checkSafe(s string) error {
-	if s != "*" && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
-		return errors.New(`the path of a directory, absolute or from ~/ on (with /* at its end all below it), or "*"`)
+// unconfigured returns the configuration without any file.
+func unconfigured(getenv func(string) string) *Config {
+	c := &Config{
+		DaemonIdle: DefaultDaemonIdle, WhenAlone: AloneContinue,
+		Limits:       Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: 2 * time.Hour},
+		ProbeServers: true, EditorTools: true, Checkpoints: true,
+		Automation: DefaultAutomation(),
+		Worktrees:  Worktrees{Use: WorktreeNever, Timeout: DefaultTimeout},
+		Agents:     map[string]Agent{demoAgent: demo()},
+		Keys:       map[string]Key{},
+		origins:    map[string]string{},
 	}
-	return nil
+	for _, known := range builtIns() {
+		a := newAgent(known.name)
+		a.Title, a.Files, a.Source = known.title, cmp.Or(known.files, a.Files), SourceBuiltIn
+		a.Command, a.EnvFrom = known.command, append(known.envFrom, commonEnvironment()...)
+		c.Agents[a.Name] = a
+		if known.keyVariable != "" && getenv(known.keyVariable) != "" {
+			c.Keys[known.keyService] = Key{Env: known.keyVariable}
+			c.origins["keys."+known.keyService] = SourceEnvironment
+		}
+	}
+	return c
+}
+
+// findPrograms assigns the available keys to built-in agents, and looks up the program of every agent
+// that may run. It skips the others, because even a look-up of some names has an effect, such as
+// on a server.
+func (c *Config) findPrograms(getenv func(string) string) {
+	for _, known := range builtIns() {
+		a := c.Agents[known.name]
+		_, isKey := c.Keys[known.keyService]
+		_, chosen := a.Keys[known.keyVariable]
+		if isKey && !chosen {
+			a.Keys = maps.Clone(a.Keys)
+			if a.Keys == nil {
+				a.Keys = map[string]string{}
+			}
+			a.Keys[known.keyVariable] = known.keyService
+			c.Agents[known.name] = a
+		}
+	}
+	for name, a := range c.Agents {
+		if len(a.Command) > 0 && a.Trusted {
+			a.Path = lookPath(a.Command[0], getenv)
+		}
+		a.Available = a.Path != ""
+		if known, ok := a.builtIn(); ok && !a.Available && known.cli != "" {
+			a.CLI = lookPath(known.cli, getenv)
+		}
+		c.Agents[name] = a
+	}
 }
 
 // The code below finds agents and API keys in the current configuration, for clients that trust

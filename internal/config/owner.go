@@ -8,6 +8,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
+// safeKey is the key of the directories in which files of other users count.
+const safeKey = "safe_directories"
+
 // readUser reads the user's own file. No other user may be able to write it, because all its
 // settings apply.
 func readUser(path string, getenv func(string) string) *layer {
@@ -26,7 +29,7 @@ func readUser(path string, getenv func(string) string) *layer {
 // readProject reads a project's file. It ignores the file if another user owns it and the user's
 // file makes no exception.
 func readProject(path string, user *layer, getenv func(string) string) *layer {
-	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return user.safe })}
+	owners := project.Owners{Safe: project.SafeDirectories(getenv, func() []string { return value[[]string](user, safeKey) })}
 	return readLayer(path, SourceProject, getenv, owners.Check)
 }
 
@@ -38,7 +41,7 @@ func Owners(getenv func(string) string) project.Owners {
 		if err != nil {
 			return nil
 		}
-		return readUser(file, getenv).safe
+		return value[[]string](readUser(file, getenv), safeKey)
 	})}
 }
 
@@ -74,10 +77,12 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	if len(l.Problems) > 0 {
 		return nil, (&Error{Problems: l.Problems}).cut()
 	}
+	below := unconfigured(getenv)
+	below.apply(user, true)
 	if l.Content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(user.runBounds(), true), content: l.Content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(below, true), content: l.Content}, nil
 }
 
 // Trusted reports whether the store contains the inspected version of the file.

@@ -35,12 +35,12 @@ func TestAProjectsFileOfSomebodyElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.write(w.project, "[limits]\nmax_runs = 1\nwrong = 1\n")
+			w.write(w.project, "[limits]\nmax_turns = 1\nwrong = 1\n")
 			_, err := config.Load(w.sources())
 			require.Error(t, err)
 			require.NoError(t, os.Lchown(give(w), 12345, 12345))
 			c := w.load()
-			assert.Equal(t, 3, c.Limits.MaxRuns)
+			assert.Equal(t, 3, c.Limits.MaxTurns)
 			require.Len(t, c.Notes, 1)
 			assert.Contains(t, c.Notes[0], "belongs to user 12345 and is not used")
 			_, err = config.Inspect(w.project, w.getenv)

@@ -12,101 +12,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// mostTriggers is the maximum number of triggers of a file.
-const mostTriggers = 100
-
-// decodeTriggers reads [[triggers]] and [automation].
-func (l *layer) decodeTriggers(top Table) {
-	known := map[string]bool{}
-	for _, t := range top.List("triggers", "triggers", mostTriggers) {
-		trigger := DecodeTrigger(t, l.source == SourceProject)
-		if known[trigger.ID] {
-			t.Wrong("id", "an id that no other trigger of the file has", quoteShort(trigger.ID))
-		}
-		known[trigger.ID] = trigger.ID != ""
-		l.triggers = append(l.triggers, trigger)
-	}
-	t, ok := top.Sub("automation")
-	switch {
-	case !ok:
-	case l.source == SourceProject:
-		t.WrongHere("[automation] decides where events may be sent, so it belongs only in your own configuration")
-	default:
-		a := decodeAutomation(t)
-		l.automation = &a
-	}
-}
-
-// triggerValues returns the triggers, and their common settings, as settings.
-func (c *Config) triggerValues() (out []Value) {
-	if source := c.origins["automation"]; source != "" {
-		out = append(out, Value{Key: "automation.webhook_hosts", Value: c.Automation.WebhookHosts, Source: source},
-			Value{Key: "automation.max_depth", Value: c.Automation.MaxDepth, Source: source}, Value{Key: "automation.max_per_hour", Value: c.Automation.MaxPerHour, Source: source})
-	}
-	for _, t := range c.Triggers {
-		source := SourceUser
-		if t.FromProject {
-			source = SourceProject
-		}
-		out = append(out, Value{Key: "triggers", Value: phrase(quoteControls(t.String())), Source: source})
-	}
-	return out
-}
-
 // The types, defaults and checks of [[triggers]] and [automation] in a configuration. The code
 // reads no file.
 
 const (
-	mostConditions = 50
-	mostText       = 32 << 10 // bytes of a prompt or a message
-	mostPattern    = 1024     // bytes
-	leastDebounce  = 50 * time.Millisecond
-	mostDebounce   = 10 * time.Minute
-	mostCooldown   = 30 * 24 * time.Hour
+	mostText    = 32 << 10 // bytes of a prompt or a message
+	mostPattern = 1024     // bytes
 )
 
 // Operators are the operators of conditions, with their aliases.
 var Operators = []string{"eq", "equals", "neq", "not_equals", "contains", "matches", "gt", "lt", "gte", "lte", "exists", "not_exists"}
 
-// DecodeTrigger reads [[triggers]].
-func DecodeTrigger(t Table, fromProject bool) Trigger {
-	t.Only([]string{
-		"id", "description", "type", "source", "pattern", "conditions", "action", "cooldown", "requires_approval", "enabled",
-		"paths", "extensions", "ignore", "debounce", "cron", "time_zone",
-	})
-	trigger := Trigger{
-		ID: text(t, "id", checkName), Description: text(t, "description", atMost(mostText)),
-		Type: text(t, "type", checkEventType), Source: text(t, "source", oneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: text(t, "pattern", checkPattern),
-		Paths: t.Texts("paths", checkPath), Extensions: t.Texts("extensions", checkExtension), Ignore: t.Texts("ignore", atMost(mostPattern)),
-		Cron: text(t, "cron", func(s string) error { _, err := ParseSchedule(s, ""); return err }), TimeZone: text(t, "time_zone", checkZone),
-		Enabled: true, Debounce: defaultDebounce, FromProject: fromProject,
-	}
-	trigger.File, trigger.Line = t.File(), t.At().Line
-	if on := t.Flag("enabled"); on != nil {
-		trigger.Enabled = *on
-	}
-	if asks := t.Flag("requires_approval"); asks != nil {
-		trigger.RequiresApproval = *asks
-	}
-	if d := t.Duration("cooldown", 0, mostCooldown); d != nil {
-		trigger.Cooldown = *d
-	}
-	if d := t.Duration("debounce", leastDebounce, mostDebounce); d != nil {
-		trigger.Debounce = *d
-	}
-	for _, c := range t.List("conditions", "triggers.conditions", mostConditions) {
-		trigger.Conditions = append(trigger.Conditions, decodeCondition(c))
-	}
-	if !t.Has("id") {
-		t.Missing("id", "a name by which it is switched on and off")
-	}
-	decodeAction(t, &trigger.Action)
-	checkEvent(t, trigger)
-	return trigger
-}
-
-// checkEvent records impossible combinations.
-func checkEvent(t Table, trigger Trigger) {
+// checkTrigger completes a trigger and records impossible combinations.
+func checkTrigger(t Table, trigger *Trigger, source string) {
+	trigger.FromProject, trigger.File, trigger.Line = source == SourceProject, t.doc.Name, t.At().Line
 	switch watches := trigger.watchesPaths(); {
 	case !t.Has("type") && !t.Has("source") && !t.Has("pattern") && !t.Has("cron") && !watches:
 		t.Missing("source", `what it is for: "watch" with paths, "run" with a type such as "run.failed", or cron`)
@@ -121,25 +40,19 @@ func checkEvent(t Table, trigger Trigger) {
 	}
 }
 
-func decodeCondition(t Table) Condition {
-	t.Only([]string{"field", "operator", "value"})
-	c := Condition{Field: text(t, "field", atMost(mostPattern)), Operator: text(t, "operator", oneOf(Operators...)), Value: t.Values["value"]}
-	for key, what := range map[string]string{"field": "a member of the event, such as payload.path", "operator": "one of " + strings.Join(Operators, ", ")} {
-		if !t.Has(key) {
-			t.Missing(key, what)
-		}
-	}
-	_, isText := c.Value.(string)
+// checkCondition records a value that does not fit the operator.
+func checkCondition(t Table, c *Condition) {
+	text, isText := c.Value.(string)
 	switch c.Operator {
 	case "", "exists", "not_exists":
-		return c
+		return
 	case "matches":
 		if !isText {
 			t.Wrong("value", "a regular expression", "")
-		} else if err := checkPattern(c.Value.(string)); err != nil {
+		} else if err := checkPattern(text); err != nil {
 			t.Wrong("value", err.Error(), "")
 		}
-		return c
+		return
 	}
 	switch c.Value.(type) {
 	case string, int64, float64, bool:
@@ -148,69 +61,25 @@ func decodeCondition(t Table) Condition {
 	default:
 		t.Wrong("value", "a string, a number, true or false", "")
 	}
-	return c
 }
 
-func decodeAction(t Table, a *domain.TriggerAction) {
-	action, ok := t.Sub("action")
-	if !ok {
-		if !t.Has("action") {
-			t.Missing("action", `what is done, such as { type = "agent", prompt = "…" }`)
-		}
-		return
-	}
-	action.Only([]string{"type", "prompt", "agent", "priority", "message", "channel", "url"})
-	*a = domain.TriggerAction{
-		Type: text(action, "type", oneOf(domain.ActionAgent, domain.ActionNotify, domain.ActionWebhook)), Prompt: text(action, "prompt", atMost(mostText)), Agent: text(action, "agent", checkName),
-		Message: text(action, "message", atMost(mostText)), Channel: text(action, "channel", atMost(mostPattern)), URL: text(action, "url", checkURL),
-	}
-	if n := action.Whole("priority", -1000, 1000); n != nil {
-		a.Priority = *n
-	}
-	if !action.Has("type") {
-		action.Missing("type", `"agent", "notify" or "webhook"`)
-	}
+// checkAction records the keys that an action of its type must and must not have.
+func checkAction(t Table, a domain.TriggerAction) {
 	for kind, its := range map[string][]string{domain.ActionAgent: {"prompt", "agent", "priority"}, domain.ActionNotify: {"message", "channel"}, domain.ActionWebhook: {"url"}} {
 		for i, key := range its {
 			switch {
-			case a.Type == kind && i == 0 && !action.Has(key):
-				action.Missing(key, fmt.Sprintf("an action of type %q needs it", kind))
-			case a.Type != "" && a.Type != kind && action.Has(key):
-				action.Wrong(key, fmt.Sprintf("nothing, for an action of type %q", a.Type), "")
+			case a.Type == kind && i == 0 && !t.Has(key):
+				t.Missing(key, fmt.Sprintf("an action of type %q needs it", kind))
+			case a.Type != "" && a.Type != kind && t.Has(key):
+				t.Wrong(key, fmt.Sprintf("nothing, for an action of type %q", a.Type), "")
 			}
 		}
 	}
 }
 
-// decodeAutomation reads [automation], with defaults for missing values.
-func decodeAutomation(t Table) Automation {
-	t.Only([]string{"webhook_hosts", "max_depth", "max_per_hour"})
-	a := DefaultAutomation()
-	a.WebhookHosts = t.Texts("webhook_hosts", checkHost)
-	if n := t.Whole("max_depth", 1, 10); n != nil {
-		a.MaxDepth = *n
-	}
-	if n := t.Whole("max_per_hour", 1, 10_000); n != nil {
-		a.MaxPerHour = *n
-	}
-	return a
-}
-
-// text returns a string that check accepts, or "".
-func text(t Table, key string, check func(string) error) string {
-	if s := t.Checked(key, check); s != nil {
-		return *s
-	}
-	return ""
-}
-
-func atMost(bytes int) func(string) error {
-	return func(s string) error {
-		if len(s) > bytes {
-			return fmt.Errorf("at most %d bytes", bytes)
-		}
-		return nil
-	}
+func checkSchedule(s string) error {
+	_, err := ParseSchedule(s, "")
+	return err
 }
 
 func checkPattern(s string) error {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,18 +10,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-func triggerconfigDecode(t *testing.T, text string) (config.Trigger, []string) {
+// triggerProblems returns the problems of a trigger in a file.
+func triggerProblems(t *testing.T, text string) (problems []string) {
 	t.Helper()
-	d := config.ParseDocument("f", "f", []byte("[[triggers]]\n"+text), config.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
-	require.Empty(t, d.Problems, text)
-	list := d.Table().List("triggers", "triggers", 10)
-	require.Len(t, list, 1)
-	trigger := config.DecodeTrigger(list[0], true)
-	var problems []string
-	for _, p := range d.Problems {
-		problems = append(problems, p.Message)
+	w := newWorld(t)
+	w.write(w.project, "[[triggers]]\n"+text)
+	_, err := config.Load(w.sources())
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
+		for _, p := range wrong.Problems {
+			problems = append(problems, p.Message)
+		}
+	} else {
+		require.NoError(t, err)
 	}
-	return trigger, problems
+	return problems
 }
 
 func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
@@ -50,7 +53,7 @@ func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
 		"type = \"cron.fired\"\naction = { type = \"notify\", message = \"m\" }":                                  "id is missing in [[triggers]]",
 		good + "type = \"cron.fired\"\ntimes = 3":                                                                 `unknown key "times" in [[triggers]]`,
 	} {
-		_, problems := triggerconfigDecode(t, text)
+		problems := triggerProblems(t, text)
 		if want == "" {
 			assert.Empty(t, problems, text)
 			continue

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/durable"
@@ -20,8 +17,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// This file stores which configuration files of projects the user trusts, and lists the settings
-// that wait for trust.
+// This file stores which configuration files of projects the user trusts.
 
 // A Store holds the files that the user trusts: for each path, the SHA-256 of the reviewed
 // content. A change of one byte withdraws the trust. It may be used by many goroutines and
@@ -209,118 +205,4 @@ func (s *Store) write(file storeFile) error {
 		return err
 	}
 	return durable.Replace(s.path, append(text, '\n'), 0o600)
-}
-
-// needTrust lists the settings of a project's file that wait for the user's trust. They choose
-// or run a program, change its input, locate a secret, raise a limit, or allow a tool call. It
-// shows values that may be secret only if withValues is set.
-func (l *layer) needTrust(under runBounds, withValues bool) []Value {
-	if l.source != SourceProject {
-		return nil
-	}
-	below := under.limits
-	var out []Value
-	add := func(key string, v any) { out = append(out, Value{Key: key, Value: v, Source: l.source}) }
-	if l.defaultAgent != nil {
-		add("default_agent", *l.defaultAgent)
-	}
-	if raises(l.maxRuns, below.MaxRuns) {
-		add("limits.max_runs", *l.maxRuns)
-	}
-	if raises(l.queueCap, below.QueueCap) {
-		add("limits.queue_cap", *l.queueCap)
-	}
-	if raises(l.runTimeout, below.RunTimeout) {
-		add("limits.run_timeout", shortDuration(*l.runTimeout))
-	}
-	if raises(l.idleAgents, below.MostIdle()) {
-		add("limits.idle_agents", *l.idleAgents)
-	}
-	for _, raised := range l.budget.Raised(under.budget) {
-		add(raised.Key, raised.Value)
-	}
-	for _, name := range slices.Sorted(maps.Keys(l.agents)) {
-		a := l.agents[name]
-		before := len(out)
-		for _, field := range a.fields(withValues) {
-			add("agents."+name+"."+field.name, field.value)
-		}
-		if len(out) == before {
-			add("agents."+name, map[string]string{})
-		}
-	}
-	for _, service := range slices.Sorted(maps.Keys(l.services)) {
-		key, v := l.services[service].source()
-		add("keys."+service+"."+key, v)
-	}
-	for _, r := range l.rules {
-		if r.Effect == EffectAllow {
-			add("rules", phrase(r.String()))
-		}
-	}
-	for _, b := range l.builds {
-		add("builds."+b.Name, phrase(commandText(b.Definition, withValues)))
-	}
-	for _, g := range l.gates {
-		add("gates."+g.Name, phrase(commandText(g.Definition, withValues)))
-	}
-	for _, s := range l.preview.NeedTrust() {
-		add(s.Key, s.Value)
-	}
-	for _, s := range l.worktrees.settings() {
-		add(s.name, s.value)
-	}
-	for _, t := range l.triggers {
-		add("triggers", phrase(quoteControls(t.String())))
-	}
-	return out
-}
-
-// raises reports whether a limit is set and is above another.
-func raises[T cmp.Ordered](limit *T, below T) bool { return limit != nil && *limit > below }
-
-// fields returns the set keys of an agent. It masks values that may be secret unless withValues is
-// set.
-func (a agentTable) fields(withValues bool) []field {
-	var out []field
-	text := func(name string, s *string) {
-		if s != nil {
-			out = append(out, field{name, *s})
-		}
-	}
-	duration := func(name string, d *time.Duration) {
-		if d != nil {
-			out = append(out, field{name, shortDuration(*d)})
-		}
-	}
-	text("title", a.title)
-	text("driver", a.driver)
-	if a.command != nil {
-		out = append(out, field{"command", a.command})
-	}
-	text("prompt", a.prompt)
-	text("history", a.history)
-	text("files", a.files)
-	duration("start_timeout", a.startTimeout)
-	duration("silent_after", a.silentAfter)
-	duration("silent_tool_after", a.silentToolAfter)
-	duration("quiet", a.quiet)
-	if a.protocol != nil {
-		out = append(out, field{"protocol", *a.protocol})
-	}
-	if a.env != nil && withValues {
-		out = append(out, field{"env", a.env})
-	} else if a.env != nil {
-		out = append(out, field{"env", hidden(a.env)})
-	}
-	if a.envFrom != nil {
-		out = append(out, field{"env_from", a.envFrom})
-	}
-	if a.keys != nil {
-		out = append(out, field{"keys", a.keys})
-	}
-	for _, s := range a.mcpServers {
-		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, withValues))})
-	}
-	return out
 }

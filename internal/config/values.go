@@ -7,110 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Values lists every effective setting, and those that wait for trust, with its source. It hides
-// the values of env and of headers.
-func (c *Config) Values() []Value {
-	var out []Value
-	add := func(key string, v any) {
-		source := c.origins[key]
-		if source == "" {
-			source = SourceDefault
-		}
-		out = append(out, Value{Key: key, Value: v, Source: source})
-	}
-	agent := c.DefaultAgent
-	if agent == "" {
-		agent = c.firstAgent()
-	}
-	add("default_agent", agent)
-	add("limits.max_runs", c.Limits.MaxRuns)
-	add("limits.queue_cap", c.Limits.QueueCap)
-	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
-	add("limits.idle_agents", c.Limits.MostIdle())
-	add("daemon.idle", shortDuration(c.DaemonIdle))
-	add("daemon.when_alone", c.WhenAlone)
-	add("mcp.probe", c.ProbeServers)
-	add("mcp.editor", c.EditorTools)
-	add("checkpoints.enabled", c.Checkpoints)
-	add("acp.saved_files", c.ACP.SavedFiles)
-	for _, limit := range c.Budget.Settings() {
-		add(limit.Key, limit.Value)
-	}
-	for _, s := range c.Preview.Settings() {
-		add(s.Key, s.Value)
-	}
-	for _, s := range c.Worktrees.settings() {
-		add(s.name, s.value)
-	}
-	for _, a := range c.List() {
-		for _, f := range a.fields() {
-			key := "agents." + a.Name + "." + f.name
-			v := Value{Key: key, Value: f.value, Source: c.origins[key], Waits: !a.Trusted}
-			if v.Source == "" {
-				v.Source = a.Source
-			}
-			out = append(out, v)
-		}
-	}
-	for _, service := range slices.Sorted(maps.Keys(c.Keys)) {
-		name, v := c.Keys[service].source()
-		out = append(out, Value{Key: "keys." + service + "." + name, Value: v, Source: c.origins["keys."+service]})
-	}
-	for _, r := range c.Rules {
-		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
-	}
-	for _, b := range c.Builds {
-		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(commandText(b.Definition, false)), Source: b.Source})
-	}
-	for _, g := range c.Gates {
-		out = append(out, Value{Key: "gates." + g.Name, Value: phrase(commandText(g.Definition, false)), Source: g.Source})
-	}
-	return append(append(out, c.triggerValues()...), c.waiting...)
-}
-
-// fields returns the configurable fields of an agent, without values that may be secret.
-func (a Agent) fields() []field {
-	out := []field{{"title", a.Title}, {"driver", a.Driver}, {"command", a.Command}}
-	if a.Driver == DriverCommand {
-		out = append(out, field{"prompt", a.Prompt}, field{"history", a.History})
-	}
-	if a.Driver == DriverACP {
-		out = append(out, field{"files", a.Files})
-		for _, d := range []struct {
-			name  string
-			value time.Duration
-		}{{"start_timeout", a.StartTimeout}, {"silent_after", a.SilentAfter}, {"silent_tool_after", a.SilentToolAfter}, {"quiet", a.Quiet}} {
-			if d.value > 0 {
-				out = append(out, field{d.name, shortDuration(d.value)})
-			}
-		}
-		if a.Protocol > 0 {
-			out = append(out, field{"protocol", a.Protocol})
-		}
-	}
-	if len(a.Env) > 0 {
-		out = append(out, field{"env", hidden(a.Env)})
-	}
-	if len(a.EnvFrom) > 0 {
-		out = append(out, field{"env_from", a.EnvFrom})
-	}
-	if len(a.Keys) > 0 {
-		out = append(out, field{"keys", a.Keys})
-	}
-	for _, s := range a.MCPServers {
-		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, false))})
-	}
-	return out
-}
-
 // Value is one setting and its source.
 type Value struct {
-	Key    string `json:"key"`   // such as limits.max_runs
+	Key    string `json:"key"`   // such as limits.max_turns
 	Value  any    `json:"value"` // string, int, []string or map[string]string
 	Source string `json:"source"`
 	Waits  bool   `json:"waits_for_trust,omitempty"` // it has no effect until its file is trusted
@@ -163,12 +66,6 @@ func hidden(m map[string]string) map[string]string {
 		out[name] = "…"
 	}
 	return out
-}
-
-// field is one configured key of [agents.NAME].
-type field struct {
-	name  string
-	value any
 }
 
 // String returns a rule in one line.

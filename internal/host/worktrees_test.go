@@ -20,7 +20,7 @@ func TestWorktreesOfATrustedProject(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 	p := project.Project{Root: t.TempDir(), StateDir: filepath.Join(home, "state", "duet", "projects", "x")}
 	assert.False(t, isTrusted(p))
-	require.NoError(t, os.WriteFile(p.ConfigFile(), []byte("[limits]\nmax_runs = 1\n"), 0o600))
+	require.NoError(t, os.WriteFile(p.ConfigFile(), []byte("[limits]\nmax_turns = 1\n"), 0o600))
 	assert.False(t, isTrusted(p))
 	found, err := config.Inspect(p.ConfigFile(), os.Getenv)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestWorktreesOfATrustedProject(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, found.Trust(known))
 	assert.True(t, isTrusted(p))
-	require.NoError(t, os.WriteFile(p.ConfigFile(), []byte("[limits]\nmax_runs = 2\n"), 0o600))
+	require.NoError(t, os.WriteFile(p.ConfigFile(), []byte("[limits]\nmax_turns = 2\n"), 0o600))
 	assert.False(t, isTrusted(p))
 
 	assert.Equal(t, filepath.Join(home, "state", "duet", "worktrees", "x"), project.WorktreesDir(p.StateDir))

@@ -27,7 +27,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return hang(ctx, x)
 		}
 		return completed
-	}, func(o *Options) { o.Limits.MaxRuns = 100 })
+	}, func(o *Options) { o.Limits.MaxTurns = 100 })
 	n := 0
 	fresh := func() domain.Session {
 		n++

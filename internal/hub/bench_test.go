@@ -27,7 +27,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	}}
 	path := filepath.Join(b.TempDir(), "duet.db")
 	h, err := Open(b.Context(), Options{
-		OpenStore: sqlite.Opener(path), Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxRuns: 1, QueueCap: 1, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(path), Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	})

@@ -136,13 +136,13 @@ func (g *budgetGuard) Called(t store.Tx, run domain.Run) error {
 	}
 	a.between = false
 	a.turns++
-	turns := g.ofRun(t, run).Turns
-	if turns == nil {
+	rounds := g.ofRun(t, run).Rounds
+	if rounds == nil {
 		return nil
 	}
-	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
-		key: "turns", part: float64(a.turns-1) / float64(*turns), // counts the beginning call
-		text: count(a.turns-1, "round") + " of tool calls", most: count(*turns, "round"),
+	return g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", limit{
+		key: "rounds", part: float64(a.turns-1) / float64(*rounds), // counts the beginning call
+		text: count(a.turns-1, "round") + " of tool calls", most: count(*rounds, "round"),
 	})
 }
 
@@ -166,10 +166,10 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 	call := item.Tool + "\x00" + string(item.Input)
 	if call != a.call {
 		a.call, a.repeats = call, 0
-		delete(a.warned, "run.repeats")
+		delete(a.warned, "turn.repeats")
 	}
 	a.repeats++
-	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
+	return g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", limit{
 		key: "repeats", part: float64(a.repeats) / float64(*repeats),
 		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
 	})
@@ -178,26 +178,26 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 // Used compares a run's stored usage with all limits.
 func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 	limits := g.hub.budgets()
-	limits.Run = g.ofRun(t, run)
+	limits.Turn = g.ofRun(t, run)
 	used := domain.Usage{Tokens: run.Tokens}
-	if limits.Run.Time != nil {
+	if limits.Turn.Time != nil {
 		byRun, err := g.usedByRun(t, run)
 		if err != nil {
 			return err
 		}
 		used.Time = byRun.Time
 	}
-	for _, l := range spend(limits.Run, used) {
-		if err := g.judge(t, run, domain.CodeRunBudget, "run", "this run has", l); err != nil {
+	for _, l := range spend(limits.Turn, used) {
+		if err := g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", l); err != nil {
 			return err
 		}
 	}
-	if limits.Thread != (config.BudgetLimits{}) {
+	if limits.Session != (config.BudgetLimits{}) {
 		used, err := g.usedByThread(t, run.Thread)
 		if err != nil {
 			return err
 		}
-		if err := g.judgeAll(t, run, domain.CodeThreadBudget, "thread", "this conversation has", limits.Thread, used); err != nil {
+		if err := g.judgeAll(t, run, domain.CodeThreadBudget, "session", "this conversation has", limits.Session, used); err != nil {
 			return err
 		}
 	}
@@ -215,13 +215,13 @@ func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 // limited is false if no time budget applies.
 func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
 	limits := g.hub.budgets()
-	limits.Run = g.ofRun(t, run)
+	limits.Turn = g.ofRun(t, run)
 	for _, scope := range []struct {
 		most *time.Duration
 		used func() (domain.Usage, error)
 	}{
-		{limits.Run.Time, func() (domain.Usage, error) { return g.usedByRun(t, run) }},
-		{limits.Thread.Time, func() (domain.Usage, error) { return g.usedByThread(t, run.Thread) }},
+		{limits.Turn.Time, func() (domain.Usage, error) { return g.usedByRun(t, run) }},
+		{limits.Session.Time, func() (domain.Usage, error) { return g.usedByThread(t, run.Thread) }},
 		{limits.Day.Time, func() (domain.Usage, error) { return g.usedToday(t) }},
 	} {
 		if scope.most == nil {
@@ -262,7 +262,7 @@ func (g *budgetGuard) judgeAll(t store.Tx, run domain.Run, code, scope, who stri
 func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
 	where := "[budget." + scope + "] " + l.key
 	more := "raise " + where
-	if scope == "run" && l.isOf(g.account(run.ID).asked) {
+	if scope == "turn" && l.isOf(g.account(run.ID).asked) {
 		where, more = l.option(), "give it more with "+l.option()
 	}
 	if l.isReached() {
@@ -293,7 +293,7 @@ func (g *budgetGuard) interrupt(t store.Tx, run domain.Run, code, message string
 // ofRun returns the limits of a run: the configured ones, and lower ones that its conversation
 // sets.
 func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
-	limits := g.hub.budgets().Run
+	limits := g.hub.budgets().Turn
 	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
@@ -312,7 +312,7 @@ func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
 func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 	b := s.Budget
 	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
-		limits.Turns = &turns
+		limits.Rounds = &turns
 	}
 	if b.Time > 0 {
 		limits.Time = &b.Time
@@ -381,7 +381,7 @@ func (l limit) isOf(s *domain.Settings) bool {
 		return false
 	}
 	switch b := s.Budget; l.key {
-	case "turns":
+	case "rounds":
 		return b.Turns > 0 || s.MaxTurns > 0
 	case "time":
 		return b.Time > 0
@@ -397,8 +397,11 @@ func (l limit) isOf(s *domain.Settings) bool {
 
 // option returns the command-line option that sets the limit.
 func (l limit) option() string {
-	if l.key == "repeats" { // only editors set this
+	switch l.key {
+	case "repeats": // only editors set this
 		return "budget.repeats"
+	case "rounds":
+		return "prompt --max-turns"
 	}
 	return "prompt --max-" + l.key
 }

@@ -56,12 +56,12 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 			return uses(ctx, x, 1.25, 0, 0)
 		}
 		return completed
-	}, limited(config.Budget{Run: config.BudgetLimits{Cost: &most}}))
+	}, limited(config.Budget{Turn: config.BudgetLimits{Cost: &most}}))
 	s := launch(t, h, "too much")
 	s = await(t, h, s)
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.run] cost, or continue it: then a new account begins", s.Error)
-	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.run] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
+	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.turn] cost, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.turn] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
 
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, s).State)
@@ -70,7 +70,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 func TestTheBudgetOfAConversation(t *testing.T) {
 	most := 100
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
-		limited(config.Budget{Thread: config.BudgetLimits{Tokens: &most}}))
+		limited(config.Budget{Session: config.BudgetLimits{Tokens: &most}}))
 	other := await(t, h, launch(t, h, "another conversation"))
 	s := await(t, h, launch(t, h, "one"))
 	goOn := func(prompt string) domain.Session {
@@ -81,7 +81,7 @@ func TestTheBudgetOfAConversation(t *testing.T) {
 	assert.Equal(t, domain.Completed, s.State)
 	s = goOn("too much")
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.thread] tokens, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.session] tokens, or continue it: then a new account begins", s.Error)
 	s = goOn("four") // the third no longer counts
 	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, domain.Completed, other.State)
@@ -156,10 +156,10 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	}
 	repeats := 5
-	h := openHub(t, database(t), agent, limited(config.Budget{Run: config.BudgetLimits{Repeats: &repeats}}))
+	h := openHub(t, database(t), agent, limited(config.Budget{Turn: config.BudgetLimits{Repeats: &repeats}}))
 	s := await(t, h, launch(t, h, "for ever"))
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.run] repeats, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.turn] repeats, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
 
@@ -184,7 +184,7 @@ func TestTheTimeOfARun(t *testing.T) {
 				<-ctx.Done()
 			}
 			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-		}, limited(config.Budget{Run: config.BudgetLimits{Time: &most}}))
+		}, limited(config.Budget{Turn: config.BudgetLimits{Time: &most}}))
 		began := time.Now()
 		s := launch(t, h, "p")
 		time.Sleep(2 * time.Hour) // the approval stays open

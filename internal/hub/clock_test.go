@@ -80,7 +80,7 @@ func TestTheTimeOfARunWhoseClockIsSet(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := new(wallClock)
 				most := config.BudgetLimits{Time: &hour}
-				h := openHub(t, database(t), worksFor(25*time.Minute, false), clock.option, limited(config.Budget{Run: most, Thread: most}))
+				h := openHub(t, database(t), worksFor(25*time.Minute, false), clock.option, limited(config.Budget{Turn: most, Session: most}))
 				halfAnHourLater := func(s domain.Session) domain.Session {
 					time.Sleep(30 * time.Minute)
 					return await(t, h, s)
@@ -109,7 +109,7 @@ func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := new(wallClock)
-				h := openHub(t, database(t), worksFor(20*time.Minute, true), clock.option, limited(config.Budget{Run: config.BudgetLimits{Time: &most}}))
+				h := openHub(t, database(t), worksFor(20*time.Minute, true), clock.option, limited(config.Budget{Turn: config.BudgetLimits{Time: &most}}))
 				s := launchIn(t, h, "a", "p")
 				time.Sleep(30 * time.Minute)
 				clock.set(by)
@@ -145,7 +145,7 @@ func TestTheLastReportOfAnAgentCountsAfterTheClockWasSetBack(t *testing.T) {
 func TestTheTimeOfARunWhoseProcessDied(t *testing.T) {
 	file, hour := database(t), time.Hour
 	synctest.Test(t, func(t *testing.T) {
-		limits := limited(config.Budget{Thread: config.BudgetLimits{Time: &hour}})
+		limits := limited(config.Budget{Session: config.BudgetLimits{Time: &hour}})
 		h := openHub(t, file, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 			time.Sleep(10 * time.Minute)
 			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash"})

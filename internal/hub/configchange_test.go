@@ -169,7 +169,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 		}
 		return hang(ctx, x)
 	}, c.options, func(o *Options) {
-		o.Agents, o.Limits.MaxRuns = projects{}, 10
+		o.Agents, o.Limits.MaxTurns = projects{}, 10
 		made := o.Executors
 		o.Executors = func(d catalog.Daemon) Executors {
 			x.Executors = made(d)

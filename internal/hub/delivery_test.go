@@ -547,7 +547,7 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	pendingOf(t, h, 2)
 	require.NoError(t, h.Close())
 
-	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxRuns = 1 })
+	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxTurns = 1 })
 	approve(t, h, pendingOf(t, h, 2)[0], "") // the agent may then repeat the second question at any time
 	s := sessionOf(t, h, "a")
 	until(t, h, func() bool {

@@ -135,7 +135,7 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 			seen.add(x)
 			x.say("half")
 			return hang(ctx, x)
-		}, func(o *Options) { o.Limits.MaxRuns = 1 })
+		}, func(o *Options) { o.Limits.MaxTurns = 1 })
 		runs := launch(t, h, "runs")
 		queued := launch(t, h, "queued")
 		until(t, h, func() bool {
@@ -204,7 +204,7 @@ func TestIdle(t *testing.T) {
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemon = x.daemon
 		return worksUntil(ctx, release)
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	}, func(o *Options) { o.Limits.MaxTurns = 1 })
 	requireIdle(t, h, true, "nothing was begun")
 	s := launch(t, h, "one")
 	requireIdle(t, h, false, "a run is active")

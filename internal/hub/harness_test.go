@@ -213,7 +213,7 @@ func openHubOf(t *testing.T, database string, x *executors, change ...func(*Opti
 	t.Helper()
 	x.stops = make(map[string]context.CancelFunc)
 	opts := Options{
-		OpenStore: sqlite.Opener(database), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(database), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	}

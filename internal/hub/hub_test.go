@@ -86,7 +86,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 		<-ctx.Done()
 		<-seen // agents take some time to end
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	}, func(o *Options) { o.Limits.MaxTurns = 1 })
 	first := launch(t, h, "work")
 	<-begun
 	second := launch(t, h, "wait in the queue")

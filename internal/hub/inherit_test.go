@@ -109,7 +109,7 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 			return hang(ctx, x)
 		}
 		return says(ctx, x)
-	}, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
+	}, func(o *Options) { o.Limits.MaxTurns, o.Limits.QueueCap = 1, 2 })
 	busy := launch(t, h, "busy")
 	inState(t, h, busy, domain.Running)
 	launch(t, h, "busy")

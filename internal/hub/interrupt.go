@@ -137,7 +137,7 @@ func (h *Hub) expire(id int64) {
 			return err
 		}
 		limit := strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(h.limitOf(run).String())
-		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.run_timeout, give it more with prompt --timeout, or continue it"})
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.turn_timeout, give it more with prompt --timeout, or continue it"})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.log.Warn("a run could not be timed out", "err", err)

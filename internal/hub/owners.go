@@ -87,7 +87,7 @@ func (h *Hub) Issues() []string {
 
 // Status returns the hub's current activity.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxTurns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)

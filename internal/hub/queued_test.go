@@ -61,7 +61,7 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 			worksUntil(ctx, release)
 		}
 		return completed
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	}, func(o *Options) { o.Limits.MaxTurns = 1 })
 	first := await(t, h, launch(t, h, "first"))
 	daemon := <-daemons
 	launch(t, h, "takes the only slot")

@@ -122,7 +122,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 			}
 			x.say("said")
 			return completed
-		}, withoutPolling, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
+		}, withoutPolling, func(o *Options) { o.Limits.TurnTimeout = 100 * time.Hour })
 		ended := await(t, h, launch(t, h, "short"))
 		old := <-tokens
 		launch(t, h, "long")

@@ -29,10 +29,10 @@ func (h *Hub) schedule(t store.Tx) error {
 			busy += n
 		}
 	}
-	if counts[domain.Queued] == 0 || busy >= h.opts.Limits.MaxRuns {
+	if counts[domain.Queued] == 0 || busy >= h.opts.Limits.MaxTurns {
 		return nil
 	}
-	next, err := h.startable(t, h.opts.Limits.MaxRuns-busy)
+	next, err := h.startable(t, h.opts.Limits.MaxTurns-busy)
 	if err != nil {
 		return err
 	}
@@ -294,5 +294,5 @@ func (h *Hub) limitOf(run domain.Run) time.Duration {
 	if run.Timeout > 0 {
 		return run.Timeout
 	}
-	return h.opts.Limits.RunTimeout
+	return h.opts.Limits.TurnTimeout
 }

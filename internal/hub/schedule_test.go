@@ -31,7 +31,7 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 		}
 		began <- struct{}{}
 		return worksUntil(ctx, release)
-	}, func(o *Options) { o.Limits.MaxRuns = 2 })
+	}, func(o *Options) { o.Limits.MaxTurns = 2 })
 	var sessions []domain.Session
 	for i, priority := range []int{0, 0, 0, 0, 5, 1, 5} {
 		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: fmt.Sprint(i), Priority: priority}))(t)
@@ -63,7 +63,7 @@ func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 			x.ask(ctx, "Write", nil)
 		}
 		return worksUntil(ctx, release)
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	}, func(o *Options) { o.Limits.MaxTurns = 1 })
 	asks := launch(t, h, "ask")
 	question := pendingOf(t, h, 1)[0]
 	works := launch(t, h, "work")
@@ -110,7 +110,7 @@ func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
 }
 
 func TestAFullQueueTakesNoMore(t *testing.T) {
-	h := openHub(t, database(t), hang, func(o *Options) { o.Limits.MaxRuns, o.Limits.QueueCap = 1, 2 })
+	h := openHub(t, database(t), hang, func(o *Options) { o.Limits.MaxTurns, o.Limits.QueueCap = 1, 2 })
 	launch(t, h, "runs")
 	waits := launch(t, h, "waits")
 	launch(t, h, "waits")
@@ -127,7 +127,7 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 
 func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), hang, func(o *Options) { o.Limits.RunTimeout = time.Hour })
+		h := openHub(t, database(t), hang, func(o *Options) { o.Limits.TurnTimeout = time.Hour })
 		byDefault := launch(t, h, "default")
 		own := must(h.Launch(context.Background(), LaunchSpec{Prompt: "own", Timeout: time.Minute}))(t)
 		time.Sleep(time.Minute - time.Second)
@@ -135,7 +135,7 @@ func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		own = await(t, h, own)
 		assert.Equal(t, []any{domain.TimedOut, "TIMEOUT"}, []any{own.State, own.ErrorCode})
-		assert.Contains(t, own.Error, "limits.run_timeout")
+		assert.Contains(t, own.Error, "limits.turn_timeout")
 		time.Sleep(58 * time.Minute)
 		assert.Equal(t, domain.Running, inState(t, h, byDefault, domain.Running).State)
 		time.Sleep(time.Minute)
@@ -169,7 +169,7 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	release := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed },
-		func(o *Options) { o.Limits.MaxRuns = 1 })
+		func(o *Options) { o.Limits.MaxTurns = 1 })
 	runs := inState(t, h, launch(t, h, "runs"), domain.Running)
 	queued := launch(t, h, "queued")
 	short, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
@@ -234,7 +234,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	goOn := make(chan struct{})
 	var said prompts
 	h := openHub(t, database(t), nil, func(o *Options) {
-		o.Limits.MaxRuns = 2
+		o.Limits.MaxTurns = 2
 		o.Executors = func(d catalog.Daemon) Executors {
 			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 				said.add(x)
@@ -352,7 +352,7 @@ func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 				return completed
 			}
 			var changes changesStore
-			h := openHub(t, database(t), play, recordChanges(&changes), func(o *Options) { o.Limits.MaxRuns = 1 })
+			h := openHub(t, database(t), play, recordChanges(&changes), func(o *Options) { o.Limits.MaxTurns = 1 })
 			launch(t, h, c.prompt)
 			second := launch(t, h, "hang")
 			c.free(t, h, held)

@@ -401,7 +401,7 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	end := make(chan struct{})
 	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
-		func(o *Options) { o.Limits.MaxRuns = 1 })
+		func(o *Options) { o.Limits.MaxTurns = 1 })
 	first := inState(t, h, launch(t, h, "first"), domain.Running)
 	second := launch(t, h, "second") // starts in the transaction that ends the first
 	var mu sync.Mutex

@@ -284,7 +284,7 @@ func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain
 		}
 	}
 	defer func() { of <- prepared }()
-	renews := configured.Use == config.WorktreeRun && run.Parent != 0
+	renews := configured.Use == config.WorktreeTurn && run.Parent != 0
 	if prepared && !renews {
 		return thread, nil
 	}

@@ -264,7 +264,7 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
 	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", ThreadAlias: "mine"}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, before).Thread.CWD)
-	w.use = config.WorktreeConversation
+	w.use = config.WorktreeSession
 	begin := func() domain.Session {
 		var run domain.Run
 		require.NoError(t, w.hub.write(t.Context(), func(tx store.Tx) (err error) {

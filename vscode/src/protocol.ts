@@ -735,7 +735,7 @@ export type ContinueParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
   budget?: RunBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -1383,7 +1383,7 @@ export type LaunchAttemptsParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
   budget?: RunBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -1433,7 +1433,7 @@ export type LaunchParams = {
   reads_files?: boolean;
   /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
   max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.run]). Absent: those of the previous session. */
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
   budget?: RunBudget;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
@@ -2403,7 +2403,7 @@ export type SubmitTaskParams = {
   title?: string;
   /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
   content?: Array<ContentBlock>;
-  /** Limits of the run, in place of the configured ones ([budget.run]). */
+  /** Limits of the run, in place of the configured ones ([budget.turn]). */
   budget?: RunBudget;
   /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;

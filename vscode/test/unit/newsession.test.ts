@@ -214,7 +214,7 @@ test("an agent gets the prompt several times, with models that it has reported",
 });
 
 test("the configuration says whether a new session gets a worktree, unless the user has chosen", async (t) => {
-  const { hub, open } = await opened(t, 'worktree = "conversation"\n');
+  const { hub, open } = await opened(t, 'worktree = "session"\n');
   addRepository(hub.project.folder);
   const begin = async (worktree?: string): Promise<string | undefined> => {
     const page = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "demo" } });

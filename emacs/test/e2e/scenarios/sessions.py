@@ -117,7 +117,7 @@ def ends_what_hangs(home, emacs):
     terminal.see(r"^ ■ interrupted")
     terminal.kill()
     home.end_daemons()  # limits count from the start of a daemon
-    home.configure('[limits]\nrun_timeout = "1s"\n')
+    home.configure('[limits]\nturn_timeout = "1s"\n')
     terminal = start(home, emacs)
     ask(terminal, "hang")
     terminal.see(r"Timed Out: it took longer than it may .1s.")
@@ -138,7 +138,7 @@ def ends_a_sub_agent_that_hangs(home, emacs):
     terminal.see_no(r"○ (touch made|Look around)|has said nothing")
     terminal.kill()
     home.end_daemons()  # limits count from the start of a daemon
-    home.configure('[limits]\nrun_timeout = "2s"\n')
+    home.configure('[limits]\nturn_timeout = "2s"\n')
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")
     terminal.see(r"^  ○ touch made \.\.\.$")

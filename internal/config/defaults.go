@@ -1,0 +1,161 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// This file writes what the table of keys says as a configuration file.
+
+const defaultsIntroduction = `# Configuration of duet-rpc.
+#
+# The same keys are valid in two files: yours, $XDG_CONFIG_HOME/duet/config.toml
+# (~/.config/duet/config.toml), and a project's, .duet.toml in its root. Environment
+# variables override the project's file, which overrides yours, which overrides the
+# defaults. A key without a stated default has the value that its line shows.
+#
+# Of a project's file, what needs your trust has no effect until you review the file
+# with "duet-rpc trust".
+#
+# Your file may have 1 MiB, 50,000 keys and tables, 1,000 agents and 10,000 rules; a
+# project's 256 KiB, 5,000, 100 and 1,000.
+`
+
+// Defaults returns a configuration file that describes every key and sets none. A line that
+// begins with "# " is prose; one that begins with "#" alone is TOML to be uncommented.
+func Defaults() string {
+	var b strings.Builder
+	b.WriteString(defaultsIntroduction)
+	writeKeys(&b, keys(), unconfigured(os.Getenv), 0)
+	writeTables(&b, keys(), unconfigured(os.Getenv), "")
+	return b.String()
+}
+
+// isInline reports whether a row is written as key = value.
+func (r *row) isInline() bool { return r.kind.form == single || len(r.example) > 0 }
+
+// writeKeys writes the keys of a table. number counts the tables of an example from 0.
+func writeKeys(b *strings.Builder, of *schema, record any, number int) {
+	for i := range of.rows {
+		r := &of.rows[i]
+		if !r.isInline() {
+			continue
+		}
+		line := r.standard(record)
+		if len(r.example) > 0 {
+			line = r.example[number]
+		}
+		if line == "" {
+			continue
+		}
+		if first := slices.IndexFunc(r.example, func(s string) bool { return s != "" }); number == max(first, 0) {
+			if of.names == nil && of.record == nil {
+				b.WriteByte('\n')
+			}
+			writeProse(b, r.description(record, line))
+			if r.kind.schema != nil {
+				for j := range r.kind.schema.rows {
+					inner := &r.kind.schema.rows[j]
+					writeProse(b, fmt.Sprintf("- %s: %s", inner.key, inner.description(r.kind.schema.of(record), "")))
+				}
+			}
+		}
+		fmt.Fprintf(b, "#%s = %s\n", r.key, line)
+	}
+}
+
+// writeTables writes the tables of a table.
+func writeTables(b *strings.Builder, of *schema, record any, title string) {
+	for i := range of.rows {
+		r := &of.rows[i]
+		if r.isInline() {
+			continue
+		}
+		inner, record, title := r.kind.schema, r.kind.schema.of(record), title+r.key
+		b.WriteByte('\n')
+		writeProse(b, r.description(nil, ""))
+		headers := []string{"[" + title + "]"}
+		switch r.kind.form {
+		case entries, dictionary:
+			headers = nil
+			for _, name := range inner.names {
+				headers = append(headers, "["+title+"."+name+"]")
+			}
+			title += "." + inner.names[0]
+		case list:
+			headers = slices.Repeat([]string{"[[" + title + "]]"}, len(inner.rows[0].example))
+		}
+		for number, header := range headers {
+			if slices.ContainsFunc(inner.rows, func(r row) bool { return r.isInline() }) {
+				fmt.Fprintf(b, "#%s\n", header)
+			}
+			writeKeys(b, inner, record, number)
+		}
+		writeTables(b, inner, record, title+".")
+	}
+}
+
+// of returns a record of a table with its defaults: one of its own, or the one around it.
+func (s *schema) of(outer any) any {
+	if s.record == nil {
+		return outer
+	}
+	return s.record()
+}
+
+// standard returns the default of a key as TOML; "" if it has none.
+func (r *row) standard(record any) string {
+	if r.unset != "" || r.kind.schema != nil {
+		return r.unset
+	}
+	if v, ok := r.value(record); ok && (r.kind.what != flag().what || r.required == "") {
+		return ValueText(r.shown(v, true))
+	}
+	return ""
+}
+
+// description describes a key in sentences. line is what stands beside it.
+func (r *row) description(record any, line string) string {
+	sentences := []string{r.doc}
+	if r.driver != "" {
+		sentences[0] = fmt.Sprintf("Driver %q: %s%s", r.driver, strings.ToLower(r.doc[:1]), r.doc[1:])
+	}
+	if r.kind.bounded {
+		what, _, _ := strings.Cut(r.kind.what, ", such as")
+		sentences = append(sentences, strings.ToUpper(what[:1])+what[1:]+".")
+	}
+	if standard := r.standard(record); standard != "" && standard != line {
+		sentences = append(sentences, "Default: "+standard+".")
+	}
+	if r.env != "" {
+		sentences = append(sentences, "Variable: "+r.env+".")
+	}
+	return strings.Join(append(sentences, r.restrictions()), " ")
+}
+
+// restrictions says which file may have the key.
+func (r *row) restrictions() string {
+	if r.own != "" {
+		return "Only in your own file."
+	}
+	return cmp.Or(r.trust, &trust{}).words
+}
+
+// writeProse writes a text as comment lines.
+func writeProse(b *strings.Builder, text string) {
+	const width = 88
+	line := "#"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > width {
+			b.WriteString(line + "\n")
+			line = "#"
+		}
+		line += " " + word
+	}
+	if line != "#" {
+		b.WriteString(line + "\n")
+	}
+}
