@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
+const configHelp = `Print the configuration in effect, and where each value comes from: the
 environment, the project's .duet.toml, your config.toml, or a default. The values
 of environment variables for agents are hidden.
 
@@ -108,10 +108,11 @@ func printValues(out io.Writer, c *config.Config) error {
 	return nil
 }
 
-const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
-that it runs, variables that it sets, keys that it uses, limits that it raises,
-tool calls that it allows - and, if you say yes, trust it. Until then none of
-that has an effect; limits lower than yours and deny rules always have.
+const trustHelp = `Show what the project's .duet.toml asks for: the agent that it chooses, agents,
+builds, gates and triggers that it defines, worktrees, keys, a preview outside
+the project, limits and budgets that it raises, and tool calls that it allows.
+If you say yes, trust it. Until then none of that has an effect; lower limits
+and deny rules always have.
 
 You trust the file as it is: whenever it changes, you are asked again. The
 programs that it names are not examined.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
@@ -57,19 +58,31 @@ Environment:
                              ($XDG_STATE_HOME/duet, or ~/.local/state/duet)
   DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
                              3s on a slow machine (1s)
-  DUET_AGENT, DUET_MAX_TURNS, DUET_QUEUE_CAP, DUET_TURN_TIMEOUT, DUET_IDLE_AGENTS
+%s
                              see duet-rpc config --defaults
-  DUET_DAEMON_IDLE           see duet-rpc config --defaults
-  DUET_SAFE_DIRECTORIES      directories, separated by :, in which files of other
-                             users are accepted too; with /* at the end of one,
-                             in all directories below it
   NO_COLOR                   no colour, like --no-color
 A flag wins over the environment.
 `
 
+// configVariables lists the environment variables of the configuration, in lines.
+func configVariables() string {
+	const width = 80
+	text := " "
+	for i, name := range config.Variables() {
+		if i > 0 {
+			text += ","
+		}
+		if lines := strings.Split(text, "\n"); len(lines[len(lines)-1])+2+len(name) > width {
+			text += "\n "
+		}
+		text += " " + name
+	}
+	return text
+}
+
 // installUsage sets the help templates of the program and its commands.
 func installUsage(root *cobra.Command) {
-	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
+	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + fmt.Sprintf(environmentHelp, configVariables()) + "{{end}}")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(explainFlag)
 	fitHelp(root)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -34,6 +33,21 @@ func Defaults() string {
 	return b.String()
 }
 
+// Variables returns the environment variables that set keys.
+func Variables() []string { return variables(keys()) }
+
+func variables(of *schema) (names []string) {
+	for _, r := range of.rows {
+		if r.env != "" {
+			names = append(names, r.env)
+		}
+		if r.kind.form == section {
+			names = append(names, variables(r.kind.schema)...)
+		}
+	}
+	return names
+}
+
 // isInline reports whether a row is written as key = value.
 func (r *row) isInline() bool { return r.kind.form == single || len(r.example) > 0 }
 
@@ -52,7 +66,7 @@ func writeKeys(b *strings.Builder, of *schema, record any, number int) {
 			continue
 		}
 		if first := slices.IndexFunc(r.example, func(s string) bool { return s != "" }); number == max(first, 0) {
-			if of.names == nil && of.record == nil {
+			if of == keys() {
 				b.WriteByte('\n')
 			}
 			writeProse(b, r.description(record, line))
@@ -75,8 +89,10 @@ func writeTables(b *strings.Builder, of *schema, record any, title string) {
 			continue
 		}
 		inner, record, title := r.kind.schema, r.kind.schema.of(record), title+r.key
-		b.WriteByte('\n')
-		writeProse(b, r.description(nil, ""))
+		if r.doc != "" {
+			b.WriteByte('\n')
+			writeProse(b, r.description(nil, ""))
+		}
 		headers := []string{"[" + title + "]"}
 		switch r.kind.form {
 		case entries, dictionary:
@@ -117,31 +133,47 @@ func (r *row) standard(record any) string {
 	return ""
 }
 
-// description describes a key in sentences. line is what stands beside it.
+// description describes a key for the comment above line.
 func (r *row) description(record any, line string) string {
-	sentences := []string{r.doc}
-	if r.driver != "" {
-		sentences[0] = fmt.Sprintf("Driver %q: %s%s", r.driver, strings.ToLower(r.doc[:1]), r.doc[1:])
-	}
-	if r.kind.bounded {
+	var facts []string
+	if r.kind.bounded && !mentions(r.doc, r.kind.what) {
 		what, _, _ := strings.Cut(r.kind.what, ", such as")
-		sentences = append(sentences, strings.ToUpper(what[:1])+what[1:]+".")
+		facts = append(facts, strings.ToUpper(what[:1])+what[1:]+".")
 	}
 	if standard := r.standard(record); standard != "" && standard != line {
-		sentences = append(sentences, "Default: "+standard+".")
+		facts = append(facts, "Default: "+standard+".")
 	}
-	if r.env != "" {
-		sentences = append(sentences, "Variable: "+r.env+".")
-	}
-	return strings.Join(append(sentences, r.restrictions()), " ")
+	return r.sentences(facts...)
 }
 
-// restrictions says which file may have the key.
-func (r *row) restrictions() string {
-	if r.own != "" {
-		return "Only in your own file."
+// sentences returns what the key does, further facts, and who may set it.
+func (r *row) sentences(facts ...string) string {
+	doc := r.doc
+	if r.driver != "" {
+		doc = fmt.Sprintf("Driver %q: %s%s", r.driver, strings.ToLower(doc[:1]), doc[1:])
 	}
-	return cmp.Or(r.trust, &trust{}).words
+	facts = append([]string{doc}, facts...)
+	if r.env != "" {
+		facts = append(facts, "Variable: "+r.env+".")
+	}
+	switch {
+	case r.own != "":
+		facts = append(facts, "Only in your own file.")
+	case r.trust != nil:
+		facts = append(facts, r.trust.words)
+	}
+	return strings.Join(facts, " ")
+}
+
+// mentions reports whether a text has every quoted word of another, and there is one.
+func mentions(text, words string) bool {
+	quoted := strings.Split(words, `"`)
+	for i := 1; i < len(quoted); i += 2 {
+		if !strings.Contains(text, `"`+quoted[i]+`"`) {
+			return false
+		}
+	}
+	return len(quoted) > 1
 }
 
 // writeProse writes a text as comment lines.

@@ -35,16 +35,17 @@ var keys = sync.OnceValue(func() *schema {
 			doc: "Which new sessions get a git worktree of their own if their client does not choose (--worktree). \"session\": every session, also those of triggers, but not those of editors that start duet-rpc acp, and only in a git repository with a commit. \"turn\": the same, and before each later prompt Duet brings a worktree whose work is all landed to the commit that you have checked out.",
 		},
 		{key: "daemon", kind: in(daemonKeys()), own: "when daemons end", doc: "The daemon of a project."},
-		{key: "limits", kind: in(limitKeys()), doc: "Limits of the daemon. A running daemon keeps the limits that it started with."},
+		{key: "limits", kind: in(limitKeys()), trust: toRaise, doc: "Limits of the daemon. A running daemon keeps the limits that it started with."},
 		{
 			key: "budget", kind: in(&schema{rows: []row{
 				{
 					key: "turn", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Turn }, turnBudget)),
-					doc: "What one turn may use before Duet interrupts it. A limit that is not set does not apply. You can continue an interrupted turn, which starts a new account for it and its session. Duet warns at 80 %. Usage is what the agent reports: most agents report it at the end of a turn, some never.",
+					doc: "What one turn may use.",
 				},
 				{key: "session", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Session }, sumBudget)), doc: "What all turns of a session may use together."},
 				{key: "day", kind: in(budgetKeys(func(b *Budget) *BudgetLimits { return &b.Day }, sumBudget)), doc: "What all turns that start on one day may use together, in the time zone of this machine. After that no turn starts until the next day."},
-			}}),
+			}}), trust: toRaise,
+			doc: "What agents may use before Duet interrupts them. A limit that is not set does not apply. You can continue an interrupted turn, which starts a new account for the turn and its session. Duet warns at 80 %. Usage is what the agent reports: most agents report it at the end of a turn, some never.",
 		},
 		{key: "acp", kind: in(&schema{rows: []row{{
 			key: "saved_files", kind: flag(), to: at(func(c *Config) *bool { return &c.ACP.SavedFiles }), env: "DUET_ACP_SAVED_FILES",
@@ -114,19 +115,19 @@ func daemonKeys() *schema {
 func limitKeys() *schema {
 	return &schema{rows: []row{
 		{
-			key: "max_turns", kind: whole(1, 100), to: at(func(c *Config) *int { return &c.Limits.MaxTurns }), env: "DUET_MAX_TURNS", trust: toRaise,
+			key: "max_turns", kind: whole(1, 100), to: at(func(c *Config) *int { return &c.Limits.MaxTurns }), env: "DUET_MAX_TURNS",
 			doc: "How many turns run at once.",
 		},
 		{
-			key: "queue_cap", kind: whole(1, 100_000), to: at(func(c *Config) *int { return &c.Limits.QueueCap }), env: "DUET_QUEUE_CAP", trust: toRaise,
+			key: "queue_cap", kind: whole(1, 100_000), to: at(func(c *Config) *int { return &c.Limits.QueueCap }), env: "DUET_QUEUE_CAP",
 			doc: "How many turns may wait.",
 		},
 		{
-			key: "turn_timeout", kind: duration(time.Second, week), to: at(func(c *Config) *time.Duration { return &c.Limits.TurnTimeout }), env: "DUET_TURN_TIMEOUT", trust: toRaise,
+			key: "turn_timeout", kind: duration(time.Second, week), to: at(func(c *Config) *time.Duration { return &c.Limits.TurnTimeout }), env: "DUET_TURN_TIMEOUT",
 			doc: "How long a turn may take, without the time that it waits for you.",
 		},
 		{
-			key: "idle_agents", kind: whole(0, 1000), to: at(func(c *Config) **int { return &c.Limits.IdleAgents }), env: "DUET_IDLE_AGENTS", trust: toRaise,
+			key: "idle_agents", kind: whole(0, 1000), to: at(func(c *Config) **int { return &c.Limits.IdleAgents }), env: "DUET_IDLE_AGENTS",
 			current: func(c *Config) any { return c.Limits.MostIdle() }, example: []string{"3"}, unset: "as many as max_turns",
 			doc: "How many agents Duet keeps for the next prompt, for one minute each. It ends the one that is idle longest. A session continues without its agent.",
 		},
@@ -137,12 +138,12 @@ func limitKeys() *schema {
 func turnBudget(of func(*Config) *BudgetLimits) []row {
 	return []row{
 		{
-			key: "repeats", kind: whole(2, 1_000_000), to: at(func(c *Config) **int { return &of(c).Repeats }), trust: toRaise,
+			key: "repeats", kind: whole(2, 1_000_000), to: at(func(c *Config) **int { return &of(c).Repeats }),
 			example: []string{"50"}, unset: "50 for turns that a trigger or gates started",
 			doc: "How often the agent may make the same tool call in a row.",
 		},
 		{
-			key: "rounds", kind: whole(1, 1_000_000), to: at(func(c *Config) **int { return &of(c).Rounds }), trust: toRaise, example: []string{"200"},
+			key: "rounds", kind: whole(1, 1_000_000), to: at(func(c *Config) **int { return &of(c).Rounds }), example: []string{"200"},
 			doc: "How many rounds of tool calls the agent may make.",
 		},
 	}
@@ -150,7 +151,7 @@ func turnBudget(of func(*Config) *BudgetLimits) []row {
 
 func sumBudget(of func(*Config) *BudgetLimits) []row {
 	return []row{{
-		key: "turns", kind: whole(1, 1_000_000), to: at(func(c *Config) **int { return &of(c).Turns }), trust: toRaise, example: []string{"100"},
+		key: "turns", kind: whole(1, 1_000_000), to: at(func(c *Config) **int { return &of(c).Turns }), example: []string{"100"},
 		doc: "How many turns there may be.",
 	}}
 }
@@ -160,15 +161,15 @@ func budgetKeys(part func(*Budget) *BudgetLimits, own func(func(*Config) *Budget
 	return &schema{rows: append(
 		own(of),
 		row{
-			key: "time", kind: duration(time.Second, week), to: at(func(c *Config) **time.Duration { return &of(c).Time }), trust: toRaise, example: []string{`"1h"`},
+			key: "time", kind: duration(time.Second, week), to: at(func(c *Config) **time.Duration { return &of(c).Time }), example: []string{`"1h"`},
 			doc: "How long the agent may work, without the time that it waits for you.",
 		},
 		row{
-			key: "tokens", kind: whole(1, 1_000_000_000_000), to: at(func(c *Config) **int { return &of(c).Tokens }), trust: toRaise, example: []string{"2000000"},
+			key: "tokens", kind: whole(1, 1_000_000_000_000), to: at(func(c *Config) **int { return &of(c).Tokens }), example: []string{"2000000"},
 			doc: "How many tokens the agent may read and write.",
 		},
 		row{
-			key: "cost", kind: number(0.0001, 1_000_000), to: at(func(c *Config) **float64 { return &of(c).Cost }), trust: toRaise, example: []string{"5.0"},
+			key: "cost", kind: number(0.0001, 1_000_000), to: at(func(c *Config) **float64 { return &of(c).Cost }), example: []string{"5.0"},
 			doc: "The cost in US dollars.",
 		},
 	)}
