@@ -58,7 +58,7 @@ Environment:
                              ($XDG_STATE_HOME/duet, or ~/.local/state/duet)
   DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
                              3s on a slow machine (1s)
-%s
+{{configVariables}}
                              see duet-rpc config --defaults
   NO_COLOR                   no colour, like --no-color
 A flag wins over the environment.
@@ -82,7 +82,8 @@ func configVariables() string {
 
 // installUsage sets the help templates of the program and its commands.
 func installUsage(root *cobra.Command) {
-	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + fmt.Sprintf(environmentHelp, configVariables()) + "{{end}}")
+	cobra.AddTemplateFunc("configVariables", configVariables)
+	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(explainFlag)
 	fitHelp(root)
