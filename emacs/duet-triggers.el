@@ -366,7 +366,7 @@ prefix argument, list the actions of all triggers."
 ;; that the user enters.  The server runs none of them.
 
 (defconst duet-triggers--events
-  '(("run" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"
+  '(("turn" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"
      "cancelled" "interrupted")
     ("approval" "requested" "resolved")
     ("cron" "fired")

@@ -18,7 +18,7 @@ import (
 func withTriggers(o *hub.Options) {
 	o.Triggers = func() (trigger.Definitions, error) {
 		return trigger.Definitions{Automation: config.DefaultAutomation(), Triggers: []config.Trigger{
-			{ID: "failed", Type: "run.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: domain.TriggerAction{Type: "notify", Message: "{{payload.task_id}} failed"}},
+			{ID: "failed", Type: "turn.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: domain.TriggerAction{Type: "notify", Message: "{{payload.task_id}} failed"}},
 			{ID: "night", Cron: "0 3 * * *", Action: domain.TriggerAction{Type: "agent", Prompt: "tidy up"}, RequiresApproval: true},
 		}}, nil
 	}
@@ -35,7 +35,7 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	status := object(t, c.ask("automation.status", ""))
 	assert.Equal(t, []any{true, 2.0, []any{}}, []any{status["enabled"], status["ruleCount"], status["recentExecutions"]})
 	rule := status["rules"].([]any)[0].(map[string]any)
-	assert.Equal(t, map[string]any{"type": "run.failed"}, rule["trigger"])
+	assert.Equal(t, map[string]any{"type": "turn.failed"}, rule["trigger"])
 	assert.Equal(t, map[string]any{"type": "notify", "message": "{{payload.task_id}} failed"}, rule["action"])
 	assert.Equal(t, []any{"failed", true, 0.0, false}, []any{rule["id"], rule["enabled"], rule["cooldownMs"], rule["requiresApproval"]})
 
@@ -52,12 +52,12 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	recent := object(t, c.ask("automation.status", ""))["recentExecutions"].([]any)
 	require.Len(t, recent, 1)
 	one := recent[0].(map[string]any)
-	assert.Equal(t, []any{"failed", "run.failed", "notified"}, []any{one["ruleId"], one["eventType"], one["status"]})
+	assert.Equal(t, []any{"failed", "turn.failed", "notified"}, []any{one["ruleId"], one["eventType"], one["status"]})
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, one["timestamp"])
 	log := object(t, c.ask("automation.log", `{"ruleId":"failed","limit":5}`))["executions"].([]any)
 	assert.Equal(t, map[string]any{"type": "notify", "message": "task-0001 failed"}, log[0].(map[string]any)["does"])
 
-	tried := object(t, c.ask("automation.test", `{"type":"run.failed","source":"run","payload":{"task_id":"task-7"}}`))["rules"].([]any)
+	tried := object(t, c.ask("automation.test", `{"type":"turn.failed","source":"turn","payload":{"task_id":"task-7"}}`))["rules"].([]any)
 	assert.Equal(t, map[string]any{"ruleId": "failed", "fits": true, "does": map[string]any{"type": "notify", "message": "task-7 failed"}}, tried[0])
 	assert.Equal(t, false, tried[1].(map[string]any)["fits"])
 	assert.Equal(t, -32602, c.fail("automation.test", `{"type":"a","source":"b","payload":7}`).Code)

@@ -86,7 +86,7 @@ cron = "0 0 29 2 *"
 action = { type = "notify", message = "m" }
 [[triggers]]
 id = "runs"
-type = "run.failed"
+type = "turn.failed"
 action = { type = "notify", message = "m" }
 `} {
 		t.Run(name, func(t *testing.T) { // not in parallel, because the processes must be idle

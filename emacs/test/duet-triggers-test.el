@@ -14,13 +14,13 @@
 [[triggers]]
 id = \"mend\"
 description = \"Says what went wrong\"
-type = \"run.completed\"
+type = \"turn.completed\"
 conditions = [{ field = \"payload.prompt\", operator = \"contains\", value = \"again\" }]
 action = { type = \"agent\", prompt = \"quiet {{payload.state}}\" }
 
 [[triggers]]
 id = \"tell\"
-type = \"run.completed\"
+type = \"turn.completed\"
 action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_id}} is done\" }
 "
   "A configuration with two triggers.")
@@ -135,9 +135,9 @@ The session of an agent action can be opened; a notification is shown."
   "A dry run shows the actions of triggers for an event, and does nothing."
   (duet-triggers-test-with duet-triggers-test-two
     (duet-test-wait-for-text (current-buffer) "^ on +mend ")
-    (duet-test-should-say "not JSON" (duet-triggers-test "run.completed" "{"))
+    (duet-test-should-say "not JSON" (duet-triggers-test "turn.completed" "{"))
     (duet-test-should-quit "C-g" (duet-test-press "F" #'duet-triggers-test))
-    (duet-triggers-test "run.completed" "{\"task_id\": \"t1\", \"prompt\": \"x\"}")
+    (duet-triggers-test "turn.completed" "{\"task_id\": \"t1\", \"prompt\": \"x\"}")
     (let ((shown (duet-test-wait-for (get-buffer (format "*duet triggers test: %s*"
                                                          (duet-remote-abbreviate
                                                           (duet-connection-root connection)))))))

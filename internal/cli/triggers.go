@@ -194,7 +194,7 @@ func newTest(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "test SOURCE TYPE", Short: "Show what triggers would do for an event",
 		Long:    "Show what each trigger would do for an event, without doing it. Whether one is switched\non, its cooldown and its limits do not count.\n" + hubStatusHelp,
-		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
+		Example: "  duet-rpc triggers test turn turn.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    exactly("SOURCE", "TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]any{"source": args[0], "type": args[1]}

@@ -501,12 +501,12 @@ func triggerKeys() *schema {
 				doc: "What it is for.",
 			},
 			{
-				key: "source", kind: choice(SourceWatch, SourceSchedule, SourceRun, SourceApproval), to: at(func(t *Trigger) *string { return &t.Source }), unset: "any", example: []string{`"watch"`, ""},
+				key: "source", kind: choice(SourceWatch, SourceSchedule, SourceTurn, SourceApproval), to: at(func(t *Trigger) *string { return &t.Source }), unset: "any", example: []string{`"watch"`, ""},
 				doc: "The source of the event. source, type and pattern must all match.",
 			},
 			{
 				key: "type", kind: text("a type of event of docs/automation.md", checkEventType), to: at(func(t *Trigger) *string { return &t.Type }), unset: "any", example: []string{`"file.modify"`, ""},
-				doc: "The type of the event, such as \"run.failed\".",
+				doc: "The type of the event, such as \"turn.failed\".",
 			},
 			{
 				key: "pattern", kind: text("a regular expression", checkPattern), to: at(func(t *Trigger) *string { return &t.Pattern }), unset: "any", example: []string{`"^file\\."`, ""},

@@ -28,7 +28,7 @@ func checkTrigger(t Table, trigger *Trigger, source string) {
 	trigger.FromProject, trigger.File, trigger.Line = source == SourceProject, t.doc.Name, t.At().Line
 	switch watches := trigger.watchesPaths(); {
 	case !t.Has("type") && !t.Has("source") && !t.Has("pattern") && !t.Has("cron") && !watches:
-		t.Missing("source", `what it is for: "watch" with paths, "run" with a type such as "run.failed", or cron`)
+		t.Missing("source", `what it is for: "watch" with paths, "turn" with a type such as "turn.failed", or cron`)
 	case t.Has("cron") && watches:
 		t.Wrong("cron", "nothing, for a trigger that watches files", "")
 	case t.Has("cron") && trigger.Source != "" && trigger.Source != SourceSchedule:
@@ -96,7 +96,7 @@ func checkPattern(s string) error {
 func checkEventType(s string) error {
 	known := []string{FileCreate, FileModify, FileDelete, CronFired, ApprovalRequested, ApprovalResolved}
 	for _, state := range runStates {
-		known = append(known, "run."+state)
+		known = append(known, "turn."+state)
 	}
 	if slices.Contains(known, s) {
 		return nil
@@ -178,11 +178,11 @@ func (a Automation) AllowsWebhook(address string) bool {
 const (
 	SourceWatch    = "watch"    // files
 	SourceSchedule = "schedule" // times
-	SourceRun      = "run"      // states of runs
+	SourceTurn     = "turn"     // states of turns
 	SourceApproval = "approval" // approvals
 )
 
-// Types of events of the sources watch, schedule and approval. For runs they are "run." and a
+// Types of events of the sources watch, schedule and approval. For turns they are "turn." and a
 // state.
 const (
 	FileCreate        = "file.create"
@@ -270,7 +270,7 @@ func (t Trigger) Watches() bool {
 
 // FollowsRuns reports whether the trigger reacts to runs and approvals.
 func (t Trigger) FollowsRuns() bool {
-	return slices.ContainsFunc(runStates, func(state string) bool { return t.FitsType("run."+state, SourceRun) }) ||
+	return slices.ContainsFunc(runStates, func(state string) bool { return t.FitsType("turn."+state, SourceTurn) }) ||
 		slices.ContainsFunc([]string{ApprovalRequested, ApprovalResolved}, func(kind string) bool { return t.FitsType(kind, SourceApproval) })
 }
 

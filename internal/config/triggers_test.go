@@ -29,16 +29,16 @@ func triggerProblems(t *testing.T, text string) (problems []string) {
 func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
 	const good = "id = \"t\"\naction = { type = \"notify\", message = \"m\" }\n"
 	for text, want := range map[string]string{
-		good + "type = \"run.failed\"":                                 "",
+		good + "type = \"turn.failed\"":                                "",
 		good + "cron = \"0 9 * * 1-5\"\ntime_zone = \"Europe/Berlin\"": "",
 		good:                           "source is missing in [[triggers]]",
 		good + "cron = \"61 * * * *\"": "cron in [[triggers]]: expected",
 		good + "cron = \"* * * * *\"\ntime_zone = \"Mars/Base\"": "time_zone in [[triggers]]: expected",
 		good + "type = \"cron.fired\"\ntime_zone = \"UTC\"":      "time_zone in [[triggers]]: expected nothing, for a trigger that has no cron",
 		good + "pattern = \"(\"":                                 "pattern in [[triggers]]: expected a regular expression",
-		good + "type = \"run.faild\"":                            `type in [[triggers]]: expected a type of event of docs/automation.md (did you mean run.failed?), found "run.faild"`,
-		good + "type = \"run.draft\"":                            "expected a type of event",
-		good + "source = \"mail\"":                               `source in [[triggers]]: expected "watch", "schedule", "run" or "approval", found "mail"`,
+		good + "type = \"turn.faild\"":                           `type in [[triggers]]: expected a type of event of docs/automation.md (did you mean turn.failed?), found "turn.faild"`,
+		good + "type = \"turn.draft\"":                           "expected a type of event",
+		good + "source = \"mail\"":                               `source in [[triggers]]: expected "watch", "schedule", "turn" or "approval", found "mail"`,
 		good + "paths = [\"../x\"]":                              "value 1 of paths in [[triggers]]: expected a path below the project",
 		good + "paths = [\"x\"]\ncron = \"* * * * *\"":           "cron in [[triggers]]: expected nothing, for a trigger that watches files",
 		good + "extensions = [\"go\"]":                           "value 1 of extensions in [[triggers]]: expected the end of a file's name with its dot",

@@ -239,7 +239,7 @@ func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {
 }
 
 func TestAHubWithATriggerIsNotIdle(t *testing.T) {
-	r := rules(config.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
+	r := rules(config.Trigger{ID: "mend", Type: "turn.failed", Action: notifies})
 	h := openHub(t, database(t), answers, r.option)
 	executed(t, h)
 	requireIdle(t, h, false, "a trigger is on")

@@ -80,7 +80,7 @@ func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 }
 
 func TestARunThatEndsBeginsAnother(t *testing.T) {
-	r := rules(config.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
+	r := rules(config.Trigger{ID: "mend", Type: "turn.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	first := await(t, h, launch(t, h, "fail, please"))
@@ -89,13 +89,13 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 	require.Len(t, list, 1)
 	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": fail, please {{payload.nothing}}", list[0].Prompt)
 	assert.Equal(t, "Trigger mend", list[0].Title)
-	assert.JSONEq(t, `{"source":"automation","ruleId":"mend","eventType":"run.failed","trigger":"mend","trigger_depth":1}`, string(list[0].Metadata))
+	assert.JSONEq(t, `{"source":"automation","ruleId":"mend","eventType":"turn.failed","trigger":"mend","trigger_depth":1}`, string(list[0].Metadata))
 	assert.Equal(t, domain.Completed, await(t, h, list[0]).State, "its prompt quotes the failure and is none, so it begins no third")
 }
 
 // A trigger that triggers itself stops at the depth limit and reports that once.
 func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
-	r := rules(config.Trigger{ID: "again", Source: "run", Type: "run.completed", Action: agentDoes("again")})
+	r := rules(config.Trigger{ID: "again", Source: "turn", Type: "turn.completed", Action: agentDoes("again")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	launch(t, h, "begin")
@@ -105,14 +105,14 @@ func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
 // The number of runs that a trigger starts in an hour is limited, also when each run starts a new
 // chain.
 func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
-	r := rules(config.Trigger{ID: "n", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "n", Type: "turn.completed", Action: notifies})
 	r.Automation.MaxPerHour = 2
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	for range 4 {
 		await(t, h, launch(t, h, "x"))
 	}
-	other := rules(config.Trigger{ID: "last", Type: "run.completed", Action: notifies})
+	other := rules(config.Trigger{ID: "last", Type: "turn.completed", Action: notifies})
 	r.mu.Lock()
 	r.Triggers = append(r.Triggers, other.Triggers...)
 	r.mu.Unlock()
@@ -126,7 +126,7 @@ func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 }
 
 func TestACooldownKeepsATriggerStill(t *testing.T) {
-	r := rules(config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour}, config.Trigger{ID: "each", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "calm", Type: "turn.completed", Action: notifies, Cooldown: time.Hour}, config.Trigger{ID: "each", Type: "turn.completed", Action: notifies})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	for range 3 {
@@ -148,7 +148,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 		{notifies, approval.Approve, domain.TriggerNotified, domain.Discarded},
 	} {
 		t.Run(c.action.Type+" "+c.decision, func(t *testing.T) {
-			r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: c.action, RequiresApproval: true})
+			r := rules(config.Trigger{ID: "ask", Type: "turn.failed", Action: c.action, RequiresApproval: true})
 			file := database(t)
 			h := openHub(t, file, answers, r.option)
 			reported := executed(t, h)
@@ -156,7 +156,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 			reported.await(t, domain.TriggerWaiting)
 			pending := must(h.Approvals().Pending(context.Background(), ""))(t)
 			require.Len(t, pending, 1)
-			assert.Contains(t, pending[0].Title, "Trigger ask (run.failed) wants to")
+			assert.Contains(t, pending[0].Title, "Trigger ask (turn.failed) wants to")
 			// The question outlives the process.
 			require.NoError(t, h.Close())
 			h = openHub(t, file, answers, r.option)
@@ -174,7 +174,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 
 // A rule that allows every tool does not approve a trigger's proposal.
 func TestNoRuleAgreesToATrigger(t *testing.T) {
-	r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
+	r := rules(config.Trigger{ID: "ask", Type: "turn.failed", Action: agentDoes("go"), RequiresApproval: true})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	await(t, h, launch(t, h, "fail"))
@@ -189,7 +189,7 @@ func TestNoRuleAgreesToATrigger(t *testing.T) {
 
 // A rule would never count, so none is offered or made.
 func TestAnswerToATriggerMakesNoRule(t *testing.T) {
-	r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
+	r := rules(config.Trigger{ID: "ask", Type: "turn.failed", Action: agentDoes("go"), RequiresApproval: true})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	await(t, h, launch(t, h, "fail"))
@@ -225,7 +225,7 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 	}))
 	defer srv.Close()
 	hook := func(id, address string) config.Trigger {
-		return config.Trigger{ID: id, Type: "run.completed", Action: domain.TriggerAction{Type: domain.ActionWebhook, URL: address}, FromProject: true}
+		return config.Trigger{ID: id, Type: "turn.completed", Action: domain.TriggerAction{Type: domain.ActionWebhook, URL: address}, FromProject: true}
 	}
 	r := rules(hook("there", srv.URL+"/x"), hook("away", srv.URL+"/away"), hook("elsewhere", elsewhere.URL))
 	r.Automation.WebhookHosts = []string{strings.TrimPrefix(srv.URL, "http://")}
@@ -245,12 +245,12 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Len(t, bodies, 2)
-	assert.Contains(t, bodies[0], `"type":"run.completed"`)
+	assert.Contains(t, bodies[0], `"type":"turn.completed"`)
 }
 
 func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	ctx := context.Background()
-	r := rules(config.Trigger{ID: "a", Type: "run.completed", Action: notifies}, config.Trigger{ID: "b", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "a", Type: "turn.completed", Action: notifies}, config.Trigger{ID: "b", Type: "turn.completed", Action: notifies})
 	file := database(t)
 	h := openHub(t, file, answers, r.option)
 	known := must(h.Triggers().Switch(ctx, "a", false, true))(t)
@@ -300,7 +300,7 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 // A cooldown continues after a restart.
 func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	file := database(t)
-	r := rules(config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: 10 * time.Second})
+	r := rules(config.Trigger{ID: "calm", Type: "turn.completed", Action: notifies, Cooldown: 10 * time.Second})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
 		await(t, h, launch(t, h, "x"))
@@ -321,8 +321,8 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 func TestTriggersAfterTheClockWasSetBack(t *testing.T) {
 	file := database(t)
 	r := rules(
-		config.Trigger{ID: "each", Type: "run.completed", Action: notifies},
-		config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour},
+		config.Trigger{ID: "each", Type: "turn.completed", Action: notifies},
+		config.Trigger{ID: "calm", Type: "turn.completed", Action: notifies, Cooldown: time.Hour},
 		config.Trigger{ID: "tick", Cron: "5 * * * *", Action: notifies},
 	)
 	count := func(h *Hub, id string) int {
@@ -386,7 +386,7 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	root := t.TempDir()
 	r := rules(
 		config.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")},
-		config.Trigger{ID: "runs", Type: "run.completed", Action: notifies, Conditions: []config.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
+		config.Trigger{ID: "runs", Type: "turn.completed", Action: notifies, Conditions: []config.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
 	)
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore

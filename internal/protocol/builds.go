@@ -269,7 +269,7 @@ type AutomationLogResult struct {
 }
 
 type AutomationTestParams struct {
-	Type    string          `json:"type" doc:"The event's type, such as run.failed or file.modify."`
+	Type    string          `json:"type" doc:"The event's type, such as turn.failed or file.modify."`
 	Source  string          `json:"source" doc:"watch, schedule, run or approval."`
 	Payload json.RawMessage `json:"payload,omitempty" doc:"The event's other members: an object."`
 }

@@ -195,7 +195,7 @@ func isEnabled(t config.Trigger, state domain.TriggerState) bool {
 
 // Event is an event that triggers may match.
 type Event struct {
-	Type    string // such as run.failed
+	Type    string // such as turn.failed
 	Source  string // watch, schedule, run or approval
 	Time    time.Time
 	Payload map[string]any // values as in encoding/json, and slices of strings

@@ -98,9 +98,9 @@ func TestWhichEventsATriggerIsFor(t *testing.T) {
 		{config.Trigger{Type: "file.modify"}, true},
 		{config.Trigger{Type: "file.create"}, false},
 		{config.Trigger{Source: "watch"}, true},
-		{config.Trigger{Source: "run"}, false},
+		{config.Trigger{Source: "turn"}, false},
 		{config.Trigger{Pattern: `^file\..*:watch$`}, true},
-		{config.Trigger{Pattern: `run`}, false},
+		{config.Trigger{Pattern: `turn`}, false},
 		{config.Trigger{Cron: "* * * * *"}, false},
 		{config.Trigger{Source: "watch", Conditions: []config.Condition{{Field: "payload.count", Operator: "gt", Value: int64(1)}, {Field: "payload.count", Operator: "lt", Value: int64(2)}}}, false},
 	} {

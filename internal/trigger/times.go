@@ -292,7 +292,7 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 // eventOf converts a log event for triggers.
 func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	event := Event{
-		Source: config.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
+		Source: config.SourceTurn, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
 		Payload: map[string]any{
 			"session_id": logged.Ref.SessionID, "run_id": logged.Ref.RunID, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Thread.UUID,
 			"title": s.Run.Title, "agent": s.Run.Agent, "source": s.Run.Source, "prompt": cut(s.Run.Prompt, 2000), "working_dir": s.Thread.CWD,
@@ -308,7 +308,7 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	}
 	switch p := logged.Payload.(type) {
 	case domain.RunStateChanged:
-		event.Type = "run." + string(p.To)
+		event.Type = "turn." + string(p.To)
 		event.Payload["state"] = string(p.To)
 		set("old_state", string(p.From))
 		set("reason", p.Reason)

@@ -476,7 +476,7 @@ export type AutomationSwitched = {
 };
 
 export type AutomationTestParams = {
-  /** The event's type, such as run.failed or file.modify. */
+  /** The event's type, such as turn.failed or file.modify. */
   type: string;
   /** watch, schedule, run or approval. */
   source: string;

@@ -14,7 +14,7 @@ CONFIG = """default_agent = "showcase"
 [[triggers]]
 id = "mend"
 description = "Says what is broken"
-type = "run.failed"
+type = "turn.failed"
 action = {{ type = "agent", prompt = "{{{{payload.task_id}}}} failed: say why" }}
 requires_approval = true
 

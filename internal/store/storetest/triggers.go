@@ -16,7 +16,7 @@ import (
 func testTriggerExecutions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	whole := domain.TriggerExecution{
-		Trigger: "t", Key: "seq:1", EventType: "run.failed", EventSource: "run", Event: json.RawMessage(`{"a":1}`), Time: time.Unix(5, 7).UTC(), Status: domain.TriggerWaiting,
+		Trigger: "t", Key: "seq:1", EventType: "turn.failed", EventSource: "turn", Event: json.RawMessage(`{"a":1}`), Time: time.Unix(5, 7).UTC(), Status: domain.TriggerWaiting,
 		Action: "agent", Does: json.RawMessage(`{"type":"agent"}`), Run: 3, Approval: "a", Depth: 2, Error: "e",
 	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertTriggerExecution(&whole) })

@@ -19,7 +19,7 @@ exit 3
 
 [[triggers]]
 id = "tell"
-type = "run.completed"
+type = "turn.completed"
 action = { type = "notify", channel = "office", message = "the walnuts are cracked" }
 """
 
@@ -75,7 +75,7 @@ def triggers(home, emacs):
     terminal.see(r"^ off +tell ")
     terminal.press("F")
     terminal.see(r"^Type of the event")
-    terminal.type("run.completed")
+    terminal.type("turn.completed")
     terminal.press("Enter")
     terminal.see(r"JSON")
     terminal.press("Enter")
