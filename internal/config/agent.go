@@ -181,11 +181,6 @@ func (a Agent) Install() string {
 	return fmt.Sprintf("install %s, or correct the command of [agents.%s]", strconv.Quote(a.Command[0]), a.Name)
 }
 
-// newAgent returns an agent with its defaults.
-func newAgent(name string) Agent {
-	return Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true}
-}
-
 // demo returns the agent inside this program.
 func demo() Agent {
 	a := newAgent(demoAgent)

@@ -83,6 +83,20 @@ type Config struct {
 	waiting     []Value
 }
 
+// standard returns the defaults of all keys.
+func standard() *Config {
+	return &Config{
+		DaemonIdle: DefaultDaemonIdle, WhenAlone: AloneContinue,
+		Limits:       Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: 2 * time.Hour},
+		ProbeServers: true, EditorTools: true, Checkpoints: true,
+		Automation: DefaultAutomation(),
+		Worktrees:  Worktrees{Use: WorktreeNever, Timeout: DefaultTimeout},
+		Agents:     map[string]Agent{},
+		Keys:       map[string]Key{},
+		origins:    map[string]string{},
+	}
+}
+
 // Limits bound the work of the hub.
 type Limits struct {
 	MaxTurns    int // at once
@@ -185,6 +199,11 @@ type Agent struct {
 	// CLI is the agent's command line, if it was found but the program that speaks the Agent
 	// Client Protocol was not.
 	CLI string
+}
+
+// newAgent returns an agent with its defaults.
+func newAgent(name string) Agent {
+	return Agent{Name: name, Title: name, Driver: DriverACP, Prompt: "arg", History: "transcript", Files: catalog.FilesReadWrite, Trusted: true}
 }
 
 // Rule decides about tool calls before a person is asked. Empty patterns match everything. A

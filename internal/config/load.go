@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -80,16 +79,8 @@ func trusts(s Sources, project *layer, below *Config) (bool, error) {
 
 // unconfigured returns the configuration without any file.
 func unconfigured(getenv func(string) string) *Config {
-	c := &Config{
-		DaemonIdle: DefaultDaemonIdle, WhenAlone: AloneContinue,
-		Limits:       Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: 2 * time.Hour},
-		ProbeServers: true, EditorTools: true, Checkpoints: true,
-		Automation: DefaultAutomation(),
-		Worktrees:  Worktrees{Use: WorktreeNever, Timeout: DefaultTimeout},
-		Agents:     map[string]Agent{demoAgent: demo()},
-		Keys:       map[string]Key{},
-		origins:    map[string]string{},
-	}
+	c := standard()
+	c.Agents[demoAgent] = demo()
 	for _, known := range builtIns() {
 		a := newAgent(known.name)
 		a.Title, a.Files, a.Source = known.title, cmp.Or(known.files, a.Files), SourceBuiltIn
