@@ -42,7 +42,7 @@ func TestDamagedJournal(t *testing.T) {
 }
 
 // A power cut in a landing may leave git's locks, and an old journal may name objects that it has taken.
-// Neither blocks the next landing, or the user's git.
+// Neither blocks the next landing, or the user's git. Locks that a landing never takes stay.
 func TestLandingAfterAPowerCut(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]string{"": "", "the object is lost": strings.Repeat("1", 40)} {
@@ -64,6 +64,12 @@ func TestLandingAfterAPowerCut(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 				require.NoError(t, os.Chtimes(path, past.Add(time.Minute), past.Add(time.Minute)))
 			}
+			// A landing takes neither of these: they may be held by the user's git pack-refs or git commit.
+			users := []string{"packed-refs.lock", "refs/heads/other.lock", "config.lock"}
+			for _, file := range users {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), nil, 0o600))
+				require.NoError(t, os.Chtimes(filepath.Join(dir, file), past.Add(time.Minute), past.Add(time.Minute)))
+			}
 			before := must(os.ReadFile(filepath.Join(dir, "index")))(t)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "duet-before-"+move["mark"].(string)), before, 0o600))
 
@@ -71,6 +77,9 @@ func TestLandingAfterAPowerCut(t *testing.T) {
 			assert.Equal(t, object != "", strings.Contains(log.String(), "set aside"), log.String())
 			for _, file := range []string{"HEAD.lock", "refs/heads/main.lock", "index.lock"} {
 				assert.NoFileExists(t, filepath.Join(dir, file))
+			}
+			for _, file := range users {
+				assert.FileExists(t, filepath.Join(dir, file), "the user's git holds it")
 			}
 			w.git("commit", "--quiet", "--allow-empty", "--message", "after it")
 		})
