@@ -109,7 +109,7 @@ func topOf(t *testing.T) string {
 }
 
 // days records the daemon's days. The second one begins with a database of an older version, and in the
-// third one the project is moved.
+// third one the project is moved. On the fourth one, in a project of its own, several clients work at once.
 func days(t *testing.T) []*recording {
 	m, dir := newMachine(t, topOf(t)), topOf(t)
 	next := func(name string) string {
@@ -120,7 +120,10 @@ func days(t *testing.T) []*recording {
 	work := m.record(next("work"), "work", nil, day)
 	m.makeOlder()
 	upgrade := m.record(next("upgrade"), "upgrade", work.Promises, nextDay)
-	return []*recording{work, upgrade, m.recordMove(next("move"), upgrade.Promises)}
+	move := m.recordMove(next("move"), upgrade.Promises)
+	many := newMachine(t, topOf(t))
+	many.configure(program, "demo-agent")
+	return []*recording{work, upgrade, move, many.record(next("clients"), "clients", nil, clientsDay)}
 }
 
 // A point is a state: a power cut before a line, which loses some of what is not synced.
@@ -198,9 +201,10 @@ func repeat(t *testing.T, state string) {
 func TestFindsWhatIsMissing(t *testing.T) {
 	testkit.NeedTool(t, "strace")
 	testkit.NeedTool(t, "git")
-	day := days(t)[0]
+	list := days(t)
+	day, clients := list[0], list[3]
 	// judgePromises judges the moment of each response, with the loss of all that was not synced.
-	judgePromises := func() (found []string) {
+	judgePromises := func(day *recording) (found []string) {
 		for _, p := range day.Promises {
 			if p.From > 0 {
 				found = append(found, day.judgePoint(point{line: p.From + 1, lost: all})...)
@@ -211,26 +215,39 @@ func TestFindsWhatIsMissing(t *testing.T) {
 		}
 		return found
 	}
-	require.Empty(t, judgePromises())
-	without := func(is func(path string) bool) {
+	require.Empty(t, judgePromises(day))
+	require.Empty(t, judgePromises(clients))
+	without := func(day *recording, is func(path string) bool) string {
 		syncs := day.disk.syncs
 		day.disk.syncs = slices.DeleteFunc(slices.Clone(syncs), func(s sync) bool { return is(s.path) })
 		require.Less(t, len(day.disk.syncs), len(syncs))
 		day.disk.settle()
-		assert.NotEmpty(t, judgePromises())
+		found := judgePromises(day)
+		assert.NotEmpty(t, found)
 		day.disk.syncs = syncs
 		day.disk.settle()
+		return strings.Join(found, "\n")
 	}
 	t.Run("synchronous=NORMAL", func(t *testing.T) {
-		without(func(path string) bool { return strings.HasSuffix(path, "-wal") })
+		without(day, func(path string) bool { return strings.HasSuffix(path, "-wal") })
+	})
+	t.Run("synchronous=NORMAL under several clients", func(t *testing.T) {
+		without(clients, func(path string) bool { return strings.HasSuffix(path, "-wal") })
+	})
+	t.Run("trust is not synced", func(t *testing.T) {
+		dir := filepath.Dir(clients.m.trust.Path())
+		found := without(clients, func(path string) bool {
+			return filepath.Dir(path) == dir && strings.HasPrefix(filepath.Base(path), ".duet-")
+		})
+		assert.Contains(t, found, "trusted.json is damaged")
 	})
 	t.Run("a rewind does not sync its files", func(t *testing.T) {
-		without(func(path string) bool {
+		without(day, func(path string) bool {
 			return path == day.m.project || strings.HasPrefix(path, day.m.project+"/") && !strings.Contains(path, ".git/")
 		})
 	})
 	t.Run("git does not sync", func(t *testing.T) {
-		without(func(path string) bool { return strings.Contains(path, "/.git") })
+		without(day, func(path string) bool { return strings.Contains(path, "/.git") })
 	})
 	t.Run("responses before commits", func(t *testing.T) {
 		for _, p := range day.Promises {
@@ -241,7 +258,7 @@ func TestFindsWhatIsMissing(t *testing.T) {
 				}
 			}
 		}
-		assert.NotEmpty(t, judgePromises())
+		assert.NotEmpty(t, judgePromises(day))
 	})
 }
 

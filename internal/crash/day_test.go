@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,7 +49,7 @@ func (r *recording) ended(l *launched) {
 	r.wait("the end of "+l.query, func(ctx context.Context) bool {
 		var now struct{ Session shownSession }
 		require.NoError(r.m.t, r.c.Call(ctx, "getSessionState", object{"session_id": l.id}, &now))
-		return slices.Contains([]string{"completed", "failed", "interrupted", "cancelled", "timed_out"}, now.Session.State)
+		return isEnd(now.Session.State)
 	})
 }
 
@@ -143,7 +142,7 @@ func day(r *recording) {
 	r.step("read the rules", func() {
 		r.call("getRules", nil, &rules)
 		require.Len(t, rules.Rules, 1)
-		ruled = r.promise(fmt.Sprintf("rule %d", rules.Rules[0].ID), rules.Rules[0].Tool)
+		ruled = r.promise(fmt.Sprintf("rule %d", rules.Rules[0].ID), rules.Rules[0].text())
 	})
 	r.step("rewind", func() { rewind(object{"session_id": three.id}) })
 	r.step("undo the rewind", func() { rewind(object{"session_id": three.id, "undo": true}) })

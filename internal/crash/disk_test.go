@@ -82,7 +82,7 @@ type opened struct {
 // atEnd is the position of a descriptor that appends, and of one that was inherited.
 const atEnd = -1
 
-// A message is data that a process has sent over a socket.
+// A message is data that a process has sent over a socket or a pipe.
 type message struct {
 	began int
 	data  []byte
@@ -332,7 +332,7 @@ func (d *disk) position(c call, i int, n *node, size int64) int64 {
 
 func (d *disk) write(c call, data []byte, isAt bool, offset int) {
 	path := c.fd(0)
-	if strings.HasPrefix(path, "socket:") || strings.HasPrefix(path, "pipe:") {
+	if path != d.top && !strings.HasPrefix(path, d.top+"/") { // a socket or a pipe
 		d.sent = append(d.sent, message{c.began, data})
 		return
 	}

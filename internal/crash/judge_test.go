@@ -28,7 +28,7 @@ import (
 
 // A world is what a new daemon and git find on a disk after a power cut, as text: "session ID" is the
 // prompt, "session ID title", "approval ID" the decision, "rule ID", "change ID FILE", "file NAME",
-// "ref NAME", where HEAD and index count as references. What is not there is "".
+// "ref NAME", where HEAD and index count as references, "trust PROJECT". What is not there is "".
 type world map[string]string
 
 // A reader reads a world, and the log.
@@ -79,21 +79,36 @@ func (w *reader) read(ctx context.Context) error {
 			w.world["change "+s.ID+" "+filepath.Base(f.Path)] = f.State
 		}
 	}
+	texts := make(map[string]int64)
 	var rules shownRules
 	if err := w.c.Call(ctx, "getRules", nil, &rules); err != nil {
 		return fmt.Errorf("getRules: %w", err)
 	}
 	for _, rule := range rules.Rules {
-		w.world[fmt.Sprintf("rule %d", rule.ID)] = rule.Tool
+		w.world[fmt.Sprintf("rule %d", rule.ID)] = rule.text()
+		if other := texts[rule.text()]; other != 0 {
+			return fmt.Errorf("the rule %q is there twice: %d and %d", rule.text(), other, rule.ID)
+		}
+		texts[rule.text()] = rule.ID
 	}
 	return w.readEvents(ctx)
 }
 
-type shownRules struct {
-	Rules []struct {
-		ID   int64  `json:"rule_id"`
-		Tool string `json:"tool_name"`
-	}
+type shownRules struct{ Rules []shownRule }
+
+type shownRule struct {
+	ID      int64  `json:"rule_id"`
+	Effect  string `json:"effect"`
+	Tool    string `json:"tool_name"`
+	Command string `json:"command"`
+	Path    string `json:"path"`
+	Scope   string `json:"scope"`
+	Thread  string `json:"thread_id"`
+}
+
+// text says what a rule does. No two rules do the same.
+func (r shownRule) text() string {
+	return strings.Join([]string{r.Effect, r.Tool, r.Command, r.Path, r.Scope, r.Thread}, " ")
 }
 
 // readEvents reads the whole log, and the questions in it. It adds an event: the last number may be
@@ -178,9 +193,12 @@ func (r *recording) judge(files map[string]file, line int) (found []string) {
 	}
 	user := m.look()
 	maps.Copy(w.world, user)
+	for _, name := range []string{"project", "second"} {
+		w.world["trust "+name] = m.isTrusted(name)
+	}
 	for _, p := range r.Promises {
-		if now := w.world[p.Key]; p.From < line && line <= p.Until && now != p.Want {
-			bad("%s was %.80q at the response, and is %.80q", p.Key, p.Want, now)
+		if now := w.world[p.Key]; p.From < line && line <= p.Until && now != p.Want && !slices.Contains(p.Or, now) {
+			bad("%s was %.80q at the response, and is %.80q", p.Key, append([]string{p.Want}, p.Or...), now)
 		}
 	}
 	r.judgeEvents(w, line, bad)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -34,6 +35,7 @@ const soon = 20 * time.Second
 type machine struct {
 	t                         *testing.T
 	top, project, home, state string
+	trust                     *config.Store
 	said                      *bytes.Buffer // by the last daemon
 }
 
@@ -47,6 +49,7 @@ func machineAt(t *testing.T, top string) *machine {
 		return map[string]string{"XDG_STATE_HOME": filepath.Join(m.home, "state")}[name]
 	}, m.project)
 	require.NoError(t, err)
+	m.trust = config.NewTrust(filepath.Join(m.home, "state", "duet", "trusted.json"))
 	t.Cleanup(m.killAll)
 	return m
 }
@@ -150,7 +153,8 @@ func isZombie(pid int) bool {
 // the response, until the step begins that takes the promise back.
 type promise struct {
 	Key, Want   string
-	From, Until int // lines of the recording
+	From, Until int      // lines of the recording
+	Or          []string `json:",omitempty"` // what other clients write at the same time
 }
 
 // A view is what a user sees of the project at the end of a step, when all is durable.
@@ -192,7 +196,9 @@ type recording struct {
 	disk       *disk
 	sentEvents []received // see events
 	c          *client.Client
-	last       []byte // the last response
+	last       []byte   // the last response
+	shell      *os.File // gets commands that are recorded, too
+	commands   int
 }
 
 // take remembers the responses: with it the line of each is found in the recording.
@@ -283,7 +289,7 @@ func (m *machine) begin(dir, name string, earlier []*promise) *recording {
 	r := &recording{Name: name, Top: m.top, m: m, dir: dir}
 	for _, p := range earlier {
 		if p.Until == never && !strings.HasPrefix(p.Key, "file ") { // in the next steps the agent works again
-			r.Promises = append(r.Promises, &promise{p.Key, p.Want, 0, never})
+			r.Promises = append(r.Promises, &promise{Key: p.Key, Want: p.Want, Until: never, Or: p.Or})
 		}
 	}
 	before, err := readDisk(m.top, m.top)
@@ -312,18 +318,24 @@ func (r *recording) finish() *recording {
 	return r
 }
 
+// runsBeside is a shell script that runs its arguments and, beside them, each line of the file $0.
+const runsBeside = `"$@" & while read -r line; do eval "$line" & done <"$0"; wait`
+
 // record records steps with a daemon.
 func (m *machine) record(dir, name string, earlier []*promise, steps func(*recording)) *recording {
 	r := m.begin(dir, name, earlier)
 	var cmd *exec.Cmd
 	var err error
-	cmd, r.c, err = m.start(context.Background(), r.strace(), client.WithTrace(r.take))
+	r.shell = r.pipe("commands")
+	prefix := append(r.strace(), "sh", "-c", runsBeside, r.shell.Name())
+	cmd, r.c, err = m.start(context.Background(), prefix, client.WithTrace(r.take))
 	require.NoError(m.t, err)
 	steps(r)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	_ = r.c.Call(ctx, "daemon.stop", nil, nil)
 	r.c.Close()
+	r.shell.Close()
 	for syscall.Kill(-cmd.Process.Pid, 0) == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -399,15 +411,15 @@ func (r *recording) readDisk() (err error) {
 
 // place finds the lines of the steps and the promises.
 func (r *recording) place() {
-	at := 0
-	find := func(response []byte) int {
-		for ; at < len(r.disk.sent); at++ {
-			if bytes.Contains(r.disk.sent[at].data, response[:min(len(response), 120)]) {
-				return r.disk.sent[at].began
+	at := 0 // the first message of the step
+	find := func(response []byte) (index, line int) {
+		for i, message := range r.disk.sent[at:] {
+			if bytes.Contains(message.data, response[:min(len(response), 120)]) {
+				return at + i, message.began
 			}
 		}
 		require.Fail(r.m.t, "a response is not in the recording", "%.200s", response)
-		return 0
+		return 0, 0
 	}
 	began := 0
 	for i := range r.Steps {
@@ -416,13 +428,13 @@ func (r *recording) place() {
 			p.Until = began
 		}
 		for _, a := range s.answers {
-			line := find(a.response)
+			_, line := find(a.response)
 			for _, p := range a.promises {
 				p.From, p.Until = line, never
 				r.Promises = append(r.Promises, p)
 			}
 		}
-		s.End = find(s.marked)
+		at, s.End = find(s.marked)
 		began, s.view.Line = s.End, s.End
 		r.Views = append(r.Views, s.view)
 	}
