@@ -92,7 +92,7 @@ function optionsOf(question: Question): Array<{ id: string; label: string }> {
 /** The fields of a form. The schema is a flat JSON Schema object, as in the Agent Client Protocol's elicitation. */
 export function fieldsOf(schema: unknown): FormField[] {
   const { properties, required } = object(schema);
-  const needed = Array.isArray(required) ? required : [];
+  const needed = new Set<unknown>(Array.isArray(required) ? required : []);
   return Object.entries(object(properties)).map(([name, of]) => {
     const field = object(of);
     const choices = valuesOf(field);
@@ -110,7 +110,7 @@ export function fieldsOf(schema: unknown): FormField[] {
       }
     })();
     return {
-      name, kind, label: text(field["title"]) || name, description: text(field["description"]), required: needed.includes(name), default: field["default"],
+      name, kind, label: text(field["title"]) || name, description: text(field["description"]), required: needed.has(name), default: field["default"],
       choices: kind === "choices" ? several : choices, limits: kind === "text" ? limitsOf(field["minLength"], field["maxLength"]) : limitsOf(field["minimum"], field["maximum"]),
     };
   });
