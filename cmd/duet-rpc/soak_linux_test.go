@@ -134,6 +134,47 @@ func (s *site) requireIdle(t *testing.T) {
 	}
 }
 
+// A daemon gives its memory back each time that it becomes idle: the pages of its program, of which its
+// work needs most, and its free heap.
+func TestAnIdleDaemonGivesItsMemoryBack(t *testing.T) {
+	_, c := newEditorSite(t)
+	hub := hubOf(t, c)
+	type memory struct{ program, heap int } // in bytes
+	measure := func() memory {
+		heap := memoryOf(t, hub, "RssAnon")
+		return memory{memoryOf(t, hub, "VmRSS") - heap, heap}
+	}
+	for round := range 3 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.completes(c.launch(fmt.Sprintf("quiet stream:5000 in round %d", round), ""))
+		}()
+		var works memory // the most of each
+		for busy := true; busy; time.Sleep(pollEvery) {
+			now := measure()
+			works = memory{max(works.program, now.program), max(works.heap, now.heap)}
+			select {
+			case <-done:
+				busy = false
+			default:
+			}
+		}
+		var idle memory
+		isLess := func() bool {
+			idle = measure()
+			return idle.program < works.program/2 && idle.heap < works.heap
+		}
+		for deadline := time.Now().Add(watchdog / 20); !isLess() && time.Now().Before(deadline); time.Sleep(pollEvery) {
+		}
+		const mb = 1 << 20
+		t.Logf("at work: %d MB of the program and %d MB of others; idle: %d and %d", works.program/mb, works.heap/mb, idle.program/mb, idle.heap/mb)
+		assert.Less(t, idle.program, works.program/2)
+		assert.Less(t, idle.heap, works.heap)
+	}
+	c.leave()
+}
+
 // count returns the number of processes with a text in their command, and the memory of all
 // processes of the site in MB.
 func (s *site) count(text string) (n int, memory float64) {
