@@ -21,6 +21,7 @@ import (
 type Monitored interface {
 	Valid() error
 	FreeBytes() int64
+	Check(ctx context.Context) error
 }
 
 // MonitorOptions configure a Monitor. The functions may be nil and must not block; writers call
@@ -50,6 +51,9 @@ type Monitor struct {
 	changed     chan struct{} // while full: closed by the next successful change
 	lost        bool
 	damaged     bool
+	unread      int       // failed reads since the last check that found no damage
+	checking    bool      // a check runs
+	checked     time.Time // the end of the last check
 	reportsLost bool
 	closing     bool
 }
@@ -167,15 +171,41 @@ func (m *Monitor) AwaitRoom(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Damaged records a read error of a damaged store. The first one is logged.
+// Damaged records a read error of a damaged store. The first one is logged. An [ErrUnread] counts until a
+// check finds no damage, others until the end.
 func (m *Monitor) Damaged(err error) {
 	m.mu.Lock()
-	first := !m.damaged
-	m.damaged = true
+	first := !m.damaged && m.unread == 0
+	if errors.Is(err, ErrUnread) {
+		m.unread++
+	} else {
+		m.damaged = true
+	}
 	m.mu.Unlock()
 	if first {
 		m.opts.Logger.Error(TextDamaged, "err", err)
 	}
+}
+
+// checkEvery is the least time between two checks: each reads the whole store.
+const checkEvery = time.Minute
+
+// check starts to find out whether everything can be read again, and returns at once. The caller has m.mu.
+func (m *Monitor) check() {
+	if m.store == nil || m.checking || !m.checked.IsZero() && time.Since(m.checked) < checkEvery {
+		return
+	}
+	before := m.unread
+	m.checking = m.tasks.Go(func() {
+		err := m.store.Check(m.ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.checking, m.checked = false, time.Now()
+		if err == nil && m.unread == before && m.ctx.Err() == nil {
+			m.unread = 0
+			m.opts.Logger.Info("the whole database can be read again")
+		}
+	})
 }
 
 // ReportsLost records that agents' events could not be stored for another reason than a full disk.
@@ -285,7 +315,8 @@ const (
 	TextDamaged = "the database is damaged, or its disk fails: a part of it cannot be read; run `duet-rpc doctor`"
 )
 
-// Issues lists the store's problems in words for users; it is empty if the store is healthy.
+// Issues lists the store's problems in words for users; it is empty if the store is healthy. After a
+// failure of the disk to read, it starts a check, whose outcome a later call reports. It does not wait.
 func (m *Monitor) Issues() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -300,8 +331,11 @@ func (m *Monitor) Issues() []string {
 	case m.reportsLost:
 		list = append(list, textReportsLost)
 	}
-	if m.damaged {
+	if m.damaged || m.unread > 0 {
 		list = append(list, TextDamaged)
+	}
+	if m.unread > 0 && !m.damaged {
+		m.check()
 	}
 	return list
 }

@@ -25,6 +25,16 @@ type disk struct {
 	free  atomic.Int64
 	gone  atomic.Bool
 	looks atomic.Int64 // calls of Valid
+	bad   atomic.Bool  // Check finds damage
+	reads atomic.Int64 // calls of Check
+}
+
+func (d *disk) Check(context.Context) error {
+	d.reads.Add(1)
+	if d.bad.Load() {
+		return ErrUnread
+	}
+	return nil
 }
 
 func (d *disk) FreeBytes() int64 { return d.free.Load() }
@@ -225,6 +235,35 @@ func TestWhatElseIsWrong(t *testing.T) {
 	}
 	assert.Equal(t, []string{textReportsLost, TextDamaged}, m.Issues())
 	assert.Equal(t, 1, strings.Count(log.String(), "a page"), "the first is logged")
+}
+
+// A part that cannot be read is reported until everything can be read again, and an impossible value for good.
+func TestADiskThatReadsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, d, _ := watched(t, false)
+		d.bad.Store(true)
+		m.Damaged(ErrUnread)
+		for range 3 {
+			assert.Equal(t, []string{TextDamaged}, m.Issues())
+			synctest.Wait()
+		}
+		assert.EqualValues(t, 1, d.reads.Load(), "a check reads everything, so it is seldom")
+
+		d.bad.Store(false)
+		time.Sleep(checkEvery)
+		assert.EqualValues(t, 1, d.reads.Load(), "nobody asks")
+		assert.Equal(t, []string{TextDamaged}, m.Issues())
+		synctest.Wait()
+		assert.Empty(t, m.Issues())
+
+		m.Damaged(ErrUnread)
+		m.Damaged(ErrDamaged)
+		time.Sleep(checkEvery)
+		assert.Equal(t, []string{TextDamaged}, m.Issues())
+		synctest.Wait()
+		assert.Equal(t, []string{TextDamaged}, m.Issues())
+		assert.EqualValues(t, 2, d.reads.Load(), "a check would not find the value")
+	})
 }
 
 func TestWhatUsersAreTold(t *testing.T) {

@@ -44,6 +44,8 @@ type Store interface {
 	// FreeBytes returns the approximate free space on the database's disk, in bytes, or a negative
 	// number if it is unknown.
 	FreeBytes() int64
+	// Check reads everything. Its error says what is damaged.
+	Check(ctx context.Context) error
 	// Path returns the path of the database.
 	Path() string
 	// Latest returns the time by a clock that is never set back: it is not before Now of any earlier
@@ -89,6 +91,8 @@ var (
 	ErrLocked = errors.New("another process has the store")
 	// ErrDamaged means that data cannot be read, or has an impossible value.
 	ErrDamaged = errors.New("the store is damaged")
+	// ErrUnread is an ErrDamaged that passes if the disk has only failed to read: Check tells.
+	ErrUnread = fmt.Errorf("a part cannot be read: %w", ErrDamaged)
 )
 
 // LostError means that the store, a file belonging to it, or the right to write it, was removed or

@@ -49,6 +49,18 @@ func check(ctx context.Context, path string) error {
 	return nil
 }
 
+// Check reads the whole database like a client, and returns what is damaged.
+func (s *Store) Check(ctx context.Context) error {
+	var found string
+	if err := s.readers.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+		return failed(err)
+	}
+	if found != "ok" {
+		return &damagedValueError{errors.New(found)}
+	}
+	return failed(checkRows(ctx, s.readers))
+}
+
 // openToRead opens the user's own database at path, concurrently with other processes, and
 // changes nothing. It returns nil, without an error, if there is none.
 func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err error) {

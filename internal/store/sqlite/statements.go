@@ -286,6 +286,9 @@ func failed(err error) error {
 		kind = store.ErrLocked
 	case "corrupt":
 		kind = store.ErrDamaged
+		if e := (*driver.Error)(nil); errors.As(err, &e) { // also SQLITE_CORRUPT, if reading for a virtual table fails
+			kind = store.ErrUnread
+		}
 	}
 	if kind != nil && !errors.Is(err, kind) {
 		return failure{kind, err}

@@ -1,6 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -26,6 +29,38 @@ func TestADatabaseThatCannotBeRead(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EIO, name)
 		assert.NotContains(t, err.Error(), "move it away", name)
 	}
+}
+
+// What SQLite cannot read may pass; an impossible value does not.
+func TestCheckOfAnOpenDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "duet.db")
+	s, err := Open(t.Context(), path, store.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Check(t.Context()))
+	require.NoError(t, s.Close())
+
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	info, err := f.Stat()
+	require.NoError(t, err)
+	const page = 4096
+	kept := make([]byte, info.Size()-5*page)
+	_, err = f.ReadAt(kept, 5*page)
+	require.NoError(t, err)
+	_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, len(kept)), 5*page)
+	require.NoError(t, err)
+	readers, err := sql.Open("sqlite", dsn(path, "_pragma=query_only(1)"))
+	require.NoError(t, err)
+	defer readers.Close()
+	damaged := &Store{readers: readers}
+	err = damaged.Check(t.Context())
+	require.ErrorIs(t, err, store.ErrUnread)
+	assert.True(t, store.IsDamaged(err))
+
+	_, err = f.WriteAt(kept, 5*page)
+	require.NoError(t, errors.Join(err, f.Close()))
+	assert.NotErrorIs(t, error(&damagedValueError{errors.New("no text")}), store.ErrUnread)
+	assert.True(t, store.IsDamaged(&damagedValueError{errors.New("no text")}))
 }
 
 func errorOf[T any](_ T, err error) error { return err }
