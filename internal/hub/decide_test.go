@@ -16,9 +16,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
 func TestOfManyAnswersTheFirstCounts(t *testing.T) {
@@ -328,6 +330,28 @@ func TestAQuestionOfAReplacedDirectory(t *testing.T) {
 	replaced.Store(new(time.Time))
 	approve(t, h, a, "")
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
+}
+
+// unreadProcesses is a store whose disk fails to read when a hub opens it.
+type unreadProcesses struct{ store.Store }
+
+func (unreadProcesses) Processes(context.Context) ([]domain.Process, error) {
+	return nil, fmt.Errorf("database disk image is malformed (11): %w", store.ErrUnread)
+}
+
+// A hub that cannot open, because the disk fails for a moment, does not say that the database is malformed:
+// a user who moves it away loses it.
+func TestAHubThatCannotReadSaysWhatToDo(t *testing.T) {
+	path := database(t)
+	_, err := Open(t.Context(), Options{
+		OpenStore: func(ctx context.Context, opts store.Options) (store.Store, error) {
+			s, err := sqlite.Open(ctx, path, opts)
+			return unreadProcesses{s}, err
+		},
+		Database: path, Root: t.TempDir(), Agents: agents{}, Limits: config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
+		Executors: func(catalog.Daemon) Executors { return &executors{} },
+	})
+	assert.EqualError(t, err, store.TextDamaged)
 }
 
 // An error says why a read failed, and not only that the log has the cause.

@@ -241,6 +241,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	if err := h.recover(ctx); err != nil {
 		h.cancel()
 		h.store.Close()
+		if store.IsDamaged(err) {
+			err = store.Explain(err)
+		}
 		return nil, err
 	}
 	h.tidyWorktrees()
