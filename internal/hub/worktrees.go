@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/git"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
@@ -217,7 +218,12 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		}
 	}
 	cwd := filepath.Join(w.Dir, below)
-	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
+	info, err := os.Stat(cwd)
+	if durable.Unknown(err) {
+		undo()
+		return func() {}, "", worktreeError(err)
+	}
+	if err != nil || !info.IsDir() {
 		undo()
 		if !asked {
 			return func() {}, fmt.Sprintf("%q has no committed files", below), nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -322,4 +323,31 @@ func TestUnusedWorktrees(t *testing.T) {
 	require.NoError(t, w.hub.Close())
 	assert.DirExists(t, kept)
 	assert.FileExists(t, filepath.Join(work.Top, "new"))
+}
+
+// worktreeOnABadDisk has a directory about which the system tells nothing.
+type worktreeOnABadDisk struct{ Worktrees }
+
+func (w worktreeOnABadDisk) Create(ctx context.Context, name, base string, taken ...string) (worktree.Worktree, error) {
+	made, err := w.Worktrees.Create(ctx, name, base, taken...)
+	made.Dir += "\x00"
+	return made, err
+}
+
+// A disk that fails for a moment does not mean that a directory has no committed files. The worktree that
+// was made is discarded.
+func TestANewWorktreeThatCannotBeReadIsNotCalledEmpty(t *testing.T) {
+	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	open := w.hub.opts.Worktrees.Open
+	w.hub.opts.Worktrees.Open = func(ctx context.Context, trusts bool) (Worktrees, error) {
+		of, err := open(ctx, trusts)
+		return worktreeOnABadDisk{of}, err
+	}
+	for _, asked := range []*bool{new(true), nil} {
+		w.use = config.WorktreeSession
+		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: asked})
+		require.ErrorIs(t, err, syscall.EINVAL)
+		assert.Equal(t, domain.KindWorktree, kindOf(t, err))
+		assert.Equal(t, 1, strings.Count(w.git("worktree", "list", "--porcelain"), "worktree "))
+	}
 }
