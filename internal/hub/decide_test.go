@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -362,4 +364,8 @@ func TestErrorsOfReadsAreExplained(t *testing.T) {
 	assert.EqualError(t, err, store.TextDamaged)
 	known := &domain.Error{Kind: domain.KindNotWritable, Message: "it has a text", Err: store.ErrFull}
 	assert.Same(t, known, h.OrEnding(t.Context(), known))
+
+	err = h.OrEnding(t.Context(), fmt.Errorf("the root: %w", &fs.PathError{Op: "lstat", Path: "/project", Err: syscall.EIO}))
+	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
+	assert.EqualError(t, err, "the root: lstat /project: input/output error")
 }

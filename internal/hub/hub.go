@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
@@ -404,6 +405,9 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	}
 	if known := (*domain.Error)(nil); errors.As(err, &known) {
 		return err
+	}
+	if durable.Unknown(err) { // the disk fails, for example
+		return &domain.Error{Kind: domain.KindUnavailable, Message: err.Error(), Err: err}
 	}
 	return stored(err) // of a read, for example
 }
