@@ -34,6 +34,7 @@ FUZZTIME ?= 100000x
 CRASHTIME ?= 10m
 CHAOSTIME ?= 5m
 FAULTSTIME ?= 5m
+FAULTSPART ?= 1/1
 
 .PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load crash chaos faults docs generate vsix pictures clean help
 
@@ -117,8 +118,8 @@ crash: ## states that a power cut can leave, each opened by a new daemon and jud
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
-faults: ## each call of the file system fails in turn (internal/chaos); FAULTSTIME, 5 minutes; 0: until each has failed
-	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run 'TestFaults|TestVanishedFiles' -count=1 -v -timeout 0 -faults.time $(FAULTSTIME) $(FAULTSFLAGS)
+faults: ## each call of the file system fails in turn (internal/chaos); FAULTSTIME, 5 minutes; 0: until each has failed; FAULTSPART, such as 3/8
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run 'TestFaults|TestVanishedFiles' -count=1 -v -timeout 0 -faults.time $(FAULTSTIME) -faults.part $(FAULTSPART) $(FAULTSFLAGS)
 
 vsix: ## the VS Code extension for each platform, with the program in it: bin/duet-PLATFORM.vsix
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -33,6 +34,7 @@ var (
 	faultsOnly = flag.String("faults.only", "", "play only this fault, as a failure prints it")
 	faultsLike = flag.String("faults.like", "", "play only faults that match this regular expression")
 	faultsMost = flag.Int("faults.most", 40, "how many calls of a class are to fail, spread over all; 0: each of them")
+	faultsPart = flag.String("faults.part", "1/1", "play only this part of the faults, such as 3/8: all eight together play each fault once")
 	faultsShow = flag.Bool("faults.show", false, "print the errors of each play")
 )
 
@@ -52,7 +54,7 @@ func TestFaults(t *testing.T) {
 		playFault(t, f)
 		return
 	}
-	faults := allFaults(t, playFault(t, fault{}))
+	faults := partOf(t, allFaults(t, playFault(t, fault{})), *faultsPart)
 	shuffle(faults, rand.New(rand.NewPCG(seed, 0)))
 	began, played, missed := time.Now(), 0, 0
 	for _, f := range faults {
@@ -119,6 +121,26 @@ func allFaults(t *testing.T, calls map[fault]int) (list []fault) {
 			}
 		}
 		t.Logf("%s %s %s: %d calls", class.Who, class.Place, class.Op, n)
+	}
+	return list
+}
+
+// partOf returns the faults of a part, such as 3/8. Two runs may count a few calls more or less: then
+// the parts of the first are those of the second, but for these.
+func partOf(t *testing.T, faults []fault, part string) (list []fault) {
+	t.Helper()
+	var number, parts int
+	_, err := fmt.Sscanf(part, "%d/%d", &number, &parts)
+	require.True(t, err == nil && 1 <= number && number <= parts, "-faults.part is %q, and not such as 3/8", part)
+	seen := make(map[fault]int)
+	for _, f := range faults {
+		class := f.class()
+		hash := fnv.New32a()
+		fmt.Fprint(hash, class)
+		if (int(hash.Sum32()%1000)+seen[class])%parts == number-1 {
+			list = append(list, f)
+		}
+		seen[class]++
 	}
 	return list
 }
@@ -757,4 +779,22 @@ var vanishing = []vanishingFile{
 func (p *play) worktrees() []string {
 	dirs, _ := filepath.Glob(filepath.Join(state.WorktreesDir(p.state), "*"))
 	return dirs
+}
+
+// Each fault is in one part.
+func TestPartOf(t *testing.T) {
+	var faults []fault
+	for _, place := range []string{"wal", "database", "lock"} {
+		for n := range 20 {
+			faults = append(faults, fault{Who: "daemon", Place: place, Op: "write", Kind: "EIO", N: 1 + n})
+		}
+	}
+	var together []fault
+	for part := range 8 {
+		some := partOf(t, faults, fmt.Sprintf("%d/8", part+1))
+		require.NotEmpty(t, some)
+		together = append(together, some...)
+	}
+	require.ElementsMatch(t, faults, together)
+	require.Equal(t, faults, partOf(t, faults, "1/1"))
 }
