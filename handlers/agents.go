@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -143,7 +143,7 @@ func registerAgents(reg *server.Registry, d Domain) {
 }
 
 func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
-	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, threadsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
+	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, sessionsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
 		var e *domain.Error
 		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {
@@ -151,7 +151,7 @@ func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (pro
 		}
 		return protocol.SetSessionResult{}, err
 	}
-	known, err := h.Settings().OfSession(ctx, s)
+	known, err := h.Settings().OfTurn(ctx, s)
 	if err != nil {
 		return protocol.SetSessionResult{}, err
 	}
@@ -177,7 +177,7 @@ var duetsModes = map[string]protocol.Mode{
 }
 
 // modes describes the modes that a client can request of an agent.
-func modes(known threadsettings.Known) []protocol.Mode {
+func modes(known sessionsettings.Known) []protocol.Mode {
 	list, reported := []protocol.Mode{}, known.Reported
 	for _, id := range known.Modes {
 		m, ours := duetsModes[id]
@@ -215,7 +215,7 @@ func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 }
 
 // describeSession adds the agent's report to a session. Lists do not have it.
-func describeSession(s *protocol.Session, known threadsettings.Known) {
+func describeSession(s *protocol.Session, known sessionsettings.Known) {
 	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
 }
 
@@ -263,7 +263,7 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeS
 			return protocol.NativeSessionList{}, err
 		}
 		if ok {
-			one.SessionID, one.TaskID = found.SessionID, domain.TaskName(found.Task)
+			one.SessionID, one.TaskID = found.HumanLayerSession, domain.TaskName(found.Task)
 		}
 		r.Sessions = append(r.Sessions, one)
 	}
@@ -321,7 +321,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	return r, nil
 }
 
-func alreadyHere(s domain.Session, native string) protocol.AdoptResult {
+func alreadyHere(s domain.TurnInSession, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
 		LaunchResult: launched(s), NativeSession: native, History: true,
 		Note: "the session already has a conversation here, which is unchanged: " + domain.TaskName(s.Task),
@@ -333,13 +333,13 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.Nativ
 	if err != nil {
 		return protocol.Success{}, err
 	}
-	run, busy, err := h.Adoption().Unfinished(ctx, l.Name, p.ID)
+	turn, busy, err := h.Adoption().Unfinished(ctx, l.Name, p.ID)
 	if err != nil {
 		return protocol.Success{}, err
 	}
 	if busy {
-		task := domain.TaskName(run.Task)
-		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, run.State.Words(), task)
+		task := domain.TaskName(turn.Task)
+		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, turn.State.Words(), task)
 	}
 	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
 		return protocol.Success{}, nativeError(ctx, err)
@@ -445,7 +445,7 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 	}
 	arguments := orAbsent(p.Arguments)
 	a, err := h.Approvals().Consult(ctx, approval.Inquiry{
-		Spec: approval.Spec{Run: workingIn(ctx, h, p.Thread), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
+		Spec: approval.Spec{Turn: workingIn(ctx, h, p.Thread), Type: domain.FunctionCall, Tool: "mcp__" + p.Server + "__" + p.Tool, Input: arguments}, CWD: s.Dir, Confirmed: p.Confirmed,
 	})
 	if err != nil {
 		return r, err
@@ -468,13 +468,13 @@ func callTool(ctx context.Context, h *hub.Hub, p protocol.CallToolParams) (proto
 
 // workingIn returns the id of the conversation's working session, to which the approval of the call
 // belongs, or "".
-func workingIn(ctx context.Context, h *hub.Hub, thread string) string {
-	if thread == "" {
+func workingIn(ctx context.Context, h *hub.Hub, session string) string {
+	if session == "" {
 		return ""
 	}
-	s, err := h.Query().Session(ctx, thread)
+	s, err := h.Query().Turn(ctx, session)
 	if err != nil || !s.State.Active() || s.State == domain.Interrupting {
 		return ""
 	}
-	return s.SessionID
+	return s.HumanLayerSession
 }

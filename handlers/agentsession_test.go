@@ -135,7 +135,7 @@ func TestSettingAnAgent(t *testing.T) {
 // watchModes returns a channel that gets each report of an agent's mode, when it is stored.
 func (w *world) watchModes() <-chan struct{} {
 	watched := make(chan struct{}, 1)
-	watch := w.hub.Events().Watch(func(e domain.Event, _ domain.Session) {
+	watch := w.hub.Events().Watch(func(e domain.Event, _ domain.TurnInSession) {
 		if e.Payload.Kind() == domain.EventAgentMode {
 			watched <- struct{}{}
 		}
@@ -170,8 +170,8 @@ func TestTheModeInForce(t *testing.T) {
 	assert.Equal(t, []any{"auto", "plan", "auto"}, []any{s["permission_mode"], s["requested_mode"], s["agent_mode"]}, "the agent has left plan mode for another one")
 }
 
-// What the agent reports after the user has changed the mode during a run counts in this run.
-func TestTheModeInForceAfterAChangeInTheRun(t *testing.T) {
+// What the agent reports after the user has changed the mode during a turn counts in this turn.
+func TestTheModeInForceAfterAChangeInTheTurn(t *testing.T) {
 	report := make(chan string)
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		for {

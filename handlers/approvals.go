@@ -70,7 +70,7 @@ func createApproval(ctx context.Context, h *hub.Hub, p protocol.CreateApprovalPa
 		return protocol.CreateApprovalResult{}, err // checked before the call
 	}
 	a, err := h.Approvals().Create(ctx, approval.Spec{
-		Run: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
+		Turn: cmp.Or(p.RunID, p.SessionID), Type: string(p.Type), Tool: p.ToolName, Input: p.ToolInput, CallID: p.ToolUseID, Title: p.Message,
 		Subject: p.Subject, Options: options, Channel: p.Channel, Elicitation: elicitationOf(p),
 	})
 	return protocol.CreateApprovalResult{ApprovalID: a.ID, CallID: a.CallID, Status: a.Status}, err
@@ -83,7 +83,7 @@ func fetchApprovals(ctx context.Context, h *hub.Hub, p protocol.FetchApprovalsPa
 	}
 	list := make([]*protocol.Approval, 0, len(found))
 	for _, a := range found {
-		s, err := h.Query().SessionOf(ctx, a.Run)
+		s, err := h.Query().TurnOf(ctx, a.Turn)
 		if err != nil {
 			return protocol.ApprovalList{}, err
 		}
@@ -97,7 +97,7 @@ func getApproval(ctx context.Context, h *hub.Hub, p protocol.ApprovalIDs) (proto
 	if err != nil {
 		return protocol.ApprovalResult{}, err
 	}
-	s, err := h.Query().SessionOf(ctx, a.Run)
+	s, err := h.Query().TurnOf(ctx, a.Turn)
 	if err != nil {
 		return protocol.ApprovalResult{}, err
 	}
@@ -127,7 +127,7 @@ func sendDecision(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (p
 	}
 	r := protocol.DecisionResult{Success: err == nil, Status: a.Status}
 	if a.Next != nil {
-		r.ToldSessionID, r.ToldTaskID = a.Next.SessionID, domain.TaskName(a.Next.Task)
+		r.ToldSessionID, r.ToldTaskID = a.Next.HumanLayerSession, domain.TaskName(a.Next.Task)
 	}
 	return r, err
 }
@@ -189,16 +189,16 @@ func atLeast(list []*protocol.Approval) (size int) {
 }
 
 // approvalOf converts an approval of the session s.
-func approvalOf(a domain.Approval, s domain.Session) *protocol.Approval {
+func approvalOf(a domain.Approval, s domain.TurnInSession) *protocol.Approval {
 	ambiguity, title := approval.Presented(a)
 	answers := a.Answers()
 	r := &protocol.Approval{
-		ID: a.ID, ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
+		ID: a.ID, ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), RunID: s.HumanLayerRun, SessionID: s.HumanLayerSession, ThreadID: s.Session.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
-		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Thread.CWD)), TakesComment: a.TakesComment(), Explanation: a.Explanation,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
+		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Session.CWD)), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,
 	}
@@ -273,7 +273,7 @@ func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error
 	for _, r := range found {
 		one := &protocol.Rule{
 			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: r.Scope(),
-			ThreadID: r.Thread.UUID, Title: r.Thread.Title, CreatedAt: r.Created.UTC(),
+			ThreadID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
 		}
 		list = append(list, one)
 	}

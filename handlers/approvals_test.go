@@ -42,11 +42,11 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
 	launched := c.ask("launchSession", `{"query":"edit"}`)
-	session, run := testkit.JSONAs[string](t, launched, "session_id"), testkit.JSONAs[string](t, launched, "run_id")
+	session, turn := testkit.JSONAs[string](t, launched, "session_id"), testkit.JSONAs[string](t, launched, "run_id")
 	a := pending(t, w, c, session)
 	id := a["id"].(string)
 	for name, want := range map[string]any{
-		"approval_id": id, "call_id": "toolu_1", "tool_use_id": "toolu_1", "run_id": run, "session_id": session, "task_id": "task-0001", "status": "pending",
+		"approval_id": id, "call_id": "toolu_1", "tool_use_id": "toolu_1", "run_id": turn, "session_id": session, "task_id": "task-0001", "status": "pending",
 		"tool_name": "Edit", "tool_input": map[string]any{"path": "a.txt"}, "title": "Edit a.txt", "tool_kind": "edit", "stale": false, "input_editable": true,
 		"paths": []any{"a.txt"}, "diff": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n", "type": "function_call",
 		"options": []any{map[string]any{"option_id": "yes", "name": "Allow", "kind": "allow_once"}},
@@ -54,7 +54,7 @@ func TestAnApprovalHasBothShapes(t *testing.T) {
 		assert.Equal(t, want, a[name], name)
 	}
 	call := a["function_call"].(map[string]any)
-	assert.Equal(t, []any{run, "toolu_1"}, []any{call["run_id"], call["call_id"]})
+	assert.Equal(t, []any{turn, "toolu_1"}, []any{call["run_id"], call["call_id"]})
 	assert.Equal(t, map[string]any{"fn": "Edit", "kwargs": map[string]any{"path": "a.txt"}}, call["spec"])
 	assert.Equal(t, map[string]any{"requested_at": a["created_at"]}, call["status"])
 	assert.NotContains(t, a, "human_contact")

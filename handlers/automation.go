@@ -66,9 +66,9 @@ func executionOf(ctx context.Context, h *hub.Hub, x domain.TriggerExecution, who
 	r := protocol.TriggerExecution{
 		ID: x.ID, RuleID: x.Trigger, EventType: x.EventType, Status: x.Status, Timestamp: protocol.Timestamp(x.Time), Action: x.Action, ApprovalID: x.Approval, Error: x.Error, Depth: x.Depth,
 	}
-	if x.Run != 0 {
-		if s, err := h.Query().SessionOf(ctx, x.Run); err == nil { // else it was deleted
-			r.TaskID, r.SessionID = domain.TaskName(s.Task), s.SessionID
+	if x.Turn != 0 {
+		if s, err := h.Query().TurnOf(ctx, x.Turn); err == nil { // else it was deleted
+			r.TaskID, r.SessionID = domain.TaskName(s.Task), s.HumanLayerSession
 		}
 	}
 	if whole {

@@ -33,7 +33,7 @@ type boundary struct{ executor }
 
 // inquiryOf returns the conversation of a question, and what happens when its caller leaves.
 func inquiryOf(p protocol.AskedIn, ctx context.Context, s approval.Spec) approval.Inquiry {
-	s.Run = p.Thread
+	s.Turn = p.Thread
 	q := approval.Inquiry{Spec: s, CWD: p.CWD}
 	if p.Keep {
 		conn := server.ConnFrom(ctx)

@@ -94,7 +94,7 @@ func TestAQuestionOfASession(t *testing.T) {
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	session := person.launch(`{"query":"work"}`)
 	status := func() string {
-		return string(must(w.hub.Query().Session(context.Background(), session))(t).State)
+		return string(must(w.hub.Query().Turn(context.Background(), session))(t).State)
 	}
 	w.until(func() bool { return status() == "running" }, "the session runs")
 	id := c.send("askUser", `{"message":"So?","thread":"`+session+`"}`)

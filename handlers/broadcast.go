@@ -104,7 +104,7 @@ func (b *broadcasts) flushed(ctx context.Context) {
 }
 
 // see broadcasts an event.
-func (b *broadcasts) see(e domain.Event, s domain.Session) {
+func (b *broadcasts) see(e domain.Event, s domain.TurnInSession) {
 	n := noteOf(e, s)
 	if n == nil {
 		return
@@ -146,7 +146,7 @@ type member struct {
 
 	replaying bool   // earlier events are being read
 	later     []note // of the events that come meanwhile
-	sending   bool   // run is about to send, or sends
+	sending   bool   // turn is about to send, or sends
 	after     int64  // new events with this number or a lower one are not sent
 
 	idle  []chan struct{} // closed when no notification is waiting
@@ -176,7 +176,7 @@ func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo i
 	if since < 0 {
 		since = events.Began()
 	}
-	err := events.Replay(ctx, []domain.EventKind{domain.EventRunState}, since, upTo, func(e domain.Event, s domain.Session) bool {
+	err := events.Replay(ctx, []domain.EventKind{domain.EventTurnState}, since, upTo, func(e domain.Event, s domain.TurnInSession) bool {
 		if n := noteOf(e, s); n != nil {
 			m.mu.Lock()
 			defer m.mu.Unlock()
@@ -358,7 +358,7 @@ type note struct {
 
 // noteOf converts an event to the broadcast about a task. It returns nil for other events. s is the
 // current session, which may be newer than the event.
-func noteOf(e domain.Event, s domain.Session) *note {
+func noteOf(e domain.Event, s domain.TurnInSession) *note {
 	if s.Task == 0 {
 		return nil
 	}
@@ -367,7 +367,7 @@ func noteOf(e domain.Event, s domain.Session) *note {
 		if !p.Thought && p.Text != "" {
 			return &note{task: s.Task, seq: e.Seq, chunk: p.Text}
 		}
-	case domain.RunStateChanged:
+	case domain.TurnStateChanged:
 		if message := protocol.TaskChanged(p.To, s, e.Seq); message != nil {
 			return &note{task: s.Task, seq: e.Seq, message: message, last: p.To.Ended()}
 		}

@@ -110,7 +110,7 @@ func (l buildListener) Ended(ctx context.Context, id string, t build.Target, sta
 	l.progress(ctx, protocol.BuildProgress{BuildID: id, Name: t.Name, Stage: stage})
 }
 
-// registerGates registers the methods that list gates and run one without a session.
+// registerGates registers the methods that list gates and turn one without a session.
 func registerGates(reg *server.Registry, d Domain) {
 	handle(reg, d, sessionFamily, "listGates", listGates,
 		server.Doc("Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust."))
@@ -140,8 +140,8 @@ func gateSpec(g protocol.Gated) gate.Spec {
 }
 
 // gatesOf returns the state of a session's gates, or nil if it has none.
-func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gates, error) {
-	l, has, err := h.Gates().Of(ctx, of.Run.ID)
+func gatesOf(ctx context.Context, h *hub.Hub, of domain.TurnInSession) (*protocol.Gates, error) {
+	l, has, err := h.Gates().Of(ctx, of.Turn.ID)
 	if err != nil || !has {
 		return nil, err
 	}
@@ -153,18 +153,18 @@ func gatesOf(ctx context.Context, h *hub.Hub, of domain.Session) (*protocol.Gate
 }
 
 // allGates returns the states of the gates of a list's sessions, by run, without the gates' output.
-func allGates(ctx context.Context, h *hub.Hub, list []domain.Session) (map[int64]*protocol.Gates, error) {
-	runs := make([]int64, 0, len(list))
+func allGates(ctx context.Context, h *hub.Hub, list []domain.TurnInSession) (map[int64]*protocol.Gates, error) {
+	turns := make([]int64, 0, len(list))
 	for _, s := range list {
-		runs = append(runs, s.Run.ID)
+		turns = append(turns, s.Turn.ID)
 	}
-	loops, err := h.Gates().OfAll(ctx, runs)
+	loops, err := h.Gates().OfAll(ctx, turns)
 	if err != nil {
 		return nil, err
 	}
 	views := make(map[int64]*protocol.Gates, len(loops))
-	for run, l := range loops {
-		if views[run], err = gatesView(ctx, h, l); err != nil {
+	for turn, l := range loops {
+		if views[turn], err = gatesView(ctx, h, l); err != nil {
 			return nil, err
 		}
 	}
@@ -179,8 +179,8 @@ func gatesView(ctx context.Context, h *hub.Hub, l domain.GateLoop) (*protocol.Ga
 	for _, r := range l.Failing() {
 		g.Failing = append(g.Failing, r.Gate)
 	}
-	current, err := h.Query().ByRun(ctx, l.Run)
-	g.SessionID, g.TaskID = current.SessionID, domain.TaskName(current.Task)
+	current, err := h.Query().ByTurn(ctx, l.Turn)
+	g.SessionID, g.TaskID = current.HumanLayerSession, domain.TaskName(current.Task)
 	return g, err
 }
 

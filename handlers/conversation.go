@@ -37,11 +37,11 @@ func registerConversation(reg *server.Registry, d Domain) {
 func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationParams) (protocol.ConversationResult, error) {
 	id := p.SessionID
 	if id == "" {
-		s, err := h.Query().SessionOfNative(ctx, p.ClaudeSessionID)
+		s, err := h.Query().LastOfNative(ctx, p.ClaudeSessionID)
 		if err != nil {
 			return protocol.ConversationResult{}, err
 		}
-		id = s.SessionID
+		id = s.HumanLayerSession
 	}
 	most := room(ctx)
 	page := query.Page{Offset: int(min(p.Offset, math.MaxInt32)), Limit: eventsAtMost(p, most), Spoken: !protocol.Of(server.ConnFrom(ctx)).ShowsNotes}
@@ -181,12 +181,12 @@ func searchConversations(ctx context.Context, h *hub.Hub, p protocol.SearchParam
 	}
 	hits := make([]*protocol.SearchHit, 0, len(found))
 	for _, hit := range found {
-		s, err := h.Query().SessionOf(ctx, hit.Run)
+		s, err := h.Query().TurnOf(ctx, hit.Turn)
 		if err != nil {
 			return protocol.SearchResult{}, err
 		}
 		hits = append(hits, &protocol.SearchHit{
-			SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, Title: titleOf(s), Agent: s.Agent,
+			SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
 			EventID: 2 * hit.ID, EventType: hit.Kind, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
 			CreatedAt: hit.Created.UTC(),
 		})
@@ -215,7 +215,7 @@ func modeOf(f changereview.File) *protocol.FileMode {
 }
 
 func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SnapshotsResult, error) {
-	s, err := h.Query().Session(ctx, p.SessionID)
+	s, err := h.Query().Turn(ctx, p.SessionID)
 	if err != nil {
 		return protocol.SnapshotsResult{}, err
 	}
@@ -224,7 +224,7 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionPara
 		return protocol.SnapshotsResult{}, err
 	}
 	r := snapshotsOf(s, files, room(ctx))
-	if len(files) == 0 && s.Run.State.Ended() {
+	if len(files) == 0 && s.Turn.State.Ended() {
 		server.Release(ctx)
 		r.NotRecorded, err = h.NotRecorded(ctx, s)
 	}
@@ -233,13 +233,13 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionPara
 
 // snapshotsOf returns the changes of files in at most most bytes. The diff gets half of them, the
 // hunks a quarter.
-func snapshotsOf(s domain.Session, files []changereview.File, most int) protocol.SnapshotsResult {
+func snapshotsOf(s domain.TurnInSession, files []changereview.File, most int) protocol.SnapshotsResult {
 	r := protocol.SnapshotsResult{Snapshots: []*protocol.Snapshot{}}
 	var all strings.Builder
 	hunksLeft := most / 4
 	for _, f := range files {
 		one := &protocol.Snapshot{
-			SessionID: s.SessionID, FilePath: f.Path, Renamed: f.RenamedFrom, Content: protocol.Value(f.Before), Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
+			SessionID: s.HumanLayerSession, FilePath: f.Path, Renamed: f.RenamedFrom, Content: protocol.Value(f.Before), Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
 			Diff: f.Diff, Hunks: hunksOf(f), Mode: modeOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
 		if f.Binary {
@@ -270,7 +270,7 @@ func copied(s *string) *string {
 }
 
 func decideChange(ctx context.Context, h *hub.Hub, p protocol.DecideChangeParams) (protocol.DecideChangeResult, error) {
-	s, err := h.Query().Session(ctx, p.SessionID)
+	s, err := h.Query().Turn(ctx, p.SessionID)
 	if err != nil {
 		return protocol.DecideChangeResult{}, err
 	}
@@ -291,9 +291,9 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	if p.Undo {
 		r, err = h.UndoRewind(ctx, p.SessionID)
 	} else {
-		r, err = h.Rewind(ctx, hub.RewindSpec{Run: p.SessionID, All: p.All, Preview: p.Preview})
+		r, err = h.Rewind(ctx, hub.RewindSpec{Turn: p.SessionID, All: p.All, Preview: p.Preview})
 	}
-	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Run.ParentSession, Prompt: r.Run.Prompt}
+	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, Prompt: r.Turn.Prompt}
 	for _, f := range r.Files {
 		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
 	}

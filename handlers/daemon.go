@@ -52,16 +52,16 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	if m.Clients != nil {
 		r.Subsystems.IPC.Clients = m.Clients()
 	}
-	sup := protocol.SupervisorStatus{Running: len(s.Running), Queued: len(s.Queued), MaxConcurrency: s.MaxRuns, Tasks: protocol.SupervisedTasks{Running: []protocol.RunningTask{}, Queued: []protocol.QueuedTask{}}}
+	sup := protocol.SupervisorStatus{Running: len(s.Running), Queued: len(s.Queued), MaxConcurrency: s.MaxTurns, Tasks: protocol.SupervisedTasks{Running: []protocol.RunningTask{}, Queued: []protocol.QueuedTask{}}}
 	for _, t := range s.Running {
 		sup.Tasks.Running = append(sup.Tasks.Running, protocol.RunningTask{
 			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent),
-			StartedAt: protocol.TimestampOrNull(t.Started), SessionID: t.SessionID, Status: protocol.StatusOf(t.State),
+			StartedAt: protocol.TimestampOrNull(t.Started), SessionID: t.HumanLayerSession, Status: protocol.StatusOf(t.State),
 		})
 	}
 	for _, t := range s.Queued {
 		sup.Tasks.Queued = append(sup.Tasks.Queued, protocol.QueuedTask{
-			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent), Priority: t.Priority, SessionID: t.SessionID,
+			ID: domain.TaskName(t.Task), Prompt: headline(t.Prompt, promptShown), Agent: orNil(t.Agent), Priority: t.Priority, SessionID: t.HumanLayerSession,
 		})
 	}
 	r.Subsystems.Supervisor = sup

@@ -312,12 +312,12 @@ func pageSize(asked *uint, byDefault, most int) int {
 	return int(min(*asked, uint(most)))
 }
 
-// beforeRow returns the row of the run with an id, for paging, or 0 for "".
+// beforeRow returns the row of the turn with an id, for paging, or 0 for "".
 func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
 	if id == "" {
 		return 0, nil
 	}
-	s, err := h.Query().Session(ctx, id)
+	s, err := h.Query().Turn(ctx, id)
 	return s.ID, err
 }
 

@@ -33,9 +33,9 @@ func registerEditor(reg *server.Registry, d Domain) *editors {
 }
 
 const (
-	editorPatience  = 10 * time.Second // a language server may still be reading the project
-	editorAtMost    = 256 << 10        // of a result, in bytes: agents pay for each
-	promptedThreads = 1000             // conversations whose editor is remembered
+	editorPatience   = 10 * time.Second // a language server may still be reading the project
+	editorAtMost     = 256 << 10        // of a result, in bytes: agents pay for each
+	promptedSessions = 1000             // conversations whose editor is remembered
 )
 
 // editors stores the connections that offer the tools of their editor.
@@ -81,35 +81,35 @@ func (e *editors) withdraw(conn *server.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.offers = slices.DeleteFunc(e.offers, func(o *editorOffer) bool { return o.conn == conn })
-	for thread, o := range e.prompts {
+	for session, o := range e.prompts {
 		if o.conn == conn {
-			delete(e.prompts, thread)
+			delete(e.prompts, session)
 		}
 	}
 }
 
 // prompted notes that the connection of ctx has sent a prompt, if it is an editor's.
-func (e *editors) prompted(ctx context.Context, thread string) {
+func (e *editors) prompted(ctx context.Context, session string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := e.index(server.ConnFrom(ctx))
-	if at < 0 || thread == "" {
+	if at < 0 || session == "" {
 		return
 	}
 	o := e.offers[at]
 	e.offers = append(slices.Delete(e.offers, at, at+1), o)
-	if e.prompts == nil || len(e.prompts) >= promptedThreads {
+	if e.prompts == nil || len(e.prompts) >= promptedSessions {
 		e.prompts = make(map[string]*editorOffer) // forgotten conversations use the editor that was used last
 	}
-	e.prompts[thread] = o
+	e.prompts[session] = o
 }
 
 // of returns an editor that has a tool: the one that sent the conversation's last prompt, else the one
 // that was used last.
-func (e *editors) of(thread, tool string) (editorOffer, error) {
+func (e *editors) of(session, tool string) (editorOffer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if o := e.prompts[thread]; o != nil && slices.Contains(o.tools, tool) {
+	if o := e.prompts[session]; o != nil && slices.Contains(o.tools, tool) {
 		return *o, nil
 	}
 	for _, o := range slices.Backward(e.offers) {
@@ -125,15 +125,15 @@ func (e *editors) of(thread, tool string) (editorOffer, error) {
 
 func (e *editors) call(ctx context.Context, h *hub.Hub, p protocol.EditorCallParams) (protocol.EditorCallResult, error) {
 	var r protocol.EditorCallResult
-	s, err := h.Query().Session(ctx, p.SessionID)
+	s, err := h.Query().Turn(ctx, p.SessionID)
 	if err != nil {
 		return r, err
 	}
-	editor, err := e.of(s.Thread.UUID, p.Tool)
+	editor, err := e.of(s.Session.UUID, p.Tool)
 	if err != nil {
 		return r, err
 	}
-	denied, err := h.Approvals().DeniesReading(ctx, s.Run)
+	denied, err := h.Approvals().DeniesReading(ctx, s.Turn)
 	if err != nil {
 		return r, err
 	}
@@ -229,7 +229,7 @@ var errOutside = domain.Errorf(domain.KindPermissionDenied, "the editor's file i
 var errDeniedFile = domain.Errorf(domain.KindPermissionDenied, "a rule denies this agent to read the file")
 
 // editorArguments returns the arguments of a tool for an editor, with an absolute path.
-func editorArguments(h *hub.Hub, s domain.Session, raw json.RawMessage, denied func(path string) bool) (map[string]json.RawMessage, error) {
+func editorArguments(h *hub.Hub, s domain.TurnInSession, raw json.RawMessage, denied func(path string) bool) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if raw = orAbsent(raw); raw != nil && json.Unmarshal(raw, &arguments) != nil {
 		return nil, domain.Invalid("arguments", "object", "another value")

@@ -36,7 +36,7 @@ func (f *editorFiles) starting(reads bool) (done func()) {
 }
 
 // offer lets the connection that launched a session read its files, until the connection ends.
-func (f *editorFiles) offer(ctx context.Context, s domain.Session) {
+func (f *editorFiles) offer(ctx context.Context, s domain.TurnInSession) {
 	conn := server.ConnFrom(ctx)
 	if f.readers == nil || conn == nil {
 		return
@@ -45,7 +45,7 @@ func (f *editorFiles) offer(ctx context.Context, s domain.Session) {
 		var file struct {
 			Text string `json:"text"`
 		}
-		err := conn.Call(ctx, readFile, map[string]string{"session_id": s.SessionID, "path": path}, &file)
+		err := conn.Call(ctx, readFile, map[string]string{"session_id": s.HumanLayerSession, "path": path}, &file)
 		return file.Text, err
 	})
 	f.mu.Lock()

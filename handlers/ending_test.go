@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// A hub that waits for the end of its runs still answers, with an error that it is ending.
+// A hub that waits for the end of its turns still answers, with an error that it is ending.
 func TestAHubThatEndsSaysSo(t *testing.T) {
 	running, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {

@@ -42,7 +42,7 @@ func executeSpec(p protocol.ExecuteParams) hub.LaunchSpec {
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
 		Timeout: milliseconds(p.TimeoutMS), Tools: p.Tools, Quiet: p.Stream != nil && !*p.Stream,
-		ThreadAlias: p.SessionID, CallerID: p.TaskID, Worktree: new(false), // the caller has chosen the directory
+		SessionAlias: p.SessionID, CallerID: p.TaskID, Worktree: new(false), // the caller has chosen the directory
 	}
 	if p.TimeoutMS <= 0 {
 		spec.Timeout = defaultExecuteMS * time.Millisecond
@@ -62,54 +62,54 @@ func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecutePar
 	if err != nil {
 		return protocol.ExecuteResult{}, err
 	}
-	ended, err := h.Await(ctx, s.SessionID)
+	ended, err := h.Await(ctx, s.HumanLayerSession)
 	if err != nil {
 		return protocol.ExecuteResult{}, e.abandon(ctx, h, s, err)
 	}
 	return executed(ended, p), nil
 }
 
-// abandon ends a run whose request was cancelled. If the connection ended, the run continues. It
+// abandon ends a turn whose request was cancelled. If the connection ended, the turn continues. It
 // returns the error of the request, which failed with err.
-func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.Session, err error) error {
+func (e executor) abandon(ctx context.Context, h *hub.Hub, s domain.TurnInSession, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
 	name := domain.TaskName(s.Task)
-	data := cancelledRun{Kind: "cancelled", Run: "continues", TaskID: name, SessionID: s.SessionID}
+	data := cancelledTurn{Kind: "cancelled", Turn: "continues", TaskID: name, SessionID: s.HumanLayerSession}
 	select {
 	case <-server.ConnFrom(ctx).Stopping():
 		return server.NewError(server.CodeCancelled, fmt.Sprintf(
 			"Request cancelled: its connection ends, and the run goes on as %s; task.get and getConversation return its state and text, task.cancel ends it", name), data)
 	default:
 	}
-	data.Run = "interrupted"
-	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.SessionID, "the request was cancelled"); err != nil {
+	data.Turn = "interrupted"
+	if _, err := h.Interrupt(context.WithoutCancel(ctx), s.HumanLayerSession, "the request was cancelled"); err != nil {
 		e.Logger.Warn("cannot interrupt the run of a cancelled request", "task", name, "err", err)
 	}
 	return server.NewError(server.CodeCancelled, fmt.Sprintf("Request cancelled: its run %s is interrupted; continueSession continues it", name), data)
 }
 
-// cancelledRun is the data of the error of a cancelled request that waited for a run.
-type cancelledRun struct {
+// cancelledTurn is the data of the error of a cancelled request that waited for a turn.
+type cancelledTurn struct {
 	Kind      string `json:"kind"`
-	Run       string `json:"run"` // continues or interrupted
+	Turn      string `json:"run"` // continues or interrupted
 	TaskID    string `json:"task_id"`
 	SessionID string `json:"session_id"`
 }
 
-func executed(s domain.Session, p protocol.ExecuteParams) protocol.ExecuteResult {
+func executed(s domain.TurnInSession, p protocol.ExecuteParams) protocol.ExecuteResult {
 	r := protocol.ExecuteResult{
 		Status: protocol.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
-		SessionID: cmp.Or(p.SessionID, s.SessionID), TaskID: cmp.Or(p.TaskID, domain.TaskName(s.Task)),
+		SessionID: cmp.Or(p.SessionID, s.HumanLayerSession), TaskID: cmp.Or(p.TaskID, domain.TaskName(s.Task)),
 	}
-	if t := s.Tokens; t != (domain.Run{}).Tokens {
+	if t := s.Tokens; t != (domain.Turn{}).Tokens {
 		r.TokenUsage = &catalog.TokenUsage{
 			InputTokens: t.Input, OutputTokens: t.Output, CacheReadTokens: t.CacheRead, CacheWriteTokens: t.CacheWrite,
 		}
 	}
 	if r.Status == catalog.StatusFailed || s.Error != "" {
-		message, code := protocol.ExecutionError(s.Run)
+		message, code := protocol.ExecutionError(s.Turn)
 		r.Error = &catalog.ExecutionError{Message: message, Code: code, AuthMethods: s.SignIn}
 	}
 	return r
@@ -119,7 +119,7 @@ func executed(s domain.Session, p protocol.ExecuteParams) protocol.ExecuteResult
 // each valid token.
 func checkConversation(ctx context.Context, h *hub.Hub, p protocol.ExecuteParams) error {
 	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.SessionID)
-	if hubKind(err) == domain.KindRunNotFound {
+	if hubKind(err) == domain.KindTurnNotFound {
 		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
 	}
 	return err
@@ -139,7 +139,7 @@ func (executor) stop(ctx context.Context, h *hub.Hub, p protocol.StopTaskParams)
 		_, err = h.Interrupt(ctx, p.TaskID, p.Reason)
 	}
 	switch hubKind(err) {
-	case domain.KindRunNotFound, domain.KindNotCancellable, domain.KindBadState:
+	case domain.KindTurnNotFound, domain.KindNotCancellable, domain.KindBadState:
 		return protocol.StopTaskResult{Message: err.Error()}, nil
 	}
 	return protocol.StopTaskResult{Stopped: err == nil}, err

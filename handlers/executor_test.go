@@ -42,7 +42,7 @@ func TestExecutePrompt(t *testing.T) {
 	r = object(t, c.ask("execute_prompt", `{"session_id":"mine","task_id":"t-2","prompt":"fail","timeout_ms":1000}`))
 	assert.Equal(t, "failed", r["status"], "a failed run is a result, not an error")
 	assert.Equal(t, map[string]any{"message": "boom", "code": "EXECUTOR_ERROR"}, r["error"])
-	assert.Equal(t, s.Thread.ID, w.ended("t-2").Thread.ID, "the same conversation")
+	assert.Equal(t, s.Session.ID, w.ended("t-2").Session.ID, "the same conversation")
 	assert.Equal(t, int64(1000), w.ended("t-2").Timeout.Milliseconds())
 
 	assert.Equal(t, "task_id", c.fail("execute_prompt", `{"task_id":"t-1","prompt":"x"}`).Data["param"])
@@ -106,7 +106,7 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	assert.Equal(t, "failed", testkit.JSONAs[string](t, m.Result, "status"))
 	assert.Equal(t, "TIMEOUT", testkit.JSONAs[map[string]any](t, m.Result, "error")["code"])
 
-	// The end of a connection does not stop the run. A handler has the last quarter of the grace to say
+	// The end of a connection does not stop the turn. A handler has the last quarter of the grace to say
 	// so: two seconds, on a slow machine too.
 	leaving := connectTo(t, server.New(w.reg, server.Options{Grace: 8 * time.Second}), frame.LSP)
 	execute := leaving.send("execute_prompt", `{"task_id":"e goes on","prompt":"e"}`)
@@ -115,20 +115,20 @@ func TestEndsOfExecutePrompt(t *testing.T) {
 	begins("f")
 	leaving.send("leave", "")
 	for id, name := range map[string]string{execute: "e goes on", send: "f goes on"} {
-		s := must(w.hub.Query().Session(context.Background(), name))(t)
+		s := must(w.hub.Query().Turn(context.Background(), name))(t)
 		assert.Equal(t, "running", string(s.State))
 		requireCancelled(t, leaving.wait(id), s, "continues")
 	}
 }
 
-// requireCancelled requires that the error of a cancelled request says what happens to its run, and
+// requireCancelled requires that the error of a cancelled request says what happens to its turn, and
 // how to find it.
-func requireCancelled(t *testing.T, m message, s domain.Session, run string) {
+func requireCancelled(t *testing.T, m message, s domain.TurnInSession, turn string) {
 	t.Helper()
 	require.NotNil(t, m.Error)
 	assert.Equal(t, -32800, m.Error.Code)
 	assert.Contains(t, m.Error.Message, domain.TaskName(s.Task))
-	assert.Equal(t, map[string]any{"kind": "cancelled", "run": run, "task_id": domain.TaskName(s.Task), "session_id": s.SessionID}, m.Error.Data)
+	assert.Equal(t, map[string]any{"kind": "cancelled", "run": turn, "task_id": domain.TaskName(s.Task), "session_id": s.HumanLayerSession}, m.Error.Data)
 }
 
 // A token is optional. A given token must belong to the conversation.

@@ -46,7 +46,7 @@ var everywhere = map[string]wireCode{
 // number for different errors, so the family of the method decides.
 var (
 	taskFamily = family{codes: map[string]wireCode{
-		domain.KindRunNotFound:    {codeTaskNotFound, "task_not_found", "Task not found: "},
+		domain.KindTurnNotFound:   {codeTaskNotFound, "task_not_found", "Task not found: "},
 		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable", "Task not cancellable: "},
 		domain.KindQueueFull:      {codeQueueFull, "queue_full", "Queue full: "},
 		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable", "Subsystem unavailable: "},
@@ -54,7 +54,7 @@ var (
 	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
 	sessionFamily = family{
 		codes: map[string]wireCode{
-			domain.KindRunNotFound:    {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
+			domain.KindTurnNotFound:   {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
 			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running", "Internal error: "},
 
 			domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions", "Overloaded: "},
@@ -62,7 +62,7 @@ var (
 		params: map[string]string{"prompt": "query"},
 	}
 	executorFamily = family{codes: map[string]wireCode{
-		domain.KindRunNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
+		domain.KindTurnNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
@@ -85,7 +85,7 @@ var boundaryFamily = family{codes: map[string]wireCode{
 	domain.KindNavigation:       {codeNavigation, "navigation_failed", "Navigation failed: "},
 	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error", "MCP server error: "},
 	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow", "Context overflow: "},
-	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
+	domain.KindTurnNotFound:     {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 }, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}}
 
 type errorData struct {

@@ -302,7 +302,7 @@ func (w *world) connect(f frame.Framing) *client {
 func (w *world) until(isSo func() bool, what string) {
 	w.t.Helper()
 	var announced testkit.Witness
-	defer w.hub.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
+	defer w.hub.Events().Watch(func(domain.Event, domain.TurnInSession) { announced.Note(func() {}) }).Stop()
 	announced.Await(w.t, isSo, what)
 }
 
@@ -482,18 +482,18 @@ func object(t *testing.T, raw json.RawMessage) map[string]any {
 	return m
 }
 
-// finished waits for the end of a run, and returns the given id.
+// finished waits for the end of a turn, and returns the given id.
 func (w *world) finished(id string) string {
 	w.t.Helper()
 	w.ended(id)
 	return id
 }
 
-// reaches waits until a run is in a state.
+// reaches waits until a turn is in a state.
 func (w *world) reaches(id string, state domain.State) {
 	w.t.Helper()
 	w.until(func() bool {
-		s, err := w.hub.Query().Session(context.Background(), id)
+		s, err := w.hub.Query().Turn(context.Background(), id)
 		return err == nil && s.State == state
 	}, "a run is "+string(state))
 }
@@ -507,8 +507,8 @@ func (w *world) waiting(session string, n int) {
 	}, fmt.Sprint(n, " questions are open"))
 }
 
-// ended waits until a run has ended.
-func (w *world) ended(id string) domain.Session {
+// ended waits until a turn has ended.
+func (w *world) ended(id string) domain.TurnInSession {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -77,7 +77,7 @@ func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		synctest.Wait()
-		m.put(note{task: 1, message: protocol.TaskChanged(domain.Completed, domain.Session{}, 1), last: true})
+		m.put(note{task: 1, message: protocol.TaskChanged(domain.Completed, domain.TurnInSession{}, 1), last: true})
 		synctest.Wait()
 		end()
 		chunks, last := "", -outputEvery
@@ -172,17 +172,17 @@ func TestAMemberThatAlwaysAsksIsTold(t *testing.T) {
 }
 
 func TestWhatEventsMeanForTasks(t *testing.T) {
-	s := domain.Session{}
+	s := domain.TurnInSession{}
 	s.Task = 7
 	for state, last := range map[domain.State]bool{domain.Queued: false, domain.Starting: false, domain.Completed: true, domain.Failed: true, domain.Cancelled: true} {
-		n := noteOf(domain.Event{Seq: 9, Payload: domain.RunStateChanged{To: state}}, s)
+		n := noteOf(domain.Event{Seq: 9, Payload: domain.TurnStateChanged{To: state}}, s)
 		require.NotNil(t, n, state)
 		assert.Equal(t, note{task: 7, seq: 9, message: protocol.TaskChanged(state, s, 9), last: last}, *n)
 	}
-	assert.Nil(t, noteOf(domain.Event{Payload: domain.RunStateChanged{To: domain.Running}}, s))
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.TurnStateChanged{To: domain.Running}}, s))
 	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x", Thought: true}}, s))
-	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.Session{}), "an unknown session")
+	assert.Nil(t, noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, domain.TurnInSession{}), "an unknown session")
 }
 
 func terminalOutput(data, encoding string) domain.Event {

@@ -149,7 +149,7 @@ func say(ctx context.Context, h *hub.Hub, s protocol.PreviewSession, m domain.Pa
 }
 
 func pageMessageOf(m domain.PageMessage) protocol.PageMessage {
-	return protocol.PageMessage{ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack, SessionID: m.Session, Count: m.Count, Time: protocol.Timestamp(m.Time)}
+	return protocol.PageMessage{ID: m.ID, Kind: m.Kind, Level: m.Level, Message: m.Text, URL: m.URL, Line: m.Line, Column: m.Column, Stack: m.Stack, SessionID: m.HumanLayerSession, Count: m.Count, Time: protocol.Timestamp(m.Time)}
 }
 
 func (p *previews) list(ctx context.Context, h *hub.Hub, q protocol.PageMessagesParams) (protocol.PageMessages, error) {

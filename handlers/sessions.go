@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -65,17 +65,17 @@ const (
 )
 
 func (s sessions) list(ctx context.Context, h *hub.Hub, p protocol.ListSessionsParams) (protocol.SessionList, error) {
-	return s.listed(ctx, h, p.Before, domain.RunFilter{
+	return s.listed(ctx, h, p.Before, domain.TurnFilter{
 		States: p.Status.States(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
-func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.RunFilter) (protocol.SessionList, error) {
+func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.TurnFilter) (protocol.SessionList, error) {
 	var err error
 	if f.Before, err = beforeRow(ctx, h, before); err != nil {
 		return protocol.SessionList{}, err
 	}
-	found, err := h.Query().Sessions(ctx, f)
+	found, err := h.Query().Turns(ctx, f)
 	if err != nil {
 		return protocol.SessionList{}, err
 	}
@@ -86,7 +86,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 	}
 	for _, one := range found {
 		view := s.session(h, one)
-		view.Gates = gates[one.Run.ID]
+		view.Gates = gates[one.Turn.ID]
 		list = append(list, view)
 	}
 	r := protocol.SessionList{Sessions: fit(list, room(ctx))}
@@ -97,18 +97,18 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 }
 
 // session converts a session at its current state.
-func (s sessions) session(h *hub.Hub, of domain.Session) *protocol.Session {
+func (s sessions) session(h *hub.Hub, of domain.TurnInSession) *protocol.Session {
 	r := sessionOf(of, h.Latest())
-	if silence, is := h.Intake().Silence(of.Run.ID); is {
+	if silence, is := h.Intake().Silence(of.Turn.ID); is {
 		setSilence(r, silence)
 	}
-	r.Background = h.Intake().Background(of.Thread.ID)
-	r.Worktree = worktreeOf(h, of.Thread)
+	r.Background = h.Intake().Background(of.Session.ID)
+	r.Worktree = worktreeOf(h, of.Session)
 	return r
 }
 
 func (s sessions) leaves(ctx context.Context, h *hub.Hub, p protocol.SessionLeavesParams) (protocol.SessionList, error) {
-	f := domain.RunFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
+	f := domain.TurnFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
 	switch p.Filter {
 	case "normal":
@@ -125,17 +125,17 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p protocol.SessionLeav
 }
 
 func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SessionStateResult, error) {
-	found, err := h.Query().Session(ctx, p.SessionID)
+	found, err := h.Query().Turn(ctx, p.SessionID)
 	if err != nil {
 		return protocol.SessionStateResult{}, err
 	}
-	known, err := h.Settings().OfSession(ctx, found)
+	known, err := h.Settings().OfTurn(ctx, found)
 	if err != nil {
 		return protocol.SessionStateResult{}, err
 	}
 	one := []*protocol.Session{s.session(h, found)}
 	describeSession(one[0], known)
-	one[0].UnansweredServers = h.UnansweredServers(found.Run.ID)
+	one[0].UnansweredServers = h.UnansweredServers(found.Turn.ID)
 	if one[0].Gates, err = gatesOf(ctx, h, found); err != nil {
 		return protocol.SessionStateResult{}, err
 	}
@@ -146,15 +146,15 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParam
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p protocol.InterruptParams) (protocol.InterruptResult, error) {
 	if p.Background != "" {
 		s, err := h.StopBackgroundTask(ctx, p.SessionID, p.Background)
-		return protocol.InterruptResult{Success: err == nil, SessionID: s.SessionID, Status: protocol.StatusOf(s.State)}, err
+		return protocol.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
 	}
 	// Interrupt also takes a session that has not been started.
 	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
-	return protocol.InterruptResult{Success: err == nil, SessionID: s.SessionID, Status: protocol.StatusOf(s.State)}, err
+	return protocol.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
 }
 
 func (sessions) update(ctx context.Context, h *hub.Hub, p protocol.UpdateSettingsParams) (protocol.Success, error) {
-	c := threadsettings.Change{
+	c := sessionsettings.Change{
 		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
 	}
@@ -167,13 +167,13 @@ func (sessions) update(ctx context.Context, h *hub.Hub, p protocol.UpdateSetting
 }
 
 func (sessions) retitle(ctx context.Context, h *hub.Hub, p protocol.UpdateTitleParams) (protocol.Success, error) {
-	_, err := h.Settings().Update(ctx, p.SessionID, threadsettings.Change{Title: &p.Title})
+	_, err := h.Settings().Update(ctx, p.SessionID, sessionsettings.Change{Title: &p.Title})
 	return protocol.Success{Success: err == nil}, err
 }
 
 func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.DeleteSessionResult, error) {
 	r, err := h.Delete(ctx, p.SessionID)
-	return protocol.DeleteSessionResult{ThreadID: r.Thread, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
+	return protocol.DeleteSessionResult{ThreadID: r.Session, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
 }
 
 func (sessions) archive(ctx context.Context, h *hub.Hub, p protocol.ArchiveParams) (protocol.Success, error) {
@@ -181,9 +181,9 @@ func (sessions) archive(ctx context.Context, h *hub.Hub, p protocol.ArchiveParam
 	return protocol.Success{Success: err == nil}, err
 }
 
-func archived(asked *bool) threadsettings.Change {
+func archived(asked *bool) sessionsettings.Change {
 	yes := asked == nil || *asked
-	return threadsettings.Change{Archived: &yes}
+	return sessionsettings.Change{Archived: &yes}
 }
 
 func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p protocol.ArchiveManyParams) (protocol.ArchiveManyResult, error) {
@@ -233,10 +233,10 @@ func sessionAtMost(s *protocol.Session) int {
 
 const summaryShown = 80
 
-// summaryOf describes a run in lists: the user's request, or the reason why its agent continued.
-func summaryOf(run domain.Run) string {
-	if run.Source != domain.SourceAgent {
-		return domain.RequestOf(run.Prompt)
+// summaryOf describes a turn in lists: the user's request, or the reason why its agent continued.
+func summaryOf(turn domain.Turn) string {
+	if turn.Source != domain.SourceAgent {
+		return domain.RequestOf(turn.Prompt)
 	}
 	var own struct {
 		Trigger struct {
@@ -244,38 +244,38 @@ func summaryOf(run domain.Run) string {
 			Label string `json:"label"`
 		} `json:"turn_trigger"`
 	}
-	_ = json.Unmarshal(run.Metadata, &own) // zero if the agent gave no reason
+	_ = json.Unmarshal(turn.Metadata, &own) // zero if the agent gave no reason
 	return domain.TurnTrigger(own.Trigger).String()
 }
 
-// sessionOf converts a run at the time now of [hub.Hub.Latest].
-func sessionOf(s domain.Session, now time.Time) *protocol.Session {
-	tokens, settings := s.Tokens, s.Thread.Settings
+// sessionOf converts a turn at the time now of [hub.Hub.Latest].
+func sessionOf(s domain.TurnInSession, now time.Time) *protocol.Session {
+	tokens, settings := s.Tokens, s.Session.Settings
 	r := &protocol.Session{
-		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: protocol.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Run), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
-		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
+		ID: s.HumanLayerSession, RunID: s.HumanLayerRun, ClaudeSessionID: s.Session.NativeSession, ParentSessionID: s.ParentHumanLayerSession,
+		Status: protocol.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Model: cmp.Or(s.Model, s.Session.Model), WorkingDir: s.Session.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: protocol.ErrorText(s.Run), ErrorMessage: protocol.ErrorText(s.Run), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
+		Error: protocol.ErrorText(s.Turn), ErrorMessage: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
 		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
-		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Run)),
-		ContextLimit: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Run), NumTurns: orNil(s.Messages),
+		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Turn)),
+		ContextLimit: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), NumTurns: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
-		Archived: s.Thread.Archived, AdditionalDirectories: settings.AdditionalDirectories,
-		Agent: s.Agent, ThreadID: s.Thread.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
+		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
+		Agent: s.Agent, ThreadID: s.Session.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
 		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
 		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts,
 	}
-	if r.PermissionMode != cmp.Or(s.Thread.Mode, "default") {
-		r.RequestedMode = s.Thread.Mode
+	if r.PermissionMode != cmp.Or(s.Session.Mode, "default") {
+		r.RequestedMode = s.Session.Mode
 	}
-	if s.Thread.Agent != s.Agent {
-		r.RequestedAgent = s.Thread.Agent
+	if s.Session.Agent != s.Agent {
+		r.RequestedAgent = s.Session.Agent
 	}
-	if r.Model != s.Thread.Model {
-		r.RequestedModel = s.Thread.Model
+	if r.Model != s.Session.Model {
+		r.RequestedModel = s.Session.Model
 	}
 	if until := settings.SkipPermissionsUntil; r.SkipPermissions && until != nil {
 		r.SkipPermissions = until.After(now)
@@ -289,20 +289,20 @@ func sessionOf(s domain.Session, now time.Time) *protocol.Session {
 
 // contextTokens returns the number of tokens in the context: as the agent reports it, else the tokens
 // that it used.
-func contextTokens(r domain.Run) int64 {
+func contextTokens(r domain.Turn) int64 {
 	if r.Tokens.ContextUsed > 0 {
 		return r.Tokens.ContextUsed
 	}
 	return r.Tokens.Input + r.Tokens.Output
 }
 
-func resultOf(s domain.Session) *protocol.SessionResult {
+func resultOf(s domain.TurnInSession) *protocol.SessionResult {
 	r := &protocol.SessionResult{
 		Type: "result", Subtype: "session_" + protocol.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
-		IsError: protocol.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Thread.NativeSession,
-		Error: protocol.ErrorText(s.Run),
+		IsError: protocol.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Session.NativeSession,
+		Error: protocol.ErrorText(s.Turn),
 	}
-	if took := protocol.DurationMS(s.Run); took != nil {
+	if took := protocol.DurationMS(s.Turn); took != nil {
 		r.DurationMS = *took
 	}
 	return r
@@ -310,8 +310,8 @@ func resultOf(s domain.Session) *protocol.SessionResult {
 
 // modeInForce returns the permission mode of a session's conversation. It differs from the user's
 // choice if the agent has entered plan mode, or has left plan mode or a mode of its own.
-func modeInForce(s domain.Session) string {
-	asked, is := s.Thread.Mode, s.Thread.AgentModeAfter(s.Run)
+func modeInForce(s domain.TurnInSession) string {
+	asked, is := s.Session.Mode, s.Session.AgentModeAfter(s.Turn)
 	switch {
 	case is == catalog.ModePlan:
 		return is
@@ -433,20 +433,20 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParam
 	defer s.files.starting(p.ReadsFiles)()
 	spec := launchSpec(p, s.Now())
 	spec.Waiting = func() { server.Release(ctx) }
-	session, err := h.Launch(ctx, spec)
+	turn, err := h.Launch(ctx, spec)
 	if err == nil && p.ReadsFiles {
-		s.files.offer(ctx, session)
+		s.files.offer(ctx, turn)
 	}
-	s.editors.prompted(ctx, session.Thread.UUID)
-	result := launched(session)
+	s.editors.prompted(ctx, turn.Session.UUID)
+	result := launched(turn)
 	if err == nil {
-		result.Beside = beside(ctx, h, session)
+		result.Beside = beside(ctx, h, turn)
 	}
 	return result, err
 }
 
 // beside returns the tasks that may change the files of a started session.
-func beside(ctx context.Context, h *hub.Hub, s domain.Session) (tasks []string) {
+func beside(ctx context.Context, h *hub.Hub, s domain.TurnInSession) (tasks []string) {
 	if s.State.Ended() || s.State == domain.Draft {
 		return nil
 	}
@@ -461,7 +461,7 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 	prompt, _ := promptWith(p.PromptContent, p.Query) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
-		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
+		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.ConversationID, SessionAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	spec.CallerID, spec.Once = p.LaunchID, p.LaunchID != ""
@@ -474,8 +474,8 @@ func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
 	return spec
 }
 
-func launched(s domain.Session) protocol.LaunchResult {
-	return protocol.LaunchResult{SessionID: s.SessionID, RunID: s.RunID, TaskID: domain.TaskName(s.Task), ThreadID: s.Thread.UUID, Agent: s.Agent, Status: protocol.StatusOf(s.State)}
+func launched(s domain.TurnInSession) protocol.LaunchResult {
+	return protocol.LaunchResult{SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, TaskID: domain.TaskName(s.Task), ThreadID: s.Session.UUID, Agent: s.Agent, Status: protocol.StatusOf(s.State)}
 }
 
 func checkContinue(p protocol.ContinueParams) error {
@@ -521,7 +521,7 @@ func checkDeliver(p protocol.ContinueParams) error {
 
 func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.ContinueParams) (protocol.ContinueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Choice: hub.AgentChoice{Agent: p.Agent, Mode: p.PermissionMode, Model: p.Model, Options: p.Options},
+		From: p.SessionID, Fork: p.Fork, SessionUUID: p.ForkID, Choice: hub.AgentChoice{Agent: p.Agent, Mode: p.PermissionMode, Model: p.Model, Options: p.Options},
 		Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) }, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
 	}
 	if p.TimeoutMS != nil {
@@ -530,42 +530,42 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.Continue
 	prompt, _ := promptWith(p.PromptContent, protocol.Value(p.Query)) // checked before
 	spec.Prompt, spec.Content = prompt.text, prompt.content
 	if mayBeSteered(p) && len(prompt.content) == 0 {
-		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
-			s.editors.prompted(ctx, session.Thread.UUID)
-			return continued(session, deliveredInjected), err
+		if turn, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
+			s.editors.prompted(ctx, turn.Session.UUID)
+			return continued(turn, deliveredInjected), err
 		}
 	}
 	defer s.files.starting(p.ReadsFiles)()
-	session, err := h.Continue(ctx, spec)
+	turn, err := h.Continue(ctx, spec)
 	if err == nil && p.ReadsFiles {
-		s.files.offer(ctx, session)
+		s.files.offer(ctx, turn)
 	}
-	s.editors.prompted(ctx, session.Thread.UUID)
+	s.editors.prompted(ctx, turn.Session.UUID)
 	delivered := deliveredStarted
-	if session.State == domain.Queued {
+	if turn.State == domain.Queued {
 		delivered = deliveredQueued
 		if err == nil && p.Deliver == deliverSteer { // it was to come at once
-			err = putFirst(ctx, h, session)
+			err = putFirst(ctx, h, turn)
 		}
 	}
-	result := continued(session, delivered)
+	result := continued(turn, delivered)
 	if err == nil {
-		result.Beside = beside(ctx, h, session)
+		result.Beside = beside(ctx, h, turn)
 	}
 	return result, err
 }
 
 // putFirst moves a queued prompt before those that wait already.
-func putFirst(ctx context.Context, h *hub.Hub, session domain.Session) error {
-	queued, err := h.Queued(ctx, session.SessionID)
+func putFirst(ctx context.Context, h *hub.Hub, turn domain.TurnInSession) error {
+	queued, err := h.Queued(ctx, turn.HumanLayerSession)
 	if err != nil {
 		return err
 	}
-	first := slices.IndexFunc(queued, func(s domain.Session) bool { return s.IsWritten() })
-	if first < 0 || queued[first].Run.ID == session.Run.ID {
+	first := slices.IndexFunc(queued, func(s domain.TurnInSession) bool { return s.IsWritten() })
+	if first < 0 || queued[first].Turn.ID == turn.Turn.ID {
 		return nil
 	}
-	if err = h.MoveQueued(ctx, session.SessionID, queued[first].SessionID); hubKind(err) == domain.KindBadState { // one of them has started
+	if err = h.MoveQueued(ctx, turn.HumanLayerSession, queued[first].HumanLayerSession); hubKind(err) == domain.KindBadState { // one of them has started
 		return nil
 	}
 	return err
@@ -577,8 +577,8 @@ func mayBeSteered(p protocol.ContinueParams) bool {
 	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
 }
 
-func continued(s domain.Session, delivered string) protocol.ContinueResult {
-	return protocol.ContinueResult{LaunchResult: launched(s), ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession, Delivered: delivered}
+func continued(s domain.TurnInSession, delivered string) protocol.ContinueResult {
+	return protocol.ContinueResult{LaunchResult: launched(s), ClaudeSessionID: s.Session.NativeSession, ParentSessionID: s.ParentHumanLayerSession, Delivered: delivered}
 }
 
 // registerQueue registers the methods that list and change queued prompts. interruptSession cancels
@@ -609,7 +609,7 @@ func queueOf(ctx context.Context, h *hub.Hub, id string) (protocol.QueueResult, 
 	}
 	prompts := make([]*protocol.QueuedPrompt, 0, len(list))
 	for _, s := range list {
-		prompts = append(prompts, &protocol.QueuedPrompt{SessionID: s.SessionID, TaskID: domain.TaskName(s.Task), Query: s.Prompt, CreatedAt: s.Run.Created, Editable: s.IsWritten()})
+		prompts = append(prompts, &protocol.QueuedPrompt{SessionID: s.HumanLayerSession, TaskID: domain.TaskName(s.Task), Query: s.Prompt, CreatedAt: s.Turn.Created, Editable: s.IsWritten()})
 	}
 	prompts = fit(prompts, room(ctx))
 	for n, p := range prompts {

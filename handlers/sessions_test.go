@@ -518,7 +518,7 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
 	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
 
-	// A started prompt does not change, and the conversation continues after the last run.
+	// A started prompt does not change, and the conversation continues after the last turn.
 	for _, e := range []wireError{
 		c.fail("session.editQueued", `{"session_id":"`+two+`","query":"late"}`),
 		c.fail("session.moveQueued", `{"session_id":"`+two+`"}`),

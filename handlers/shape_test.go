@@ -25,20 +25,20 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		code   int64
 		data   string
 	}{
-		{taskFamily, domain.KindRunNotFound, -32000, "task_not_found"},
+		{taskFamily, domain.KindTurnNotFound, -32000, "task_not_found"},
 		{taskFamily, domain.KindNotCancellable, -32001, "task_not_cancellable"},
 		{taskFamily, domain.KindQueueFull, -32002, "queue_full"},
 		{taskFamily, domain.KindUnavailable, -32003, "subsystem_unavailable"},
 		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
 		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
 		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{sessionFamily, domain.KindRunNotFound, -32603, "session_not_found"},
+		{sessionFamily, domain.KindTurnNotFound, -32603, "session_not_found"},
 		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
 		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
 		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
 		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
 		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
-		{executorFamily, domain.KindRunNotFound, -32603, "task_not_found"},
+		{executorFamily, domain.KindTurnNotFound, -32603, "task_not_found"},
 		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
 		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
 		{executorFamily, domain.KindInvalidToken, -32600, "invalid_session_token"},
@@ -92,7 +92,7 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	assert.JSONEq(t, `{"param":"agent","expected":"the name of an agent","received":"\"x\"","accepted":["demo"]}`, string(*e.Data))
 }
 
-// Each dialect maps the states of runs to its own names.
+// Each dialect maps the states of turns to its own names.
 func TestStatesInEachDialect(t *testing.T) {
 	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, protocol.TaskState("running").States())
 	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, protocol.TaskState("failed").States())
@@ -116,10 +116,10 @@ func TestStatesInEachDialect(t *testing.T) {
 
 func TestPermissionsThatHaveExpired(t *testing.T) {
 	now := time.Unix(1000, 0)
-	s := domain.Session{}
-	s.Thread.Settings.SkipPermissions = true
+	s := domain.TurnInSession{}
+	s.Session.Settings.SkipPermissions = true
 	assert.True(t, sessionOf(s, now).SkipPermissions)
-	s.Thread.Settings.SkipPermissionsUntil = &now
+	s.Session.Settings.SkipPermissionsUntil = &now
 	assert.False(t, sessionOf(s, now).SkipPermissions)
 	assert.True(t, sessionOf(s, now.Add(-1)).SkipPermissions)
 }
@@ -131,8 +131,8 @@ func TestExecuteResultOfEachEnd(t *testing.T) {
 		domain.Failed:    `{"status":"failed","message_count":0,"error":{"message":"the agent failed and did not say why","code":"EXECUTOR_ERROR"},"agent":"","session_id":"S","task_id":"task-0001"}`,
 		domain.Cancelled: `{"status":"cancelled","message_count":0,"agent":"","session_id":"S","task_id":"task-0001"}`,
 	} {
-		s := domain.Session{}
-		s.State, s.Task, s.SessionID = state, 1, "S"
+		s := domain.TurnInSession{}
+		s.State, s.Task, s.HumanLayerSession = state, 1, "S"
 		b, err := json.Marshal(executed(s, protocol.ExecuteParams{}))
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(b))

@@ -125,7 +125,7 @@ func checkSubscribe(p protocol.SubscribeParams) error {
 }
 
 func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
-	f := eventlog.Subscribing{Kinds: protocol.Kinds(p.EventTypes), Run: cmp.Or(p.RunID, p.SessionID), Since: -1}
+	f := eventlog.Subscribing{Kinds: protocol.Kinds(p.EventTypes), Turn: cmp.Or(p.RunID, p.SessionID), Since: -1}
 	if p.Since != nil {
 		f.Since = *p.Since
 	}
@@ -135,24 +135,24 @@ func subscribingOf(p protocol.SubscribeParams) eventlog.Subscribing {
 	return f
 }
 
-// checkRun refuses a run of another session.
-func checkRun(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) error {
+// checkTurn refuses a turn of another session.
+func checkTurn(p protocol.SubscribeParams, ctx context.Context, h *hub.Hub) error {
 	if p.SessionID == "" || p.RunID == "" {
 		return nil
 	}
-	session, err := h.Query().Session(ctx, p.SessionID)
+	of, err := h.Query().Turn(ctx, p.SessionID)
 	if err != nil {
 		return err
 	}
-	run, err := h.Query().Session(ctx, p.RunID)
-	if err == nil && run.Run.Thread != session.Run.Thread {
+	turn, err := h.Query().Turn(ctx, p.RunID)
+	if err == nil && turn.Turn.Session != of.Turn.Session {
 		err = server.InvalidParam(server.ParamError{Param: "run_id", Expected: "a run of the session", Received: "another one's"})
 	}
 	return err
 }
 
 func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p protocol.SubscribeParams) (protocol.SubscribeResult, error) {
-	if err := checkRun(p, ctx, h); err != nil {
+	if err := checkTurn(p, ctx, h); err != nil {
 		return protocol.SubscribeResult{}, err
 	}
 	conn := server.ConnFrom(ctx)

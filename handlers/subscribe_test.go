@@ -52,7 +52,7 @@ func TestEventsAsNotifications(t *testing.T) {
 
 func TestEventsAsLines(t *testing.T) {
 	w := newWorld(t, quick)
-	w.ended(must(w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "before"}))(t).SessionID)
+	w.ended(must(w.hub.Launch(context.Background(), hub.LaunchSpec{Prompt: "before"}))(t).HumanLayerSession)
 	c := w.connect(frame.NDJSON)
 	id := c.send("Subscribe", `{"since":0,"event_types":["session_status_changed"]}`)
 	first := c.next()
@@ -135,16 +135,16 @@ func TestFormerNamesOfEventTypes(t *testing.T) {
 	w.ended(session)
 }
 
-func TestASubscriptionToARunOfASession(t *testing.T) {
+func TestASubscriptionToATurnOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	launch := func(thread string) map[string]any {
-		id := testkit.JSONAs[string](t, c.ask("execute_prompt", `{"session_id":"`+thread+`","prompt":"x"}`), "task_id")
+	launch := func(session string) map[string]any {
+		id := testkit.JSONAs[string](t, c.ask("execute_prompt", `{"session_id":"`+session+`","prompt":"x"}`), "task_id")
 		return c.state(id)
 	}
 	one, two, other := launch("one"), launch("one"), launch("other")
-	subscribe := func(session, run any) string {
-		return fmt.Sprintf(`{"session_id":%q,"run_id":%q,"since":0}`, session, run)
+	subscribe := func(session, turn any) string {
+		return fmt.Sprintf(`{"session_id":%q,"run_id":%q,"since":0}`, session, turn)
 	}
 	c.rejects("Subscribe", subscribe(one["id"], other["run_id"]), "run_id")
 	assert.Equal(t, "session_not_found", c.fail("Subscribe", subscribe(one["id"], "nope")).Data["kind"])
@@ -154,15 +154,15 @@ func TestASubscriptionToARunOfASession(t *testing.T) {
 			Event struct {
 				Type string
 				Data struct {
-					RunID  string `json:"run_id"`
+					TurnID string `json:"run_id"`
 					Status string `json:"new_status"`
 				}
 			}
 		}
 		m := c.next()
 		require.NoError(t, json.Unmarshal(m.Params, &p))
-		if p.Event.Data.RunID != "" {
-			assert.Equal(t, two["run_id"], p.Event.Data.RunID, "only the run's own")
+		if p.Event.Data.TurnID != "" {
+			assert.Equal(t, two["run_id"], p.Event.Data.TurnID, "only the run's own")
 		}
 		if p.Event.Data.Status == "completed" {
 			return

@@ -66,8 +66,8 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskPar
 	return submitted(s), err
 }
 
-func submitted(s domain.Session) protocol.SubmitTaskResult {
-	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.SessionID}
+func submitted(s domain.TurnInSession) protocol.SubmitTaskResult {
+	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.HumanLayerSession}
 }
 
 // chatPriority is the priority of chat messages (AIWG): a user waits for the answer.
@@ -97,28 +97,28 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p protocol.ListTasksParams
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := h.Query().Sessions(ctx, domain.RunFilter{
+	turns, err := h.Query().Turns(ctx, domain.TurnFilter{
 		States: p.State.States(), Agent: p.Agent, Before: before,
 		Limit: pageSize(p.Limit, tasksByDefault, tasksAtMost),
 	})
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*protocol.Task, 0, len(sessions))
-	gates, err := allGates(ctx, h, sessions)
+	list := make([]*protocol.Task, 0, len(turns))
+	gates, err := allGates(ctx, h, turns)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range sessions {
+	for _, s := range turns {
 		one := taskOf(s, s.Result)
-		one.Gates = gates[s.Run.ID]
+		one.Gates = gates[s.Turn.ID]
 		list = append(list, one)
 	}
 	return fit(list, room(ctx)), nil
 }
 
 func (t *tasks) get(ctx context.Context, h *hub.Hub, p protocol.TaskParams) (protocol.Task, error) {
-	s, err := h.Query().Session(ctx, p.TaskID)
+	s, err := h.Query().Turn(ctx, p.TaskID)
 	if err != nil {
 		return protocol.Task{}, err
 	}
@@ -166,12 +166,12 @@ func authMethodsAtMost(methods []domain.AuthMethod) (total int) {
 	return total
 }
 
-func taskOf(s domain.Session, output string) *protocol.Task {
+func taskOf(s domain.TurnInSession, output string) *protocol.Task {
 	t := &protocol.Task{
 		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: protocol.TaskStateOf(s.State),
 		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
-		Error: orNil(protocol.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
-		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Run), summaryShown),
+		Error: orNil(protocol.ErrorText(s.Turn)), Output: output, Metadata: metadataOf(s.Turn),
+		SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, CWD: s.Session.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Turn), summaryShown),
 		ErrorCode: s.ErrorCode, Status: protocol.StatusOf(s.State), AuthMethods: s.SignIn,
 	}
 	if s.State == domain.Completed {
@@ -180,13 +180,13 @@ func taskOf(s domain.Session, output string) *protocol.Task {
 	return t
 }
 
-// titleOf returns the run's title, else its conversation's.
-func titleOf(s domain.Session) string {
-	return cmp.Or(s.Title, s.Thread.Title)
+// titleOf returns the turn's title, else its conversation's.
+func titleOf(s domain.TurnInSession) string {
+	return cmp.Or(s.Title, s.Session.Title)
 }
 
 // metadataOf returns the metadata as an object, with AIWG's source of chat messages.
-func metadataOf(r domain.Run) json.RawMessage {
+func metadataOf(r domain.Turn) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &members) != nil || members == nil {
 		members = map[string]json.RawMessage{}
@@ -206,7 +206,7 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
 		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority, Source: domain.SourceTask,
-		ThreadAlias: p.Thread, CallerID: p.TaskID, Gates: gateSpec(p.Gated),
+		SessionAlias: p.Thread, CallerID: p.TaskID, Gates: gateSpec(p.Gated),
 	})
 	if err != nil {
 		return protocol.SendTaskResult{}, err
@@ -236,41 +236,41 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 
 // endOfWork waits until the work on a task has ended. It returns the last session, and the state of
 // the gates or nil.
-func endOfWork(ctx context.Context, h *hub.Hub, s domain.Session) (ended domain.Session, loop *domain.GateLoop, err error) {
-	l, has, err := h.Gates().Await(ctx, s.Run.ID)
+func endOfWork(ctx context.Context, h *hub.Hub, s domain.TurnInSession) (ended domain.TurnInSession, loop *domain.GateLoop, err error) {
+	l, has, err := h.Gates().Await(ctx, s.Turn.ID)
 	if err != nil {
 		return s, nil, err
 	}
 	if !has {
-		ended, err = h.Await(ctx, s.SessionID)
+		ended, err = h.Await(ctx, s.HumanLayerSession)
 		return ended, nil, err
 	}
-	ended, err = h.Query().ByRun(ctx, l.Run)
+	ended, err = h.Query().ByTurn(ctx, l.Turn)
 	return ended, &l, err
 }
 
 // sentTask returns the result of a task to the client that waited for it.
-func sentTask(sent, s domain.Session, loop *domain.GateLoop) (protocol.SendTaskResult, error) {
+func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (protocol.SendTaskResult, error) {
 	name := domain.TaskName(sent.Task)
 	switch {
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
 		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
-	case protocol.IsContextOverflow(s.Run):
+	case protocol.IsContextOverflow(s.Turn):
 		return protocol.SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
 	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
 		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
 	}
 	return protocol.SendTaskResult{
-		TaskID: name, SessionID: sent.SessionID, State: string(protocol.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
+		TaskID: name, SessionID: sent.HumanLayerSession, State: string(protocol.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
 		StopReason: s.Stop, Agent: s.Agent,
 	}, nil
 }
 
-func gateFailed(s domain.Session, r protocol.SendTaskResult, l domain.GateLoop) error {
+func gateFailed(s domain.TurnInSession, r protocol.SendTaskResult, l domain.GateLoop) error {
 	failing := l.Failing()
 	f := protocol.GateFailure{
 		Kind: "gate_failed", Gates: protocol.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
-		TaskID: domain.TaskName(s.Task), SessionID: s.SessionID, Result: r.Result,
+		TaskID: domain.TaskName(s.Task), SessionID: s.HumanLayerSession, Result: r.Result,
 	}
 	var names []string
 	for _, one := range failing {
@@ -286,59 +286,59 @@ type taskReports struct {
 	conn *server.Conn
 	id   string // of the task, as the caller knows it
 	h    *hub.Hub
-	sent domain.Session
+	sent domain.TurnInSession
 
 	mu sync.Mutex // guards of
 	of map[int64]bool
 }
 
 // reportTask starts the reports.
-func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.Session, p protocol.SendTaskParams, since int64) (*taskReports, error) {
-	n := &taskReports{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Run.ID: true}}
-	kinds := []domain.EventKind{domain.EventRunState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
+func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p protocol.SendTaskParams, since int64) (*taskReports, error) {
+	n := &taskReports{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Turn.ID: true}}
+	kinds := []domain.EventKind{domain.EventTurnState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
 	var err error
-	n.Subscription, err = h.Events().Subscribe(ctx, eventlog.Subscribing{Kinds: kinds, Run: s.Thread.UUID, Since: since}, n.report)
+	n.Subscription, err = h.Events().Subscribe(ctx, eventlog.Subscribing{Kinds: kinds, Turn: s.Session.UUID, Since: since}, n.report)
 	if err == nil {
 		n.Start()
 	}
 	return n, err
 }
 
-// isOurs reports whether a run works for the task.
-func (n *taskReports) isOurs(ctx context.Context, run int64) bool {
+// isOurs reports whether a turn works for the task.
+func (n *taskReports) isOurs(ctx context.Context, turn int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ours, known := n.of[run]
+	ours, known := n.of[turn]
 	if !known {
-		mine, has, err := n.h.Gates().Of(ctx, n.sent.Run.ID)
-		its, hasToo, errToo := n.h.Gates().Of(ctx, run)
+		mine, has, err := n.h.Gates().Of(ctx, n.sent.Turn.ID)
+		its, hasToo, errToo := n.h.Gates().Of(ctx, turn)
 		ours = err == nil && errToo == nil && has && hasToo && mine.ID == its.ID
-		n.of[run] = ours
+		n.of[turn] = ours
 	}
 	return ours
 }
 
 // report sends an event to the client. The end of the connection ends the subscription.
 func (n *taskReports) report(ctx context.Context, e eventlog.Notice) error {
-	if !n.isOurs(ctx, e.Run) {
+	if !n.isOurs(ctx, e.Turn) {
 		return nil
 	}
 	switch p := e.Payload.(type) {
-	case domain.RunStateChanged:
-		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.SessionID, State: string(p.To)})
+	case domain.TurnStateChanged:
+		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: string(p.To)})
 	case domain.IterationStarted:
-		return n.conn.Notify(ctx, "iterationStart", protocol.TaskIteration{TaskID: n.id, SessionID: e.Ref.SessionID, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
+		return n.conn.Notify(ctx, "iterationStart", protocol.TaskIteration{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
 	case domain.GateStarted:
-		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.SessionID, State: domain.LoopChecking, Gate: p.Gate})
+		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: domain.LoopChecking, Gate: p.Gate})
 	case domain.GateChecked:
-		return n.conn.Notify(ctx, "gateResult", protocol.TaskGateResult{TaskID: n.id, SessionID: e.Ref.SessionID, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
+		return n.conn.Notify(ctx, "gateResult", protocol.TaskGateResult{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
 	}
 	return nil
 }
 
 // reportEnd reports the end of the work.
-func (n *taskReports) reportEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.Session) {
-	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.SessionID, State: string(ended.State), Gates: r.Gates})
+func (n *taskReports) reportEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.TurnInSession) {
+	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.HumanLayerSession, State: string(ended.State), Gates: r.Gates})
 }
 
 func budgetOf(b protocol.RunBudget) domain.Budget {
@@ -348,7 +348,7 @@ func budgetOf(b protocol.RunBudget) domain.Budget {
 }
 
 func usageOf(u domain.Usage) protocol.Usage {
-	return protocol.Usage{Runs: u.Runs, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead, CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds()}
+	return protocol.Usage{Runs: u.Turns, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead, CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds()}
 }
 
 // timeOrNone reads a time or a date.
@@ -369,7 +369,7 @@ func checkUsage(p protocol.UsageParams) error {
 	_, err := timeOrNone("since", p.Since)
 	_, errUntil := timeOrNone("until", p.Until)
 	switch domain.UsageBy(p.By) {
-	case "", domain.UsageByDay, domain.UsageByAgent, domain.UsageByThread, domain.UsageByModel:
+	case "", domain.UsageByDay, domain.UsageByAgent, domain.UsageBySession, domain.UsageByModel:
 		return cmp.Or(err, errUntil)
 	}
 	return server.InvalidParam(server.ParamError{Param: "by", Expected: "what to group it by", Received: "another text", Accepted: []string{"day", "agent", "session", "model"}})
@@ -380,11 +380,11 @@ func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (
 	f.Since, _ = timeOrNone("since", p.Since) // checked before
 	f.Til, _ = timeOrNone("until", p.Until)
 	if p.SessionID != "" {
-		s, err := h.Query().Session(ctx, p.SessionID)
+		s, err := h.Query().Turn(ctx, p.SessionID)
 		if err != nil {
 			return r, err
 		}
-		f.Thread = s.Thread.ID
+		f.Session = s.Session.ID
 	}
 	total, rows, err := h.Query().Usage(ctx, f, domain.UsageBy(p.By), t.Now())
 	r.Total = usageOf(total)

@@ -102,7 +102,7 @@ func TestWhatCannotBeDoneToTasks(t *testing.T) {
 func TestTheChatIsOneConversation(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)
-	var threads []string
+	var sessions []string
 	for range 2 {
 		id := testkit.JSONAs[string](t, c.ask("chat.send", `{"message":"hi"}`), "taskId")
 		w.ended(id)
@@ -110,9 +110,9 @@ func TestTheChatIsOneConversation(t *testing.T) {
 		assert.Equal(t, 5.0, task["priority"])
 		assert.Equal(t, map[string]any{"source": "ipc-chat"}, task["metadata"])
 		assert.Equal(t, "Done: hi", task["output"], "only this turn's")
-		threads = append(threads, task["thread_id"].(string))
+		sessions = append(sessions, task["thread_id"].(string))
 	}
-	assert.Equal(t, threads[0], threads[1])
+	assert.Equal(t, sessions[0], sessions[1])
 }
 
 func TestBroadcastsGoToThoseWhoAskedForTasks(t *testing.T) {
@@ -235,7 +235,7 @@ func TestALaunchHasABudget(t *testing.T) {
 	} {
 		s := w.ended(testkit.JSONAs[string](t, launched, "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", s.ErrorCode)
-		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.SessionID+`","query":"on"}`), "session_id"))
+		next := w.ended(testkit.JSONAs[string](t, c.ask("continueSession", `{"session_id":"`+s.HumanLayerSession+`","query":"on"}`), "session_id"))
 		assert.Equal(t, "RUN_BUDGET_REACHED", next.ErrorCode, "each run of the conversation has the budget")
 	}
 	c.rejects("task.submit", `{"prompt":"q","budget":{"cost_usd":-1}}`, "budget.cost_usd")
@@ -245,8 +245,8 @@ func TestALaunchHasABudget(t *testing.T) {
 	c.rejects("session.launchAttempts", `{"query":"q","agents":[{"agent":"a"},{"agent":"b"}],"budget":{"cost_usd":-1}}`, "budget.cost_usd")
 }
 
-// Every report of a run that needs a login has the authentication methods.
-func TestARunThatNeedsASignInHasTheWays(t *testing.T) {
+// Every report of a turn that needs a login has the authentication methods.
+func TestATurnThatNeedsASignInHasTheWays(t *testing.T) {
 	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{
 			Message: "log in first", Code: "AGENT_AUTH_REQUIRED", AuthMethods: []domain.AuthMethod{

@@ -109,8 +109,8 @@ func infoOf(t terminal.Info) protocol.Terminal {
 		TerminalID: t.ID, PTYPID: t.PID, Program: t.Program, Args: append([]string{}, t.Args...), CWD: t.CWD,
 		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
-	if t.Run != nil {
-		i.TaskID, i.SessionID = domain.TaskName(t.Run.Task), t.Run.SessionID
+	if t.Turn != nil {
+		i.TaskID, i.SessionID = domain.TaskName(t.Turn.Task), t.Turn.HumanLayerSession
 	}
 	return i
 }

@@ -77,7 +77,7 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	assert.Equal(t, "not_trusted", mine.fail("launchSession", launches["launchSession"]).Data["kind"], "a failed request changes nothing")
 	mine.rejects("initialize", `{"workspaceTrusted":"no"}`, "workspaceTrusted")
 	w.until(func() bool {
-		list, err := w.hub.Query().Sessions(context.Background(), domain.RunFilter{States: []domain.State{"queued", "starting", "running"}})
+		list, err := w.hub.Query().Turns(context.Background(), domain.TurnFilter{States: []domain.State{"queued", "starting", "running"}})
 		return err == nil && len(list) == 0
 	}, "the end of all runs")
 }

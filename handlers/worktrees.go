@@ -16,7 +16,7 @@ import (
 )
 
 // worktreeOf describes the worktree of a conversation without a git process, or returns nil.
-func worktreeOf(h *hub.Hub, of domain.Thread) *protocol.WorktreeState {
+func worktreeOf(h *hub.Hub, of domain.Session) *protocol.WorktreeState {
 	top, found := h.Worktree(of.CWD)
 	if !found {
 		return nil
@@ -31,7 +31,7 @@ func land(ctx context.Context, h *hub.Hub, p protocol.LandParams) (protocol.Land
 }
 
 func landSpec(p protocol.LandParams) hub.LandSpec {
-	return hub.LandSpec{Run: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message}
+	return hub.LandSpec{Turn: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message}
 }
 
 func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
@@ -67,8 +67,8 @@ func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.Lau
 	}
 	launchedAll, err := h.LaunchAttempts(ctx, spec, choices)
 	r := protocol.LaunchAttemptsResult{Sessions: []protocol.LaunchResult{}}
-	for _, session := range launchedAll {
-		r.Sessions = append(r.Sessions, launched(session))
+	for _, turn := range launchedAll {
+		r.Sessions = append(r.Sessions, launched(turn))
 	}
 	return r, err
 }
@@ -88,24 +88,24 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 	if err != nil {
 		return r, err
 	}
-	runs := make([]domain.Session, len(all))
+	turns := make([]domain.TurnInSession, len(all))
 	for i, a := range all {
-		runs[i] = a.Session
+		turns[i] = a.Turn
 	}
-	gates, err := allGates(ctx, h, runs)
+	gates, err := allGates(ctx, h, turns)
 	for _, a := range all {
-		r.Query = headline(a.Session.FirstWords, resultOfAttempt)
-		r.Attempts = append(r.Attempts, s.attempt(h, a, gates[a.Session.Run.ID]))
+		r.Query = headline(a.Turn.FirstWords, resultOfAttempt)
+		r.Attempts = append(r.Attempts, s.attempt(h, a, gates[a.Turn.Turn.ID]))
 	}
 	return r, err
 }
 
 func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) protocol.Attempt {
-	session := sessionOf(a.Session, h.Latest())
+	session := sessionOf(a.Turn, h.Latest())
 	r := protocol.Attempt{
 		SessionID: session.ID, TaskID: session.TaskID, ThreadID: session.ThreadID, Agent: session.Agent, Model: session.Model,
-		Status: session.Status, State: session.State, Error: headline(session.Error, resultOfAttempt), Result: headline(a.Session.Result, resultOfAttempt),
-		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Session.Thread), Files: []protocol.FileChange{},
+		Status: session.Status, State: session.State, Error: headline(session.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
+		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Turn.Session), Files: []protocol.FileChange{},
 		Commits: a.Changes.Commits.Count, Landed: a.Changes.Landed, Patch: a.Changes.Patch, PatchCut: a.Changes.IsCut,
 	}
 	switch {
@@ -130,7 +130,7 @@ func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptPara
 	chosen, err := h.Choose(ctx, hub.ChooseSpec{LandSpec: landSpec(p.LandParams), Interrupt: p.Interrupt})
 	r := protocol.ChooseAttemptResult{LandResult: landResult(ctx, chosen.Landed), Discarded: []protocol.DiscardedAttempt{}}
 	for _, d := range chosen.Discarded {
-		one := protocol.DiscardedAttempt{SessionID: d.Session.SessionID, TaskID: domain.TaskName(d.Session.Task), Agent: d.Session.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
+		one := protocol.DiscardedAttempt{SessionID: d.Turn.HumanLayerSession, TaskID: domain.TaskName(d.Turn.Task), Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
 		if d.Err != nil {
 			one.Error = d.Err.Error()
 		}

@@ -285,7 +285,7 @@ done
 `
 
 // A rejected report fails the run with OUTPUT_MISSING. The hub keeps the other messages of the run.
-func TestARunOfWhichReportsAreRefused(t *testing.T) {
+func TestATurnOfWhichReportsAreRefused(t *testing.T) {
 	s := newSite(parallel(t))
 	s.agents(strings.Replace(carelessExecutor, "%s", filepath.Join(s.root, "odd"), 1))
 	c := s.open()

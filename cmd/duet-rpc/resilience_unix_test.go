@@ -802,7 +802,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 }
 
 // The end of an editor interrupts its runs. The next editor finds their output and their questions.
-func TestEndOfInputInterruptsRuns(t *testing.T) {
+func TestEndOfInputInterruptsTurns(t *testing.T) {
 	s, c := newEditorSite(parallel(t))
 	asking, question := c.asks("permit:2", "")
 	streaming := c.launch("stream:1000000@200", "")

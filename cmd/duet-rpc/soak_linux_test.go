@@ -21,7 +21,7 @@ import (
 
 // A hub's memory does not grow with the number of its runs. The heap varies with caches, so the
 // test compares the lowest of many values.
-func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
+func TestAHubDoesNotGrowWithItsTurns(t *testing.T) {
 	const (
 		looks   = 48 // each after a batch of runs
 		batch   = 504

@@ -181,7 +181,7 @@ func newIdleStage(t *testing.T) *stage {
 }
 
 // The client gets the message and the response to its prompt when the run begins.
-func TestPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
+func TestPromptIsAnsweredWhenItsTurnBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
 	s.status("run-1", "starting", "")
@@ -270,7 +270,7 @@ func TestPromptThatNeverBegins(t *testing.T) {
 }
 
 // session/cancel ends every run of the session, the last one first.
-func TestCancelEndsAllRuns(t *testing.T) {
+func TestCancelEndsAllTurns(t *testing.T) {
 	s := newStage(t, map[string]string{
 		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
 		"gone":       `{"id":"gone","thread_id":"t","parent_session_id":"runs","state":"cancelled","agent":"a"}`,

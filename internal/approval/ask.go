@@ -6,16 +6,16 @@
 //
 // The states of an answer that lets an agent continue:
 //
-//	asked     AwaitedBy is the run that waits
+//	asked     AwaitedBy is the turn that waits
 //	answered  the row has the answer; from here on the agent may have it
 //	taken     its executor has seen the agent continue: AwaitedBy is 0, Taken is set
 //
-// If the run ends before "taken", it is unknown whether the agent acted on the answer. The answer
+// If the turn ends before "taken", it is unknown whether the agent acted on the answer. The answer
 // is final, so another question asks the person again and says why.
 //
 // Read ask.go, policy.go, question.go and decide.go in this order: an agent asks and waits, a mode or
 // a rule decides, a question is stored, a person decides. call.go and rules.go say what a tool call
-// is and which rules match it. settle.go handles what a run leaves behind. How runs continue and end
+// is and which rules match it. settle.go handles what a turn leaves behind. How runs continue and end
 // is behind [Runs].
 package approval
 
@@ -40,9 +40,9 @@ import (
 // 30 s of the executor catalog.
 const unconfirmedPatience = 29 * time.Second
 
-// Ask decides whether a tool of a run may run: the policy first, then a person. It waits for the
+// Ask decides whether a tool of a turn may run: the policy first, then a person. It waits for the
 // answer until ctx ends, because the agent then asks no more. p has no secrets of the agent.
-func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+func (in *Inbox) Ask(ctx context.Context, turn int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	if p.Elicitation != nil {
 		if err := checkElicitation(domain.Elicitation(*p.Elicitation), p.Title); err != nil {
 			return catalog.RequestPermissionResult{}, err
@@ -54,12 +54,12 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 		return catalog.RequestPermissionResult{}, domain.Invalid("tool_params", "nothing beside tool_input, or the same", "another input")
 	}
 	a := approvalOf(p)
-	a.Run, a.AwaitedBy = run, run
+	a.Turn, a.AwaitedBy = turn, turn
 	answered := make(chan resolution, 1)
 	defer in.forget(a.ID)
 	var found answer
-	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
-		earlier, latest := in.latest(run, p, a.ID)
+	err := in.turns.Write(ctx, func(t store.Tx) (err error) {
+		earlier, latest := in.latest(turn, p, a.ID)
 		if !latest {
 			found = answer{ended: true}
 			return nil
@@ -76,7 +76,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	switch {
 	case err != nil:
 		if ctx.Err() != nil { // the question may be stored although no agent waits
-			in.abandon(run, a.ID)
+			in.abandon(turn, a.ID)
 		}
 		return catalog.RequestPermissionResult{}, err
 	case found.ended:
@@ -92,24 +92,24 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 // answer is what is already known about a question. The zero value means that a person must be
 // asked.
 type answer struct {
-	ended   bool             // the run may ask nothing more
+	ended   bool             // the turn may ask nothing more
 	ruling  Ruling           // the policy's ruling
 	carried *domain.Approval // a person's earlier answer
 }
 
-// answerOrAsk finds the answer to a question of a run. Without one, it stores the question and
+// answerOrAsk finds the answer to a question of a turn. Without one, it stores the question and
 // sends its resolution to answered.
 func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resolution) (answer, error) {
-	run, err := t.Run(in.ctx, a.Run)
+	turn, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return answer{}, err
 	}
-	if !canAsk(run) {
+	if !canAsk(turn) {
 		return answer{ended: true}, nil
 	}
-	a.Thread, a.Created = run.Thread, t.Now()
+	a.Session, a.Created = turn.Session, t.Now()
 	if a.Type == domain.FunctionCall {
-		situation, err := in.situationOf(t, run)
+		situation, err := in.situationOf(t, turn)
 		if err != nil {
 			return answer{}, err
 		}
@@ -117,13 +117,13 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 			if err := in.answeredByPolicy(t, *a); err != nil || ruling.Approved {
 				return answer{ruling: ruling}, err
 			}
-			return answer{ruling: ruling}, in.recordRuling(t, a, run, ruling)
+			return answer{ruling: ruling}, in.recordRuling(t, a, turn, ruling)
 		}
 	}
 	if carried, err := in.handOverCarried(t, *a); err != nil || carried != nil {
 		return answer{carried: carried}, err
 	}
-	if !in.runs.ConfirmsAnswers(run) {
+	if !in.turns.ConfirmsAnswers(turn) {
 		a.Deadline = t.Now().Add(unconfirmedPatience)
 	}
 	t.AfterCommit(func() {
@@ -131,39 +131,39 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 		in.waiting[a.ID] = answered
 		in.mu.Unlock()
 	})
-	return answer{}, in.askReplacing(t, a, &run)
+	return answer{}, in.askReplacing(t, a, &turn)
 }
 
-// canAsk reports whether the agent of a run may still ask.
-func canAsk(run domain.Run) bool { return run.State.Active() && run.State != domain.Interrupting }
+// canAsk reports whether the agent of a turn may still ask.
+func canAsk(turn domain.Turn) bool { return turn.State.Active() && turn.State != domain.Interrupting }
 
-// situationOf returns the situation for judging the calls of a run.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (Situation, error) {
-	thread, err := t.Thread(in.ctx, run.Thread)
+// situationOf returns the situation for judging the calls of a turn.
+func (in *Inbox) situationOf(t store.Tx, turn domain.Turn) (Situation, error) {
+	session, err := t.Session(in.ctx, turn.Session)
 	if err != nil {
 		return Situation{}, err
 	}
-	seen, err := t.AgentSession(in.ctx, run.Thread)
+	seen, err := t.AgentSession(in.ctx, turn.Session)
 	if err != nil {
 		return Situation{}, err
 	}
-	rules, err := in.standingRules(t, run.Thread)
-	situation := Situation{Thread: thread, Run: run, Rules: rules, Now: t.Latest()}
-	if seen.Modes != nil && seen.Agent == run.Agent {
+	rules, err := in.standingRules(t, turn.Session)
+	situation := Situation{Session: session, Turn: turn, Rules: rules, Now: t.Latest()}
+	if seen.Modes != nil && seen.Agent == turn.Agent {
 		situation.AgentModes = domain.IDs(seen.Modes.Choices)
 	}
 	return situation, err
 }
 
-// DeniesReading returns whether a mode or rule denies the agent of a run to read a file. It judges
+// DeniesReading returns whether a mode or rule denies the agent of a turn to read a file. It judges
 // by the rules of this moment.
-func (in *Inbox) DeniesReading(ctx context.Context, run domain.Run) (func(path string) bool, error) {
+func (in *Inbox) DeniesReading(ctx context.Context, turn domain.Turn) (func(path string) bool, error) {
 	var situation Situation
-	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
-		situation, err = in.situationOf(t, run)
+	err := in.turns.Write(ctx, func(t store.Tx) (err error) {
+		situation, err = in.situationOf(t, turn)
 		return err
 	})
-	situation.Run.Tools = nil // they are about tools, not about files
+	situation.Turn.Tools = nil // they are about tools, not about files
 	known := make(map[string]bool)
 	return func(path string) bool {
 		denied, ok := known[path]
@@ -191,16 +191,16 @@ func statusOf(r Ruling) string {
 }
 
 // recordRuling stores and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r Ruling) error {
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, turn domain.Turn, r Ruling) error {
 	decideBy(a, r)
 	a.Decided, a.AwaitedBy = t.Now(), 0
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+	if err := in.announce(t, turn, resolvedOf(*a)); err != nil {
 		return err
 	}
-	return in.noteAnswer(t, run, *a, "")
+	return in.noteAnswer(t, turn, *a, "")
 }
 
 // awaitAnswer waits for a human's answer.
@@ -228,7 +228,7 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, domain.ErrEnding
 	case <-ctx.Done():
-		in.abandon(a.Run, a.ID)
+		in.abandon(a.Turn, a.ID)
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
 }
@@ -254,27 +254,27 @@ func resultOf(a domain.Approval) catalog.RequestPermissionResult {
 	return r
 }
 
-// cancelled returns the result for an agent whose run is ending.
+// cancelled returns the result for an agent whose turn is ending.
 func cancelled() catalog.RequestPermissionResult {
 	return catalog.RequestPermissionResult{Reason: "cancelled", Cancelled: true}
 }
 
-// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its run
+// abandon closes a question whose agent stopped asking. If the agent has ended, the end of its turn
 // keeps the question.
-func (in *Inbox) abandon(run int64, id string) {
-	in.awaitEnd(run)
+func (in *Inbox) abandon(turn int64, id string) {
+	in.awaitEnd(turn)
 	if in.ctx.Err() == nil {
 		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)
 	}
 }
 
-// linkPatience is how long to wait for a run's end after its link broke. If the run ends, its
+// linkPatience is how long to wait for a turn's end after its link broke. If the turn ends, its
 // question is kept.
 const linkPatience = time.Second
 
-// awaitEnd waits up to linkPatience until a run has no agent.
-func (in *Inbox) awaitEnd(run int64) {
-	ended := in.runs.AgentEnded(run)
+// awaitEnd waits up to linkPatience until a turn has no agent.
+func (in *Inbox) awaitEnd(turn int64) {
+	ended := in.turns.AgentEnded(turn)
 	if ended == nil {
 		return
 	}
@@ -288,12 +288,12 @@ func (in *Inbox) awaitEnd(run int64) {
 
 // closeUnawaited closes a question for which no agent or client waits.
 func (in *Inbox) closeUnawaited(id, status, by string) {
-	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+	err := in.turns.Write(in.ctx, func(t store.Tx) error {
 		a, err := t.Approval(in.ctx, id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
 		}
-		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.runs.KeepsQuestions(a.Run) {
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale || in.turns.KeepsQuestions(a.Turn) {
 			return err
 		}
 		a.Status, a.DecidedBy = status, by
@@ -314,7 +314,7 @@ func (in *Inbox) forget(id string) {
 // resolution is the end of a question.
 type resolution struct {
 	approval  domain.Approval
-	cancelled bool // the run is ending, without a decision
+	cancelled bool // the turn is ending, without a decision
 }
 
 // wake passes the end of an approval to the waiting call.
@@ -331,20 +331,20 @@ func (in *Inbox) wake(a domain.Approval) {
 // CheckUnasked reports whether the policy denies a tool call that an agent runs without asking. It
 // judges the call under each tool name in p.Unasked. It asks no person, but a denial is recorded
 // like any other.
-func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+func (in *Inbox) CheckUnasked(ctx context.Context, turn int64, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	a := approvalOf(p)
 	var result catalog.RequestPermissionResult
-	err := in.runs.Write(ctx, func(t store.Tx) error {
+	err := in.turns.Write(ctx, func(t store.Tx) error {
 		result = catalog.RequestPermissionResult{Approved: true}
-		run, err := t.Run(in.ctx, run)
+		turn, err := t.Turn(in.ctx, turn)
 		if err != nil {
 			return err
 		}
-		if !canAsk(run) {
+		if !canAsk(turn) {
 			result = catalog.RequestPermissionResult{Cancelled: true}
 			return nil
 		}
-		situation, err := in.situationOf(t, run)
+		situation, err := in.situationOf(t, turn)
 		if err != nil {
 			return err
 		}
@@ -358,21 +358,21 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 			denial = ruling
 		}
 		result = catalog.RequestPermissionResult{Reason: denial.Reason}
-		a.Tool, a.Thread, a.Run, a.Created = cmp.Or(p.ToolName, a.Tool), run.Thread, run.ID, t.Now()
-		return in.recordRuling(t, &a, run, denial)
+		a.Tool, a.Session, a.Turn, a.Created = cmp.Or(p.ToolName, a.Tool), turn.Session, turn.ID, t.Now()
+		return in.recordRuling(t, &a, turn, denial)
 	})
 	return result, err
 }
 
-// Place is the conversation, and possibly the run, in which a client's question is asked.
+// Place is the conversation, and possibly the turn, in which a client's question is asked.
 type Place struct {
-	Thread domain.Thread // its settings and rules judge the question; not stored yet if its ID is 0
-	Run    domain.Run    // an agent's run that waits with the client; zero: the question gets its own run
+	Session domain.Session // its settings and rules judge the question; not stored yet if its ID is 0
+	Turn    domain.Turn    // an agent's turn that waits with the client; zero: the question gets its own turn
 }
 
 // Inquiry is a question of a client that waits for the answer itself.
 type Inquiry struct {
-	Spec // Run is any id of an active run, or the client's name for a conversation; "": the conversation shared by all unnamed clients
+	Spec // Turn is any id of an active turn, or the client's name for a conversation; "": the conversation shared by all unnamed clients
 	CWD  string
 	// Confirmed says that a person has already agreed in the client. No person is asked again, but
 	// the policy may deny it.
@@ -384,7 +384,7 @@ type Inquiry struct {
 
 // Consult asks on behalf of a client, the policy first and then a person, and waits for the answer.
 // It returns an approval that is approved or responded to. Otherwise the error is of
-// domain.KindPermissionDenied, or of domain.KindTaskCancelled if the question or its run was ended.
+// domain.KindPermissionDenied, or of domain.KindTaskCancelled if the question or its turn was ended.
 // If ctx ends, the error is that of ctx.
 func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error) {
 	a := q.approval()
@@ -392,20 +392,20 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	var place Place
 	var settled, asked bool // settled: answered without a person; asked: stored
 	defer in.forget(a.ID)
-	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+	err := in.turns.Write(ctx, func(t store.Tx) (err error) {
 		settled, asked = false, false
-		if place, err = in.runs.PlaceOf(ctx, t, q); err != nil {
+		if place, err = in.turns.PlaceOf(ctx, t, q); err != nil {
 			return err
 		}
-		a.Thread, a.Run, a.Created = place.Thread.ID, place.Run.ID, t.Now()
+		a.Session, a.Turn, a.Created = place.Session.ID, place.Turn.ID, t.Now()
 		if settled, err = in.knownAnswer(ctx, t, q, &a, place); err != nil || settled {
 			return err
 		}
-		if place.Run.ID == 0 {
-			if err := in.runs.BeginQuestion(ctx, t, &place, q); err != nil {
+		if place.Turn.ID == 0 {
+			if err := in.turns.BeginQuestion(ctx, t, &place, q); err != nil {
 				return err
 			}
-			a.Thread, a.Run = place.Thread.ID, place.Run.ID
+			a.Session, a.Turn = place.Session.ID, place.Turn.ID
 		}
 		asked = true
 		t.AfterCommit(func() {
@@ -413,18 +413,18 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 			in.waiting[a.ID] = answered
 			in.mu.Unlock()
 		})
-		return in.askReplacing(t, &a, &place.Run)
+		return in.askReplacing(t, &a, &place.Turn)
 	})
 	switch {
 	case err != nil:
 		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // the question may be stored although no client waits
-			in.takeBack(a, place.Run, q)
+			in.takeBack(a, place.Turn, q)
 		}
 		return domain.Approval{}, err
 	case settled:
 		return a, denialOf(a)
 	}
-	return in.awaitAnswerFor(ctx, q, a, place.Run, answered)
+	return in.awaitAnswerFor(ctx, q, a, place.Turn, answered)
 }
 
 // answerKept is how long an answer waits for a client that left before it came.
@@ -448,33 +448,33 @@ func (q Inquiry) approval() domain.Approval {
 // person's answer to the same question of a client that left before it came.
 func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
-		situation := Situation{Thread: place.Thread, Run: place.Run, Now: t.Latest()}
+		situation := Situation{Session: place.Session, Turn: place.Turn, Now: t.Latest()}
 		var err error
-		if place.Run.ID != 0 {
-			situation, err = in.situationOf(t, place.Run)
+		if place.Turn.ID != 0 {
+			situation, err = in.situationOf(t, place.Turn)
 		} else {
-			situation.Rules, err = in.standingRules(t, place.Thread.ID)
+			situation.Rules, err = in.standingRules(t, place.Session.ID)
 		}
 		if err != nil {
 			return false, err
 		}
 		if clientenv.IsRestricted(ctx) {
-			situation.Run.Restricted = true
+			situation.Turn.Restricted = true
 		}
 		if ruling := in.policy.Judge(callOf(*a), situation); ruling.IsSettled() {
 			decideBy(a, ruling)
-			if place.Run.ID == 0 { // no session could show it
+			if place.Turn.ID == 0 { // no session could show it
 				in.log.Info("a tool was judged for a client", "tool", a.Tool, "status", a.Status, "by", a.DecidedBy)
 				return true, nil
 			}
-			return true, in.recordRuling(t, a, place.Run, ruling)
+			return true, in.recordRuling(t, a, place.Turn, ruling)
 		}
 	}
 	if q.Confirmed {
 		a.Status, a.DecidedBy = domain.ApprovalApproved, domain.DecidedByUser
 		return true, nil
 	}
-	if place.Thread.ID == 0 {
+	if place.Session.ID == 0 {
 		return false, nil
 	}
 	carried, err := in.handOverCarried(t, *a)
@@ -490,7 +490,7 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 }
 
 // awaitAnswerFor waits for a human's answer on behalf of a client.
-func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, run domain.Run, answered chan resolution) (domain.Approval, error) {
+func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, turn domain.Turn, answered chan resolution) (domain.Approval, error) {
 	select {
 	case v := <-answered:
 		return v.approval, denialOf(v.approval)
@@ -498,7 +498,7 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 		return domain.Approval{}, domain.ErrEnding
 	case <-ctx.Done():
 		if in.ctx.Err() == nil {
-			in.takeBack(a, run, q)
+			in.takeBack(a, turn, q)
 		}
 		return domain.Approval{}, ctx.Err()
 	}
@@ -506,9 +506,9 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 
 // takeBack closes the question of a client that stopped waiting. With Keep it leaves the question
 // open for a client that asks it again.
-func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
+func (in *Inbox) takeBack(a domain.Approval, of domain.Turn, q Inquiry) {
 	keep := q.Keep != nil && q.Keep()
-	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+	err := in.turns.Write(in.ctx, func(t store.Tx) error {
 		a, err := t.Approval(in.ctx, a.ID)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
@@ -520,16 +520,16 @@ func (in *Inbox) takeBack(a domain.Approval, of domain.Run, q Inquiry) {
 			a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByEnd
 			return in.close(t, a)
 		}
-		run, err := t.Run(in.ctx, a.Run)
+		turn, err := t.Turn(in.ctx, a.Turn)
 		if err != nil {
 			return err
 		}
 		if keep {
-			if err := in.KeepQuestions(t, run); err != nil {
+			if err := in.KeepQuestions(t, turn); err != nil {
 				return err
 			}
 		}
-		return in.runs.EndQuestion(t, &run, keep)
+		return in.turns.EndQuestion(t, &turn, keep)
 	})
 	if err != nil && in.ctx.Err() == nil {
 		in.log.Warn("cannot withdraw a question", "err", err)

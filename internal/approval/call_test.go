@@ -15,9 +15,9 @@ import (
 )
 
 // rulingOn returns the policy's ruling on a call; "" if it asks.
-func rulingOn(p *Policy, a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
+func rulingOn(p *Policy, a domain.Approval, session domain.Session, turn domain.Turn, rules ...domain.Rule) string {
 	a.Question = inputHash(a.Tool, a.Input)
-	r := p.Judge(callOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)})
+	r := p.Judge(callOf(a), Situation{Session: session, Turn: turn, Rules: rules, Now: time.Unix(1000, 0)})
 	if !r.IsSettled() {
 		return ""
 	}
@@ -43,25 +43,25 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 		`{"command":"make test","x":1,"X":2,"Command":"time rm -rf ~"}`,
 	} {
 		a := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(input)}
-		assert.Empty(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{}), input)
-		settings := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash", "Bash(make test)", "Bash(make:*)", "*"}}}
-		assert.Empty(t, rulingOn(NewPolicy("", nil), a, settings, domain.Run{}), input)
-		assert.Equal(t, "false rule=tools", rulingOn(allowing, a, domain.Thread{}, domain.Run{Tools: []string{"Bash", "Bash(make test)"}}), input)
-		assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Thread{}, domain.Run{},
+		assert.Empty(t, rulingOn(allowing, a, domain.Session{}, domain.Turn{}), input)
+		settings := domain.Session{Settings: domain.Settings{AllowedTools: []string{"Bash", "Bash(make test)", "Bash(make:*)", "*"}}}
+		assert.Empty(t, rulingOn(NewPolicy("", nil), a, settings, domain.Turn{}), input)
+		assert.Equal(t, "false rule=tools", rulingOn(allowing, a, domain.Session{}, domain.Turn{Tools: []string{"Bash", "Bash(make test)"}}), input)
+		assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Session{}, domain.Turn{},
 			domain.Rule{Effect: "allow", Tool: "Bash"}, domain.Rule{Effect: "allow", Tool: "Bash", Command: "make test"},
 			domain.Rule{Effect: "allow", Tool: "Bash", Command: exactInput + inputHash("Bash", a.Input)}), input)
-		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{}), input)
-		assert.Contains(t, rulingOn(allowing, a, domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}}, domain.Run{}), "false", input)
-		assert.Equal(t, "false rule=project", rulingOn(allowing, a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm -rf ~"}), input)
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Session{}, domain.Turn{}), input)
+		assert.Contains(t, rulingOn(allowing, a, domain.Session{Settings: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}}, domain.Turn{}), "false", input)
+		assert.Equal(t, "false rule=project", rulingOn(allowing, a, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm -rf ~"}), input)
 	}
 	for _, input := range []string{`{"file_path":"/p/a.key","File_Path":"/p/a"}`, `{"file_path":"/p/a","file_path":"/p/a.key"}`, `{"file_path":"/p/a","FILE_PATH":["/p/a.key"]}`} {
 		a := domain.Approval{Tool: "Edit", ToolKind: "edit", Input: json.RawMessage(input)}
-		assert.Empty(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}), input)
-		assert.Empty(t, rulingOn(allowing, a, domain.Thread{Settings: domain.Settings{AutoAcceptEdits: true}}, domain.Run{}), input)
-		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{}), input)
-		assert.Equal(t, "false mode=plan", rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModePlan}), input)
-		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "what is denied is denied in every mode")
-		assert.Contains(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
+		assert.Empty(t, rulingOn(allowing, a, domain.Session{}, domain.Turn{Mode: catalog.ModeAcceptEdits}), input)
+		assert.Empty(t, rulingOn(allowing, a, domain.Session{Settings: domain.Settings{AutoAcceptEdits: true}}, domain.Turn{}), input)
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Session{}, domain.Turn{}), input)
+		assert.Equal(t, "false mode=plan", rulingOn(allowing, a, domain.Session{}, domain.Turn{Mode: catalog.ModePlan}), input)
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Session{}, domain.Turn{Mode: catalog.ModeBypass}), "what is denied is denied in every mode")
+		assert.Contains(t, rulingOn(allowing, a, domain.Session{}, domain.Turn{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestACommandWithSeveralReadings(t *testing.T) {
 		{`{"command":"touch x","additional_permissions":{}}`, "", []config.Rule{rule("allow", "touch *")}},
 		{`{"command":"touch x","cwd":"/etc"}`, "", []config.Rule{rule("allow", "touch *")}},
 	} {
-		assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), call(c.input), domain.Thread{CWD: "/p"}, domain.Run{}), "%s %v", c.input, c.rules)
+		assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), call(c.input), domain.Session{CWD: "/p"}, domain.Turn{}), "%s %v", c.input, c.rules)
 	}
 	asked := call(unclear)
 	asked.Question = inputHash(asked.Tool, asked.Input)
@@ -113,7 +113,7 @@ func TestACommandWithSeveralReadings(t *testing.T) {
 	} {
 		rules := must(rulesFor(asked, ruleSpec{Effect: effect}))(t)
 		for input, ruling := range want {
-			got, _, _ := strings.Cut(rulingOn(NewPolicy("", nil), call(input), domain.Thread{}, domain.Run{}, rules...), " ")
+			got, _, _ := strings.Cut(rulingOn(NewPolicy("", nil), call(input), domain.Session{}, domain.Turn{}, rules...), " ")
 			assert.Equal(t, ruling, got, "%s %s", effect, input)
 		}
 	}
@@ -154,20 +154,20 @@ func TestAListIsTheCommandThatItRuns(t *testing.T) {
 		`{"command":"bash --norc"}`:                                   "",
 		`{"command":"` + strings.Repeat("bash -c ", 100_000) + `rm"}`: "",
 	} {
-		assert.Equal(t, want, rulingOn(policy, call(input), domain.Thread{}, domain.Run{}), input)
+		assert.Equal(t, want, rulingOn(policy, call(input), domain.Session{}, domain.Turn{}), input)
 	}
-	whole := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash"}}}
-	assert.Equal(t, "true rule=Bash", rulingOn(policy, call(`{"command":["ls"]}`), whole, domain.Run{}), "the tool as such is allowed")
+	whole := domain.Session{Settings: domain.Settings{AllowedTools: []string{"Bash"}}}
+	assert.Equal(t, "true rule=Bash", rulingOn(policy, call(`{"command":["ls"]}`), whole, domain.Turn{}), "the tool as such is allowed")
 	a := domain.Approval{Tool: "Read", Paths: []string{"/p/a"}, Input: json.RawMessage(`{"file_path":["/etc/passwd"]}`)}
-	assert.Empty(t, rulingOn(policy, a, domain.Thread{}, domain.Run{}), "what it touches is not what its locations say")
+	assert.Empty(t, rulingOn(policy, a, domain.Session{}, domain.Turn{}), "what it touches is not what its locations say")
 
 	words := call(`{"command":["ls","-l"]}`)
 	words.Question = inputHash(words.Tool, words.Input)
 	rules := must(rulesFor(words, ruleSpec{Effect: "allow"}))(t)
 	for _, rule := range rules {
-		assert.Equal(t, "true rule=project", rulingOn(NewPolicy("", nil), words, domain.Thread{}, domain.Run{}, rule))
+		assert.Equal(t, "true rule=project", rulingOn(NewPolicy("", nil), words, domain.Session{}, domain.Turn{}, rule))
 		for _, other := range []string{`{"command":"[\"ls\",\"-l\"]"}`, `{"command":["ls","-l","x"]}`, `{"command":"ls -l"}`, `{}`} {
-			assert.Empty(t, rulingOn(NewPolicy("", nil), call(other), domain.Thread{}, domain.Run{}, rule), other)
+			assert.Empty(t, rulingOn(NewPolicy("", nil), call(other), domain.Session{}, domain.Turn{}, rule), other)
 		}
 	}
 }
@@ -205,29 +205,29 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 		"tools of which nothing is known are allowed": {byKind("other", harmless), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
 		"or denied": {byKind("other", harmless), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
 	} {
-		assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), c.a, domain.Thread{Agent: "fake"}, domain.Run{}), name)
+		assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), c.a, domain.Session{Agent: "fake"}, domain.Turn{}), name)
 	}
 	policy := NewPolicy("", nil)
 	other, edit := byKind("other", dangerous), byKind("edit", harmless)
-	lists := func(denied ...string) domain.Thread {
-		return domain.Thread{Settings: domain.Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
+	lists := func(denied ...string) domain.Session {
+		return domain.Session{Settings: domain.Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
 	}
-	assert.Contains(t, rulingOn(policy, other, lists("Bash(rm:*)"), domain.Run{}), "false")
-	assert.Empty(t, rulingOn(policy, other, lists("Bash"), domain.Run{}))
-	assert.Contains(t, rulingOn(policy, edit, lists("Write"), domain.Run{}), "false")
-	assert.Equal(t, "false rule=tools", rulingOn(policy, other, domain.Thread{}, domain.Run{Tools: []string{"Read"}}))
-	assert.Contains(t, rulingOn(policy, edit, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Write"}), "false")
-	assert.Contains(t, rulingOn(policy, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm x"}), "false")
-	assert.Empty(t, rulingOn(policy, other, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Read"}))
-	assert.Empty(t, rulingOn(policy, other, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
-	assert.Equal(t, "true mode=acceptEdits", rulingOn(policy, edit, domain.Thread{}, domain.Run{Mode: catalog.ModeAcceptEdits}))
+	assert.Contains(t, rulingOn(policy, other, lists("Bash(rm:*)"), domain.Turn{}), "false")
+	assert.Empty(t, rulingOn(policy, other, lists("Bash"), domain.Turn{}))
+	assert.Contains(t, rulingOn(policy, edit, lists("Write"), domain.Turn{}), "false")
+	assert.Equal(t, "false rule=tools", rulingOn(policy, other, domain.Session{}, domain.Turn{Tools: []string{"Read"}}))
+	assert.Contains(t, rulingOn(policy, edit, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "deny", Tool: "Write"}), "false")
+	assert.Contains(t, rulingOn(policy, other, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm x"}), "false")
+	assert.Empty(t, rulingOn(policy, other, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "allow", Tool: "Read"}))
+	assert.Empty(t, rulingOn(policy, other, domain.Session{}, domain.Turn{Mode: catalog.ModeAcceptEdits}))
+	assert.Equal(t, "true mode=acceptEdits", rulingOn(policy, edit, domain.Session{}, domain.Turn{Mode: catalog.ModeAcceptEdits}))
 }
 
 func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
 	a := domain.Approval{Tool: "Tool", ToolKind: "execute", Input: json.RawMessage(`{"b":1,"a":"x"}`)}
 	former := exactInput + legacyHash(a.Tool, a.Input)
-	assert.Contains(t, rulingOn(NewPolicy("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
-	assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
+	assert.Contains(t, rulingOn(NewPolicy("", nil), a, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
+	assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
 }
 
 // An identity is the input itself, byte for byte, if nothing in it changes when it is asked again.

@@ -46,9 +46,9 @@ const longestClient = 100
 // Answered is an approval together with its decision.
 type Answered struct {
 	domain.Approval
-	// Next is the run that sends the comment to the agent. It is nil if the decision carries the
+	// Next is the turn that sends the comment to the agent. It is nil if the decision carries the
 	// comment, or if it is not to be sent.
-	Next *domain.Run
+	Next *domain.Turn
 }
 
 // Decide answers a question and returns it. The first answer wins: a later one returns the existing
@@ -59,9 +59,9 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 		return Answered{}, err
 	}
 	var a domain.Approval
-	var next *domain.Run
+	var next *domain.Turn
 	var decided bool // earlier
-	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+	err := in.turns.Write(ctx, func(t store.Tx) (err error) {
 		decided = false
 		if a, err = find(in.ctx, t, d.ID); err != nil {
 			return err
@@ -381,22 +381,22 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	if a.Type != domain.FunctionCall || !d.makesRule() {
 		return nil, nil
 	}
-	thread, err := t.Thread(in.ctx, a.Thread)
+	session, err := t.Session(in.ctx, a.Session)
 	if err != nil {
 		return nil, err
 	}
-	spec := ruleSpec{Effect: config.EffectAllow, CWD: thread.CWD, Pattern: strings.TrimSpace(d.Pattern)}
+	spec := ruleSpec{Effect: config.EffectAllow, CWD: session.CWD, Pattern: strings.TrimSpace(d.Pattern)}
 	if a.Status == domain.ApprovalDenied {
 		spec.Effect = config.EffectDeny
 	}
 	if d.Scope == domain.ScopeSession {
-		spec.Thread = a.Thread
+		spec.Session = a.Session
 	}
 	rules, err := rulesFor(a, spec)
 	if errors.Is(err, errNoPattern) {
 		return nil, domain.Invalid("pattern", "none: a rule of this question is for no command and no files that a pattern could name", fmt.Sprintf("%q", d.Pattern))
 	}
-	if err == nil && spec.Pattern != "" && !in.policy.Holds(callOf(a), spec.Effect, rules, thread) {
+	if err == nil && spec.Pattern != "" && !in.policy.Holds(callOf(a), spec.Effect, rules, session) {
 		return nil, domain.Invalid("pattern", "one that fits what was asked, and each part of it", fmt.Sprintf("%q", d.Pattern))
 	}
 	return rules, err
@@ -412,13 +412,13 @@ func (in *Inbox) keepRules(t store.Tx, a domain.Approval, rules []domain.Rule) e
 			return err
 		}
 	}
-	if rules[0].Thread == 0 {
+	if rules[0].Session == 0 {
 		return in.reconsiderAll(t)
 	}
-	return in.Reconsider(t, a.Thread)
+	return in.Reconsider(t, a.Session)
 }
 
-// close stores a question's end, announces it, wakes the waiting call, and lets its run continue if
+// close stores a question's end, announces it, wakes the waiting call, and lets its turn continue if
 // nothing else blocks it.
 func (in *Inbox) close(t store.Tx, a domain.Approval) error { return in.closeIn(t, a, "") }
 
@@ -431,37 +431,37 @@ func (in *Inbox) closeIn(t store.Tx, a domain.Approval, client string) error {
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	run, err := t.Run(in.ctx, a.Run)
+	turn, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return err
 	}
 	resolved := resolvedOf(a)
 	resolved.DecidedIn = client
-	if err := in.announce(t, run, resolved); err != nil {
+	if err := in.announce(t, turn, resolved); err != nil {
 		return err
 	}
-	if err := in.noteAnswer(t, run, a, client); err != nil {
+	if err := in.noteAnswer(t, turn, a, client); err != nil {
 		return err
 	}
 	t.AfterCommit(func() { in.wake(a) })
-	if run.State != domain.WaitingInput {
+	if turn.State != domain.WaitingInput {
 		return nil
 	}
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
+	pending, err := t.PendingApprovals(in.ctx, turn.ID)
 	if err != nil || len(pending) > 0 {
 		return err
 	}
-	return in.runs.GoOn(t, &run)
+	return in.turns.GoOn(t, &turn)
 }
 
 // noteAnswer records an answer in the conversation if it says more than the tool call shows
 // already. It also records denials by the policy. client names the client of the user who decided.
-func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval, client string) error {
+func (in *Inbox) noteAnswer(t store.Tx, turn domain.Turn, a domain.Approval, client string) error {
 	if a.Status != domain.ApprovalDenied && (a.DecidedBy != domain.DecidedByUser || a.Status == domain.ApprovalApproved && a.UpdatedInput == nil) {
 		return nil
 	}
 	if a.Status == domain.ApprovalDenied && a.Type == domain.FunctionCall {
-		if err := in.transcript.RefuseTool(t, run, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
+		if err := in.transcript.RefuseTool(t, turn, a, cmp.Or(a.Explanation, a.Comment)); err != nil {
 			return err
 		}
 	}
@@ -478,7 +478,7 @@ func (in *Inbox) noteAnswer(t store.Tx, run domain.Run, a domain.Approval, clien
 	if n.Response != "" {
 		text += ": " + n.Response
 	}
-	return in.transcript.NoteApproval(t, run, a.ID, text, n)
+	return in.transcript.NoteApproval(t, turn, a.ID, text, n)
 }
 
 // noteOf returns the conversation's note of an answer.
@@ -489,7 +489,7 @@ func noteOf(a domain.Approval) domain.ApprovalNote {
 // resume continues the conversation of a question that was answered after its agent ended. The
 // agent asks again and then gets the answer.
 func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
-	asked, err := t.Run(in.ctx, a.Run)
+	asked, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return err
 	}
@@ -497,19 +497,19 @@ func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	if err != nil {
 		return err
 	}
-	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
+	return in.turns.Resume(t, asked, resumePrompt(a, request), restrict)
 }
 
-// request returns the prompt that a run works for: its own, or for an agent-initiated run the one
+// request returns the prompt that a turn works for: its own, or for an agent-initiated run the one
 // before.
-func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
-	for run.Source == domain.SourceAgent && run.Parent != 0 {
+func (in *Inbox) request(t store.Tx, turn domain.Turn) (string, error) {
+	for turn.Source == domain.SourceAgent && turn.Parent != 0 {
 		var err error
-		if run, err = t.Run(in.ctx, run.Parent); err != nil {
+		if turn, err = t.Turn(in.ctx, turn.Parent); err != nil {
 			return "", err
 		}
 	}
-	return run.Prompt, nil
+	return turn.Prompt, nil
 }
 
 // maxPromptInput limits, in bytes, the input that a prompt repeats.
@@ -537,15 +537,15 @@ func resumePrompt(a domain.Approval, request string) string {
 
 // tell sends the comment of a decision to the agent as the next prompt, if requested and if the
 // decision cannot carry it.
-func (in *Inbox) tell(t store.Tx, a domain.Approval, d Decision, restrict bool) (*domain.Run, error) {
+func (in *Inbox) tell(t store.Tx, a domain.Approval, d Decision, restrict bool) (*domain.Turn, error) {
 	if !d.Tell || a.TakesComment() {
 		return nil, nil
 	}
-	asked, err := t.Run(in.ctx, a.Run)
+	asked, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return nil, err
 	}
-	next, err := in.runs.Tell(t, asked, tellPrompt(a, d.Comment), restrict)
+	next, err := in.turns.Tell(t, asked, tellPrompt(a, d.Comment), restrict)
 	if err != nil {
 		return nil, err
 	}

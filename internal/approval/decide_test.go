@@ -40,8 +40,8 @@ func problemOf(t *testing.T, err error) string {
 func TestAPlanIsAgreedToForItself(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	asked, answered := h.ask(t, run, aPlan())
+	turn := h.turn(t, domain.Running)
+	asked, answered := h.ask(t, turn, aPlan())
 	assert.Equal(t, "1. write it\n2. test it", asked.Plan)
 	assert.Nil(t, Requested(asked, "/p").Rule)
 	for _, scope := range domain.RuleScopes() {
@@ -58,8 +58,8 @@ func TestAPlanIsAgreedToForItself(t *testing.T) {
 func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, write("/p/src/a"))
+	turn := h.turn(t, domain.Running)
+	asked, _ := h.ask(t, turn, write("/p/src/a"))
 	assert.Equal(t, domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}, *Requested(asked, "/p").Rule)
 	for _, d := range []Decision{
 		{Decision: Approve, Pattern: "/p/*"}, // no rule is created
@@ -73,16 +73,16 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	rules := must(h.Rules(ctx))(t)
 	require.Len(t, rules, 1)
 	assert.Equal(t, "/p/**", rules[0].Path)
-	assert.Equal(t, []any{domain.ScopeSession, run.Thread}, []any{rules[0].Scope(), rules[0].Thread.ID})
-	assert.Equal(t, "rule=session", must(h.Ask(ctx, run.ID, write("/p/b/c")))(t).Reason)
-	h.ask(t, run, write("/q/b"))
+	assert.Equal(t, []any{domain.ScopeSession, turn.Session}, []any{rules[0].Scope(), rules[0].Session.ID})
+	assert.Equal(t, "rule=session", must(h.Ask(ctx, turn.ID, write("/p/b/c")))(t).Reason)
+	h.ask(t, turn, write("/q/b"))
 }
 
 // A comment that a decision cannot carry becomes the next prompt, if requested.
 func TestACommentReachesTheAgent(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	for i, c := range []struct {
 		fixed, tell bool
 		decision    string
@@ -95,7 +95,7 @@ func TestACommentReachesTheAgent(t *testing.T) {
 	} {
 		p := write("f")
 		p.ToolUseID, p.InputFixed = p.ToolUseID+string(rune('a'+i)), c.fixed
-		asked, answered := h.ask(t, run, p)
+		asked, answered := h.ask(t, turn, p)
 		h.reported = nil
 		a := must(h.Decide(ctx, Decision{ID: asked.ID, Decision: c.decision, Comment: "use a branch", Tell: c.tell}))(t)
 		assert.Equal(t, "use a branch", (<-answered).Comment)
@@ -107,7 +107,7 @@ func TestACommentReachesTheAgent(t *testing.T) {
 		assert.Equal(t, []string{c.want}, h.reported)
 		assert.EqualValues(t, 1, a.Next.Task)
 	}
-	asked, _ := h.ask(t, run, write("g"))
+	asked, _ := h.ask(t, turn, write("g"))
 	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Tell: true})
 	assert.Contains(t, problemOf(t, err), "comment", "nothing to tell")
 }
@@ -116,15 +116,15 @@ func TestACommentReachesTheAgent(t *testing.T) {
 func TestWhatIsRefusedIsExplained(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project", File: ".duet.toml", Line: 3})
-	result := must(h.Ask(ctx, run.ID, write("/p/my.key")))(t)
+	result := must(h.Ask(ctx, turn.ID, write("/p/my.key")))(t)
 	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=project"}, result)
 	const why = `.duet.toml, line 3: deny tool "Write", path "*.key"`
 	assert.Equal(t, []string{"/p/my.key: rule=project: " + why}, h.refused)
 	assert.Equal(t, []string{"Write /p/my.key — denied by rule=project (" + why + ")"}, h.notes)
 
-	asked, answered := h.ask(t, run, write("/p/a"))
+	asked, answered := h.ask(t, turn, write("/p/a"))
 	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Deny, Comment: "not now"}))(t)
 	<-answered
 	assert.Equal(t, "/p/a: user: not now", h.refused[1])
@@ -135,30 +135,30 @@ func TestWhatIsRefusedIsExplained(t *testing.T) {
 // not asked again, and the call does not run later.
 func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 	ctx := context.Background()
-	answeredStale := func(t *testing.T) (*harness, domain.Run, domain.Approval) {
+	answeredStale := func(t *testing.T) (*harness, domain.Turn, domain.Approval) {
 		h := newHarness(t)
-		run := h.run(t, domain.Running)
-		asked, _ := h.ask(t, run, write("a"))
+		turn := h.turn(t, domain.Running)
+		asked, _ := h.ask(t, turn, write("a"))
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error {
-			run.State = domain.Interrupted
-			return errors.Join(h.KeepQuestions(tx, run), tx.UpdateRun(run))
+			turn.State = domain.Interrupted
+			return errors.Join(h.KeepQuestions(tx, turn), tx.UpdateTurn(turn))
 		}))
 		must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
-		return h, run, asked
+		return h, turn, asked
 	}
 	t.Run("a later turn has ended", func(t *testing.T) {
-		h, run, asked := answeredStale(t)
-		later := h.runIn(t, run.Thread, domain.Completed)
+		h, turn, asked := answeredStale(t)
+		later := h.runIn(t, turn.Session, domain.Completed)
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, later, false) }))
-		assert.Empty(t, h.pending(t, run))
+		assert.Empty(t, h.pending(t, turn))
 		assert.Contains(t, h.notes[len(h.notes)-1], "continued without this question")
 		assert.False(t, must(h.Inbox.Find(ctx, asked.ID))(t).Carried)
 	})
 	t.Run("the turn that it began is stopped, and another one waits", func(t *testing.T) {
-		h, run, _ := answeredStale(t)
-		resumed := h.runIn(t, run.Thread, domain.Cancelled)
+		h, turn, _ := answeredStale(t)
+		resumed := h.runIn(t, turn.Session, domain.Cancelled)
 		resumed.Source = domain.SourceDecision
-		later := h.runIn(t, run.Thread, domain.Running)
+		later := h.runIn(t, turn.Session, domain.Running)
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, resumed, true) }))
 		asked, _ := h.ask(t, later, write("a"))
 		assert.Equal(t, domain.ApprovalPending, asked.Status, "it is asked")
@@ -170,22 +170,22 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 func TestADecisionFitsItsQuestion(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	create := func(spec Spec) domain.Approval {
-		spec.Run = run.UUID
+		spec.Turn = turn.UUID
 		return must(h.Create(ctx, spec))(t)
 	}
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	tool := create(Spec{Tool: "Write", Input: raw(`{"file_path":"a"}`)})
 	p := write("b")
 	p.InputFixed = true
-	fixed, _ := h.ask(t, run, p)
+	fixed, _ := h.ask(t, turn, p)
 	plain := create(Spec{Type: domain.HumanContact, Title: "Which?"})
 	choice := create(Spec{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "l", Name: "left", Kind: "allow_once"}, {ID: "n", Name: "none", Kind: "reject_once"}}})
 	kinds := func(call string) domain.Approval {
 		p := write("c")
 		p.ToolUseID, p.Options = call, []catalog.PermissionOption{{OptionID: "any", Name: "Any"}, {OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "no", Name: "No", Kind: "reject_once"}}
-		a, _ := h.ask(t, run, p)
+		a, _ := h.ask(t, turn, p)
 		return a
 	}
 	one, two, three := kinds("1"), kinds("2"), kinds("3")
@@ -257,7 +257,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 			assert.Equal(t, []any{domain.KindInvalid, c.wrong}, []any{refused.Kind, refused.Param}, "%+v", c.d)
 		}
 	}
-	assert.Empty(t, h.pending(t, run))
+	assert.Empty(t, h.pending(t, turn))
 	for of, want := range map[string][2]string{choice.ID: {"LEFT", "l"}, url.ID: {"agreed to open it", ""}, form.ID: {"n: 3", ""}} {
 		a := must(h.Inbox.Find(ctx, of))(t)
 		assert.Equal(t, want, [2]string{a.Response, a.Option})
@@ -267,7 +267,7 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 // The conversation notes an answer only if it changed, refused or said something.
 func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	for i, c := range []struct {
 		d    Decision
 		want []string
@@ -278,7 +278,7 @@ func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
 	} {
 		p := write("a")
 		p.ToolUseID += string(rune('a' + i))
-		asked, _ := h.ask(t, run, p)
+		asked, _ := h.ask(t, turn, p)
 		h.notes = nil
 		c.d.ID = asked.ID
 		must(h.Decide(t.Context(), c.d))(t)

@@ -13,20 +13,20 @@ import (
 )
 
 // stale has an agent ask p in a new conversation and end before a person answers.
-func (h *harness) stale(t *testing.T, p catalog.RequestPermissionParams) (domain.Run, domain.Approval) {
+func (h *harness) stale(t *testing.T, p catalog.RequestPermissionParams) (domain.Turn, domain.Approval) {
 	t.Helper()
-	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, p)
-	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
-	return h.end(t, run, domain.Interrupted), asked
+	turn := h.turn(t, domain.Running)
+	asked, _ := h.ask(t, turn, p)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, turn) }))
+	return h.end(t, turn, domain.Interrupted), asked
 }
 
-// end sets the state of a run.
-func (h *harness) end(t *testing.T, run domain.Run, state domain.State) domain.Run {
+// end sets the state of a turn.
+func (h *harness) end(t *testing.T, turn domain.Turn, state domain.State) domain.Turn {
 	t.Helper()
-	run.State = state
-	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return tx.UpdateRun(run) }))
-	return run
+	turn.State = state
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return tx.UpdateTurn(turn) }))
+	return turn
 }
 
 // answer answers a question.
@@ -37,64 +37,64 @@ func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
 }
 
 // carried is stale, plus an answer that waits until the agent asks again.
-func (h *harness) carried(t *testing.T, d Decision) domain.Run {
+func (h *harness) carried(t *testing.T, d Decision) domain.Turn {
 	t.Helper()
-	run, asked := h.stale(t, write("a"))
+	turn, asked := h.stale(t, write("a"))
 	h.answer(t, asked, d)
-	return run
+	return turn
 }
 
-// given adds a run that got the answer to its question and has not taken it.
-func (h *harness) given(t *testing.T) domain.Run {
+// given adds a turn that got the answer to its question and has not taken it.
+func (h *harness) given(t *testing.T) domain.Turn {
 	t.Helper()
-	run := h.run(t, domain.Running)
-	asked, answered := h.ask(t, run, write("a"))
+	turn := h.turn(t, domain.Running)
+	asked, answered := h.ask(t, turn, write("a"))
 	h.answer(t, asked, Decision{Decision: Approve})
 	<-answered
-	return run
+	return turn
 }
 
-// reopened is given, plus the run's end, after which the question is asked again.
-func (h *harness) reopened(t *testing.T) domain.Run {
+// reopened is given, plus the turn's end, after which the question is asked again.
+func (h *harness) reopened(t *testing.T) domain.Turn {
 	t.Helper()
-	run := h.end(t, h.given(t), domain.Failed)
-	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
-	require.Len(t, h.pending(t, run), 1)
-	return run
+	turn := h.end(t, h.given(t), domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, turn, false) }))
+	require.Len(t, h.pending(t, turn), 1)
+	return turn
 }
 
-// A transaction fails as a whole when any call of the store, the runs or the transcript fails.
+// A transaction fails as a whole when any call of the store, the turns or the transcript fails.
 func TestNoErrorIsLost(t *testing.T) {
 	deny, allow := config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"}, config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"}
 	approve := Decision{Decision: Approve}
 	url := &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}
-	// change is an action of one transaction; asks returns the action of asking p in a run.
+	// change is an action of one transaction; asks returns the action of asking p in a turn.
 	type action func() error
 	change := func(h *harness, t *testing.T, f func(store.Tx) error) action {
 		return func() error { return h.Write(t.Context(), f) }
 	}
-	asks := func(h *harness, t *testing.T, run domain.Run, p catalog.RequestPermissionParams) action {
+	asks := func(h *harness, t *testing.T, turn domain.Turn, p catalog.RequestPermissionParams) action {
 		return change(h, t, func(tx store.Tx) error {
 			a := approvalOf(p)
-			a.Run = run.ID
+			a.Turn = turn.ID
 			_, err := h.answerOrAsk(tx, &a, make(chan resolution, 1))
 			return err
 		})
 	}
-	settles := func(h *harness, t *testing.T, run domain.Run, stopped bool) action {
-		return change(h, t, func(tx store.Tx) error { return h.SettleAnswers(tx, run, stopped) })
+	settles := func(h *harness, t *testing.T, turn domain.Turn, stopped bool) action {
+		return change(h, t, func(tx store.Tx) error { return h.SettleAnswers(tx, turn, stopped) })
 	}
-	consults := func(h *harness, t *testing.T, thread int64) action {
-		h.place = Place{Thread: domain.Thread{ID: thread, CWD: "/p"}, Run: h.runIn(t, thread, domain.Running)}
+	consults := func(h *harness, t *testing.T, session int64) action {
+		h.place = Place{Session: domain.Session{ID: session, CWD: "/p"}, Turn: h.runIn(t, session, domain.Running)}
 		return func() error {
 			_, err := h.Consult(t.Context(), Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}})
 			return err
 		}
 	}
 	creates := func(h *harness, t *testing.T) action {
-		run := h.run(t, domain.Running)
+		turn := h.turn(t, domain.Running)
 		return func() error {
-			_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
+			_, err := h.Create(t.Context(), Spec{Turn: turn.UUID, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
 			return err
 		}
 	}
@@ -105,62 +105,62 @@ func TestNoErrorIsLost(t *testing.T) {
 			return creates(h, t)
 		},
 		"propose": func(t *testing.T, h *harness) action {
-			run := h.run(t, domain.Draft)
+			turn := h.turn(t, domain.Draft)
 			return change(h, t, func(tx store.Tx) error {
-				return h.Propose(tx, &run, domain.Approval{ID: "p", CallID: "p", Type: domain.HumanContact, Title: "Do it?", Status: domain.ApprovalPending})
+				return h.Propose(tx, &turn, domain.Approval{ID: "p", CallID: "p", Type: domain.HumanContact, Title: "Do it?", Status: domain.ApprovalPending})
 			})
 		},
-		"ask": func(t *testing.T, h *harness) action { return asks(h, t, h.run(t, domain.Running), write("a")) },
+		"ask": func(t *testing.T, h *harness) action { return asks(h, t, h.turn(t, domain.Running), write("a")) },
 		"ask what a rule denies": func(t *testing.T, h *harness) action {
 			h.setRules(deny)
-			return asks(h, t, h.run(t, domain.Running), write("a"))
+			return asks(h, t, h.turn(t, domain.Running), write("a"))
 		},
 		"ask what was answered, and a rule allows": func(t *testing.T, h *harness) action {
-			run := h.carried(t, approve)
+			turn := h.carried(t, approve)
 			h.setRules(allow)
-			return asks(h, t, h.runIn(t, run.Thread, domain.Running), write("a"))
+			return asks(h, t, h.runIn(t, turn.Session, domain.Running), write("a"))
 		},
 		"ask what was asked before": func(t *testing.T, h *harness) action {
-			run, _ := h.stale(t, write("a"))
-			return asks(h, t, h.runIn(t, run.Thread, domain.Running), write("a"))
+			turn, _ := h.stale(t, write("a"))
+			return asks(h, t, h.runIn(t, turn.Session, domain.Running), write("a"))
 		},
 		"ask what was answered": func(t *testing.T, h *harness) action {
-			return asks(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Running), write("a"))
+			return asks(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Running), write("a"))
 		},
 		"ask what was answered with an input that the agent does not take": func(t *testing.T, h *harness) action {
-			run := h.carried(t, Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+			turn := h.carried(t, Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
 			p := write("a")
 			p.InputFixed = true
-			return asks(h, t, h.runIn(t, run.Thread, domain.Running), p)
+			return asks(h, t, h.runIn(t, turn.Session, domain.Running), p)
 		},
 		"ask what is asked again": func(t *testing.T, h *harness) action {
-			return asks(h, t, h.runIn(t, h.reopened(t).Thread, domain.Running), write("a"))
+			return asks(h, t, h.runIn(t, h.reopened(t).Session, domain.Running), write("a"))
 		},
 		"ask what was asked again and left behind": func(t *testing.T, h *harness) action {
-			run := h.reopened(t)
-			next := h.runIn(t, run.Thread, domain.Running)
+			turn := h.reopened(t)
+			next := h.runIn(t, turn.Session, domain.Running)
 			require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
-			require.Empty(t, h.pending(t, run))
+			require.Empty(t, h.pending(t, turn))
 			return asks(h, t, next, write("a"))
 		},
 		"check what was not asked": func(t *testing.T, h *harness) action {
 			h.setRules(deny)
-			run := h.run(t, domain.Running)
+			turn := h.turn(t, domain.Running)
 			p := write("a")
 			p.Unasked = []string{"Write"}
-			return func() error { return errorOf(h.CheckUnasked(t.Context(), run.ID, p)) }
+			return func() error { return errorOf(h.CheckUnasked(t.Context(), turn.ID, p)) }
 		},
 		"consult when a person has answered": func(t *testing.T, h *harness) action {
-			return consults(h, t, h.carried(t, approve).Thread)
+			return consults(h, t, h.carried(t, approve).Session)
 		},
 		"approve": func(t *testing.T, h *harness) action {
-			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
+			asked, _ := h.ask(t, h.turn(t, domain.Running), write("a"))
 			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"deny, and tell the agent why": func(t *testing.T, h *harness) action {
 			p := write("a")
 			p.InputFixed = true
-			asked, _ := h.ask(t, h.run(t, domain.Running), p)
+			asked, _ := h.ask(t, h.turn(t, domain.Running), p)
 			return func() error {
 				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Deny, Comment: "no", Tell: true})
 				return err
@@ -171,15 +171,15 @@ func TestNoErrorIsLost(t *testing.T) {
 			return func() error { return errorOf(h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})) }
 		},
 		"forget a rule": func(t *testing.T, h *harness) action {
-			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
+			asked, _ := h.ask(t, h.turn(t, domain.Running), write("a"))
 			h.answer(t, asked, Decision{Decision: Approve, Scope: domain.ScopeSession})
 			rules := must(h.Rules(t.Context()))(t)
 			return func() error { return h.ForgetRule(t.Context(), rules[0].ID) }
 		},
 		"settle what no executor confirms": func(t *testing.T, h *harness) action {
-			run := h.end(t, h.given(t), domain.Completed)
+			turn := h.end(t, h.given(t), domain.Completed)
 			h.foreign = true
-			return settles(h, t, run, false)
+			return settles(h, t, turn, false)
 		},
 		"settle what the agent has not taken": func(t *testing.T, h *harness) action {
 			return settles(h, t, h.end(t, h.given(t), domain.Completed), false)
@@ -191,78 +191,78 @@ func TestNoErrorIsLost(t *testing.T) {
 			return settles(h, t, h.end(t, h.given(t), domain.Failed), false)
 		},
 		"settle what waited when the run was stopped": func(t *testing.T, h *harness) action {
-			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Cancelled), true)
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Cancelled), true)
 		},
 		"settle what waited when the run has failed": func(t *testing.T, h *harness) action {
-			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Failed), false)
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Failed), false)
 		},
 		"settle what waited when the conversation went on": func(t *testing.T, h *harness) action {
-			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Completed), false)
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Session, domain.Completed), false)
 		},
 		"settle what waited when the run was made for that": func(t *testing.T, h *harness) action {
-			run := h.runIn(t, h.carried(t, approve).Thread, domain.Completed)
-			run.Source = domain.SourceDecision
-			return settles(h, t, run, false)
+			turn := h.runIn(t, h.carried(t, approve).Session, domain.Completed)
+			turn.Source = domain.SourceDecision
+			return settles(h, t, turn, false)
 		},
 		"settle what waited when the run asked something else": func(t *testing.T, h *harness) action {
-			run := h.runIn(t, h.carried(t, approve).Thread, domain.Running)
-			h.ask(t, run, write("b"))
-			run.Source = domain.SourceDecision
-			return settles(h, t, h.end(t, run, domain.Completed), false)
+			turn := h.runIn(t, h.carried(t, approve).Session, domain.Running)
+			h.ask(t, turn, write("b"))
+			turn.Source = domain.SourceDecision
+			return settles(h, t, h.end(t, turn, domain.Completed), false)
 		},
 		"settle what waited when a client's question has ended": func(t *testing.T, h *harness) action {
-			run := h.runIn(t, h.carried(t, approve).Thread, domain.Completed)
-			run.Source = domain.SourceQuestion
-			return settles(h, t, run, false)
+			turn := h.runIn(t, h.carried(t, approve).Session, domain.Completed)
+			turn.Source = domain.SourceQuestion
+			return settles(h, t, turn, false)
 		},
 		"settle other questions after an answer": func(t *testing.T, h *harness) action {
-			run, _ := h.stale(t, write("b"))
-			next := h.runIn(t, run.Thread, domain.Completed)
+			turn, _ := h.stale(t, write("b"))
+			next := h.runIn(t, turn.Session, domain.Completed)
 			next.Source = domain.SourceDecision
 			return settles(h, t, next, false)
 		},
 		"cancel": func(t *testing.T, h *harness) action {
-			run := h.run(t, domain.Running)
-			h.ask(t, run, write("a"))
-			return change(h, t, func(tx store.Tx) error { return h.CancelQuestions(tx, run) })
+			turn := h.turn(t, domain.Running)
+			h.ask(t, turn, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.CancelQuestions(tx, turn) })
 		},
 		"keep": func(t *testing.T, h *harness) action {
-			run := h.run(t, domain.Running)
-			h.ask(t, run, write("a"))
-			return change(h, t, func(tx store.Tx) error { return h.KeepQuestions(tx, run) })
+			turn := h.turn(t, domain.Running)
+			h.ask(t, turn, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.KeepQuestions(tx, turn) })
 		},
 		"close as the agent changes": func(t *testing.T, h *harness) action {
-			run, _ := h.stale(t, write("a"))
-			return change(h, t, func(tx store.Tx) error { return h.CloseStale(tx, run.Thread) })
+			turn, _ := h.stale(t, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.CloseStale(tx, turn.Session) })
 		},
 		"reconsider": func(t *testing.T, h *harness) action {
-			run := h.run(t, domain.Running)
-			h.ask(t, run, write("a"))
+			turn := h.turn(t, domain.Running)
+			h.ask(t, turn, write("a"))
 			h.setRules(deny)
-			return change(h, t, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) })
+			return change(h, t, func(tx store.Tx) error { return h.Reconsider(tx, turn.Session) })
 		},
 		"reconsider all": func(t *testing.T, h *harness) action {
-			h.ask(t, h.run(t, domain.Running), write("a"))
+			h.ask(t, h.turn(t, domain.Running), write("a"))
 			h.setRules(deny)
 			return func() error { return h.ReconsiderAll(t.Context()) }
 		},
 		"note what was taken": func(t *testing.T, h *harness) action {
-			run := h.given(t)
-			return change(h, t, func(tx store.Tx) error { return h.Taken(tx, run.ID, []string{"x"}) })
+			turn := h.given(t)
+			return change(h, t, func(tx store.Tx) error { return h.Taken(tx, turn.ID, []string{"x"}) })
 		},
 		"note what is done": func(t *testing.T, h *harness) action {
-			run := h.run(t, domain.Running)
-			asked, _ := h.ask(t, run, catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "e", Elicitation: url})
-			return change(h, t, func(tx store.Tx) error { return h.Done(tx, run, asked.ID) })
+			turn := h.turn(t, domain.Running)
+			asked, _ := h.ask(t, turn, catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "e", Elicitation: url})
+			return change(h, t, func(tx store.Tx) error { return h.Done(tx, turn, asked.ID) })
 		},
 		"give up an answer that comes too late": func(t *testing.T, h *harness) action {
-			run := h.carried(t, approve)
+			turn := h.carried(t, approve)
 			h.later = 2 * answerKept
-			place := Place{Thread: domain.Thread{ID: run.Thread}, Run: h.runIn(t, run.Thread, domain.Running)}
+			place := Place{Session: domain.Session{ID: turn.Session}, Turn: h.runIn(t, turn.Session, domain.Running)}
 			return change(h, t, func(tx store.Tx) error {
 				q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}}
 				a := q.approval()
-				a.Thread, a.Run = run.Thread, place.Run.ID
+				a.Session, a.Turn = turn.Session, place.Turn.ID
 				known, err := h.knownAnswer(t.Context(), tx, q, &a, place)
 				require.False(t, known)
 				return err

@@ -68,7 +68,7 @@ type harness struct {
 // errBroken is the error of a call that failAt makes fail.
 var errBroken = errors.New("the store is broken")
 
-// failAt makes the n-th following call of a transaction to the store, the runs or the transcript
+// failAt makes the n-th following call of a transaction to the store, the turns or the transcript
 // fail.
 func (h *harness) failAt(n int) {
 	h.mu.Lock()
@@ -101,7 +101,7 @@ func newHarness(t *testing.T) *harness {
 	h.store = must(sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{}))(t)
 	t.Cleanup(func() { cancel(); require.NoError(t, h.store.Close()) })
 	h.Inbox = New(ctx, Options{
-		Store: h.store, Policy: NewPolicy("/p", h.configured), Runs: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
+		Store: h.store, Policy: NewPolicy("/p", h.configured), Turns: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
 	})
 	return h
 }
@@ -129,25 +129,25 @@ func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error 
 	})
 }
 
-func (h *harness) Find(ctx context.Context, r store.Reader, id string) (domain.Run, error) {
+func (h *harness) Find(ctx context.Context, r store.Reader, id string) (domain.Turn, error) {
 	n, err := r.Find(ctx, id)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
-	return r.Run(ctx, n)
+	return r.Turn(ctx, n)
 }
 
-func (h *harness) AwaitInput(t store.Tx, run *domain.Run) error {
-	run.State = domain.WaitingInput
-	return t.UpdateRun(*run)
+func (h *harness) AwaitInput(t store.Tx, turn *domain.Turn) error {
+	turn.State = domain.WaitingInput
+	return t.UpdateTurn(*turn)
 }
 
-func (h *harness) GoOn(t store.Tx, run *domain.Run) error {
-	run.State = domain.Running
-	return t.UpdateRun(*run)
+func (h *harness) GoOn(t store.Tx, turn *domain.Turn) error {
+	turn.State = domain.Running
+	return t.UpdateTurn(*turn)
 }
 
-func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error {
+func (h *harness) Resume(_ store.Tx, _ domain.Turn, prompt string, _ bool) error {
 	if err := h.attempt(); err != nil {
 		return err
 	}
@@ -157,17 +157,17 @@ func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error 
 	return nil
 }
 
-func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.Run, error) {
+func (h *harness) Tell(_ store.Tx, _ domain.Turn, prompt string, _ bool) (domain.Turn, error) {
 	if err := h.attempt(); err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reported = append(h.reported, prompt)
-	return domain.Run{Task: int64(len(h.reported))}, nil
+	return domain.Turn{Task: int64(len(h.reported))}, nil
 }
 
-func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why string) error {
+func (h *harness) RefuseTool(_ store.Tx, _ domain.Turn, a domain.Approval, why string) error {
 	if err := h.attempt(); err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why st
 	return nil
 }
 
-func (h *harness) ConfirmsAnswers(domain.Run) bool { return !h.foreign }
+func (h *harness) ConfirmsAnswers(domain.Turn) bool { return !h.foreign }
 
 func (h *harness) AgentEnded(int64) <-chan struct{} { return h.gone }
 
@@ -189,7 +189,7 @@ func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) erro
 	return h.attempt()
 }
 
-func (h *harness) EndQuestion(_ store.Tx, _ *domain.Run, kept bool) error {
+func (h *harness) EndQuestion(_ store.Tx, _ *domain.Turn, kept bool) error {
 	h.mu.Lock()
 	h.ended = append(h.ended, kept)
 	h.mu.Unlock()
@@ -198,11 +198,11 @@ func (h *harness) EndQuestion(_ store.Tx, _ *domain.Run, kept bool) error {
 
 func (h *harness) KeepsQuestions(int64) bool { return false }
 
-func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return h.attempt() }
+func (h *harness) CloseMessage(store.Tx, *domain.Turn) error { return h.attempt() }
 
-func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return h.attempt() }
+func (h *harness) BeginTool(store.Tx, domain.Turn, domain.Approval) error { return h.attempt() }
 
-func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, note domain.ApprovalNote) error {
+func (h *harness) NoteApproval(_ store.Tx, _ domain.Turn, _, text string, note domain.ApprovalNote) error {
 	if err := h.attempt(); err != nil {
 		return err
 	}
@@ -259,64 +259,64 @@ func (t countingTx) Approval(ctx context.Context, id string) (domain.Approval, e
 	return get(t, func() (domain.Approval, error) { return t.Tx.Approval(ctx, id) })
 }
 
-func (t countingTx) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
-	return t.list("PendingApprovals", func() ([]domain.Approval, error) { return t.Tx.PendingApprovals(ctx, run) })
+func (t countingTx) PendingApprovals(ctx context.Context, turn int64) ([]domain.Approval, error) {
+	return t.list("PendingApprovals", func() ([]domain.Approval, error) { return t.Tx.PendingApprovals(ctx, turn) })
 }
 
-func (t countingTx) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return t.list("PendingInThread", func() ([]domain.Approval, error) { return t.Tx.PendingInThread(ctx, thread) })
+func (t countingTx) PendingInSession(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return t.list("PendingInThread", func() ([]domain.Approval, error) { return t.Tx.PendingInSession(ctx, session) })
 }
 
-func (t countingTx) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return t.list("StaleApprovals", func() ([]domain.Approval, error) { return t.Tx.StaleApprovals(ctx, thread) })
+func (t countingTx) StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return t.list("StaleApprovals", func() ([]domain.Approval, error) { return t.Tx.StaleApprovals(ctx, session) })
 }
 
-func (t countingTx) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return t.list("CarriedDecisions", func() ([]domain.Approval, error) { return t.Tx.CarriedDecisions(ctx, thread) })
+func (t countingTx) CarriedDecisions(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return t.list("CarriedDecisions", func() ([]domain.Approval, error) { return t.Tx.CarriedDecisions(ctx, session) })
 }
 
-func (t countingTx) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
-	return t.list("UntakenAnswers", func() ([]domain.Approval, error) { return t.Tx.UntakenAnswers(ctx, run) })
+func (t countingTx) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error) {
+	return t.list("UntakenAnswers", func() ([]domain.Approval, error) { return t.Tx.UntakenAnswers(ctx, turn) })
 }
 
-func (t countingTx) Run(ctx context.Context, id int64) (domain.Run, error) {
-	return get(t, func() (domain.Run, error) { return t.Tx.Run(ctx, id) })
+func (t countingTx) Turn(ctx context.Context, id int64) (domain.Turn, error) {
+	return get(t, func() (domain.Turn, error) { return t.Tx.Turn(ctx, id) })
 }
 
 func (t countingTx) Find(ctx context.Context, id string) (int64, error) {
 	return get(t, func() (int64, error) { return t.Tx.Find(ctx, id) })
 }
 
-func (t countingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return get(t, func() (domain.Thread, error) { return t.Tx.Thread(ctx, id) })
+func (t countingTx) Session(ctx context.Context, id int64) (domain.Session, error) {
+	return get(t, func() (domain.Session, error) { return t.Tx.Session(ctx, id) })
 }
 
-func (t countingTx) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, thread) })
+func (t countingTx) AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error) {
+	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, session) })
 }
 
-func (t countingTx) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
-	return get(t, func() ([]domain.Rule, error) { return t.Tx.Rules(ctx, thread) })
+func (t countingTx) Rules(ctx context.Context, session int64) ([]domain.Rule, error) {
+	return get(t, func() ([]domain.Rule, error) { return t.Tx.Rules(ctx, session) })
 }
 
-func (t countingTx) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
-	return get(t, func() (domain.Approval, error) { return t.Tx.CarriedDecision(ctx, thread, question) })
+func (t countingTx) CarriedDecision(ctx context.Context, session int64, question string) (domain.Approval, error) {
+	return get(t, func() (domain.Approval, error) { return t.Tx.CarriedDecision(ctx, session, question) })
 }
 
-func (t countingTx) OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error) {
-	return get(t, func() (domain.Approval, error) { return t.Tx.OvertakenApproval(ctx, thread, question) })
+func (t countingTx) OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error) {
+	return get(t, func() (domain.Approval, error) { return t.Tx.OvertakenApproval(ctx, session, question) })
 }
 
-func (t countingTx) HasUnfinished(ctx context.Context, thread, run int64) (bool, error) {
-	return get(t, func() (bool, error) { return t.Tx.HasUnfinished(ctx, thread, run) })
+func (t countingTx) HasUnfinished(ctx context.Context, session, turn int64) (bool, error) {
+	return get(t, func() (bool, error) { return t.Tx.HasUnfinished(ctx, session, turn) })
 }
 
-func (t countingTx) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
-	return get(t, func() (bool, error) { return t.Tx.HasAsked(ctx, run, tool) })
+func (t countingTx) HasAsked(ctx context.Context, turn int64, tool string) (bool, error) {
+	return get(t, func() (bool, error) { return t.Tx.HasAsked(ctx, turn, tool) })
 }
 
-func (t countingTx) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
-	return get(t, func() (domain.Item, error) { return t.Tx.ToolItem(ctx, run, key) })
+func (t countingTx) ToolItem(ctx context.Context, turn int64, key string) (domain.Item, error) {
+	return get(t, func() (domain.Item, error) { return t.Tx.ToolItem(ctx, turn, key) })
 }
 
 func (t countingTx) Append(e domain.Event) (int64, error) {
@@ -335,8 +335,8 @@ func (t countingTx) UpdateApproval(a domain.Approval) error {
 	return t.put(func() error { return t.Tx.UpdateApproval(a) })
 }
 
-func (t countingTx) TakeAnswer(id string, run int64) error {
-	return t.put(func() error { return t.Tx.TakeAnswer(id, run) })
+func (t countingTx) TakeAnswer(id string, turn int64) error {
+	return t.put(func() error { return t.Tx.TakeAnswer(id, turn) })
 }
 
 func (t countingTx) PutRule(r domain.Rule) error {
@@ -347,8 +347,8 @@ func (t countingTx) DeleteRule(id int64) error {
 	return t.put(func() error { return t.Tx.DeleteRule(id) })
 }
 
-func (t countingTx) UpdateRun(r domain.Run) error {
-	return t.put(func() error { return t.Tx.UpdateRun(r) })
+func (t countingTx) UpdateTurn(r domain.Turn) error {
+	return t.put(func() error { return t.Tx.UpdateTurn(r) })
 }
 
 // reads returns how many approvals f reads, by query, without zeros.
@@ -368,21 +368,21 @@ func (h *harness) reads(f func()) map[string]int {
 	return found
 }
 
-// run adds a run to a new conversation.
-func (h *harness) run(t *testing.T, state domain.State) domain.Run {
+// run adds a turn to a new conversation.
+func (h *harness) turn(t *testing.T, state domain.State) domain.Turn {
 	t.Helper()
-	thread := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
-	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertThread(&thread) }))
-	return h.runIn(t, thread.ID, state)
+	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertSession(&session) }))
+	return h.runIn(t, session.ID, state)
 }
 
-func (h *harness) runIn(t *testing.T, thread int64, state domain.State) domain.Run {
+func (h *harness) runIn(t *testing.T, session int64, state domain.State) domain.Turn {
 	t.Helper()
-	r := domain.Run{
-		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, State: state, Agent: "fake",
+	r := domain.Turn{
+		UUID: uuid.NewString(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session, State: state, Agent: "fake",
 		Prompt: "the request", Created: time.Now(), Active: time.Now(),
 	}
-	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertRun(&r) }))
+	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return tx.InsertTurn(&r) }))
 	return r
 }
 
@@ -393,21 +393,21 @@ func write(file string) catalog.RequestPermissionParams {
 	}
 }
 
-// ask has the agent of a run ask until the test ends, and waits until the question is open.
-func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionParams) (asked domain.Approval, answered chan catalog.RequestPermissionResult) {
+// ask has the agent of a turn ask until the test ends, and waits until the question is open.
+func (h *harness) ask(t *testing.T, turn domain.Turn, p catalog.RequestPermissionParams) (asked domain.Approval, answered chan catalog.RequestPermissionResult) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	answered = make(chan catalog.RequestPermissionResult, 1)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if r, err := h.Ask(ctx, run.ID, p); err == nil {
+		if r, err := h.Ask(ctx, turn.ID, p); err == nil {
 			answered <- r
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	h.written.Await(t, func() bool {
-		list := must(h.Pending(context.Background(), run.UUID))(t)
+		list := must(h.Pending(context.Background(), turn.UUID))(t)
 		for _, a := range list {
 			if a.ToolUseID() == p.ToolUseID && !a.Stale {
 				asked = a
@@ -419,10 +419,10 @@ func (h *harness) ask(t *testing.T, run domain.Run, p catalog.RequestPermissionP
 	return asked, answered
 }
 
-// pending returns the ids of the open questions of a run.
-func (h *harness) pending(t *testing.T, run domain.Run) (ids []string) {
+// pending returns the ids of the open questions of a turn.
+func (h *harness) pending(t *testing.T, turn domain.Turn) (ids []string) {
 	t.Helper()
-	list := must(h.Pending(context.Background(), run.UUID))(t)
+	list := must(h.Pending(context.Background(), turn.UUID))(t)
 	for _, a := range list {
 		ids = append(ids, a.ID)
 	}

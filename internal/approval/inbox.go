@@ -15,57 +15,57 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is the inbox's access to runs. Its methods may be called from any goroutine, except that
+// Turns is the inbox's access to turns. Its methods may be called from any goroutine, except that
 // those with a store.Tx belong to the store's writer.
-type Runs interface {
+type Turns interface {
 	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Find returns the run that an id of any kind names. The error is of domain.KindRunNotFound if
+	// Find returns the turn that an id of any kind names. The error is of domain.KindTurnNotFound if
 	// none exists.
-	Find(ctx context.Context, r store.Reader, id string) (domain.Run, error)
-	// AwaitInput makes a running run wait for a person, and GoOn lets it continue.
-	AwaitInput(t store.Tx, run *domain.Run) error
-	GoOn(t store.Tx, run *domain.Run) error
-	// Resume adds a run that continues an interrupted run with a prompt, unless the conversation
+	Find(ctx context.Context, r store.Reader, id string) (domain.Turn, error)
+	// AwaitInput makes a running turn wait for a person, and GoOn lets it continue.
+	AwaitInput(t store.Tx, turn *domain.Turn) error
+	GoOn(t store.Tx, turn *domain.Turn) error
+	// Resume adds a turn that continues an interrupted turn with a prompt, unless the conversation
 	// has continued already. restrict says that the client does not trust the workspace.
-	Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error
-	// Tell queues a run with a prompt at the end of a run's conversation. restrict is as in Resume.
-	Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error)
-	// ConfirmsAnswers reports whether a run's executor reports which answers its agent has taken.
+	Resume(t store.Tx, interrupted domain.Turn, prompt string, restrict bool) error
+	// Tell queues a turn with a prompt at the end of a turn's conversation. restrict is as in Resume.
+	Tell(t store.Tx, in domain.Turn, prompt string, restrict bool) (domain.Turn, error)
+	// ConfirmsAnswers reports whether a turn's executor reports which answers its agent has taken.
 	// Third-party executors do not.
-	ConfirmsAnswers(run domain.Run) bool
-	// AgentEnded returns a channel that is closed when a run's agent has ended, or nil if the run
+	ConfirmsAnswers(turn domain.Turn) bool
+	// AgentEnded returns a channel that is closed when a turn's agent has ended, or nil if the turn
 	// has none.
-	AgentEnded(run int64) <-chan struct{}
+	AgentEnded(turn int64) <-chan struct{}
 	// PlaceOf returns where a client asks. Its error is safe to show to clients.
 	PlaceOf(ctx context.Context, t store.Tx, q Inquiry) (Place, error)
-	// BeginQuestion creates the run of a client's question, for a place without one.
+	// BeginQuestion creates the turn of a client's question, for a place without one.
 	BeginQuestion(ctx context.Context, t store.Tx, in *Place, q Inquiry) error
-	// EndQuestion ends such a run when no client waits for it. With kept, the question stays open.
-	EndQuestion(t store.Tx, run *domain.Run, kept bool) error
-	// KeepsQuestions reports whether a run is being ended without a client's request, so that its
-	// questions stay open for the run that continues it.
-	KeepsQuestions(run int64) bool
+	// EndQuestion ends such a turn when no client waits for it. With kept, the question stays open.
+	EndQuestion(t store.Tx, turn *domain.Turn, kept bool) error
+	// KeepsQuestions reports whether a turn is being ended without a client's request, so that its
+	// questions stay open for the turn that continues it.
+	KeepsQuestions(turn int64) bool
 }
 
 // Transcript shows questions and answers in the conversation.
 type Transcript interface {
-	// CloseMessage ends the message that a run's agent is writing, and updates run.
-	CloseMessage(t store.Tx, run *domain.Run) error
+	// CloseMessage ends the message that a turn's agent is writing, and updates run.
+	CloseMessage(t store.Tx, turn *domain.Turn) error
 	// BeginTool adds the tool call of an approval that the agent has not reported yet.
-	BeginTool(t store.Tx, run domain.Run, a domain.Approval) error
+	BeginTool(t store.Tx, turn domain.Turn, a domain.Approval) error
 	// RefuseTool notes at the approval's tool call who denied it and why.
-	RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error
+	RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why string) error
 	// NoteApproval notes in the conversation what became of an approval, and replaces its earlier
 	// note. note is for programs.
-	NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error
+	NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error
 }
 
 // Options configure an Inbox. All of them are required, except Since.
 type Options struct {
 	Store      store.Reader
 	Policy     *Policy
-	Runs       Runs
+	Turns      Turns
 	Transcript Transcript
 	Logger     *slog.Logger
 	// Since, if set, returns a time. Waiting answers and allow rules from before it do not count.
@@ -80,7 +80,7 @@ type Inbox struct {
 	ctx        context.Context // ends with the hub
 	store      store.Reader
 	policy     *Policy
-	runs       Runs
+	turns      Turns
 	transcript Transcript
 	log        *slog.Logger
 	since      func() time.Time
@@ -93,23 +93,23 @@ type Inbox struct {
 // New returns an inbox. When ctx ends, waiting calls return.
 func New(ctx context.Context, opts Options) *Inbox {
 	return &Inbox{
-		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger, since: opts.Since,
+		ctx: ctx, store: opts.Store, policy: opts.Policy, turns: opts.Turns, transcript: opts.Transcript, log: opts.Logger, since: opts.Since,
 		waiting: make(map[string]chan resolution), asked: make(map[int64]map[string]asked),
 	}
 }
 
-// Pending lists open questions, the oldest first: those of the run that an id of any kind names, or
+// Pending lists open questions, the oldest first: those of the turn that an id of any kind names, or
 // all if id is "".
 func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, error) {
-	var run int64
+	var turn int64
 	if id != "" {
-		r, err := in.runs.Find(ctx, in.store, id)
+		r, err := in.turns.Find(ctx, in.store, id)
 		if err != nil {
 			return nil, store.Explain(err)
 		}
-		run = r.ID
+		turn = r.ID
 	}
-	list, err := in.store.PendingApprovals(ctx, run)
+	list, err := in.store.PendingApprovals(ctx, turn)
 	return list, store.Explain(err)
 }
 
@@ -136,11 +136,11 @@ func find(ctx context.Context, r store.Reader, id string) (domain.Approval, erro
 	return a, err
 }
 
-// PendingEvents returns the open questions of one run, or of all if run is 0, as events with the
+// PendingEvents returns the open questions of one turn, or of all if turn is 0, as events with the
 // time of asking. A [domain.LogDamaged] event replaces those that cannot be read. The error is the
 // store's own.
-func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
-	pending, err := in.store.PendingApprovals(ctx, run)
+func (in *Inbox) PendingEvents(ctx context.Context, turn int64) ([]domain.Event, error) {
+	pending, err := in.store.PendingApprovals(ctx, turn)
 	var events []domain.Event
 	unread := func(message string) {
 		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
@@ -151,7 +151,7 @@ func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, 
 		return nil, err
 	}
 	for _, a := range pending {
-		run, err := in.store.Run(ctx, a.Run)
+		turn, err := in.store.Turn(ctx, a.Turn)
 		if store.IsDamaged(err) {
 			unread("the session of a question that waits for an answer cannot be read")
 			continue
@@ -159,11 +159,11 @@ func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, 
 		if err != nil {
 			return nil, err
 		}
-		thread, err := in.store.Thread(ctx, a.Thread)
+		session, err := in.store.Session(ctx, a.Session)
 		if err != nil && !store.IsDamaged(err) { // without a directory it has no rule preview
 			return nil, err
 		}
-		e := run.Event(Requested(a, thread.CWD))
+		e := turn.Event(Requested(a, session.CWD))
 		e.Time = a.Created
 		events = append(events, e)
 	}
@@ -172,7 +172,7 @@ func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, 
 
 // Spec describes a client's question to a person.
 type Spec struct {
-	Run     string // any id of the waiting run
+	Turn    string // any id of the waiting run
 	Type    string // function_call or human_contact; "": function_call
 	Tool    string // for a function_call
 	Input   json.RawMessage
@@ -185,15 +185,15 @@ type Spec struct {
 	Elicitation domain.Elicitation // for a human_contact; zero: none
 }
 
-// Propose asks a person whether the program itself may do something. run is a draft: no rule
+// Propose asks a person whether the program itself may do something. turn is a draft: no rule
 // answers its question, and no agent waits for it.
-func (in *Inbox) Propose(t store.Tx, run *domain.Run, a domain.Approval) error {
-	a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
-	return in.ask(t, &a, run)
+func (in *Inbox) Propose(t store.Tx, turn *domain.Turn, a domain.Approval) error {
+	a.Session, a.Turn, a.Created = turn.Session, turn.ID, t.Now()
+	return in.ask(t, &a, turn)
 }
 
 // Create stores a client's question to a person, unless the policy answers it. The error is of
-// domain.KindRunNotFound or domain.KindBadState if no run can ask.
+// domain.KindTurnNotFound or domain.KindBadState if no turn can ask.
 func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error) {
 	spec.Type = cmp.Or(spec.Type, domain.FunctionCall)
 	if spec.Type == domain.FunctionCall && spec.Tool == "" {
@@ -209,25 +209,25 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: inputHash(spec.Tool, callIdentity(spec.Input, spec.CallID)),
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
-	err := in.runs.Write(ctx, func(t store.Tx) error {
-		run, err := in.runs.Find(in.ctx, t, spec.Run)
+	err := in.turns.Write(ctx, func(t store.Tx) error {
+		turn, err := in.turns.Find(in.ctx, t, spec.Turn)
 		if err != nil {
 			return err
 		}
-		if run.State.Ended() || run.State == domain.Interrupting { // nothing would ever close it
-			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(run.Task), run.State.Words())
+		if turn.State.Ended() || turn.State == domain.Interrupting { // nothing would ever close it
+			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(turn.Task), turn.State.Words())
 		}
-		a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
+		a.Session, a.Turn, a.Created = turn.Session, turn.ID, t.Now()
 		if a.Type == domain.FunctionCall {
-			situation, err := in.situationOf(t, run)
+			situation, err := in.situationOf(t, turn)
 			if err != nil {
 				return err
 			}
 			if ruling := in.policy.Judge(callOf(a), situation); ruling.IsSettled() {
-				return in.recordRuling(t, &a, run, ruling)
+				return in.recordRuling(t, &a, turn, ruling)
 			}
 		}
-		return in.ask(t, &a, &run)
+		return in.ask(t, &a, &turn)
 	})
 	if err != nil { // the transaction may still run if ctx has ended
 		return domain.Approval{}, err

@@ -26,20 +26,20 @@ func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 	var costs []map[string]int
 	for _, elsewhere := range []int{0, 20} {
 		for n := range elsewhere {
-			other := h.run(t, domain.Running)
-			must(h.Create(ctx, Spec{Run: other.UUID, Tool: "Write", Input: json.RawMessage(fmt.Sprintf(`{"file_path":"%d"}`, n))}))(t)
+			other := h.turn(t, domain.Running)
+			must(h.Create(ctx, Spec{Turn: other.UUID, Tool: "Write", Input: json.RawMessage(fmt.Sprintf(`{"file_path":"%d"}`, n))}))(t)
 			if n%2 == 1 {
 				require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, other) }))
 			}
 		}
 		costs = append(costs, h.reads(func() {
-			run := h.run(t, domain.Running)
-			h.ask(t, run, write("kept"))
-			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
-			asked, _ := h.ask(t, h.runIn(t, run.Thread, domain.Running), write("other"))
+			turn := h.turn(t, domain.Running)
+			h.ask(t, turn, write("kept"))
+			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, turn) }))
+			asked, _ := h.ask(t, h.runIn(t, turn.Session, domain.Running), write("other"))
 			must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve, Scope: domain.ScopeSession}))(t)
-			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) }))
-			next := h.runIn(t, run.Thread, domain.Completed)
+			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.Reconsider(tx, turn.Session) }))
+			next := h.runIn(t, turn.Session, domain.Completed)
 			require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
 		}))
 	}
@@ -49,8 +49,8 @@ func TestWhatWaitsElsewhereIsNotRead(t *testing.T) {
 
 func TestADecisionReadsItsQuestionOnce(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	asked, answered := h.ask(t, run, write("a"))
+	turn := h.turn(t, domain.Running)
+	asked, answered := h.ask(t, turn, write("a"))
 	reads := h.reads(func() {
 		must(h.Decide(context.Background(), Decision{ID: asked.ID, Decision: Approve}))(t)
 	})
@@ -62,8 +62,8 @@ func TestADecisionReadsItsQuestionOnce(t *testing.T) {
 func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, write("a"))
+	turn := h.turn(t, domain.Running)
+	asked, _ := h.ask(t, turn, write("a"))
 	must(h.Decide(ctx, Decision{ID: asked.ID[:8], Decision: Deny, Comment: "no"}))(t, "the beginning of an id that people are shown is enough")
 	for _, d := range []Decision{
 		{Decision: Approve},
@@ -88,11 +88,11 @@ func TestWhoIsTooLateIsToldHowItWasDecided(t *testing.T) {
 func TestANewRuleAnswersWhatWaits(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	first, second := h.run(t, domain.Running), h.run(t, domain.Running)
+	first, second := h.turn(t, domain.Running), h.turn(t, domain.Running)
 	_, answered := h.ask(t, first, write("a"))
 	stale, _ := h.ask(t, second, write("b"))
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, second) }))
-	contact := must(h.Create(ctx, Spec{Run: first.UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
+	contact := must(h.Create(ctx, Spec{Turn: first.UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
 	require.NoError(t, h.ReconsiderAll(ctx))
 	assert.Equal(t, catalog.RequestPermissionResult{Reason: "rule=user"}, <-answered)
@@ -104,15 +104,15 @@ func TestANewRuleAnswersWhatWaits(t *testing.T) {
 func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	ctx := context.Background()
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, write("a"))
-	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+	turn := h.turn(t, domain.Running)
+	asked, _ := h.ask(t, turn, write("a"))
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, turn) }))
 	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
 	require.Len(t, h.resumed, 1)
 	assert.Equal(t, "Continue where you left off. Before you were interrupted, you asked for permission to run Write (Write a), and the user has granted it."+
 		` Its input was: {"file_path":"a"}. Ask the same question again to receive the answer.`+"\n\nThe request was:\n\nthe request", h.resumed[0])
 
-	again := h.runIn(t, run.Thread, domain.Running)
+	again := h.runIn(t, turn.Session, domain.Running)
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	result := must(h.Ask(soon, again.ID, write("a")))(t, "no user is asked again")
@@ -128,15 +128,15 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	h := newHarness(t)
 	var since time.Time
 	h.Inbox.since = func() time.Time { return since }
-	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, write("a"))
-	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+	turn := h.turn(t, domain.Running)
+	asked, _ := h.ask(t, turn, write("a"))
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, turn) }))
 	must(h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve}))(t)
 	allow, deny := domain.Rule{Effect: "allow", Tool: "Read"}, domain.Rule{Effect: config.EffectDeny, Tool: "Bash"}
 	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return errors.Join(tx.PutRule(allow), tx.PutRule(deny)) }))
 	rules := func() (effects []string) {
 		require.NoError(t, h.Write(ctx, func(tx store.Tx) error {
-			list, err := h.standingRules(tx, run.Thread)
+			list, err := h.standingRules(tx, turn.Session)
 			for _, r := range list {
 				effects = append(effects, r.Effect)
 			}
@@ -149,7 +149,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 
 	since = time.Now()
 	assert.Equal(t, []string{"deny"}, rules())
-	again := h.runIn(t, run.Thread, domain.Running)
+	again := h.runIn(t, turn.Session, domain.Running)
 	soon, cancel := context.WithCancel(ctx)
 	asking := make(chan error, 1)
 	go func() { asking <- errorOf(h.Ask(soon, again.ID, write("a"))) }()
@@ -160,20 +160,20 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	assert.Equal(t, []string{"allow", "deny"}, rules(), "a rule that is made again counts")
 }
 
-// A question that its agent no longer waits for is closed, unless its run ends too.
+// A question that its agent no longer waits for is closed, unless its turn ends too.
 func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	done := make(chan error, 1)
-	go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
+	go func() { done <- errorOf(h.Ask(ctx, turn.ID, write("a"))) }()
 	var ids []string
-	h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
+	h.written.Await(t, func() bool { ids = h.pending(t, turn); return len(ids) == 1 }, "the question")
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 	a := must(h.Inbox.Find(context.Background(), ids[0]))(t)
 	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByEnd}, []string{a.Status, a.DecidedBy})
-	assert.Equal(t, domain.Running, must(h.store.Run(context.Background(), run.ID))(t).State, "its run goes on")
+	assert.Equal(t, domain.Running, must(h.store.Turn(context.Background(), turn.ID))(t).State, "its run goes on")
 	assert.Empty(t, h.waiting)
 }
 
@@ -183,18 +183,18 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := newHarness(t)
 		h.gone = make(chan struct{})
-		run := h.run(t, domain.Running)
+		turn := h.turn(t, domain.Running)
 		h.kept = func() {
 			cancel()
 			time.Sleep(time.Millisecond) // the asking call returns first
 		}
 		done := make(chan error, 1)
-		go func() { done <- errorOf(h.Ask(ctx, run.ID, write("a"))) }()
+		go func() { done <- errorOf(h.Ask(ctx, turn.ID, write("a"))) }()
 		time.Sleep(10 * time.Millisecond)
-		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, turn) }))
 		close(h.gone)
 		require.ErrorIs(t, <-done, context.Canceled)
-		assert.Len(t, h.pending(t, run), 1)
+		assert.Len(t, h.pending(t, turn), 1)
 		assert.Empty(t, h.waiting)
 	})
 }
@@ -203,7 +203,7 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
 	h := newHarness(t)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
-	a := must(h.Create(t.Context(), Spec{Run: h.run(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
+	a := must(h.Create(t.Context(), Spec{Turn: h.turn(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"}))(t)
 	assert.Equal(t, domain.ApprovalPending, a.Status)
 }
 
@@ -211,41 +211,41 @@ func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
 func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 	h := newHarness(t)
 	for _, call := range []string{"", "call"} {
-		run := h.run(t, domain.Running)
+		turn := h.turn(t, domain.Running)
 		p := write("a")
 		p.ToolUseID = call
 		asked := approvalOf(p)
-		asked.Run, asked.AwaitedBy = run.ID, run.ID
+		asked.Turn, asked.AwaitedBy = turn.ID, turn.ID
 		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return errorOf(h.answerOrAsk(tx, &asked, make(chan resolution, 1))) }))
 		h.answer(t, asked, Decision{Decision: Approve})
-		run = h.end(t, run, domain.Failed)
-		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
-		list := must(h.Pending(t.Context(), run.UUID))(t)
+		turn = h.end(t, turn, domain.Failed)
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, turn, false) }))
+		list := must(h.Pending(t.Context(), turn.UUID))(t)
 		require.Len(t, list, 1)
 		assert.Equal(t, []any{asked.ID, call == ""}, []any{list[0].Reopens, list[0].CallID == list[0].ID})
 	}
 }
 
-// An executor's report that an action at an address is complete is noted if its run asked for it.
+// An executor's report that an action at an address is complete is noted if its turn asked for it.
 func TestWhatIsDoneIsNoted(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
-	tool, _ := h.ask(t, run, write("a"))
+	turn := h.turn(t, domain.Running)
+	tool, _ := h.ask(t, turn, write("a"))
 	url := catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "url", Elicitation: &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}}
-	other, _ := h.ask(t, h.run(t, domain.Running), url)
-	asked, _ := h.ask(t, run, url)
+	other, _ := h.ask(t, h.turn(t, domain.Running), url)
+	asked, _ := h.ask(t, turn, url)
 	assert.Equal(t, url.Elicitation.URL, asked.Elicitation.URL)
 	for _, c := range []struct {
 		id   string
 		want []string
 	}{{"x", nil}, {tool.ID, nil}, {other.ID, nil}, {asked.ID, []string{"Sign in — the agent says that this is done"}}} {
-		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, c.id) }))
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, turn, c.id) }))
 		assert.Equal(t, c.want, h.notes)
 	}
 	assert.Equal(t, []string{"the agent says that this is done"}, h.deliveries)
 }
 
-// The question of a client that stopped waiting is closed with its run, or stays open if the client
+// The question of a client that stopped waiting is closed with its turn, or stays open if the client
 // may ask again.
 func TestAClientTakesItsQuestionBack(t *testing.T) {
 	for _, c := range []struct {
@@ -261,16 +261,16 @@ func TestAClientTakesItsQuestionBack(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		h := newHarness(t)
-		run := h.run(t, domain.Running)
-		run.Source = c.source
-		h.place = Place{Thread: domain.Thread{ID: run.Thread, CWD: "/p"}, Run: run}
+		turn := h.turn(t, domain.Running)
+		turn.Source = c.source
+		h.place = Place{Session: domain.Session{ID: turn.Session, CWD: "/p"}, Turn: turn}
 		done := make(chan error, 1)
 		go func() {
 			_, err := h.Consult(ctx, Inquiry{Spec: Spec{Type: domain.HumanContact, Title: "Which?"}, Keep: func() bool { return c.keep }})
 			done <- err
 		}()
 		var ids []string
-		h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
+		h.written.Await(t, func() bool { ids = h.pending(t, turn); return len(ids) == 1 }, "the question")
 		cancel()
 		require.ErrorIs(t, <-done, context.Canceled)
 		a := must(h.Inbox.Find(t.Context(), ids[0]))(t)
@@ -282,34 +282,34 @@ func TestAClientTakesItsQuestionBack(t *testing.T) {
 // A tool's input may have either of two names.
 func TestAToolHasOneInput(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Path: "/p/a", Source: "user"})
 	a, b := json.RawMessage(`{"file_path":"/p/a"}`), json.RawMessage(`{"file_path":"/p/b"}`)
 	for _, inputs := range [][2]json.RawMessage{{a, nil}, {nil, a}, {a, json.RawMessage(`{ "file_path":"/p/a"}`)}} {
-		r := must(h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]}))(t)
+		r := must(h.Ask(t.Context(), turn.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]}))(t)
 		assert.True(t, r.Approved)
 	}
-	_, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: a, ToolParams: b})
+	_, err := h.Ask(t.Context(), turn.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: a, ToolParams: b})
 	assert.Contains(t, problemOf(t, err), "tool_params")
-	_, err = h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: " "})
+	_, err = h.Ask(t.Context(), turn.ID, catalog.RequestPermissionParams{ToolName: " "})
 	assert.Contains(t, problemOf(t, err), "tool_name")
-	assert.Contains(t, problemOf(t, errorOf(h.Create(t.Context(), Spec{Run: run.UUID}))), "tool_name")
+	assert.Contains(t, problemOf(t, errorOf(h.Create(t.Context(), Spec{Turn: turn.UUID}))), "tool_name")
 }
 
 // A question asked again repeats its earlier warning, even after the conversation has passed it.
 // Its answer makes the agent look first.
 func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h := newHarness(t)
-	run := h.reopened(t)
-	first := must(h.Pending(t.Context(), run.UUID))(t)
-	next := h.runIn(t, run.Thread, domain.Running)
+	turn := h.reopened(t)
+	first := must(h.Pending(t.Context(), turn.UUID))(t)
+	next := h.runIn(t, turn.Session, domain.Running)
 	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
 	again, answered := h.ask(t, next, write("a"))
 	assert.Equal(t, []string{first[0].Reopens, first[0].Reopened}, []string{again.Reopens, again.Reopened})
 	assert.Contains(t, again.Reopened, "it may have been carried out")
 	h.answer(t, again, Decision{Decision: Approve})
 	<-answered
-	third := h.runIn(t, run.Thread, domain.Running)
+	third := h.runIn(t, turn.Session, domain.Running)
 	asked, _ := h.ask(t, third, write("a"))
 	assert.Empty(t, asked.Reopens, "it was answered since")
 
@@ -322,21 +322,21 @@ func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	assert.Contains(t, h.resumed[0], "You were asked to continue once before")
 }
 
-// An agent whose run has ended or is being interrupted cannot ask.
-func TestARunThatEndsAsksNothing(t *testing.T) {
+// An agent whose turn has ended or is being interrupted cannot ask.
+func TestATurnThatEndsAsksNothing(t *testing.T) {
 	h := newHarness(t)
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"})
 	for state, asks := range map[domain.State]bool{
 		domain.Running: true, domain.WaitingInput: true, domain.Interrupting: false, domain.Completed: false, domain.Failed: false, domain.Queued: false,
 	} {
-		run := h.run(t, state)
+		turn := h.turn(t, state)
 		p := write("a")
 		p.Unasked = []string{"Write"}
 		for _, ask := range []func(context.Context, int64, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error){h.Ask, h.CheckUnasked} {
-			r := must(ask(t.Context(), run.ID, p))(t)
+			r := must(ask(t.Context(), turn.ID, p))(t)
 			assert.Equal(t, []bool{asks, !asks}, []bool{r.Approved, r.Cancelled}, state)
 		}
-		_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write"})
+		_, err := h.Create(t.Context(), Spec{Turn: turn.UUID, Tool: "Write"})
 		if asks || state == domain.Queued {
 			require.NoError(t, err)
 			continue
@@ -351,11 +351,11 @@ func TestARunThatEndsAsksNothing(t *testing.T) {
 func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 	h := newHarness(t)
 	q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"/p/a"}`)}, Confirmed: true}
-	for _, inRun := range []bool{false, true} {
-		h.place, h.notes = Place{Thread: domain.Thread{CWD: "/p"}}, nil
-		if inRun {
-			h.place.Run = h.run(t, domain.Running)
-			h.place.Thread.ID = h.place.Run.Thread
+	for _, inTurn := range []bool{false, true} {
+		h.place, h.notes = Place{Session: domain.Session{CWD: "/p"}}, nil
+		if inTurn {
+			h.place.Turn = h.turn(t, domain.Running)
+			h.place.Session.ID = h.place.Turn.Session
 		}
 		h.setRules()
 		a := must(h.Consult(t.Context(), q))(t)
@@ -365,7 +365,7 @@ func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
 		var refused *domain.Error
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, []any{domain.KindPermissionDenied, "rule=user"}, []any{refused.Kind, refused.Reason})
-		assert.Equal(t, inRun, len(h.notes) == 1, "the conversation of the run says so")
+		assert.Equal(t, inTurn, len(h.notes) == 1, "the conversation of the run says so")
 	}
 }
 
@@ -389,7 +389,7 @@ func TestAResumePromptHasTheDescriptionWithoutAnInput(t *testing.T) {
 // A tool call made without asking is judged under each name of its tool.
 func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Edit", Source: "user"}, config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project"})
 	for _, c := range []struct {
 		file  string
@@ -402,7 +402,7 @@ func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	} {
 		p := write(c.file)
 		p.Unasked = c.names
-		assert.Equal(t, c.want, must(h.CheckUnasked(t.Context(), run.ID, p))(t), "%v", c)
+		assert.Equal(t, c.want, must(h.CheckUnasked(t.Context(), turn.ID, p))(t), "%v", c)
 	}
 	assert.Len(t, h.refused, 2)
 }
@@ -411,41 +411,41 @@ func TestWhatWasNotAskedIsJudged(t *testing.T) {
 // answer.
 func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	h := newHarness(t)
-	run := h.run(t, domain.Running)
+	turn := h.turn(t, domain.Running)
 	p := write("a")
 	p.QuestionID = "1"
-	first, cancelled := h.ask(t, run, p)
+	first, cancelled := h.ask(t, turn, p)
 	another := write("b")
 	another.QuestionID = "2"
-	other, _ := h.ask(t, run, another)
+	other, _ := h.ask(t, turn, another)
 
 	changed := p
 	changed.Revision, changed.ToolInput = 1, json.RawMessage(`{"file_path":"/etc/passwd"}`)
 	changed.ToolUseID = "a2" // lets the harness find it
-	second, answered := h.ask(t, run, changed)
+	second, answered := h.ask(t, turn, changed)
 	assert.Equal(t, catalog.RequestPermissionResult{Cancelled: true, Reason: "cancelled"}, <-cancelled)
-	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
+	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, turn))
 	closed, err := h.Decide(t.Context(), Decision{ID: first.ID, Decision: Approve})
 	require.ErrorContains(t, err, "the agent changed the tool call")
 	assert.Equal(t, "changed", closed.DecidedBy)
 
-	late := must(h.Ask(t.Context(), run.ID, p))(t)
+	late := must(h.Ask(t.Context(), turn.ID, p))(t)
 	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
-	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
+	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, turn))
 
 	// The hub delivers no approval of an earlier version.
 	h.answer(t, second, Decision{Decision: Approve})
 	assert.True(t, (<-answered).Approved)
 	changed.Revision, changed.ToolUseID = 2, "a3"
-	third, _ := h.ask(t, run, changed)
+	third, _ := h.ask(t, turn, changed)
 	assert.Equal(t, second.ID, third.Reopens)
 	assert.Equal(t, "approved before, but the agent had changed the tool call by then", third.Reopened)
 	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Source: "user"})
 	h.answer(t, third, Decision{Decision: Approve})
 	changed.Revision = 3
-	assert.Equal(t, "rule=user", must(h.Ask(t.Context(), run.ID, changed))(t).Reason)
+	assert.Equal(t, "rule=user", must(h.Ask(t.Context(), turn.ID, changed))(t).Reason)
 
-	run = h.end(t, run, domain.Failed)
-	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
-	assert.Equal(t, []string{other.ID}, h.pending(t, run), "no answer is left that its agent may have acted on")
+	turn = h.end(t, turn, domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, turn, false) }))
+	assert.Equal(t, []string{other.ID}, h.pending(t, turn), "no answer is left that its agent may have acted on")
 }

@@ -42,10 +42,10 @@ func NewPolicy(root string, rules func() []config.Rule) *Policy {
 
 // Situation is the context in which a call is judged.
 type Situation struct {
-	Thread domain.Thread // the conversation, with its settings
-	Run    domain.Run    // whose agent calls the tool
-	Rules  []domain.Rule // people's decisions for the conversation and the project
-	Now    time.Time     // by a clock that is never set back (store.Store, Latest)
+	Session domain.Session // the conversation, with its settings
+	Turn    domain.Turn    // whose agent calls the tool
+	Rules   []domain.Rule  // people's decisions for the conversation and the project
+	Now     time.Time      // by a clock that is never set back (store.Store, Latest)
 
 	AgentModes []string // ids of the agent's modes; nil if it has none or has not reported them
 }
@@ -61,18 +61,18 @@ type Ruling struct {
 // IsSettled reports whether the policy has decided.
 func (r Ruling) IsSettled() bool { return r.Reason != "" }
 
-// Judge applies the policy in order (docs/protocol.md, "Questions"): deny rules and the run's tool
+// Judge applies the policy in order (docs/protocol.md, "Questions"): deny rules and the turn's tool
 // list > bypass, until it expires > the editor's tools, which change nothing > allow rules > mode >
 // ask.
 func (p *Policy) Judge(c Call, in Situation) Ruling {
-	p.locate(&c, in.Thread.CWD)
-	if len(in.Run.Tools) > 0 && !c.isAmong(in.Run.Tools) {
-		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
+	p.locate(&c, in.Session.CWD)
+	if len(in.Turn.Tools) > 0 && !c.isAmong(in.Turn.Tools) {
+		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Turn.Tools, ", ")}
 	}
 	if rule := p.matchRules(config.EffectDeny, c, in); rule != nil {
 		return Ruling{false, rule.reason, rule.explanation}
 	}
-	s := in.Thread.Settings
+	s := in.Session.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
@@ -96,7 +96,7 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 }
 
 // Holds reports whether rules of an effect decide a call.
-func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Thread) bool {
+func (p *Policy) Holds(c Call, effect string, rules []domain.Rule, in domain.Session) bool {
 	p.locate(&c, in.CWD)
 	var conditions []condition
 	for _, r := range rules {
@@ -130,9 +130,9 @@ func (p *Policy) couldBeDenied(c Call, in Situation) bool {
 
 // matchRules returns the first matching rule of an effect, or nil.
 func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
-	listed := in.Thread.Settings.DisallowedTools
+	listed := in.Session.Settings.DisallowedTools
 	if effect == config.EffectAllow {
-		listed = in.Thread.Settings.AllowedTools
+		listed = in.Session.Settings.AllowedTools
 	}
 	conditions := c.listedConditions(effect, listed)
 	for _, r := range in.Rules {
@@ -142,12 +142,12 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 			}
 		}
 	}
-	isRestricted := in.Run.Restricted
+	isRestricted := in.Turn.Restricted
 	for _, r := range p.rules() {
 		if isRestricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue
 		}
-		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Thread.Agent) {
+		if r.Effect == effect && (r.Agent == "" || r.Agent == in.Session.Agent) {
 			if of, ok := c.configured(r); ok {
 				conditions = append(conditions, of)
 			}
@@ -162,7 +162,7 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 // all tools, to run unasked. A mode of Duet that the agent does not have applies in every mode of
 // the agent.
 func (in Situation) mode() string {
-	asked, is := catalog.ModeName(in.Run.Mode), catalog.ModeName(in.Run.AgentMode)
+	asked, is := catalog.ModeName(in.Turn.Mode), catalog.ModeName(in.Turn.AgentMode)
 	switch {
 	case is == "" || is == asked || is == catalog.ModePlan:
 		return cmp.Or(is, asked)

@@ -80,11 +80,11 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		{Effect: "allow", Tool: "Bash", Command: "make && make test", Source: "user"},
 		{Effect: "allow", Tool: "Sh", Command: "*", Source: "user"},
 	}))
-	allow := func(thread int64, tool, command string) domain.Rule {
-		return domain.Rule{Thread: thread, Effect: "allow", Tool: tool, Command: command}
+	allow := func(session int64, tool, command string) domain.Rule {
+		return domain.Rule{Session: session, Effect: "allow", Tool: tool, Command: command}
 	}
-	deny := func(thread int64, tool string) domain.Rule {
-		return domain.Rule{Thread: thread, Effect: "deny", Tool: tool}
+	deny := func(session int64, tool string) domain.Rule {
+		return domain.Rule{Session: session, Effect: "deny", Tool: tool}
 	}
 	for name, c := range map[string]struct {
 		tool, kind, input string
@@ -134,7 +134,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"wherever it stands":                             {tool: "Bash", input: `{"command":"git $( rm -rf x)"}`, want: "false rule=user"},
 		"and behind a word of the shell":                 {tool: "Bash", input: `{"command":"if true; then ! rm -rf x; fi"}`, want: "false rule=user"},
 		"and behind a blank":                             {tool: "Bash", input: `{"command":" rm -rf x"}`, want: "false rule=user"},
-		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{{Thread: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
+		"a human's no is for a part of a chain too":      {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{{Session: 1, Effect: "deny", Tool: "Bash", Command: "ls"}}, want: "false rule=session"},
 		"a human's yes is for the whole":                 {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{allow(1, "Bash", "ls")}},
 		"a human's yes to a chain":                       {tool: "Bash", input: `{"command":"true; ls"}`, rules: []domain.Rule{allow(1, "Bash", "true; ls")}, want: "true rule=session"},
 		"a glob over commands knows slashes":             {tool: "Bash", input: `{"command":"rm -rf /a/b"}`, want: "false rule=user"},
@@ -161,7 +161,7 @@ func TestThePolicyInItsOrder(t *testing.T) {
 			}
 			call := callOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
 			got := policy.Judge(call, Situation{
-				Thread: domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run: domain.Run{Mode: c.mode, Tools: c.tools}, Rules: c.rules, Now: now,
+				Session: domain.Session{ID: 1, Agent: "fake", Settings: c.settings}, Turn: domain.Turn{Mode: c.mode, Tools: c.tools}, Rules: c.rules, Now: now,
 			})
 			text := ""
 			if got.Reason != "" {
@@ -217,7 +217,7 @@ func TestUnknownInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)}
-			assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), a, domain.Thread{Settings: c.lists}, domain.Run{Mode: c.mode}, c.decided...))
+			assert.Equal(t, c.want, rulingOn(NewPolicy("/p", always(c.rules)), a, domain.Session{Settings: c.lists}, domain.Turn{Mode: c.mode}, c.decided...))
 		})
 	}
 	_, offered := rulePreview(domain.Approval{Type: domain.FunctionCall, Question: "q", Tool: "Bash", Input: json.RawMessage(`{}`)}, "/p")
@@ -274,13 +274,13 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 		"docs/alias/k":                    "user", "docs/nowhere": "user", "other/docs/alias/k": "user", "secret/k": "user",
 		"docs/out/a": "", "other/docs/a": "", "docs/out/../a": "", "docs/alias/../docs/a": "project",
 	} {
-		r := policy.Judge(Call{tool: "Read", paths: []string{path}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+		r := policy.Judge(Call{tool: "Read", paths: []string{path}}, Situation{Session: domain.Session{CWD: root}, Now: time.Now()})
 		assert.Equal(t, want, strings.TrimPrefix(r.Reason, "rule="), path)
 	}
-	r := policy.Judge(Call{tool: "Read", paths: []string{"docs/loop/a"}}, Situation{Thread: domain.Thread{CWD: root}, Now: time.Now()})
+	r := policy.Judge(Call{tool: "Read", paths: []string{"docs/loop/a"}}, Situation{Session: domain.Session{CWD: root}, Now: time.Now()})
 	assert.True(t, r.Approved || r.Reason == "", "and a loop ends")
-	lists := domain.Thread{CWD: root, Settings: domain.Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
-	r = NewPolicy(root, nil).Judge(Call{tool: "Write", paths: []string{"docs/alias/k"}}, Situation{Thread: lists, Now: time.Now()})
+	lists := domain.Session{CWD: root, Settings: domain.Settings{DisallowedTools: []string{"Write(" + filepath.ToSlash(root) + "/secret/k)"}}}
+	r = NewPolicy(root, nil).Judge(Call{tool: "Write", paths: []string{"docs/alias/k"}}, Situation{Session: lists, Now: time.Now()})
 	assert.Contains(t, r.Reason, "rule=Write(", "lists know links too")
 }
 
@@ -338,7 +338,7 @@ func TestRulesForFilesInAWorktree(t *testing.T) {
 		"secret/a": "deny", filepath.Join(root, "secret/a"): "deny", "keys/a": "deny", filepath.Join(root, "keys/a"): "deny",
 		"other": "",
 	} {
-		r := policy.Judge(Call{tool: "Edit", paths: []string{path}}, Situation{Thread: domain.Thread{CWD: project}, Now: time.Now()})
+		r := policy.Judge(Call{tool: "Edit", paths: []string{path}}, Situation{Session: domain.Session{CWD: project}, Now: time.Now()})
 		got := ""
 		if r.IsSettled() {
 			got = map[bool]string{true: "allow", false: "deny"}[r.Approved]
@@ -379,7 +379,7 @@ func TestTheModeThatTheAgentIsInCounts(t *testing.T) {
 		{"an agent whose default is called default has no others of Duet's", edits, def, []string{def, "yolo"}, allowed},
 	} {
 		p := NewPolicy("/p", nil)
-		r := p.Judge(callOf(edit), Situation{Thread: domain.Thread{CWD: "/p"}, Run: domain.Run{Mode: c.asked, AgentMode: c.is}, AgentModes: c.has})
+		r := p.Judge(callOf(edit), Situation{Session: domain.Session{CWD: "/p"}, Turn: domain.Turn{Mode: c.asked, AgentMode: c.is}, AgentModes: c.has})
 		got := ""
 		if r.IsSettled() {
 			got = map[bool]string{true: "true ", false: "false "}[r.Approved] + r.Reason

@@ -22,7 +22,7 @@ import (
 // supersede closes the question of a dead process that is asked again, because one question has one
 // answer. It returns the latest of those that repeats an answered question, or nil.
 func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Approval, err error) {
-	stale, err := t.StaleApprovals(in.ctx, a.Thread)
+	stale, err := t.StaleApprovals(in.ctx, a.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Appr
 
 // overtaken returns the repeated question that the current turn closed when it began, or nil.
 func (in *Inbox) overtaken(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	old, err := t.OvertakenApproval(in.ctx, a.Thread, a.Question)
+	old, err := t.OvertakenApproval(in.ctx, a.Session, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func (in *Inbox) overtaken(t store.Tx, a domain.Approval) (*domain.Approval, err
 
 // askReplacing is ask for a question that a dead process may have left open. The warning that the
 // call may have run is kept.
-func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
+func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, turn *domain.Turn) error {
 	old, err := in.supersede(t, *a)
 	if err == nil && old == nil {
 		old, err = in.overtaken(t, *a)
@@ -78,33 +78,33 @@ func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) e
 			return err
 		}
 	}
-	return in.ask(t, a, run)
+	return in.ask(t, a, turn)
 }
 
-// ask stores a question and makes its run wait.
-func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
-	if err := in.transcript.CloseMessage(t, run); err != nil {
+// ask stores a question and makes its turn wait.
+func (in *Inbox) ask(t store.Tx, a *domain.Approval, turn *domain.Turn) error {
+	if err := in.transcript.CloseMessage(t, turn); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := in.linkTool(t, a, *run); err != nil {
+	if err := in.linkTool(t, a, *turn); err != nil {
 		return err
 	}
-	if err := in.announceQuestion(t, *run, *a); err != nil {
+	if err := in.announceQuestion(t, *turn, *a); err != nil {
 		return err
 	}
-	if run.State == domain.Running {
-		return in.runs.AwaitInput(t, run)
+	if turn.State == domain.Running {
+		return in.turns.AwaitInput(t, turn)
 	}
 	return nil
 }
 
 // linkTool connects a question with its tool call, and creates the call if the agent has not
 // reported it yet. Either of them may know the sub-agent.
-func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error {
-	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
+func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, turn domain.Turn) error {
+	item, err := t.ToolItem(in.ctx, turn.ID, a.ToolUseID())
 	switch {
 	case err == nil:
 		item.Approval = a.ID
@@ -120,21 +120,21 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 	case a.Type != domain.FunctionCall || a.CallID == a.ID: // not a tool call of the agent
 		return nil
 	}
-	return in.transcript.BeginTool(t, run, *a)
+	return in.transcript.BeginTool(t, turn, *a)
 }
 
 // announceQuestion announces an open question.
-func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
-	thread, err := t.Thread(in.ctx, run.Thread)
+func (in *Inbox) announceQuestion(t store.Tx, turn domain.Turn, a domain.Approval) error {
+	session, err := t.Session(in.ctx, turn.Session)
 	if err != nil {
 		return err
 	}
-	return in.announce(t, run, Requested(a, thread.CWD))
+	return in.announce(t, turn, Requested(a, session.CWD))
 }
 
-// announce adds an event of a run to the log.
-func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
+// announce adds an event of a turn to the log.
+func (in *Inbox) announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
+	_, err := t.Append(turn.Event(p))
 	return err
 }
 
@@ -193,28 +193,28 @@ type asked struct {
 
 // latest notes that approval id asks the question that p names, and returns the approval that asked
 // it before, or "". ok is false for a request that a later revision has overtaken.
-func (in *Inbox) latest(run int64, p catalog.RequestPermissionParams, id string) (earlier string, ok bool) {
+func (in *Inbox) latest(turn int64, p catalog.RequestPermissionParams, id string) (earlier string, ok bool) {
 	if p.QuestionID == "" {
 		return "", true
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	before, known := in.asked[run][p.QuestionID]
+	before, known := in.asked[turn][p.QuestionID]
 	if known && before.revision > p.Revision {
 		return "", false
 	}
-	if in.asked[run] == nil {
-		in.asked[run] = make(map[string]asked)
+	if in.asked[turn] == nil {
+		in.asked[turn] = make(map[string]asked)
 	}
-	in.asked[run][p.QuestionID] = asked{p.Revision, id}
+	in.asked[turn][p.QuestionID] = asked{p.Revision, id}
 	return before.approval, true
 }
 
-// forgetAsked drops the question_ids of a run that has ended.
-func (in *Inbox) forgetAsked(run int64) {
+// forgetAsked drops the question_ids of a turn that has ended.
+func (in *Inbox) forgetAsked(turn int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	delete(in.asked, run)
+	delete(in.asked, turn)
 }
 
 // changed returns the question that a replaces because the agent has changed the tool call, or nil
@@ -231,7 +231,7 @@ func (in *Inbox) changed(t store.Tx, earlier string, a *domain.Approval) (*domai
 		return nil, err
 	case old.Status == domain.ApprovalPending:
 		return &old, nil
-	case old.AwaitedBy == a.Run:
+	case old.AwaitedBy == a.Turn:
 		a.Reopens, a.Reopened = old.ID, fmt.Sprintf(againChanged, inWords(old))
 		return &old, nil
 	}

@@ -23,9 +23,9 @@ import (
 // StandingRule is a human's decision for all similar questions of a conversation or of the project.
 type StandingRule struct {
 	domain.Rule
-	Command   string        // command that the rule covers; "" for any input, and with SameInput
-	SameInput bool          // the rule covers one input only
-	Thread    domain.Thread // not set if the rule is for the project
+	Command   string         // command that the rule covers; "" for any input, and with SameInput
+	SameInput bool           // the rule covers one input only
+	Session   domain.Session // not set if the rule is for the project
 }
 
 // Rules lists the standing rules that count, the oldest first.
@@ -43,8 +43,8 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 		if isForExactInput(r) {
 			rule.Command, rule.SameInput = "", true
 		}
-		if r.Thread != 0 {
-			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
+		if r.Session != 0 {
+			if rule.Session, err = in.store.Session(ctx, r.Session); err != nil {
 				return nil, store.Explain(err)
 			}
 		}
@@ -56,7 +56,7 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 // ForgetRule deletes a standing rule; its calls are asked again. The error is of KindRuleNotFound
 // if none has the id.
 func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
-	return in.runs.Write(ctx, func(t store.Tx) error {
+	return in.turns.Write(ctx, func(t store.Tx) error {
 		err := t.DeleteRule(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return domain.Errorf(domain.KindRuleNotFound, "no standing rule has the id %d", id)
@@ -66,8 +66,8 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 }
 
 // standingRules returns the valid rules of a conversation and of the project.
-func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
-	rules, err := t.Rules(in.ctx, thread)
+func (in *Inbox) standingRules(t store.Tx, session int64) ([]domain.Rule, error) {
+	rules, err := t.Rules(in.ctx, session)
 	return slices.DeleteFunc(rules, in.isOldRule), err
 }
 
@@ -83,8 +83,8 @@ func (in *Inbox) isOld(decided time.Time) bool {
 
 // Reconsider applies the policy again to the open questions of a conversation whose settings or
 // rules have changed.
-func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
-	pending, err := t.PendingInThread(in.ctx, thread)
+func (in *Inbox) Reconsider(t store.Tx, session int64) error {
+	pending, err := t.PendingInSession(in.ctx, session)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
 // ReconsiderAll applies the policy again to all open questions, after the project's or configured
 // rules have changed.
 func (in *Inbox) ReconsiderAll(ctx context.Context) error {
-	return in.runs.Write(ctx, in.reconsiderAll)
+	return in.turns.Write(ctx, in.reconsiderAll)
 }
 
 func (in *Inbox) reconsiderAll(t store.Tx) error {
@@ -112,21 +112,21 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		if a.Type != domain.FunctionCall || a.Stale {
 			continue
 		}
-		run, err := t.Run(in.ctx, a.Run)
+		turn, err := t.Turn(in.ctx, a.Turn)
 		if err != nil {
 			return err
 		}
-		if run.State == domain.Draft { // not an agent's tool; see Propose
+		if turn.State == domain.Draft { // not an agent's tool; see Propose
 			continue
 		}
-		situation, known := situations[a.Thread]
+		situation, known := situations[a.Session]
 		if !known {
-			if situation, err = in.situationOf(t, run); err != nil {
+			if situation, err = in.situationOf(t, turn); err != nil {
 				return err
 			}
-			situations[a.Thread] = situation
+			situations[a.Session] = situation
 		}
-		situation.Run = run
+		situation.Turn = turn
 		ruling := in.policy.Judge(callOf(a), situation)
 		if !ruling.IsSettled() {
 			continue
@@ -141,7 +141,7 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 
 // ruleSpec describes the rules to make of a decision.
 type ruleSpec struct {
-	Thread  int64  // 0: for the project
+	Session int64  // 0: for the project
 	Effect  string // an effect of package config
 	CWD     string // the conversation's directory, for relative paths
 	Pattern string // replaces the pattern; "": that of [rulePreview]
@@ -158,14 +158,14 @@ var errNoPattern = errors.New("the rule is for no command and no files")
 // The error is [errNoPattern] if s.Pattern cannot apply.
 func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 	c := callOf(a)
-	rule := domain.Rule{Thread: s.Thread, Effect: s.Effect, Tool: c.tool}
-	runs := c.kind == "execute" || c.commandNotText || !c.command.IsNothing()
+	rule := domain.Rule{Session: s.Session, Effect: s.Effect, Tool: c.tool}
+	turns := c.kind == "execute" || c.commandNotText || !c.command.IsNothing()
 	switch {
 	case c.IsAmbiguous():
 		rule.Command = exactInput + a.Question
-	case runs && c.commandText != "":
+	case turns && c.commandText != "":
 		rule.Command = c.commandText
-	case runs, c.isPlan:
+	case turns, c.isPlan:
 		rule.Command = exactInput + a.Question
 	case c.touchesFiles():
 		if rule.Path = patternFor(s.CWD, c.paths); rule.Path == "" || c.pathNotText {
@@ -178,7 +178,7 @@ func rulesFor(a domain.Approval, s ruleSpec) ([]domain.Rule, error) {
 		switch {
 		case c.IsAmbiguous() || c.isPlan || c.extended:
 			return nil, errNoPattern
-		case runs:
+		case turns:
 			rule.Command, rule.Pattern = s.Pattern, true
 		case c.touchesFiles():
 			rule.Command, rule.Path = "", s.Pattern

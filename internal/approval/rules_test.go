@@ -56,28 +56,28 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 		assert.Equal(t, *c.want, got, name)
 		rules := must(rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
 		if c.asked.Question != "q" || got.Covers != domain.CoversInput {
-			assert.True(t, NewPolicy("/p", nil).Holds(callOf(c.asked), config.EffectAllow, rules, domain.Thread{CWD: "/p"}), name)
+			assert.True(t, NewPolicy("/p", nil).Holds(callOf(c.asked), config.EffectAllow, rules, domain.Session{CWD: "/p"}), name)
 		}
 	}
 }
 
 func TestARuleForADirectoryIsForNoOther(t *testing.T) {
-	p, thread := NewPolicy("/p", nil), domain.Thread{CWD: "/p"}
+	p, session := NewPolicy("/p", nil), domain.Session{CWD: "/p"}
 	inSource := must(rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inSource...))
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("src/b.go"), thread, domain.Run{}, inSource...))
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/src/b.go"), session, domain.Turn{}, inSource...))
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("src/b.go"), session, domain.Turn{}, inSource...))
 	for _, other := range [][]string{{"/p/a.go"}, {"/p/src/deep/b.go"}, {"/p/src/../b.go"}, {"/p/src/b.go", "/p/a.go"}, {"/etc/passwd"}} {
-		assert.Empty(t, rulingOn(p, edit(other...), thread, domain.Run{}, inSource...), other)
+		assert.Empty(t, rulingOn(p, edit(other...), session, domain.Turn{}, inSource...), other)
 	}
 
 	inRoot := must(rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), thread, domain.Run{}, inRoot...))
-	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inRoot...))
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), session, domain.Turn{}, inRoot...))
+	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), session, domain.Turn{}, inRoot...))
 
 	// A custom pattern may be relative to the project and cover subdirectories.
 	for pattern, want := range map[string]string{"./src/**": "true rule=project", "src/**": "true rule=project", "src/*": "", "/p/src/*/*": "true rule=project", "*": ""} {
 		rules := must(rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern}))(t)
-		assert.Equal(t, want, rulingOn(p, edit("/p/src/deep/b.go"), thread, domain.Run{}, rules...), pattern)
+		assert.Equal(t, want, rulingOn(p, edit("/p/src/deep/b.go"), session, domain.Turn{}, rules...), pattern)
 	}
 }
 
@@ -88,16 +88,16 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 		return domain.Approval{Type: domain.FunctionCall, Tool: "Bash", ToolKind: "execute", Input: input}
 	}
 	touch := must(rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectAllow, Pattern: "touch *"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Thread{}, domain.Run{}, touch...))
-	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Thread{}, domain.Run{}, touch...))
+	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Session{}, domain.Turn{}, touch...))
+	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Session{}, domain.Turn{}, touch...))
 
 	denied := must(rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectDeny}))(t)
 	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
 
 	// An unchanged pattern is the literal command, with all its special characters.
 	exact := must(rulesFor(bash("rm *.o"), ruleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"}))(t)
-	assert.Equal(t, "true rule=project", rulingOn(p, bash("rm *.o"), domain.Thread{}, domain.Run{}, exact...))
-	assert.Empty(t, rulingOn(p, bash("rm -rf x.o"), domain.Thread{}, domain.Run{}, exact...))
+	assert.Equal(t, "true rule=project", rulingOn(p, bash("rm *.o"), domain.Session{}, domain.Turn{}, exact...))
+	assert.Empty(t, rulingOn(p, bash("rm -rf x.o"), domain.Session{}, domain.Turn{}, exact...))
 
 	_, err := rulesFor(domain.Approval{Type: domain.FunctionCall, Tool: "WebFetch", ToolKind: "fetch"}, ruleSpec{Pattern: "x"})
 	assert.ErrorIs(t, err, errNoPattern)
@@ -106,31 +106,31 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 // An older rule that allows leaving plan mode has no effect.
 func TestNoDecisionLetsAnAgentLeaveItsPlanModeForGood(t *testing.T) {
 	plan := domain.Approval{Type: domain.FunctionCall, Tool: "ExitPlanMode", ToolKind: "switch_mode", Plan: "1. x"}
-	assert.Empty(t, rulingOn(NewPolicy("/p", nil), plan, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "ExitPlanMode"}))
+	assert.Empty(t, rulingOn(NewPolicy("/p", nil), plan, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "allow", Tool: "ExitPlanMode"}))
 	assert.ErrorIs(t, errorOf(rulesFor(plan, ruleSpec{Effect: "allow", Pattern: "*"})), errNoPattern)
 }
 
 func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	p := NewPolicy("/p", always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "project", File: ".duet.toml", Line: 7}}))
 	bash := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"rm x"}`)}
-	explanation := func(a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
-		return p.Judge(callOf(a), Situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)}).Explanation
+	explanation := func(a domain.Approval, session domain.Session, turn domain.Turn, rules ...domain.Rule) string {
+		return p.Judge(callOf(a), Situation{Session: session, Turn: turn, Rules: rules, Now: time.Unix(1000, 0)}).Explanation
 	}
-	assert.Equal(t, `.duet.toml, line 7: deny tool "Bash", command "rm *"`, explanation(bash, domain.Thread{}, domain.Run{}))
-	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Mode: catalog.ModePlan}))
-	assert.Equal(t, "the session may use these tools alone: Read, Grep", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Tools: []string{"Read", "Grep"}}))
-	assert.Equal(t, "the session's list of tools to deny has Write", explanation(edit("/p/x"), domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, domain.Run{}))
+	assert.Equal(t, `.duet.toml, line 7: deny tool "Bash", command "rm *"`, explanation(bash, domain.Session{}, domain.Turn{}))
+	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Session{}, domain.Turn{Mode: catalog.ModePlan}))
+	assert.Equal(t, "the session may use these tools alone: Read, Grep", explanation(edit("/p/x"), domain.Session{}, domain.Turn{Tools: []string{"Read", "Grep"}}))
+	assert.Equal(t, "the session's list of tools to deny has Write", explanation(edit("/p/x"), domain.Session{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, domain.Turn{}))
 	chain := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"git x && make y"}`)}
-	lists := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
-	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Run{}), "the first one that is needed")
-	decided := domain.Rule{ID: 3, Thread: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
-	assert.Equal(t, "decided on 2026-01-02 in this session: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
+	lists := domain.Session{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
+	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Turn{}), "the first one that is needed")
+	decided := domain.Rule{ID: 3, Session: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
+	assert.Equal(t, "decided on 2026-01-02 in this session: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Session{}, domain.Turn{}, decided))
 }
 
 // In an untrusted workspace, the project's file cannot allow anything, but its deny rules apply.
-func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
-	var run domain.Run
-	run.Restricted = true
+func TestTheProjectAllowsNothingInARestrictedTurn(t *testing.T) {
+	var turn domain.Turn
+	turn.Restricted = true
 	for _, c := range []struct{ effect, source, trusted, restricted string }{
 		{"allow", config.SourceProject, "true rule=project", ""},
 		{"deny", config.SourceProject, "false rule=project", "false rule=project"},
@@ -138,7 +138,7 @@ func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
 		{"deny", "user", "false rule=user", "false rule=user"},
 	} {
 		p := NewPolicy("/p", always([]config.Rule{{Effect: c.effect, Tool: "Write", Source: c.source}}))
-		assert.Equal(t, c.trusted, rulingOn(p, edit("/p/a"), domain.Thread{}, domain.Run{}), "%v", c)
-		assert.Equal(t, c.restricted, rulingOn(p, edit("/p/a"), domain.Thread{}, run), "%v", c)
+		assert.Equal(t, c.trusted, rulingOn(p, edit("/p/a"), domain.Session{}, domain.Turn{}), "%v", c)
+		assert.Equal(t, c.restricted, rulingOn(p, edit("/p/a"), domain.Session{}, turn), "%v", c)
 	}
 }

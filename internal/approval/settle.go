@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file settles questions and answers that a run leaves behind: an answer is taken, handed
+// This file settles questions and answers that a turn leaves behind: an answer is taken, handed
 // over, asked again or given up; a question is cancelled, kept or overtaken.
 
 // mustBeTaken reports whether a question has a human's answer that lets its agent continue, so that
@@ -19,10 +19,10 @@ func mustBeTaken(a domain.Approval) bool {
 	return a.DecidedBy == domain.DecidedByUser && (a.Status == domain.ApprovalApproved || a.Status == domain.ApprovalResponded)
 }
 
-// Taken notes that the agent of a run has acted on answers. Answers to other runs are left alone.
-func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
+// Taken notes that the agent of a turn has acted on answers. Answers to other turns are left alone.
+func (in *Inbox) Taken(t store.Tx, turn int64, approvals []string) error {
 	for _, id := range approvals {
-		if err := t.TakeAnswer(id, run); err != nil {
+		if err := t.TakeAnswer(id, turn); err != nil {
 			return err
 		}
 	}
@@ -32,7 +32,7 @@ func (in *Inbox) Taken(t store.Tx, run int64, approvals []string) error {
 // handOverCarried returns a human's decision for a dead process. It is used up when the agent has
 // taken it.
 func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approval, error) {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	known, err := t.CarriedDecision(in.ctx, a.Session, a.Question)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 	if a.InputFixed && known.UpdatedInput != nil {
 		return nil, in.giveUp(t, known, givenUpInputFixed)
 	}
-	known.Carried, known.AwaitedBy = false, a.Run
+	known.Carried, known.AwaitedBy = false, a.Turn
 	if err := t.UpdateApproval(known); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 // answeredByPolicy discards what waits for a question that the policy has now answered: a human's
 // answer to it, and its repetition.
 func (in *Inbox) answeredByPolicy(t store.Tx, a domain.Approval) error {
-	known, err := t.CarriedDecision(in.ctx, a.Thread, a.Question)
+	known, err := t.CarriedDecision(in.ctx, a.Session, a.Question)
 	if err == nil {
 		err = in.giveUp(t, known, givenUpRuled)
 	}
@@ -97,25 +97,25 @@ func inWords(a domain.Approval) string {
 	return "approved"
 }
 
-// SettleAnswers settles the answers of a run that has ended: those that its agent got but has not
+// SettleAnswers settles the answers of a turn that has ended: those that its agent got but has not
 // taken, those that wait for the question to be asked again, and stale questions that an answer has
-// passed. stopped says that a client ended the run, which overrides any answer.
-func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
-	if run.State == domain.Completed && run.Source == domain.SourceDecision {
-		if err := in.closeBefore(t, run); err != nil {
+// passed. stopped says that a client ended the turn, which overrides any answer.
+func (in *Inbox) SettleAnswers(t store.Tx, turn domain.Turn, stopped bool) error {
+	if turn.State == domain.Completed && turn.Source == domain.SourceDecision {
+		if err := in.closeBefore(t, turn); err != nil {
 			return err
 		}
 	}
-	in.forgetAsked(run.ID)
-	untaken, err := t.UntakenAnswers(in.ctx, run.ID)
+	in.forgetAsked(turn.ID)
+	untaken, err := t.UntakenAnswers(in.ctx, turn.ID)
 	if err != nil {
 		return err
 	}
 	for _, a := range untaken {
 		switch {
-		case run.State == domain.Completed && !in.runs.ConfirmsAnswers(run):
-			err = t.TakeAnswer(a.ID, run.ID)
-		case run.State == domain.Completed:
+		case turn.State == domain.Completed && !in.turns.ConfirmsAnswers(turn):
+			err = t.TakeAnswer(a.ID, turn.ID)
+		case turn.State == domain.Completed:
 			err = in.reopen(t, a, againNotTaken)
 		case stopped:
 			err = in.giveUp(t, a, givenUpStopped)
@@ -126,50 +126,50 @@ func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 			return err
 		}
 	}
-	return in.settleCarried(t, run, stopped)
+	return in.settleCarried(t, turn, stopped)
 }
 
-// settleCarried settles the answers that wait for their question, once no run of the thread is left
+// settleCarried settles the answers that wait for their question, once no turn of the session is left
 // that could ask it.
-func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
-	more, err := t.HasUnfinished(in.ctx, run.Thread, run.ID)
+func (in *Inbox) settleCarried(t store.Tx, turn domain.Turn, stopped bool) error {
+	more, err := t.HasUnfinished(in.ctx, turn.Session, turn.ID)
 	if err != nil {
 		return err
 	}
 	// Stopping the turn that an answer started takes the answer back, whatever is queued behind it.
-	tookBack := stopped && run.Source == domain.SourceDecision
-	if more && !tookBack && !run.IsQuestion() {
+	tookBack := stopped && turn.Source == domain.SourceDecision
+	if more && !tookBack && !turn.IsQuestion() {
 		return nil
 	}
-	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
+	carried, err := t.CarriedDecisions(in.ctx, turn.Session)
 	if err != nil {
 		return err
 	}
 	for _, a := range carried {
-		if run.IsQuestion() { // other clients may ask in its conversation, so its end says nothing about their questions
-			if run.State == domain.Completed && a.Decided.Before(run.Created) {
+		if turn.IsQuestion() { // other clients may ask in its conversation, so its end says nothing about their questions
+			if turn.State == domain.Completed && a.Decided.Before(turn.Created) {
 				if err := in.giveUp(t, a, givenUpOvertaken); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		if more && a.Decided.After(run.Created) { // for another question
+		if more && a.Decided.After(turn.Created) { // for another question
 			continue
 		}
 		switch {
 		case stopped:
 			err = in.giveUp(t, a, givenUpStopped)
-		case run.State != domain.Completed:
+		case turn.State != domain.Completed:
 			err = in.reopen(t, a, againEnded)
 		default:
 			// An agent may ask its question in other words. An agent that learned that its call may
 			// have run need not ask at all. A human who was asked twice is not asked a third time.
 			// A turn that was not started for an answer does not know it.
 			var other bool
-			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
-			overtaken := run.Source != domain.SourceDecision && a.Decided.Before(run.Created)
-			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && other {
+			continued := turn.Source == domain.SourceDecision && !turn.Created.Before(a.Decided)
+			overtaken := turn.Source != domain.SourceDecision && a.Decided.Before(turn.Created)
+			if other, err = t.HasAsked(in.ctx, turn.ID, a.Tool); err == nil && continued && other {
 				err = in.giveUp(t, a, givenUpNotNeeded)
 			} else if err == nil && continued && a.Reopens != "" {
 				err = in.noteNotAsked(t, a)
@@ -188,12 +188,12 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 
 // reopen asks a human again when it is unknown whether the agent acted on the answer.
 func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(in.ctx, a.Run)
+	turn, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return err
 	}
 	again := domain.Approval{
-		ID: uuid.NewString(), Thread: a.Thread, Run: a.Run, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
+		ID: uuid.NewString(), Session: a.Session, Turn: a.Turn, Type: a.Type, CallID: a.ToolUseID(), Tool: a.Tool, Input: a.Input, Title: a.Title,
 		Subject: a.Subject, ToolKind: a.ToolKind, Paths: a.Paths, Diffs: a.Diffs, Options: a.Options, Channel: a.Channel, Plan: a.Plan, Details: a.Details,
 		Status: domain.ApprovalPending, Stale: true, Question: a.Question, InputFixed: a.InputFixed, NameByKind: a.NameByKind, Created: t.Now(),
 		Reopens: a.ID, Reopened: fmt.Sprintf(why, inWords(a)), Elicitation: a.Elicitation,
@@ -205,21 +205,21 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	if err := in.noteDelivery(t, a, run, again.Reopened+"; it is asked again"); err != nil {
+	if err := in.noteDelivery(t, a, turn, again.Reopened+"; it is asked again"); err != nil {
 		return err
 	}
 	if err := t.InsertApproval(&again); err != nil {
 		return err
 	}
-	if err := in.linkTool(t, &again, run); err != nil {
+	if err := in.linkTool(t, &again, turn); err != nil {
 		return err
 	}
-	return in.announceQuestion(t, run, again)
+	return in.announceQuestion(t, turn, again)
 }
 
 // giveUp drops an answer that no agent will act on.
 func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
-	run, err := t.Run(in.ctx, a.Run)
+	turn, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return err
 	}
@@ -227,30 +227,30 @@ func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
 	if err := t.UpdateApproval(a); err != nil {
 		return err
 	}
-	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
+	return in.noteDelivery(t, a, turn, fmt.Sprintf(why, inWords(a)))
 }
 
 // noteNotAsked notes that the agent continued without asking again. The answer is kept for the
-// following run, in which an agent that continues by itself may ask.
+// following turn, in which an agent that continues by itself may ask.
 func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
-	run, err := t.Run(in.ctx, a.Run)
+	turn, err := t.Turn(in.ctx, a.Turn)
 	if err != nil {
 		return err
 	}
-	return in.noteDelivery(t, a, run, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
+	return in.noteDelivery(t, a, turn, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
 }
 
 // noteDelivery records in the conversation what became of an answer.
-func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, text string) error {
+func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, turn domain.Turn, text string) error {
 	n := noteOf(a)
 	n.Delivery = text
-	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
+	return in.transcript.NoteApproval(t, turn, a.ID, n.Title+" — "+text, n)
 }
 
-// CancelQuestions closes the questions of a run that has ended or is about to. Those kept by
+// CancelQuestions closes the questions of a turn that has ended or is about to. Those kept by
 // KeepQuestions stay open.
-func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
+func (in *Inbox) CancelQuestions(t store.Tx, turn domain.Turn) error {
+	pending, err := t.PendingApprovals(in.ctx, turn.ID)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
 		if err := t.UpdateApproval(a); err != nil {
 			return err
 		}
-		if err := in.announce(t, run, domain.ApprovalResolved{
+		if err := in.announce(t, turn, domain.ApprovalResolved{
 			ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, DecidedBy: a.DecidedBy, Tool: a.Tool,
 		}); err != nil {
 			return err
@@ -272,9 +272,9 @@ func (in *Inbox) CancelQuestions(t store.Tx, run domain.Run) error {
 	return nil
 }
 
-// KeepQuestions marks a run's questions as stale: they stay open when the run ends.
-func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
-	pending, err := t.PendingApprovals(in.ctx, run.ID)
+// KeepQuestions marks a turn's questions as stale: they stay open when the turn ends.
+func (in *Inbox) KeepQuestions(t store.Tx, turn domain.Turn) error {
+	pending, err := t.PendingApprovals(in.ctx, turn.ID)
 	if err != nil {
 		return err
 	}
@@ -291,26 +291,26 @@ func (in *Inbox) KeepQuestions(t store.Tx, run domain.Run) error {
 // such a question must not run a tool of a turn that is over for the user. If the agent still needs
 // it, it asks again. A turn started by an answer continues the earlier one, so it leaves other
 // questions open until it has completed.
-func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
-	if run.Source == domain.SourceDecision {
+func (in *Inbox) CloseOvertaken(t store.Tx, turn domain.Turn) error {
+	if turn.Source == domain.SourceDecision {
 		return nil
 	}
-	return in.closeBefore(t, run)
+	return in.closeBefore(t, turn)
 }
 
 // CloseStale closes the stale questions of a conversation that gets another agent.
-func (in *Inbox) CloseStale(t store.Tx, thread int64) error {
-	return in.closeStale(t, thread, func(domain.Approval) bool { return true })
+func (in *Inbox) CloseStale(t store.Tx, session int64) error {
+	return in.closeStale(t, session, func(domain.Approval) bool { return true })
 }
 
-// closeBefore closes stale questions that are older than a run.
-func (in *Inbox) closeBefore(t store.Tx, run domain.Run) error {
-	return in.closeStale(t, run.Thread, func(a domain.Approval) bool { return isOvertaken(a, run) })
+// closeBefore closes stale questions that are older than a turn.
+func (in *Inbox) closeBefore(t store.Tx, turn domain.Turn) error {
+	return in.closeStale(t, turn.Session, func(a domain.Approval) bool { return isOvertaken(a, turn) })
 }
 
 // closeStale closes the stale questions of a conversation for which overtaken returns true.
-func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Approval) bool) error {
-	stale, err := t.StaleApprovals(in.ctx, thread)
+func (in *Inbox) closeStale(t store.Tx, session int64, overtaken func(domain.Approval) bool) error {
+	stale, err := t.StaleApprovals(in.ctx, session)
 	if err != nil {
 		return err
 	}
@@ -326,20 +326,20 @@ func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Appr
 	return nil
 }
 
-// isOvertaken reports whether a run was launched after a question of an earlier run.
-func isOvertaken(a domain.Approval, run domain.Run) bool {
-	return a.Run < run.ID && a.Created.Before(run.Created)
+// isOvertaken reports whether a turn was launched after a question of an earlier turn.
+func isOvertaken(a domain.Approval, turn domain.Turn) bool {
+	return a.Turn < turn.ID && a.Created.Before(turn.Created)
 }
 
-// Done notes in the conversation that the action at an address is complete, as the run's agent
-// reports. It ignores questions that the run did not ask.
-func (in *Inbox) Done(t store.Tx, run domain.Run, id string) error {
+// Done notes in the conversation that the action at an address is complete, as the turn's agent
+// reports. It ignores questions that the turn did not ask.
+func (in *Inbox) Done(t store.Tx, turn domain.Turn, id string) error {
 	a, err := t.Approval(in.ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Run != run.ID || a.Elicitation.Mode != domain.ElicitURL) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (a.Turn != turn.ID || a.Elicitation.Mode != domain.ElicitURL) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return in.noteDelivery(t, a, run, "the agent says that this is done")
+	return in.noteDelivery(t, a, turn, "the agent says that this is done")
 }

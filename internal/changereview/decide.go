@@ -19,17 +19,17 @@ type Decision struct {
 	Decision string // Accept, Revert or Reopen
 }
 
-// Decide stores a decision on a change of a run, and returns the file with it. Repeating a decision
+// Decide stores a decision on a change of a turn, and returns the file with it. Repeating a decision
 // is no error. Accepting a whole file leaves its reverted hunks reverted.
 //
-// The error is a *domain.Error: KindChangeNotFound if the run has not changed the file,
+// The error is a *domain.Error: KindChangeNotFound if the turn has not changed the file,
 // KindChangedSince if the file no longer has the lines, KindBadState for accepting a reverted hunk,
 // KindNotKept if no text is stored, KindOutside for a path outside the project, KindNotWritable if
 // the system refuses. The file is then unchanged.
-func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File, error) {
+func (r *Review) Decide(ctx context.Context, s domain.TurnInSession, d Decision) (File, error) {
 	path := d.Path
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(s.Thread.CWD, path)
+		path = filepath.Join(s.Session.CWD, path)
 	}
 	path = filepath.Clean(path)
 	done, err := r.take(ctx, path)
@@ -65,9 +65,9 @@ func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File
 	return to, nil
 }
 
-// Restored stores that the changes of a run in a file are no longer, or again, in the file on the disk.
+// Restored stores that the changes of a turn in a file are no longer, or again, in the file on the disk.
 // decision is Revert or Reopen. It writes no file.
-func (r *Review) Restored(ctx context.Context, s domain.Session, from File, decision string) error {
+func (r *Review) Restored(ctx context.Context, s domain.TurnInSession, from File, decision string) error {
 	to := from.clone()
 	for _, state := range to.states() {
 		*state = after(*state, decision)
@@ -80,14 +80,14 @@ func (r *Review) Restored(ctx context.Context, s domain.Session, from File, deci
 }
 
 // store stores and announces a decision.
-func (r *Review) store(ctx context.Context, s domain.Session, changed []domain.ChangeDecision, decided domain.ChangeDecided) error {
+func (r *Review) store(ctx context.Context, s domain.TurnInSession, changed []domain.ChangeDecision, decided domain.ChangeDecided) error {
 	return r.opts.Write(ctx, func(t store.Tx) error {
 		for _, part := range changed {
 			if err := t.PutChangeDecision(part); err != nil {
 				return err
 			}
 		}
-		_, err := t.Append(s.Run.Event(decided))
+		_, err := t.Append(s.Turn.Event(decided))
 		return err
 	})
 }
@@ -137,14 +137,14 @@ func after(state, decision string) string {
 // changed returns the parts whose states differ in to.
 func (f File) changed(to File) (list []domain.ChangeDecision) {
 	if f.whole.state != to.whole.state {
-		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.whole.id, State: to.whole.state, Mode: to.whole.mode})
+		list = append(list, domain.ChangeDecision{Turn: f.Turn, Part: f.whole.id, State: to.whole.state, Mode: to.whole.mode})
 	}
 	if f.Mode != nil && f.Mode.State != to.Mode.State {
-		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.Mode.ID, State: to.Mode.State})
+		list = append(list, domain.ChangeDecision{Turn: f.Turn, Part: f.Mode.ID, State: to.Mode.State})
 	}
 	for i, h := range f.Hunks {
 		if now := to.Hunks[i]; h.State != now.State {
-			list = append(list, domain.ChangeDecision{Run: f.Run, Part: h.ID, State: now.State, Mode: now.mode})
+			list = append(list, domain.ChangeDecision{Turn: f.Turn, Part: h.ID, State: now.State, Mode: now.mode})
 		}
 	}
 	return list
@@ -170,8 +170,8 @@ func (f File) writes(to File) bool {
 
 // write changes the file on disk. undo restores it, unless another program has changed it
 // meanwhile.
-func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err error) {
-	w := workspace.New(r.opts.Root(s.Thread.CWD), s.Thread.CWD, r.opts.StateDir)
+func (r *Review) write(s domain.TurnInSession, from File, to *File) (undo func(), err error) {
+	w := workspace.New(r.opts.Root(s.Session.CWD), s.Session.CWD, r.opts.StateDir)
 	now, err := w.ReadExact(from.Path)
 	if err != nil {
 		return nil, refused(from.Path, err)

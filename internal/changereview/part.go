@@ -12,14 +12,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// File is a file that a run has changed, with the decisions on it.
+// File is a file that a turn has changed, with the decisions on it.
 type File struct {
 	domain.Change
 	Diff  string // unified diff; "" if binary
 	Hunks []Hunk // none for a binary file, or an empty one that was created or deleted
 	Mode  *Mode  // nil if the executable bit is as before
 	State string // state of the whole file: that of its parts if they agree, else open
-	// RenamedFrom is the path of a file that the run has deleted and whose text this new one has, in
+	// RenamedFrom is the path of a file that the turn has deleted and whose text this new one has, in
 	// whole or for the most part; "": none.
 	RenamedFrom string
 	whole       whole // the decision if there are no hunks
@@ -92,7 +92,7 @@ func fileOf(root string, c domain.Change, decided map[string]domain.ChangeDecisi
 	if !c.Binary {
 		f.Diff = diff.Unified(root, c.Path, c.Before, c.After)
 		for _, h := range diff.Hunks(f.Diff) {
-			// The line is that before the run, which other hunks do not move.
+			// The line is that before the turn, which other hunks do not move.
 			id := idOf(filepath.ToSlash(name), strconv.Itoa(h.OldStart), h.Body)
 			f.Hunks = append(f.Hunks, Hunk{ID: id, Hunk: h, State: stateOf(decided[id]), mode: decided[id].Mode})
 		}
@@ -161,7 +161,7 @@ func idOf(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Expected returns the file's content if only the run and this review have changed it; nil: no
+// Expected returns the file's content if only the turn and this review have changed it; nil: no
 // file.
 func (f File) Expected() *string {
 	if f.Before == nil || f.After == nil { // created or deleted as a whole

@@ -38,17 +38,17 @@ type Review struct {
 // New returns a Review.
 func New(opts Options) *Review { return &Review{opts: opts, taken: make(map[string]*turn)} }
 
-// Files returns the files that a run has changed, with the decisions.
-func (r *Review) Files(ctx context.Context, s domain.Session) ([]File, error) {
-	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
+// Files returns the files that a turn has changed, with the decisions.
+func (r *Review) Files(ctx context.Context, s domain.TurnInSession) ([]File, error) {
+	changes, err := r.opts.Store.Changes(ctx, s.Turn.ID)
 	if err != nil {
 		return nil, store.Explain(err)
 	}
 	return r.filesOf(ctx, s, changes)
 }
 
-func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain.Change) ([]File, error) {
-	decided, err := r.opts.Store.ChangeDecisions(ctx, s.Run.ID)
+func (r *Review) filesOf(ctx context.Context, s domain.TurnInSession, changes []domain.Change) ([]File, error) {
+	decided, err := r.opts.Store.ChangeDecisions(ctx, s.Turn.ID)
 	if err != nil {
 		return nil, store.Explain(err)
 	}
@@ -58,15 +58,15 @@ func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain
 	}
 	files := make([]File, 0, len(changes))
 	for _, c := range changes {
-		files = append(files, fileOf(s.Thread.CWD, c, byPart))
+		files = append(files, fileOf(s.Session.CWD, c, byPart))
 	}
 	findRenames(files)
 	return files, nil
 }
 
 // file returns the changed file of a path.
-func (r *Review) file(ctx context.Context, s domain.Session, path string) (File, error) {
-	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
+func (r *Review) file(ctx context.Context, s domain.TurnInSession, path string) (File, error) {
+	changes, err := r.opts.Store.Changes(ctx, s.Turn.ID)
 	if err != nil {
 		return File{}, store.Explain(err)
 	}

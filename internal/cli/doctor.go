@@ -360,7 +360,7 @@ func showKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 	table := term.NewTable(out, "TIME", "SERVICE", "OUTCOME", "SESSION")
 	table.Below("SESSION")
 	for _, a := range list {
-		table.Row(a.At.Local().Format(time.DateTime), a.Service, a.Outcome, a.SessionID)
+		table.Row(a.At.Local().Format(time.DateTime), a.Service, a.Outcome, a.HumanLayerSession)
 	}
 	return table.Flush()
 }

@@ -261,6 +261,6 @@ func Restrict(ctx context.Context) context.Context {
 func IsRestricted(ctx context.Context) bool { return ctx.Value(restrictedKey{}) != nil }
 
 // Carry restricts a run if ctx is restricted.
-func Carry(ctx context.Context, run *domain.Run) {
-	run.Restricted = run.Restricted || IsRestricted(ctx)
+func Carry(ctx context.Context, turn *domain.Turn) {
+	turn.Restricted = turn.Restricted || IsRestricted(ctx)
 }

@@ -43,24 +43,24 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 // A restricted client gets nothing from the project's file: no agent and no key, even if the
 // configuration cannot be read.
-func TestWhatARestrictedRunGets(t *testing.T) {
+func TestWhatARestrictedTurnGets(t *testing.T) {
 	all, own := map[string]Key{"all": {}}, map[string]Key{"own": {}}
 	var unreadable error
 	c := Configuration{
 		Agents: agents{}, Keys: func() map[string]Key { return all }, Logger: slog.New(slog.DiscardHandler),
 		Restricted: func() (*Config, error) { return &Config{Keys: own}, unreadable },
 	}
-	var run domain.Run
-	assert.Equal(t, all, c.KeysOf(run))
+	var turn domain.Turn
+	assert.Equal(t, all, c.KeysOf(turn))
 	_, err := c.AgentFor(false, "mine")
 	assert.NoError(t, err)
 
-	run.Restricted = true
-	assert.Equal(t, own, c.KeysOf(run))
+	turn.Restricted = true
+	assert.Equal(t, own, c.KeysOf(turn))
 	_, err = c.AgentFor(true, "mine")
 	assert.Error(t, err, "its configuration has no such agent")
 	unreadable = errors.New("it cannot be read")
-	assert.Nil(t, c.KeysOf(run))
+	assert.Nil(t, c.KeysOf(turn))
 	_, err = c.AgentFor(true, "mine")
 	assert.ErrorContains(t, err, "it cannot be read")
 }

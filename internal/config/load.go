@@ -203,8 +203,8 @@ func (c *Configuration) ConfirmsAnswers(agent string) bool {
 }
 
 // KeysOf returns the API keys for a run.
-func (c *Configuration) KeysOf(run domain.Run) map[string]Key {
-	if !run.Restricted || c.Restricted == nil {
+func (c *Configuration) KeysOf(turn domain.Turn) map[string]Key {
+	if !turn.Restricted || c.Restricted == nil {
 		if c.Keys == nil {
 			return nil
 		}

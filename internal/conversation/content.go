@@ -285,10 +285,10 @@ func Attach(t store.Tx, list []domain.Content) error {
 	return nil
 }
 
-// PromptContent returns the attachments of a run's prompt with their bytes, for an executor.
-func PromptContent(ctx context.Context, r store.Reader, run domain.Run) ([]catalog.ContentBlock, error) {
+// PromptContent returns the attachments of a turn's prompt with their bytes, for an executor.
+func PromptContent(ctx context.Context, r store.Reader, turn domain.Turn) ([]catalog.ContentBlock, error) {
 	var blocks []catalog.ContentBlock
-	for _, b := range run.Content {
+	for _, b := range turn.Content {
 		c := domain.Content{Block: b}
 		if b.Attachment != "" {
 			kept, err := r.Attachment(ctx, b.Attachment)

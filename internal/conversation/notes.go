@@ -11,29 +11,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// NoteApproval notes in a run's conversation what became of an approval, and replaces its earlier
+// NoteApproval notes in a turn's conversation what became of an approval, and replaces its earlier
 // note. note is for programs.
-func (w *Writer) NoteApproval(t store.Tx, run domain.Run, id, text string, note domain.ApprovalNote) error {
-	return w.note(t, run, domain.ItemApproval, id, text, note)
+func (w *Writer) NoteApproval(t store.Tx, turn domain.Turn, id, text string, note domain.ApprovalNote) error {
+	return w.note(t, turn, domain.ItemApproval, id, text, note)
 }
 
-// Plan stores and announces the plan of a run's agent. It changes the run.
-func (w *Writer) Plan(t store.Tx, run domain.Run, plan catalog.Plan) error {
+// Plan stores and announces the plan of a turn's agent. It changes the turn.
+func (w *Writer) Plan(t store.Tx, turn domain.Turn, plan catalog.Plan) error {
 	whole := domain.Plan{Entries: plan.Entries}
 	if whole.Entries == nil {
 		whole.Entries = []domain.PlanEntry{}
 	}
-	if _, err := announce(t, run, domain.PlanChanged(whole)); err != nil {
+	if _, err := announce(t, turn, domain.PlanChanged(whole)); err != nil {
 		return err
 	}
-	if err := w.note(t, run, domain.ItemPlan, "", planText(whole), whole); err != nil {
+	if err := w.note(t, turn, domain.ItemPlan, "", planText(whole), whole); err != nil {
 		return err
 	}
 	members := map[string]json.RawMessage{}
-	_ = json.Unmarshal(run.Metadata, &members) // absent, or written by the hub
+	_ = json.Unmarshal(turn.Metadata, &members) // absent, or written by the hub
 	members["plan"] = encode(whole.Entries)
-	run.Metadata = encode(members)
-	return t.UpdateRun(run)
+	turn.Metadata = encode(members)
+	return t.UpdateTurn(turn)
 }
 
 // planText returns a plan as text, for search and for clients that show only text.
@@ -49,7 +49,7 @@ func planText(plan domain.Plan) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// FileChange is a file that a run changed, with its unified diff.
+// FileChange is a file that a turn changed, with its unified diff.
 type FileChange struct {
 	catalog.FileChange
 	Diff           string
@@ -58,10 +58,10 @@ type FileChange struct {
 	OldMode, NewMode uint32
 }
 
-// File stores and announces a file that a run has changed.
-func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
+// File stores and announces a file that a turn has changed.
+func (w *Writer) File(t store.Tx, turn domain.Turn, c FileChange) error {
 	change := domain.Change{
-		Run: run.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now(),
+		Turn: turn.ID, Path: c.Path, Before: c.Before, After: c.After, Binary: c.Binary, Seq: t.Seq() + 1, Updated: t.Now(),
 		OldMode: c.OldMode, NewMode: c.NewMode,
 	}
 	if err := t.PutChange(change); err != nil {
@@ -72,20 +72,20 @@ func (w *Writer) File(t store.Tx, run domain.Run, c FileChange) error {
 		cut := strings.LastIndexByte(changed.Diff[:domain.MaxEventText], '\n') + 1
 		changed.Diff, changed.Truncated = changed.Diff[:cut], true
 	}
-	if _, err := announce(t, run, changed); err != nil {
+	if _, err := announce(t, turn, changed); err != nil {
 		return err
 	}
 	note := domain.FileNote{Path: c.Path, Added: c.Added, Removed: c.Removed, Binary: c.Binary}
 	if c.NewMode != 0 {
 		note.Mode = fmt.Sprintf("%o", c.NewMode)
 	}
-	return w.note(t, run, domain.ItemFile, c.Path, c.Path, note)
+	return w.note(t, turn, domain.ItemFile, c.Path, c.Path, note)
 }
 
-// note stores the note of the last announced event in a run's conversation: a new note at its end,
+// note stores the note of the last announced event in a turn's conversation: a new note at its end,
 // an existing one in its place.
-func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data domain.ItemData) error {
-	item, err := t.NotedItem(w.ctx, run.ID, kind, key)
+func (w *Writer) note(t store.Tx, turn domain.Turn, kind, key, text string, data domain.ItemData) error {
+	item, err := t.NotedItem(w.ctx, turn.ID, kind, key)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {
 		return err
@@ -95,7 +95,7 @@ func (w *Writer) note(t store.Tx, run domain.Run, kind, key, text string, data d
 		if kind == domain.ItemApproval {
 			role = "user"
 		}
-		item = newItem(t, run, domain.Item{Kind: kind, Key: key, Role: role})
+		item = newItem(t, turn, domain.Item{Kind: kind, Key: key, Role: role})
 	}
 	item.Seq, item.Content, item.Data, item.Updated = t.Seq(), text, data, t.Now()
 	if isNew {

@@ -16,7 +16,7 @@ import (
 // becomes another one. It limits the memory and size of a message.
 const maxMessage = 1 << 20
 
-// openMessage is the message that a run's agent is writing: the pieces in the log that no item
+// openMessage is the message that a turn's agent is writing: the pieces in the log that no item
 // holds yet.
 type openMessage struct {
 	isOpen  bool
@@ -80,43 +80,43 @@ func (m *openMessage) goesOn(d catalog.ContentDelta, thought bool) bool {
 	return m.thought == thought && m.parent == d.ParentID && m.text.Len() < maxMessage && !other
 }
 
-// openMessages holds the open messages of runs. Only the current transaction uses it. A rollback
+// openMessages holds the open messages of turns. Only the current transaction uses it. A rollback
 // clears it, and it is read from the log again.
 type openMessages struct {
-	ctx   context.Context
-	byRun map[int64]*openMessage
+	ctx    context.Context
+	byTurn map[int64]*openMessage
 }
 
-// has reports whether the open message of a run is in memory.
-func (o *openMessages) has(_ store.Tx, run int64) bool { return o.byRun[run] != nil }
+// has reports whether the open message of a turn is in memory.
+func (o *openMessages) has(_ store.Tx, turn int64) bool { return o.byTurn[turn] != nil }
 
-// drop removes the open message of a run from memory.
-func (o *openMessages) drop(_ store.Tx, run int64) { delete(o.byRun, run) }
+// drop removes the open message of a turn from memory.
+func (o *openMessages) drop(_ store.Tx, turn int64) { delete(o.byTurn, turn) }
 
-// of returns the open message of a run, from the log if it is not in memory.
-func (o *openMessages) of(t store.Tx, run int64) (*openMessage, error) {
-	if m := o.byRun[run]; m != nil {
+// of returns the open message of a turn, from the log if it is not in memory.
+func (o *openMessages) of(t store.Tx, turn int64) (*openMessage, error) {
+	if m := o.byTurn[turn]; m != nil {
 		return m, nil
 	}
-	pieces, err := t.OpenDeltas(o.ctx, run)
+	pieces, err := t.OpenDeltas(o.ctx, turn)
 	if err != nil {
 		return nil, err
 	}
 	m := messageOf(pieces)
-	o.byRun[run] = m
+	o.byTurn[turn] = m
 	return m, nil
 }
 
-// Open returns the unfinished message of a run as the item that it will become, or nil.
-func Open(ctx context.Context, r store.Reader, run int64) (*domain.Item, error) {
-	pieces, err := r.OpenDeltas(ctx, run)
+// Open returns the unfinished message of a turn as the item that it will become, or nil.
+func Open(ctx context.Context, r store.Reader, turn int64) (*domain.Item, error) {
+	pieces, err := r.OpenDeltas(ctx, turn)
 	if err != nil || len(pieces) == 0 {
 		return nil, err
 	}
 	m := messageOf(pieces)
 	last := pieces[len(pieces)-1]
 	return &domain.Item{
-		Thread: last.Thread, Run: run, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(), Data: m.data(),
+		Session: last.Session, Turn: turn, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(), Data: m.data(),
 		Seq: last.Seq, Created: pieces[0].Time, Updated: last.Time,
 	}, nil
 }

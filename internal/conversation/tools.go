@@ -13,21 +13,21 @@ import (
 
 // Tool stores a reported tool call after the open message, and updates run. list is its output
 // besides text, or nil if not reported. ended says that the report contains the result.
-func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list []domain.Content, ended bool) error {
-	if err := w.CloseMessage(t, run); err != nil {
+func (w *Writer) Tool(t store.Tx, turn *domain.Turn, call catalog.ToolCall, list []domain.Content, ended bool) error {
+	if err := w.CloseMessage(t, turn); err != nil {
 		return err
 	}
 	if err := Attach(t, list); err != nil {
 		return err
 	}
 	call.ToolID = cmp.Or(call.ToolID, call.Tool) // executors of the catalog's first edition send only the tool's name
-	item, err := t.ToolItem(w.ctx, run.ID, call.ToolID)
+	item, err := t.ToolItem(w.ctx, turn.ID, call.ToolID)
 	isNew := errors.Is(err, store.ErrNotFound)
 	if err != nil && !isNew {
 		return err
 	}
 	if isNew {
-		item = newTool(t, *run, call.ToolID)
+		item = newTool(t, *turn, call.ToolID)
 	}
 	before := item
 	merge(&item, call, domain.BlocksOf(list))
@@ -35,21 +35,21 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list [
 		item.Status = "completed"
 	}
 	if !isNew {
-		return w.changeTool(t, *run, before, item, ended)
+		return w.changeTool(t, *turn, before, item, ended)
 	}
-	if item.Seq, err = w.announceTool(t, *run, before, item, ended); err != nil {
+	if item.Seq, err = w.announceTool(t, *turn, before, item, ended); err != nil {
 		return err
 	}
 	return t.InsertItem(&item)
 }
 
 // BeginTool adds the tool call of an approval that the agent has not reported yet.
-func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
-	item := newTool(t, run, a.ToolUseID())
+func (w *Writer) BeginTool(t store.Tx, turn domain.Turn, a domain.Approval) error {
+	item := newTool(t, turn, a.ToolUseID())
 	item.Tool, item.Title, item.ToolKind, item.Input, item.ParentID, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ParentID, a.ID
 	item.Data = domain.ToolDetails{Paths: a.Paths, Diffs: a.Diffs}
 	var err error
-	if item.Seq, err = w.announceTool(t, run, item, item, false); err != nil {
+	if item.Seq, err = w.announceTool(t, turn, item, item, false); err != nil {
 		return err
 	}
 	return t.InsertItem(&item)
@@ -57,11 +57,11 @@ func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error 
 
 // RefuseTool notes at the tool call of an approval who denied it and why. It creates a tool call
 // that the agent has not reported yet.
-func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why string) error {
-	item, err := t.ToolItem(w.ctx, run.ID, a.ToolUseID())
+func (w *Writer) RefuseTool(t store.Tx, turn domain.Turn, a domain.Approval, why string) error {
+	item, err := t.ToolItem(w.ctx, turn.ID, a.ToolUseID())
 	if errors.Is(err, store.ErrNotFound) && a.CallID != a.ID {
-		if err = w.BeginTool(t, run, a); err == nil {
-			item, err = t.ToolItem(w.ctx, run.ID, a.ToolUseID())
+		if err = w.BeginTool(t, turn, a); err == nil {
+			item, err = t.ToolItem(w.ctx, turn.ID, a.ToolUseID())
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) { // not a tool call of the agent
@@ -74,19 +74,19 @@ func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why s
 	details, _ := item.Data.(domain.ToolDetails)
 	details.RefusedBy, details.Refusal = a.DecidedBy, why
 	item.Data, item.Approval = details, a.ID
-	return w.changeTool(t, run, before, item, false)
+	return w.changeTool(t, turn, before, item, false)
 }
 
-// failTools fails the unfinished tool calls of a run. Those that the agent of a completed run
+// failTools fails the unfinished tool calls of a turn. Those that the agent of a completed run
 // continues in the background stay open.
-func (w *Writer) failTools(t store.Tx, run domain.Run) error {
-	open, err := t.OpenTools(w.ctx, run.ID)
+func (w *Writer) failTools(t store.Tx, turn domain.Turn) error {
+	open, err := t.OpenTools(w.ctx, turn.ID)
 	if err != nil || len(open) == 0 {
 		return err
 	}
 	background := make(map[string]bool)
-	if run.State == domain.Completed {
-		s, err := t.AgentSession(w.ctx, run.Thread)
+	if turn.State == domain.Completed {
+		s, err := t.AgentSession(w.ctx, turn.Session)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 		if background[item.Key] {
 			continue
 		}
-		if err := w.failTool(t, run, item, "the run ended before this did"); err != nil {
+		if err := w.failTool(t, turn, item, "the run ended before this did"); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 }
 
 // failTool fails an unfinished tool call.
-func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why string) error {
+func (w *Writer) failTool(t store.Tx, turn domain.Turn, item domain.Item, why string) error {
 	item.Status = "failed"
 	if item.Result == "" {
 		item.Result = why
@@ -114,17 +114,17 @@ func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why stri
 			item.Result = "not run: " + cmp.Or(details.Refusal, "denied by "+details.RefusedBy)
 		}
 	}
-	return w.changeTool(t, run, item, item, true)
+	return w.changeTool(t, turn, item, item, true)
 }
 
 // failBackground fails the tool calls that an agent had open in the background when it ended. run
-// is the last run of the agent; the tool calls may be of earlier ones.
-func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
+// is the last turn of the agent; the tool calls may be of earlier ones.
+func (w *Writer) failBackground(t store.Tx, turn domain.Turn, tasks []domain.BackgroundTask) error {
 	for _, task := range tasks {
 		if task.Kind != domain.BackgroundToolCall {
 			continue
 		}
-		for of := run; ; {
+		for of := turn; ; {
 			item, err := t.ToolItem(w.ctx, of.ID, task.ID)
 			if err == nil && item.Status != "completed" && item.Status != "failed" {
 				err = w.failTool(t, of, item, "the agent ended before this did")
@@ -138,10 +138,10 @@ func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.Backg
 			if of.Parent == 0 {
 				break
 			}
-			if of, err = t.Run(w.ctx, of.Parent); err != nil {
+			if of, err = t.Turn(w.ctx, of.Parent); err != nil {
 				return err
 			}
-			if of.Thread != run.Thread { // run is in a fork
+			if of.Session != turn.Session { // turn is in a fork
 				break
 			}
 		}
@@ -150,15 +150,15 @@ func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.Backg
 }
 
 // newTool returns a tool call without details.
-func newTool(t store.Tx, run domain.Run, id string) domain.Item {
-	return newItem(t, run, domain.Item{Kind: domain.ItemTool, Key: id, Role: "assistant", Status: "pending"})
+func newTool(t store.Tx, turn domain.Turn, id string) domain.Item {
+	return newItem(t, turn, domain.Item{Kind: domain.ItemTool, Key: id, Role: "assistant", Status: "pending"})
 }
 
 // changeTool announces and stores a changed tool call.
-func (w *Writer) changeTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) error {
+func (w *Writer) changeTool(t store.Tx, turn domain.Turn, before, item domain.Item, ended bool) error {
 	var err error
 	item.Updated = t.Now()
-	if item.Seq, err = w.announceTool(t, run, before, item, ended); err != nil {
+	if item.Seq, err = w.announceTool(t, turn, before, item, ended); err != nil {
 		return err
 	}
 	return t.UpdateItem(item)
@@ -239,9 +239,9 @@ func TextOf(v json.RawMessage) string {
 
 // announceTool announces a tool call. The event of its end repeats input and details only if they
 // have changed.
-func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.Item, ended bool) (int64, error) {
+func (w *Writer) announceTool(t store.Tx, turn domain.Turn, before, item domain.Item, ended bool) (int64, error) {
 	changed := domain.ToolCallChanged{
-		NativeSession: w.nativeSession(run, ""), ID: item.Key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind,
+		NativeSession: w.nativeSession(turn, ""), ID: item.Key, Name: item.Tool, Title: item.Title, ToolKind: item.ToolKind,
 		Status: item.Status, ParentID: item.ParentID, Ended: ended,
 	}
 	if ended {
@@ -257,17 +257,17 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 	if changed.Details != nil && changed.Details.Size() > domain.MaxEventText {
 		changed.Details, changed.Truncated = nil, true
 	}
-	return announce(t, run, changed)
+	return announce(t, turn, changed)
 }
 
 // End closes the open items of an ending run: its message, and its tool calls. They fail unless the
 // agent continues them in the background.
-func (w *Writer) End(t store.Tx, run *domain.Run) error {
-	defer w.open.drop(t, run.ID)
-	if err := w.CloseMessage(t, run); err != nil {
+func (w *Writer) End(t store.Tx, turn *domain.Turn) error {
+	defer w.open.drop(t, turn.ID)
+	if err := w.CloseMessage(t, turn); err != nil {
 		return err
 	}
-	return w.failTools(t, *run)
+	return w.failTools(t, *turn)
 }
 
 // detailsOf returns what a tool call touches, or nil if that was never reported.

@@ -20,11 +20,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// book is a writer, its store, and one run.
+// book is a writer, its store, and one turn.
 type book struct {
 	*conversation.Writer
 	store store.Store
-	run   domain.Run
+	turn  domain.Turn
 }
 
 func newBook(t *testing.T) *book {
@@ -37,19 +37,19 @@ func newBook(t *testing.T) *book {
 	t.Cleanup(func() { b.store.Close() })
 	b.reopen()
 	b.write(t, func(tx store.Tx) error {
-		thread := domain.Thread{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
-		if err := tx.InsertThread(&thread); err != nil {
+		session := domain.Session{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		b.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
-		return tx.InsertRun(&b.run)
+		b.turn = domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run", Session: session.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertTurn(&b.turn)
 	})
 	return b
 }
 
 // reopen replaces the writer by one with an empty cache.
 func (b *book) reopen() {
-	b.Writer = conversation.New(context.Background(), func(int64) (domain.Session, bool) { return domain.Session{}, false })
+	b.Writer = conversation.New(context.Background(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false })
 }
 
 func (b *book) write(t *testing.T, change func(store.Tx) error) {
@@ -61,27 +61,27 @@ func (b *book) write(t *testing.T, change func(store.Tx) error) {
 func (b *book) say(t *testing.T, message, text string, thought bool) {
 	t.Helper()
 	b.write(t, func(tx store.Tx) error {
-		return b.Delta(tx, b.run.ID, catalog.ContentDelta{MessageID: message, Delta: catalog.Delta{Text: text}}, thought)
+		return b.Delta(tx, b.turn.ID, catalog.ContentDelta{MessageID: message, Delta: catalog.Delta{Text: text}}, thought)
 	})
 }
 
-// end ends the run's message and returns the run.
-func (b *book) end(t *testing.T) domain.Run {
+// end ends the turn's message and returns the turn.
+func (b *book) end(t *testing.T) domain.Turn {
 	t.Helper()
-	var run domain.Run
+	var turn domain.Turn
 	b.write(t, func(tx store.Tx) (err error) {
-		if run, err = tx.Run(t.Context(), b.run.ID); err != nil {
+		if turn, err = tx.Turn(t.Context(), b.turn.ID); err != nil {
 			return err
 		}
-		return b.End(tx, &run)
+		return b.End(tx, &turn)
 	})
-	return run
+	return turn
 }
 
-// items returns the kinds and texts of the run's items.
+// items returns the kinds and texts of the turn's items.
 func (b *book) items(t *testing.T) (list []string) {
 	t.Helper()
-	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	items, err := b.store.ItemsOfTurn(t.Context(), b.turn.ID)
 	require.NoError(t, err)
 	for _, i := range items {
 		list = append(list, i.Kind+": "+i.Content+i.Tool+i.Result)
@@ -89,7 +89,7 @@ func (b *book) items(t *testing.T) (list []string) {
 	return list
 }
 
-// payloads returns the run's events in the log.
+// payloads returns the turn's events in the log.
 func (b *book) payloads(t *testing.T) (list []domain.Payload) {
 	t.Helper()
 	events, err := b.store.Events(t.Context(), 0, 1000)
@@ -134,12 +134,12 @@ func TestPiecesBecomeMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
 			c.say(t, b)
-			run := b.end(t)
+			turn := b.end(t)
 			assert.Equal(t, c.want, b.items(t))
 			if len(c.want) > 0 {
-				assert.Equal(t, c.want[len(c.want)-1], "message: "+run.Result)
+				assert.Equal(t, c.want[len(c.want)-1], "message: "+turn.Result)
 			}
-			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), run.Messages)
+			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), turn.Messages)
 		})
 	}
 }
@@ -152,18 +152,18 @@ func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
 			b.reopen()
 		}
 		b.write(t, func(tx store.Tx) error {
-			return b.Delta(tx, b.run.ID, catalog.ContentDelta{MessageID: "m", ParentID: parent, Delta: catalog.Delta{Text: strconv.Itoa(i)}}, false)
+			return b.Delta(tx, b.turn.ID, catalog.ContentDelta{MessageID: "m", ParentID: parent, Delta: catalog.Delta{Text: strconv.Itoa(i)}}, false)
 		})
 	}
 	b.write(t, func(tx store.Tx) error {
-		return b.Delta(tx, b.run.ID, catalog.ContentDelta{ParentID: "call", Delta: catalog.Delta{Text: "hm"}}, true)
+		return b.Delta(tx, b.turn.ID, catalog.ContentDelta{ParentID: "call", Delta: catalog.Delta{Text: "hm"}}, true)
 	})
-	open, err := conversation.Open(t.Context(), b.store, b.run.ID)
+	open, err := conversation.Open(t.Context(), b.store, b.turn.ID)
 	require.NoError(t, err)
 	assert.Equal(t, "call", open.ParentID)
-	run := b.end(t)
-	assert.Equal(t, "3", run.Result)
-	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	turn := b.end(t)
+	assert.Equal(t, "3", turn.Result)
+	items, err := b.store.ItemsOfTurn(t.Context(), b.turn.ID)
 	require.NoError(t, err)
 	var list []string
 	for _, i := range items {
@@ -193,8 +193,8 @@ func TestAMessageStaysOpenWhenTheChangeThatWouldEndItFails(t *testing.T) {
 		func() error { panic("a defect") },
 	} {
 		assert.Error(t, b.store.Write(t.Context(), func(tx store.Tx) error {
-			run := b.run
-			if err := b.CloseMessage(tx, &run); err != nil {
+			turn := b.turn
+			if err := b.CloseMessage(tx, &turn); err != nil {
 				return err
 			}
 			return fail()
@@ -209,7 +209,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	b := newBook(t)
 	tool := func(call catalog.ToolCall, ended bool) {
 		t.Helper()
-		b.write(t, func(tx store.Tx) error { run := b.run; return b.Tool(tx, &run, call, nil, ended) })
+		b.write(t, func(tx store.Tx) error { turn := b.turn; return b.Tool(tx, &turn, call, nil, ended) })
 	}
 	b.say(t, "", "I look", false)
 	tool(catalog.ToolCall{ToolID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Status: "in_progress"}, false)
@@ -219,13 +219,13 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	b.end(t)
 	assert.Equal(t, []string{"message: I look", "tool_call: Basha.txt", "tool_call: Readthe run ended before this did"}, b.items(t))
 
-	first, err := b.store.ToolItem(t.Context(), b.run.ID, "1")
+	first, err := b.store.ToolItem(t.Context(), b.turn.ID, "1")
 	require.NoError(t, err)
 	assert.Equal(t, "completed", first.Status)
 	assert.Equal(t, "List", first.Title)
 	assert.JSONEq(t, `{"command":"ls"}`, string(first.Input), "an empty input is none")
 	assert.Equal(t, domain.ToolDetails{Paths: []string{"a"}}, first.Data)
-	second, err := b.store.ToolItem(t.Context(), b.run.ID, "Read")
+	second, err := b.store.ToolItem(t.Context(), b.turn.ID, "Read")
 	require.NoError(t, err)
 	assert.Equal(t, "failed", second.Status, "it was open when the run ended")
 	var reported []domain.ToolCallChanged
@@ -246,25 +246,25 @@ func TestNotesStandOnceInAConversation(t *testing.T) {
 	b := newBook(t)
 	plan := func(status string) {
 		b.write(t, func(tx store.Tx) error {
-			return b.Plan(tx, b.run, catalog.Plan{Entries: []domain.PlanEntry{{Content: "look", Status: status}}})
+			return b.Plan(tx, b.turn, catalog.Plan{Entries: []domain.PlanEntry{{Content: "look", Status: status}}})
 		})
 	}
 	text := "new\n"
 	plan("pending")
 	b.write(t, func(tx store.Tx) error {
-		return b.File(tx, b.run, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
+		return b.File(tx, b.turn, conversation.FileChange{FileChange: catalog.FileChange{Path: "/a", After: &text}, Diff: "+new\n", Added: 1})
 	})
 	for _, what := range []string{"was approved", "was asked again"} {
 		b.write(t, func(tx store.Tx) error {
-			return b.NoteApproval(tx, b.run, "id", what, domain.ApprovalNote{ApprovalID: "id"})
+			return b.NoteApproval(tx, b.turn, "id", what, domain.ApprovalNote{ApprovalID: "id"})
 		})
 	}
 	plan("completed")
 	assert.Equal(t, []string{"plan: - [x] look", "diff: /a", "approval: was asked again"}, b.items(t))
-	run, err := b.store.Run(t.Context(), b.run.ID)
+	turn, err := b.store.Turn(t.Context(), b.turn.ID)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"plan":[{"content":"look","status":"completed"}]}`, string(run.Metadata))
-	changes, err := b.store.Changes(t.Context(), b.run.ID)
+	assert.JSONEq(t, `{"plan":[{"content":"look","status":"completed"}]}`, string(turn.Metadata))
+	changes, err := b.store.Changes(t.Context(), b.turn.ID)
 	require.NoError(t, err)
 	assert.Len(t, changes, 1)
 }
@@ -283,8 +283,8 @@ func TestTheLengthOfASilence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
-			b.run.Agent = "fake"
-			b.write(t, func(tx store.Tx) error { return b.Silence(tx, b.run, c.silence) })
+			b.turn.Agent = "fake"
+			b.write(t, func(tx store.Tx) error { return b.Silence(tx, b.turn, c.silence) })
 			assert.Equal(t, c.want, b.items(t))
 		})
 	}
@@ -297,8 +297,8 @@ func TestEventsAreCut(t *testing.T) {
 		cut  bool
 	}{{domain.MaxEventText, false}, {domain.MaxEventText + 1, true}} {
 		b.write(t, func(tx store.Tx) error {
-			run := b.run
-			item, err := b.Message(tx, &run, "user", strings.Repeat("x", c.size), "note")
+			turn := b.turn
+			item, err := b.Message(tx, &turn, "user", strings.Repeat("x", c.size), "note")
 			assert.Len(t, item.Content, c.size)
 			return err
 		})
@@ -329,9 +329,9 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 	} {
 		tool := func(call catalog.ToolCall, ended bool) domain.ToolCallChanged {
 			b.write(t, func(tx store.Tx) error {
-				run := b.run
+				turn := b.turn
 				call.ToolID = c.name
-				return b.Tool(tx, &run, call, nil, ended)
+				return b.Tool(tx, &turn, call, nil, ended)
 			})
 			list := b.payloads(t)
 			return list[len(list)-1].(domain.ToolCallChanged)
@@ -345,30 +345,30 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 }
 
 // A background tool call of a completed run stays open, and fails when the agent ends, also after
-// another run.
+// another turn.
 func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b := newBook(t)
 	left := []domain.BackgroundTask{{ID: "left", Kind: domain.BackgroundToolCall, Title: "sleep 5"}}
-	var next domain.Run
+	var next domain.Turn
 	b.write(t, func(tx store.Tx) error {
 		for _, id := range []string{"left", "lost"} {
-			if err := b.Tool(tx, &b.run, catalog.ToolCall{ToolID: id, Tool: "Bash", Status: "in_progress"}, nil, false); err != nil {
+			if err := b.Tool(tx, &b.turn, catalog.ToolCall{ToolID: id, Tool: "Bash", Status: "in_progress"}, nil, false); err != nil {
 				return err
 			}
 		}
-		if err := tx.PutAgentSession(domain.AgentSessionSeen{Thread: b.run.Thread, AgentSession: domain.AgentSession{Background: left}}); err != nil {
+		if err := tx.PutAgentSession(domain.AgentSessionSeen{Session: b.turn.Session, AgentSession: domain.AgentSession{Background: left}}); err != nil {
 			return err
 		}
-		b.run.State = domain.Completed
-		if err := b.End(tx, &b.run); err != nil {
+		b.turn.State = domain.Completed
+		if err := b.End(tx, &b.turn); err != nil {
 			return err
 		}
-		next = domain.Run{UUID: "next", SessionID: "next", RunID: "next", Thread: b.run.Thread, Parent: b.run.ID, State: domain.Completed, Created: tx.Now(), Active: tx.Now()}
-		return tx.InsertRun(&next)
+		next = domain.Turn{UUID: "next", HumanLayerSession: "next", HumanLayerRun: "next", Session: b.turn.Session, Parent: b.turn.ID, State: domain.Completed, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertTurn(&next)
 	})
 	status := func(id string) string {
 		t.Helper()
-		item, err := b.store.ToolItem(t.Context(), b.run.ID, id)
+		item, err := b.store.ToolItem(t.Context(), b.turn.ID, id)
 		require.NoError(t, err)
 		return item.Status + " " + item.Result
 	}
@@ -383,19 +383,19 @@ func TestMetaOfToolCalls(t *testing.T) {
 	b := newBook(t)
 	for _, meta := range []string{`{"a":1,"b":{"c":2}}`, `{"a":null,"d":3}`, `{"e":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`} {
 		b.write(t, func(tx store.Tx) error {
-			return b.Tool(tx, &b.run, catalog.ToolCall{ToolID: "c", Title: "x", Meta: json.RawMessage(meta)}, nil, false)
+			return b.Tool(tx, &b.turn, catalog.ToolCall{ToolID: "c", Title: "x", Meta: json.RawMessage(meta)}, nil, false)
 		})
 	}
 	b.write(t, func(tx store.Tx) error {
-		item, err := tx.ToolItem(t.Context(), b.run.ID, "c")
+		item, err := tx.ToolItem(t.Context(), b.turn.ID, "c")
 		assert.JSONEq(t, `{"b":{"c":2},"d":3}`, string(item.Data.(domain.ToolDetails).Meta))
 		return err
 	})
 }
 
-// Late text is added to the last message of an ended run, or else becomes a separate message. An
-// active run takes it like any other text.
-func TestLateTextAfterARun(t *testing.T) {
+// Late text is added to the last message of an ended turn, or else becomes a separate message. An
+// active turn takes it like any other text.
+func TestLateTextAfterATurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*testing.T, *book)
 		late   catalog.ContentDelta
@@ -407,7 +407,7 @@ func TestLateTextAfterARun(t *testing.T) {
 		"behind a tool call": {func(t *testing.T, b *book) {
 			b.say(t, "m", "one", false)
 			b.write(t, func(tx store.Tx) error {
-				return b.Tool(tx, &b.run, catalog.ToolCall{ToolID: "t", Tool: "Bash", Status: "completed"}, nil, true)
+				return b.Tool(tx, &b.turn, catalog.ToolCall{ToolID: "t", Tool: "Bash", Status: "completed"}, nil, true)
 			})
 		}, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: "two"}}, false, []string{"message: one", "tool_call: Bash", "message: two"}, "two"},
 		"to a thought":                 {func(t *testing.T, b *book) { b.say(t, "m", "hm", true) }, catalog.ContentDelta{Delta: catalog.Delta{Text: "?"}}, true, []string{"thinking: hm?"}, ""},
@@ -420,19 +420,19 @@ func TestLateTextAfterARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
 			c.before(t, b)
-			run := b.end(t)
+			turn := b.end(t)
 			b.write(t, func(tx store.Tx) error {
-				run.State = domain.Interrupted
-				if err := tx.UpdateRun(run); err != nil {
+				turn.State = domain.Interrupted
+				if err := tx.UpdateTurn(turn); err != nil {
 					return err
 				}
-				return b.Late(tx, run, c.late, c.think, func(text string) string { return text })
+				return b.Late(tx, turn, c.late, c.think, func(text string) string { return text })
 			})
 			assert.Equal(t, c.want, b.items(t))
-			open, err := b.store.HasOpenDeltas(t.Context(), b.run.ID)
+			open, err := b.store.HasOpenDeltas(t.Context(), b.turn.ID)
 			require.NoError(t, err)
 			assert.False(t, open)
-			now, err := b.store.Run(t.Context(), b.run.ID)
+			now, err := b.store.Turn(t.Context(), b.turn.ID)
 			require.NoError(t, err)
 			assert.Equal(t, c.result, now.Result)
 			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), now.Messages)
@@ -441,7 +441,7 @@ func TestLateTextAfterARun(t *testing.T) {
 	b := newBook(t)
 	b.say(t, "m", "one", false)
 	b.write(t, func(tx store.Tx) error {
-		return b.Late(tx, b.run, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: ", two"}}, false, strings.ToUpper)
+		return b.Late(tx, b.turn, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: ", two"}}, false, strings.ToUpper)
 	})
 	assert.Empty(t, b.items(t), "the message is open")
 	b.end(t)
@@ -455,7 +455,7 @@ func TestMetaOfAMessageIsKept(t *testing.T) {
 	piece := func(meta string, thought bool) {
 		t.Helper()
 		b.write(t, func(tx store.Tx) error {
-			return b.Delta(tx, b.run.ID, catalog.ContentDelta{Delta: catalog.Delta{Text: "x"}, Meta: json.RawMessage(meta)}, thought)
+			return b.Delta(tx, b.turn.ID, catalog.ContentDelta{Delta: catalog.Delta{Text: "x"}, Meta: json.RawMessage(meta)}, thought)
 		})
 	}
 	meta := func(data domain.ItemData) string {
@@ -469,21 +469,21 @@ func TestMetaOfAMessageIsKept(t *testing.T) {
 	b.reopen()
 	piece(`{"b":2,"c":{}}`, false)
 	piece(`{"large":"`+strings.Repeat("x", catalog.MaxMeta-20)+`"}`, false)
-	open, err := conversation.Open(t.Context(), b.store, b.run.ID)
+	open, err := conversation.Open(t.Context(), b.store, b.turn.ID)
 	require.NoError(t, err)
 	const want = `{"a":1,"b":2,"c":{}}`
 	assert.Equal(t, want, meta(open.Data), "what would be more than the limit is left out")
 	piece(`{"t":1}`, true)
 	b.say(t, "", "plain", false)
-	run := b.end(t)
-	run.State = domain.Completed
+	turn := b.end(t)
+	turn.State = domain.Completed
 	b.write(t, func(tx store.Tx) error {
-		if err := tx.UpdateRun(run); err != nil {
+		if err := tx.UpdateTurn(turn); err != nil {
 			return err
 		}
-		return b.Late(tx, run, catalog.ContentDelta{Delta: catalog.Delta{Text: " late"}, Meta: json.RawMessage(`{"l":1}`)}, false, strings.Clone)
+		return b.Late(tx, turn, catalog.ContentDelta{Delta: catalog.Delta{Text: " late"}, Meta: json.RawMessage(`{"l":1}`)}, false, strings.Clone)
 	})
-	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	items, err := b.store.ItemsOfTurn(t.Context(), b.turn.ID)
 	require.NoError(t, err)
 	var kept, reported []string
 	for _, i := range items {

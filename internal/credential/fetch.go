@@ -36,40 +36,40 @@ func (k *Keys) GetAPIKey(ctx context.Context, p catalog.GetAPIKeyParams) (catalo
 	if service == "" {
 		return result, domain.Invalid("service", "the name of a service", "an empty string")
 	}
-	key, outcome := k.fetch(ctx, token.Run, service)
-	if err := k.opts.NoteAccess(ctx, token.Run, service, outcome); err != nil {
+	key, outcome := k.fetch(ctx, token.Turn, service)
+	if err := k.opts.NoteAccess(ctx, token.Turn, service, outcome); err != nil {
 		return result, err
 	}
 	if key == "" {
 		return result, domain.Errorf(domain.KindNoAPIKey, "no API key for %s: %s; configure [keys.%s], or set %s", service, outcome, service, config.KeyVariable(service))
 	}
-	k.add(token.Thread, strings.TrimSpace(key))
+	k.add(token.Session, strings.TrimSpace(key))
 	result.APIKey = key
 	return result, nil
 }
 
 // fetch returns a key, or "", and describes its source, or why none was found.
-func (k *Keys) fetch(ctx context.Context, run int64, service string) (key, outcome string) {
-	session, err := k.opts.Runs.SessionOf(ctx, run)
+func (k *Keys) fetch(ctx context.Context, turn int64, service string) (key, outcome string) {
+	of, err := k.opts.Turns.TurnOf(ctx, turn)
 	if err != nil {
 		return "", "failed"
 	}
-	if configured, ok := k.opts.Configured(session.Run)[service]; ok {
-		key, err := configured.Fetch(ctx, k.opts.Getenv(run))
+	if configured, ok := k.opts.Configured(of.Turn)[service]; ok {
+		key, err := configured.Fetch(ctx, k.opts.Getenv(turn))
 		if err == nil && key != "" {
 			return key, "configured"
 		}
 		if err != nil {
 			k.opts.Logger.Warn("a key could not be fetched", "service", service, "err", err)
 		}
-	} else if key := k.opts.Getenv(run)(config.KeyVariable(service)); key != "" {
+	} else if key := k.opts.Getenv(turn)(config.KeyVariable(service)); key != "" {
 		return key, "environment"
 	}
-	return k.ask(ctx, session, service)
+	return k.ask(ctx, of, service)
 }
 
 // ask asks subscribers for a key, and waits until one answers.
-func (k *Keys) ask(ctx context.Context, session domain.Session, service string) (key, outcome string) {
+func (k *Keys) ask(ctx context.Context, of domain.TurnInSession, service string) (key, outcome string) {
 	request := uuid.NewString()
 	provided := make(chan string, 1)
 	k.mu.Lock()
@@ -80,12 +80,12 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 		defer k.mu.Unlock()
 		delete(k.requests, request)
 	}()
-	heard, withdraw := k.opts.Events.Ask(requestEvent(session, request, service))
+	heard, withdraw := k.opts.Events.Ask(requestEvent(of, request, service))
 	defer withdraw()
 	select {
 	case <-heard:
 	default:
-		if outcome := waitForClient(ctx, heard, session.Run.Created); outcome != "" {
+		if outcome := waitForClient(ctx, heard, of.Turn.Created); outcome != "" {
 			return "", outcome
 		}
 	}
@@ -104,7 +104,7 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 	}
 }
 
-// waitForClient waits until a subscriber has the request of a run. It returns why none has it, or
+// waitForClient waits until a subscriber has the request of a turn. It returns why none has it, or
 // "".
 func waitForClient(ctx context.Context, heard <-chan struct{}, created time.Time) (outcome string) {
 	patience := time.NewTimer(min(comeWithin, comeWithin-time.Since(created))) // the clock may have been set back
@@ -120,11 +120,11 @@ func waitForClient(ctx context.Context, heard <-chan struct{}, created time.Time
 }
 
 // requestEvent returns the event that requests a key from clients.
-func requestEvent(session domain.Session, request, service string) domain.Event {
-	run := session.Run
+func requestEvent(of domain.TurnInSession, request, service string) domain.Event {
+	turn := of.Turn
 	return domain.Event{
-		Time: time.Now(), Run: run.ID, Thread: run.Thread, Ref: run.Ref(),
-		Payload: domain.SecretRequested{RequestID: request, Service: service, Agent: session.Agent},
+		Time: time.Now(), Turn: turn.ID, Session: turn.Session, Ref: turn.Ref(),
+		Payload: domain.SecretRequested{RequestID: request, Service: service, Agent: of.Agent},
 	}
 }
 

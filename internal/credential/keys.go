@@ -1,7 +1,7 @@
 // Package credential manages the credentials of executors: session tokens, with which they act for
 // runs ([Tokens]), and API keys for their agents ([Keys]).
 //
-// Both are kept in memory only. A token is stored as a hash, and is valid until its run ends. A key
+// Both are kept in memory only. A token is stored as a hash, and is valid until its turn ends. A key
 // is remembered as long as an agent may have it, to redact it from that agent's output. The
 // database records requests for keys, never the keys.
 package credential
@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// keepIdle is how long the keys of an idle thread are remembered: far longer than an idle agent
+	// keepIdle is how long the keys of an idle session are remembered: far longer than an idle agent
 	// lives.
 	keepIdle = 15 * time.Minute
-	// mostIdle limits the idle threads with remembered keys.
+	// mostIdle limits the idle sessions with remembered keys.
 	mostIdle = 1000
 )
 
 // Runs finds runs.
-type Runs interface {
-	// SessionOf returns a run by its row.
-	SessionOf(ctx context.Context, run int64) (domain.Session, error)
+type Turns interface {
+	// TurnOf returns a turn by its row.
+	TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error)
 }
 
 // Asker sends requests to subscribers.
@@ -43,33 +43,33 @@ type Asker interface {
 // Options configure Keys. All but Logger are required.
 type Options struct {
 	Tokens *Tokens
-	Runs   Runs
+	Turns  Turns
 	Events Asker
-	// Configured returns the configured keys for a run, by service.
-	Configured func(domain.Run) map[string]config.Key
-	// Getenv returns a variable of the client that launched a run, or else of this process.
-	Getenv func(run int64) func(name string) string
+	// Configured returns the configured keys for a turn, by service.
+	Configured func(domain.Turn) map[string]config.Key
+	// Getenv returns a variable of the client that launched a turn, or else of this process.
+	Getenv func(turn int64) func(name string) string
 	// NoteAccess records a request for a service's key. outcome is text and never contains the key.
-	NoteAccess func(ctx context.Context, run int64, service, outcome string) error
+	NoteAccess func(ctx context.Context, turn int64, service, outcome string) error
 	Logger     *slog.Logger
 }
 
-// Keys provides API keys for agents, and remembers them by thread, because an agent outlives a run.
+// Keys provides API keys for agents, and remembers them by session, because an agent outlives a turn.
 // Its methods may be called from any goroutine.
 type Keys struct {
 	opts Options
 
 	mu       sync.Mutex // guards the fields below
-	threads  map[int64]*threadKeys
+	sessions map[int64]*sessionKeys
 	expiry   *time.Timer            // calls expire; nil if none is due
 	requests map[string]chan string // open requests to people
 	closed   bool
 }
 
-// threadKeys are the keys of a thread's agents.
-type threadKeys struct {
+// sessionKeys are the keys of a session's agents.
+type sessionKeys struct {
 	secrets *redact.Secrets
-	runs    int // active runs
+	turns   int // active turns
 	used    time.Time
 }
 
@@ -78,7 +78,7 @@ func NewKeys(opts Options) *Keys {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keys{opts: opts, threads: make(map[int64]*threadKeys), requests: make(map[string]chan string)}
+	return &Keys{opts: opts, sessions: make(map[int64]*sessionKeys), requests: make(map[string]chan string)}
 }
 
 // Close stops the expiry; remembered keys stay.
@@ -91,89 +91,89 @@ func (k *Keys) Close() {
 	}
 }
 
-// Hold is Of for a run of the thread, and keeps its keys remembered. The caller must call Release
-// when the run has ended and all its reports are handled.
-func (k *Keys) Hold(thread int64) *redact.Secrets {
+// Hold is Of for a turn of the session, and keeps its keys remembered. The caller must call Release
+// when the turn has ended and all its reports are handled.
+func (k *Keys) Hold(session int64) *redact.Secrets {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	keys := k.entry(thread)
-	keys.runs++
+	keys := k.entry(session)
+	keys.turns++
 	return keys.secrets
 }
 
 // Release ends a Hold.
-func (k *Keys) Release(thread int64) {
+func (k *Keys) Release(session int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	keys := k.entry(thread)
-	keys.runs--
+	keys := k.entry(session)
+	keys.turns--
 	switch {
-	case keys.runs > 0:
+	case keys.turns > 0:
 	case keys.secrets.None():
-		delete(k.threads, thread)
+		delete(k.sessions, session)
 	default:
 		k.expire(time.Now())
 	}
 }
 
-// Remember adds the keys that a thread's agent gets by its environment.
-func (k *Keys) Remember(thread int64, keys []string) {
+// Remember adds the keys that a session's agent gets by its environment.
+func (k *Keys) Remember(session int64, keys []string) {
 	for _, key := range keys {
-		k.add(thread, key)
+		k.add(session, key)
 	}
 }
 
-// add remembers a key of a thread's agent.
-func (k *Keys) add(thread int64, key string) {
+// add remembers a key of a session's agent.
+func (k *Keys) add(session int64, key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	keys := k.entry(thread)
+	keys := k.entry(session)
 	keys.secrets.Add(key)
-	if keys.runs == 0 {
+	if keys.turns == 0 {
 		k.expire(time.Now())
 	}
 }
 
-// Of returns the keys of a thread's agents. Later keys are added to it while a run holds them.
-func (k *Keys) Of(thread int64) *redact.Secrets {
+// Of returns the keys of a session's agents. Later keys are added to it while a turn holds them.
+func (k *Keys) Of(session int64) *redact.Secrets {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if keys := k.threads[thread]; keys != nil {
+	if keys := k.sessions[session]; keys != nil {
 		keys.used = time.Now()
 		return keys.secrets
 	}
 	return &redact.Secrets{}
 }
 
-// entry returns a thread's entry, and creates it if necessary; k.mu is held.
-func (k *Keys) entry(thread int64) *threadKeys {
-	keys := k.threads[thread]
+// entry returns a session's entry, and creates it if necessary; k.mu is held.
+func (k *Keys) entry(session int64) *sessionKeys {
+	keys := k.sessions[session]
 	if keys == nil {
-		keys = &threadKeys{secrets: &redact.Secrets{}}
-		k.threads[thread] = keys
+		keys = &sessionKeys{secrets: &redact.Secrets{}}
+		k.sessions[session] = keys
 	}
 	keys.used = time.Now()
 	return keys
 }
 
-// expire drops the keys of threads that have been idle too long, or beyond the limit, and schedules
+// expire drops the keys of sessions that have been idle too long, or beyond the limit, and schedules
 // the next expiry; k.mu is held.
 func (k *Keys) expire(now time.Time) {
 	var idle []int64
-	for thread, keys := range k.threads {
+	for session, keys := range k.sessions {
 		switch {
-		case keys.runs > 0:
+		case keys.turns > 0:
 		case now.Sub(keys.used) >= keepIdle:
-			delete(k.threads, thread)
+			delete(k.sessions, session)
 		default:
-			idle = append(idle, thread)
+			idle = append(idle, session)
 		}
 	}
-	byUse := func(a, b int64) int { return k.threads[a].used.Compare(k.threads[b].used) }
+	byUse := func(a, b int64) int { return k.sessions[a].used.Compare(k.sessions[b].used) }
 	if len(idle) > mostIdle {
 		slices.SortFunc(idle, byUse)
-		for _, thread := range idle[:len(idle)-mostIdle] {
-			delete(k.threads, thread)
+		for _, session := range idle[:len(idle)-mostIdle] {
+			delete(k.sessions, session)
 		}
 		idle = idle[len(idle)-mostIdle:]
 	}
@@ -182,7 +182,7 @@ func (k *Keys) expire(now time.Time) {
 		k.expiry = nil
 	}
 	if len(idle) > 0 && !k.closed {
-		longest := k.threads[slices.MinFunc(idle, byUse)]
+		longest := k.sessions[slices.MinFunc(idle, byUse)]
 		k.expiry = time.AfterFunc(longest.used.Add(keepIdle).Sub(now), func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
@@ -191,9 +191,9 @@ func (k *Keys) expire(now time.Time) {
 	}
 }
 
-// WithoutKeys redacts the keys of the thread's agents in a question.
-func (k *Keys) WithoutKeys(p catalog.RequestPermissionParams, thread int64) catalog.RequestPermissionParams {
-	s := k.Of(thread)
+// WithoutKeys redacts the keys of the session's agents in a question.
+func (k *Keys) WithoutKeys(p catalog.RequestPermissionParams, session int64) catalog.RequestPermissionParams {
+	s := k.Of(session)
 	if s.None() {
 		return p
 	}

@@ -19,21 +19,21 @@ import (
 
 const secret = "sk-0123456789abcdef"
 
-// world fakes what Keys uses: one run, and scripted subscribers.
+// world fakes what Keys uses: one turn, and scripted subscribers.
 type world struct {
 	keys      *Keys
 	subscribe func(domain.Event)
-	created   time.Time // of the run
+	created   time.Time // of the turn
 	withdrawn int
 	noted     []string
 	noteFails error
 }
 
-func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) {
-	if run != 3 {
-		return domain.Session{}, errors.New("no run")
+func (w *world) TurnOf(_ context.Context, turn int64) (domain.TurnInSession, error) {
+	if turn != 3 {
+		return domain.TurnInSession{}, errors.New("no run")
 	}
-	return domain.Session{Run: domain.Run{ID: 3, Thread: 7, SessionID: "session", Task: 1, Created: w.created}}, nil
+	return domain.TurnInSession{Turn: domain.Turn{ID: 3, Session: 7, HumanLayerSession: "session", Task: 1, Created: w.created}}, nil
 }
 
 func (w *world) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
@@ -52,24 +52,24 @@ func newWorld(t *testing.T) (w *world, token string) {
 	w = &world{}
 	tokens := NewTokens()
 	w.keys = NewKeys(Options{
-		Tokens: tokens, Runs: w, Events: w,
-		Configured: func(domain.Run) map[string]config.Key {
+		Tokens: tokens, Turns: w, Events: w,
+		Configured: func(domain.Turn) map[string]config.Key {
 			return map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOTHING"}}
 		},
-		Getenv: func(run int64) func(string) string {
-			assert.EqualValues(t, 3, run)
+		Getenv: func(turn int64) func(string) string {
+			assert.EqualValues(t, 3, turn)
 			return func(name string) string {
 				return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": "not this one"}[name]
 			}
 		},
-		NoteAccess: func(_ context.Context, run int64, service, outcome string) error {
-			assert.EqualValues(t, 3, run)
+		NoteAccess: func(_ context.Context, turn int64, service, outcome string) error {
+			assert.EqualValues(t, 3, turn)
 			w.noted = append(w.noted, service+": "+outcome)
 			return w.noteFails
 		},
 	})
 	t.Cleanup(w.keys.Close)
-	return w, tokens.Issue(committed{}, domain.Run{ID: 3, Thread: 7})
+	return w, tokens.Issue(committed{}, domain.Turn{ID: 3, Session: 7})
 }
 
 // committed is a committed transaction.
@@ -88,8 +88,8 @@ func kindOf(t *testing.T, err error) string {
 func TestATokenIsGoodFromTheCommitOnUntilItIsRevoked(t *testing.T) {
 	tokens := NewTokens()
 	var commit later
-	one := tokens.Issue(&commit, domain.Run{ID: 1, Thread: 7})
-	other := tokens.Issue(&commit, domain.Run{ID: 2, Thread: 7})
+	one := tokens.Issue(&commit, domain.Turn{ID: 1, Session: 7})
+	other := tokens.Issue(&commit, domain.Turn{ID: 2, Session: 7})
 	assert.Len(t, one, 64)
 	assert.NotEqual(t, one, other)
 	_, err := tokens.Find(one)
@@ -97,7 +97,7 @@ func TestATokenIsGoodFromTheCommitOnUntilItIsRevoked(t *testing.T) {
 	commit.run()
 	found, err := tokens.Find(one)
 	require.NoError(t, err)
-	assert.Equal(t, Token{Thread: 7, Run: 1}, found)
+	assert.Equal(t, Token{Session: 7, Turn: 1}, found)
 	tokens.Revoke(1)
 	for _, text := range []string{one, "", one + " ", "nonsense"} {
 		_, err = tokens.Find(text)
@@ -166,9 +166,9 @@ func TestAPersonIsAskedForAKey(t *testing.T) {
 	} {
 		w, token := newWorld(t)
 		w.subscribe = func(e domain.Event) {
-			assert.EqualValues(t, 3, e.Run)
+			assert.EqualValues(t, 3, e.Turn)
 			assert.Zero(t, e.Seq)
-			assert.Equal(t, "session", e.Ref.SessionID)
+			assert.Equal(t, "session", e.Ref.HumanLayerSession)
 			asked := e.Payload.(domain.SecretRequested)
 			assert.Equal(t, "other", asked.Service)
 			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide("another request", "x")))
@@ -234,7 +234,7 @@ func TestAKeyWaitsForTheClientThatBeginsTheSession(t *testing.T) {
 
 		w.subscribe = func(domain.Event) {}
 		w.created = time.Time{}
-		for range 100 { // a present subscriber is asked, however old the run is
+		for range 100 { // a present subscriber is asked, however old the turn is
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err := w.keys.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 			assert.ErrorContains(t, err, "cancelled")
@@ -248,45 +248,45 @@ func TestKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := NewKeys(Options{})
 		defer k.Close()
-		for thread := range int64(5 * mostIdle / 10) {
-			s := k.Hold(thread)
-			switch thread % 5 {
+		for session := range int64(5 * mostIdle / 10) {
+			s := k.Hold(session)
+			switch session % 5 {
 			case 0, 1:
-				k.add(thread, secret)
+				k.add(session, secret)
 				assert.Equal(t, "[secret]", s.Text(secret))
-				k.Release(thread)
+				k.Release(session)
 			case 2: // active
-				k.add(thread, secret)
+				k.add(session, secret)
 			default: // without keys
-				k.Release(thread)
+				k.Release(session)
 			}
 		}
-		assert.Len(t, k.threads, 3*mostIdle/10, "those without a key are not kept at all")
+		assert.Len(t, k.sessions, 3*mostIdle/10, "those without a key are not kept at all")
 		time.Sleep(keepIdle - time.Second)
 		assert.False(t, k.Of(5).None())
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.Len(t, k.threads, mostIdle/10+1, "those that run, and the one of which something was heard")
+		assert.Len(t, k.sessions, mostIdle/10+1, "those that run, and the one of which something was heard")
 		assert.False(t, k.Of(2).None())
 		assert.True(t, k.Of(0).None())
 		time.Sleep(keepIdle)
 		synctest.Wait()
-		assert.Len(t, k.threads, mostIdle/10)
+		assert.Len(t, k.sessions, mostIdle/10)
 		assert.Nil(t, k.expiry)
 	})
 }
 
-func TestKeysOfHowManyThreadsAreKnown(t *testing.T) {
+func TestKeysOfHowManySessionsAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := NewKeys(Options{})
 		defer k.Close()
-		for thread := range int64(mostIdle + 2) {
-			k.Hold(thread)
-			k.add(thread, secret)
-			k.Release(thread)
+		for session := range int64(mostIdle + 2) {
+			k.Hold(session)
+			k.add(session, secret)
+			k.Release(session)
 			time.Sleep(time.Microsecond)
 		}
-		assert.Len(t, k.threads, mostIdle)
+		assert.Len(t, k.sessions, mostIdle)
 		assert.True(t, k.Of(1).None(), "the one that has had nothing to do for the longest goes first")
 		assert.False(t, k.Of(2).None())
 	})

@@ -14,9 +14,9 @@ var errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token 
 
 // Token is what a session token authorizes.
 type Token struct {
-	Thread int64
-	Run    int64
-	Task   string // the run's id for executors
+	Session int64
+	Turn    int64
+	Task    string // the turn's id for executors
 }
 
 // Tokens holds the valid session tokens. Its methods may be called from any goroutine. They are not
@@ -34,25 +34,25 @@ type Commit interface {
 	AfterCommit(func())
 }
 
-// Issue returns a new token for a run: 256 random bits in hexadecimal. It is valid from the commit
-// until the run is revoked, however long the run waits for a person.
-func (t *Tokens) Issue(change Commit, run domain.Run) string {
+// Issue returns a new token for a turn: 256 random bits in hexadecimal. It is valid from the commit
+// until the turn is revoked, however long the turn waits for a person.
+func (t *Tokens) Issue(change Commit, turn domain.Turn) string {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	text := hex.EncodeToString(secret)
 	change.AfterCommit(func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.byHash[sha256.Sum256([]byte(text))] = Token{Thread: run.Thread, Run: run.ID, Task: run.UUID}
+		t.byHash[sha256.Sum256([]byte(text))] = Token{Session: turn.Session, Turn: turn.ID, Task: turn.UUID}
 	})
 	return text
 }
 
-// Revoke invalidates the tokens of a run.
-func (t *Tokens) Revoke(run int64) {
+// Revoke invalidates the tokens of a turn.
+func (t *Tokens) Revoke(turn int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.byHash, func(_ [sha256.Size]byte, token Token) bool { return token.Run == run })
+	maps.DeleteFunc(t.byHash, func(_ [sha256.Size]byte, token Token) bool { return token.Turn == turn })
 }
 
 // Find returns what a token authorizes. An invalid one is an error of [domain.KindInvalidToken].

@@ -112,10 +112,10 @@ type SessionInfo struct {
 	Updated string `json:"updated_at,omitempty" doc:"In the agent's format."` // in the agent's format, mostly RFC 3339
 }
 
-// AgentSessionSeen is the last report about the session of a thread.
+// AgentSessionSeen is the last report about the session of a session.
 type AgentSessionSeen struct {
 	AgentSession `db:"session"`
-	Thread       int64     `db:"thread"`
+	Session      int64     `db:"thread"`
 	Agent        string    `db:"agent"` // its name in the configuration
 	Seen         time.Time `db:"seen"`  // by a clock that is never set back (store.Store, Latest)
 }

@@ -10,8 +10,8 @@ import (
 // (human_contact).
 type Approval struct {
 	ID           string          `db:"id,key"` // a UUID
-	Thread       int64           `db:"thread,fixed"`
-	Run          int64           `db:"run,fixed"`
+	Session      int64           `db:"thread,fixed"`
+	Turn         int64           `db:"run,fixed"`
 	Type         string          `db:"type,fixed"`     // function_call or human_contact
 	CallID       string          `db:"call_id,fixed"`  // unique; see ToolUseID and store.Tx.InsertApproval
 	ParentID     string          `db:"parent_id,read"` // the tool call of the asking sub-agent, or ""
@@ -45,7 +45,7 @@ type Approval struct {
 	Content      json.RawMessage `db:"content"`            // the values of the form; absent: none
 
 	// The way of a person's answer to the agent.
-	AwaitedBy  int64     `db:"awaited_by"`     // the run whose agent waits for it, or has not been seen to act on it; 0: none
+	AwaitedBy  int64     `db:"awaited_by"`     // the turn whose agent waits for it, or has not been seen to act on it; 0: none
 	Taken      time.Time `db:"taken"`          // when the agent was seen to act on it; zero: not yet
 	ReopenedAs string    `db:"reopened_as"`    // the approval that repeats this one because the agent never acted on it, or ""
 	Reopens    string    `db:"reopens,fixed"`  // the approval that this one repeats, or ""
@@ -82,7 +82,7 @@ const (
 const (
 	DecidedByUser      = "user"
 	DecidedByTimeout   = "timeout"
-	DecidedByEnd       = "end"       // the run or the asking client ended
+	DecidedByEnd       = "end"       // the turn or the asking client ended
 	DecidedByOvertaken = "overtaken" // the conversation continued without it
 	DecidedByChanged   = "changed"   // the agent changed the tool call, and another approval asks again
 )
@@ -119,7 +119,7 @@ func (a Approval) CallMark() string { return "." + a.ID[:min(len(a.ID), 8)] }
 // A Rule is a decision for all similar questions.
 type Rule struct {
 	ID      int64     `db:"id,auto"`
-	Thread  int64     `db:"thread"` // 0: the whole project
+	Session int64     `db:"thread"` // 0: the whole project
 	Effect  string    `db:"effect"` // allow or deny
 	Tool    string    `db:"tool"`
 	Command string    `db:"command"` // "" : any input
@@ -130,7 +130,7 @@ type Rule struct {
 
 // Scope is the scope of the decision that created the rule.
 func (r Rule) Scope() string {
-	if r.Thread == 0 {
+	if r.Session == 0 {
 		return ScopeProject
 	}
 	return ScopeSession

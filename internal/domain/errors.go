@@ -7,14 +7,14 @@ import (
 
 // Kinds of errors, which are data.kind on the wire (docs/protocol.md, "Errors by family").
 const (
-	KindRunNotFound        = "run_not_found" // no run has this id
+	KindTurnNotFound       = "run_not_found" // no turn has this id
 	KindApprovalNotFound   = "approval_not_found"
 	KindRuleNotFound       = "rule_not_found"
 	KindTerminalNotFound   = "terminal_not_found"
 	KindAttachmentNotFound = "attachment_not_found"
 	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
 	KindTerminalReadOnly   = "terminal_read_only" // an agent's terminal
-	KindNotCancellable     = "not_cancellable"    // the run has ended
+	KindNotCancellable     = "not_cancellable"    // the turn has ended
 	KindQueueFull          = "queue_full"
 	KindBudget             = "budget_reached" // the budget of the day is used up
 	KindUnavailable        = "subsystem_unavailable"
@@ -25,7 +25,7 @@ const (
 	KindAlreadyDecided     = "already_decided"
 	KindNoAPIKey           = "no_api_key"
 	KindNeedsTerminal      = "needs_terminal" // needs a person at a terminal
-	KindBadState           = "bad_state"      // not possible in the run's state
+	KindBadState           = "bad_state"      // not possible in the turn's state
 	KindListen             = "listen_failed"  // a socket cannot be opened
 	KindExecutor           = "executor_failed"
 	KindNoBuild            = "no_build"        // no build is configured or detected
@@ -34,14 +34,14 @@ const (
 
 	KindEditor           = "editor_failed"       // an editor could not answer for an agent
 	KindPermissionDenied = "permission_denied"   // denied by a person, a rule or a mode
-	KindTaskCancelled    = "task_cancelled"      // another client ended the run or the question
+	KindTaskCancelled    = "task_cancelled"      // another client ended the turn or the question
 	KindMCPServer        = "mcp_server_error"    // an MCP server answered with an error, or not at all
 	KindPreviewLoad      = "preview_load_failed" // there is nothing to show, or it is too long
 	KindNavigation       = "navigation_failed"   // the address is refused, or has no content
 	KindContextOverflow  = "context_overflow"    // the prompt does not fit into the model's context
 
-	KindChangeNotFound = "change_not_found" // the run has no such change
-	KindChangedSince   = "changed_since"    // the lines that the run left are no longer in the file
+	KindChangeNotFound = "change_not_found" // the turn has no such change
+	KindChangedSince   = "changed_since"    // the lines that the turn left are no longer in the file
 	KindNotKept        = "not_kept"         // the contents of a file are unknown
 	KindOutside        = "outside_workspace"
 	KindNotWritable    = "not_writable" // a file, or its directory

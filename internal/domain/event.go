@@ -9,9 +9,9 @@ import (
 type Event struct {
 	Seq     int64 // counts from 1 without a gap; 0: not kept, such as a terminal's output
 	Time    time.Time
-	Thread  int64  // or 0
-	Run     int64  // or 0
-	Ref     RunRef // the run for clients; zero without a run, and in stored deltas
+	Session int64   // or 0
+	Turn    int64   // or 0
+	Ref     TurnRef // the turn for clients; zero without a turn, and in stored deltas
 	Payload Payload
 }
 
@@ -19,19 +19,19 @@ type Event struct {
 // text.
 const MaxEventText = 128 << 10
 
-// A RunRef has the names of a run for clients.
-type RunRef struct {
-	SessionID string `json:"session_id"`
-	RunID     string `json:"run_id"`
-	Task      int64  `json:"task"`
+// A TurnRef has the names of a turn for clients.
+type TurnRef struct {
+	HumanLayerSession string `json:"session_id"`
+	HumanLayerRun     string `json:"run_id"`
+	Task              int64  `json:"task"`
 }
 
-// Ref returns the names of the run for clients.
-func (r Run) Ref() RunRef { return RunRef{r.SessionID, r.RunID, r.Task} }
+// Ref returns the names of the turn for clients.
+func (r Turn) Ref() TurnRef { return TurnRef{r.HumanLayerSession, r.HumanLayerRun, r.Task} }
 
-// Event returns an event of the run, to append to the log.
-func (r Run) Event(p Payload) Event {
-	return Event{Thread: r.Thread, Run: r.ID, Ref: r.Ref(), Payload: p}
+// Event returns an event of the turn, to append to the log.
+func (r Turn) Event(p Payload) Event {
+	return Event{Session: r.Session, Turn: r.ID, Ref: r.Ref(), Payload: p}
 }
 
 // Unreadable reports whether the payload could not be read. The other fields may be wrong, too.
@@ -58,7 +58,7 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventRunState          EventKind = "run.state"
+	EventTurnState         EventKind = "run.state"
 	EventMessage           EventKind = "item.message"
 	EventToolCall          EventKind = "item.tool"
 	EventDelta             EventKind = "delta.message"
@@ -84,23 +84,23 @@ const (
 	EventLagged            EventKind = "log.lagged"
 	EventLogDamaged        EventKind = "log.damaged"
 	EventUnreadable        EventKind = "log.unreadable"
-	EventThreadDeleted     EventKind = "thread.deleted"
+	EventSessionDeleted    EventKind = "thread.deleted"
 	EventErased            EventKind = "log.erased"
 )
 
-// RunStateChanged is a run's new state.
-type RunStateChanged struct {
-	ThreadUUID    string       `json:"thread"`
-	From          State        `json:"from,omitempty"` // New for a new run
-	To            State        `json:"to"`
-	ParentSession string       `json:"parent_session,omitempty"`
-	Title         string       `json:"title,omitempty"`
-	Agent         string       `json:"agent,omitempty"`
-	Reason        string       `json:"reason,omitempty"` // user_cancelled, timeout, approval, ...
-	Error         string       `json:"error,omitempty"`  // of a run that has ended or is ending
-	ErrorCode     string       `json:"error_code,omitempty"`
-	StopReason    string       `json:"stop_reason,omitempty"`
-	SignIn        []AuthMethod `json:"sign_in,omitempty"` // see Run
+// TurnStateChanged is a turn's new state.
+type TurnStateChanged struct {
+	SessionUUID             string       `json:"thread"`
+	From                    State        `json:"from,omitempty"` // New for a new turn
+	To                      State        `json:"to"`
+	ParentHumanLayerSession string       `json:"parent_session,omitempty"`
+	Title                   string       `json:"title,omitempty"`
+	Agent                   string       `json:"agent,omitempty"`
+	Reason                  string       `json:"reason,omitempty"` // user_cancelled, timeout, approval, ...
+	Error                   string       `json:"error,omitempty"`  // of a turn that has ended or is ending
+	ErrorCode               string       `json:"error_code,omitempty"`
+	StopReason              string       `json:"stop_reason,omitempty"`
+	SignIn                  []AuthMethod `json:"sign_in,omitempty"` // see Run
 }
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.
@@ -192,7 +192,7 @@ type ApprovalResolved struct {
 	Explanation string `json:"explanation,omitempty"` // as of Approval
 }
 
-// SettingsChanged has the changed settings of a thread; a nil field did not change.
+// SettingsChanged has the changed settings of a session; a nil field did not change.
 type SettingsChanged struct {
 	Title           *string           `json:"title,omitempty"`
 	Mode            *string           `json:"mode,omitempty"`
@@ -206,7 +206,7 @@ type SettingsChanged struct {
 	Agent           *string           `json:"agent,omitempty"`   // from the next prompt on
 }
 
-// NativeSessionChanged is the agent's own session of a thread.
+// NativeSessionChanged is the agent's own session of a session.
 type NativeSessionChanged struct {
 	NativeSession string `json:"native"`
 	Replaced      bool   `json:"replaced,omitempty"` // the agent lost the session before
@@ -224,7 +224,7 @@ type AgentModeChanged struct {
 // [AgentModeChanged].
 type AgentSessionChanged struct {
 	AgentSession
-	Truncated bool `json:"truncated,omitempty"` // long parts were left out; the thread has them
+	Truncated bool `json:"truncated,omitempty"` // long parts were left out; the session has them
 }
 
 // PlanChanged is an agent's plan, whole.
@@ -232,7 +232,7 @@ type PlanChanged struct {
 	Entries []PlanEntry `json:"entries"`
 }
 
-// UsageReported is the usage of a run, as its agent reports it.
+// UsageReported is the usage of a turn, as its agent reports it.
 type UsageReported struct {
 	InputTokens      int64           `json:"input,omitempty"`
 	OutputTokens     int64           `json:"output,omitempty"`
@@ -244,7 +244,7 @@ type UsageReported struct {
 	Meta             json.RawMessage `json:"_meta,omitempty"` // the agent's own, an object; nil: none
 }
 
-// FileChanged is a file that a run changed.
+// FileChanged is a file that a turn changed.
 type FileChanged struct {
 	Path      string `json:"path"`
 	Diff      string `json:"diff,omitempty"`  // unified
@@ -259,7 +259,7 @@ type ProgressReported struct {
 	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
 
-// AgentErrorReported is an error that does not end the run, in the executor's JSON.
+// AgentErrorReported is an error that does not end the turn, in the executor's JSON.
 type AgentErrorReported struct {
 	Report json.RawMessage `json:"report,omitempty"` // an object, or absent
 }
@@ -269,8 +269,8 @@ type AgentUpdated struct {
 	Update json.RawMessage `json:"update,omitempty"`
 }
 
-// AgentSilent says that a run's agent gives no sign of life, or that it works again. An agent is
-// not silent while its run waits for a person. The silence ends with the run.
+// AgentSilent says that a turn's agent gives no sign of life, or that it works again. An agent is
+// not silent while its turn waits for a person. The silence ends with the turn.
 type AgentSilent struct {
 	Since  time.Time `json:"since"`             // of its last sign of life
 	Note   string    `json:"note,omitempty"`    // its complaints since then; a few lines, or ""
@@ -320,21 +320,21 @@ type LogDamaged struct {
 // Unreadable replaces a payload that cannot be read.
 type Unreadable struct{}
 
-// ThreadDeleted says that runs of a thread were deleted with everything that only they had. The
-// event has the thread, and no run.
-type ThreadDeleted struct {
-	ThreadUUID string   `json:"thread"`
-	Runs       []RunRef `json:"runs"`           // the deleted runs
-	Kept       int      `json:"kept,omitempty"` // how many stay because other conversations were forked from them
+// SessionDeleted says that turns of a session were deleted with everything that only they had. The
+// event has the session, and no turn.
+type SessionDeleted struct {
+	SessionUUID string    `json:"thread"`
+	Turns       []TurnRef `json:"runs"`           // the deleted runs
+	Kept        int       `json:"kept,omitempty"` // how many stay because other conversations were forked from them
 }
 
 // Erased replaces the payload of a deleted run. No client gets it; the log keeps the number, so
 // that it has no gaps.
 type Erased struct{}
 
-func (ThreadDeleted) Kind() EventKind   { return EventThreadDeleted }
-func (Erased) Kind() EventKind          { return EventErased }
-func (RunStateChanged) Kind() EventKind { return EventRunState }
+func (SessionDeleted) Kind() EventKind   { return EventSessionDeleted }
+func (Erased) Kind() EventKind           { return EventErased }
+func (TurnStateChanged) Kind() EventKind { return EventTurnState }
 
 func (d MessageDelta) Kind() EventKind {
 	if d.Thought {

@@ -12,14 +12,14 @@ type Gate struct {
 }
 
 // A GateLoop is work that continues, prompt after prompt, until its gates pass. They are checked
-// after each completed run, and the failures are the thread's next prompt.
+// after each completed run, and the failures are the session's next prompt.
 type GateLoop struct {
 	ID            int64        `db:"id,auto"`
-	Thread        int64        `db:"thread,fixed"`
-	Run           int64        `db:"run"` // the working or checked run; of a loop that is over, the last one
+	Session       int64        `db:"thread,fixed"`
+	Turn          int64        `db:"run"` // the working or checked run; of a loop that is over, the last one
 	Gates         []Gate       `db:"gates,fixed"`
-	MaxIterations int          `db:"max_iterations,fixed"` // how many runs there may be
-	Iteration     int          `db:"iteration"`            // which one Run is, from 1
+	MaxIterations int          `db:"max_iterations,fixed"` // how many turns there may be
+	Iteration     int          `db:"iteration"`            // which one Turn is, from 1
 	State         string       `db:"state"`                // one of the Loop constants
 	Reason        string       `db:"reason"`               // why a loop that is over did not pass
 	Results       []GateResult `db:"results"`
@@ -31,10 +31,10 @@ const (
 	LoopChecking = "checking" // the gates are checked
 	LoopPassed   = "passed"   // they pass
 	LoopFailed   = "failed"   // they fail, and no more turns are tried
-	LoopStopped  = "stopped"  // a run failed or was ended; the gates were not checked
+	LoopStopped  = "stopped"  // a turn failed or was ended; the gates were not checked
 )
 
-// IsOver reports whether the loop has ended. A stopped loop resumes with a run that continues its
+// IsOver reports whether the loop has ended. A stopped loop resumes with a turn that continues its
 // interrupted last one.
 func (l GateLoop) IsOver() bool { return l.State != LoopWorking && l.State != LoopChecking }
 
@@ -60,7 +60,7 @@ type GateResult struct {
 	Duration time.Duration `json:"duration,omitempty"`
 }
 
-// IterationStarted says that a run of a loop begins.
+// IterationStarted says that a turn of a loop begins.
 type IterationStarted struct {
 	Iteration     int      `json:"iteration"`
 	MaxIterations int      `json:"max"`

@@ -13,8 +13,8 @@ import (
 // thought, or a tool call with its result.
 type Item struct {
 	ID       int64           `db:"id,auto"`
-	Thread   int64           `db:"thread,fixed"`
-	Run      int64           `db:"run,fixed"`
+	Session  int64           `db:"thread,fixed"`
+	Turn     int64           `db:"run,fixed"`
 	Seq      int64           `db:"seq"`        // of the event that changed it last
 	Kind     string          `db:"kind,fixed"` // ItemMessage, ...
 	Key      string          `db:"key,fixed"`  // the agent's id, or one of ours
@@ -39,8 +39,8 @@ const (
 	ItemThinking = "thinking"
 	ItemTool     = "tool_call"
 	ItemSystem   = "system"   // a message of the hub
-	ItemPlan     = "plan"     // one for each run
-	ItemFile     = "diff"     // a file that a run changed
+	ItemPlan     = "plan"     // one for each turn
+	ItemFile     = "diff"     // a file that a turn changed
 	ItemApproval = "approval" // an answered question
 )
 
@@ -110,7 +110,7 @@ type PlanEntry struct {
 	Status   string `json:"status,omitempty"`   // pending, in_progress or completed
 }
 
-// FileNote is a file that a run changed (ItemFile). The Change has its texts.
+// FileNote is a file that a turn changed (ItemFile). The Change has its texts.
 type FileNote struct {
 	Path    string `json:"path"`
 	Added   int    `json:"added"` // lines
@@ -223,7 +223,7 @@ func SizeOfBlocks(blocks []Block) (n int) {
 // fieldsSize is the approximate length of a payload's short fields: ids, names, states.
 const fieldsSize = 256
 
-func (p RunStateChanged) Size() int {
+func (p TurnStateChanged) Size() int {
 	n := fieldsSize + len(p.Title) + len(p.Error)
 	for _, m := range p.SignIn {
 		n += 64 + len(m.ID) + len(m.Name) + len(m.Description)
@@ -280,8 +280,8 @@ func (p SecretRequested) Size() int { return fieldsSize }
 func (p Lagged) Size() int     { return fieldsSize }
 func (p LogDamaged) Size() int { return fieldsSize }
 
-func (p ThreadDeleted) Size() int { return fieldsSize + len(p.Runs)*entrySize }
-func (p Erased) Size() int        { return 0 }
+func (p SessionDeleted) Size() int { return fieldsSize + len(p.Turns)*entrySize }
+func (p Erased) Size() int         { return 0 }
 
 func (p Unreadable) Size() int { return fieldsSize }
 

@@ -11,15 +11,15 @@ const (
 	ChangeReverted = "reverted" // undone in the file
 )
 
-// A ChangeDecision is the decision about a part of a run's changes. Parts without one are open.
+// A ChangeDecision is the decision about a part of a turn's changes. Parts without one are open.
 type ChangeDecision struct {
-	Run   int64  `db:"run"`
+	Turn  int64  `db:"run"`
 	Part  string `db:"part"`  // of a file, as package changereview names it
 	State string `db:"state"` // ChangeOpen, ChangeAccepted or ChangeReverted
 	Mode  uint32 `db:"mode"`  // permission bits of a file that the decision deleted, or 0
 }
 
-// ChangeDecided is a person's decision about a run's change.
+// ChangeDecided is a person's decision about a turn's change.
 type ChangeDecided struct {
 	Path     string `json:"path"`
 	Decision string `json:"decision"`       // accept, revert or reopen
@@ -33,9 +33,9 @@ func (ChangeDecided) Kind() EventKind { return EventChangeDecided }
 
 func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }
 
-// A Change is a file that a run changed.
+// A Change is a file that a turn changed.
 type Change struct {
-	Run     int64     `db:"run"`
+	Turn    int64     `db:"run"`
 	Path    string    `db:"path"`
 	Before  *string   `db:"before"` // nil: there was none, or Binary
 	After   *string   `db:"after"`

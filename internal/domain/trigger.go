@@ -17,7 +17,7 @@ type TriggerExecution struct {
 	Status      string          `db:"status"`       // one of the Trigger constants
 	Action      string          `db:"action,fixed"` // its type
 	Does        json.RawMessage `db:"does,fixed"`   // the action with the event's values in place of its templates
-	Run         int64           `db:"run"`          // the started run, or a draft while a person is asked; 0: none
+	Turn        int64           `db:"run"`          // the started turn, or a draft while a person is asked; 0: none
 	Approval    string          `db:"approval"`     // the question, or ""
 	Depth       int             `db:"depth,fixed"`  // how many executions led to this one
 	Error       string          `db:"error"`        // the error, or the omitted action
@@ -50,7 +50,7 @@ type TriggerState struct {
 	Limited string    `db:"limited"` // the limit that was reported since the last execution, or ""
 }
 
-// TriggerExecuted is a trigger's execution, or its question. The event has the started run.
+// TriggerExecuted is a trigger's execution, or its question. The event has the started turn.
 type TriggerExecuted struct {
 	Execution int64  `json:"execution"`
 	Trigger   string `json:"trigger"`

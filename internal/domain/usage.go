@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Budget limits each run of a conversation, in place of the configuration. 0 is no limit.
+// A Budget limits each turn of a conversation, in place of the configuration. 0 is no limit.
 type Budget struct {
 	Turns   int           `json:"turns,omitempty"`  // rounds of tool calls
 	Time    time.Duration `json:"time,omitempty"`   // of work; waiting for a person does not count
@@ -23,38 +23,38 @@ func Dollars(usd float64) string {
 	return "$" + strconv.FormatFloat(usd, 'f', digits, 64)
 }
 
-// Values of Run.ErrorCode for runs that a used-up budget interrupted.
+// Values of Turn.ErrorCode for turns that a used-up budget interrupted.
 const (
-	CodeRunBudget    = "RUN_BUDGET_REACHED"
-	CodeThreadBudget = "THREAD_BUDGET_REACHED"
-	CodeDayBudget    = "DAY_BUDGET_REACHED"
+	CodeTurnBudget    = "RUN_BUDGET_REACHED"
+	CodeSessionBudget = "THREAD_BUDGET_REACHED"
+	CodeDayBudget     = "DAY_BUDGET_REACHED"
 )
 
 // IsBudgetCode reports whether an ErrorCode says that a budget was used up.
 func IsBudgetCode(code string) bool {
-	return code == CodeRunBudget || code == CodeThreadBudget || code == CodeDayBudget
+	return code == CodeTurnBudget || code == CodeSessionBudget || code == CodeDayBudget
 }
 
-// Usage is the usage of runs, as their agents report it.
+// Usage is the usage of turns, as their agents report it.
 type Usage struct {
-	Runs   int
+	Turns  int
 	Tokens Tokens        // summed, but for the context
-	Time   time.Duration // without waiting for people; an active run counts up to now
+	Time   time.Duration // without waiting for people; an active turn counts up to now
 }
 
 // A UsageFilter chooses runs by their creation time. The zero value means all.
 type UsageFilter struct {
-	Thread     int64
-	After      int64 // only runs with a larger row
+	Session    int64
+	After      int64 // only turns with a larger row
 	Since, Til time.Time
 }
 
 // Values of [UsageBy].
 const (
-	UsageByDay    UsageBy = "day" // in the time zone of this machine
-	UsageByAgent  UsageBy = "agent"
-	UsageByThread UsageBy = "session"
-	UsageByModel  UsageBy = "model"
+	UsageByDay     UsageBy = "day" // in the time zone of this machine
+	UsageByAgent   UsageBy = "agent"
+	UsageBySession UsageBy = "session"
+	UsageByModel   UsageBy = "model"
 )
 
 // A UsageBy is the grouping of a usage report.
@@ -62,7 +62,7 @@ type UsageBy string
 
 // A UsageRow is the usage of one day, agent, conversation or model.
 type UsageRow struct {
-	Key   string // a date, a name, or a thread's UUID; "" if unknown
+	Key   string // a date, a name, or a session's UUID; "" if unknown
 	Title string // of a conversation
 	Usage
 }

@@ -14,7 +14,7 @@ import (
 // take delivers an event or merges it with waiting deltas.
 func (s *Subscription) take(e domain.Event) error {
 	s.cursor = e.Seq
-	if e.Unreadable() { // its run is unknown
+	if e.Unreadable() { // its turn is unknown
 		return s.tellDamage(e.Seq, e.Seq)
 	}
 	if !s.wants(e) {
@@ -34,16 +34,16 @@ func (s *Subscription) take(e domain.Event) error {
 	return s.send(Notice{Event: e})
 }
 
-// takeDelta merges a delta with the waiting ones, if its run sends deltas.
+// takeDelta merges a delta with the waiting ones, if its turn sends deltas.
 func (s *Subscription) takeDelta(e domain.Event, delta domain.MessageDelta) error {
-	run, err := s.deltaRun(e.Run)
+	turn, err := s.deltaTurn(e.Turn)
 	if store.IsDamaged(err) { // reported once: all its deltas are lost
 		return s.tellDamage(e.Seq, e.Seq)
 	}
-	if err != nil || run.quiet {
+	if err != nil || turn.quiet {
 		return err
 	}
-	return s.merge(e, delta, run)
+	return s.merge(e, delta, turn)
 }
 
 // span is a range of sequence numbers, both ends included; its zero value is empty.
@@ -121,13 +121,13 @@ func (s *Subscription) replay() error {
 // showPending delivers the open questions, except those in seen and those that the log will
 // deliver. Everything said before a question is delivered first.
 func (s *Subscription) showPending(seen map[string]bool) error {
-	pending, err := s.log.opts.Questions.Pending(s.ctx, s.run)
+	pending, err := s.log.opts.Questions.Pending(s.ctx, s.turn)
 	if err != nil {
 		return err
 	}
 	pending = slices.DeleteFunc(pending, func(e domain.Event) bool {
 		asked, is := e.Payload.(domain.ApprovalRequested)
-		return is && (seen[asked.ApprovalID] || s.thread != 0 && e.Thread != s.thread)
+		return is && (seen[asked.ApprovalID] || s.session != 0 && e.Session != s.session)
 	})
 	if len(pending) == 0 {
 		return nil

@@ -15,20 +15,20 @@ import (
 // mergeMost limits the bytes of a merged delta.
 const mergeMost = 64 << 10
 
-// runsKept limits the runs whose delta settings a subscription remembers.
-const runsKept = 256
+// turnsKept limits the turns whose delta settings a subscription remembers.
+const turnsKept = 256
 
 // deltas is a subscription's state of unfinished messages.
 type deltas struct {
 	pace    time.Duration
-	runs    map[int64]*deltaRun
+	turns   map[int64]*deltaTurn
 	pending []*merged
 	flushed time.Time
 }
 
-// deltaRun is what a subscription needs to know of a run for its deltas. It holds no text.
-type deltaRun struct {
-	ref   domain.RunRef
+// deltaTurn is what a subscription needs to know of a turn for its deltas. It holds no text.
+type deltaTurn struct {
+	ref   domain.TurnRef
 	quiet bool   // its deltas are not sent
 	key   string // of the current message
 }
@@ -48,16 +48,16 @@ func (d *deltas) due() (left time.Duration, waiting bool) {
 
 // merge keeps a delta until it is due. The first delta of a message is due at once, to show that
 // the agent has begun to write.
-func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *deltaRun) error {
+func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, turn *deltaTurn) error {
 	d := &s.deltas
-	isFirst := run.key != delta.Key
-	run.key = delta.Key
+	isFirst := turn.key != delta.Key
+	turn.key = delta.Key
 	i := len(d.pending) - 1
-	for i >= 0 && (d.pending[i].event.Run != e.Run || d.pending[i].delta.Key != delta.Key) {
+	for i >= 0 && (d.pending[i].event.Turn != e.Turn || d.pending[i].delta.Key != delta.Key) {
 		i--
 	}
 	if i < 0 || !bytes.Equal(d.pending[i].delta.Meta, delta.Meta) {
-		e.Ref = run.ref
+		e.Ref = turn.ref
 		d.pending = append(d.pending, &merged{event: e, delta: delta, first: e.Seq, text: []byte(delta.Text)})
 	} else {
 		m := d.pending[i]
@@ -74,30 +74,30 @@ func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *del
 	return nil
 }
 
-// deltaRun returns the run of a delta; a replay may call it a million times. An unreadable run is
+// deltaTurn returns the turn of a delta; a replay may call it a million times. An unreadable turn is
 // reported once, and its deltas are left out.
-func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
+func (s *Subscription) deltaTurn(id int64) (*deltaTurn, error) {
 	d := &s.deltas
-	if run, ok := d.runs[id]; ok {
-		return run, nil
+	if turn, ok := d.turns[id]; ok {
+		return turn, nil
 	}
-	session, err := s.log.opts.Runs.SessionOf(s.ctx, id)
-	run := &deltaRun{quiet: session.Quiet}
+	of, err := s.log.opts.Turns.TurnOf(s.ctx, id)
+	turn := &deltaTurn{quiet: of.Quiet}
 	switch {
 	case err == nil:
-		run.ref = session.Ref()
+		turn.ref = of.Ref()
 	case store.IsDamaged(err):
-		run.quiet = true
+		turn.quiet = true
 	case errors.Is(err, store.ErrNotFound): // deleted
-		run.quiet, err = true, nil
+		turn.quiet, err = true, nil
 	default:
-		return run, err
+		return turn, err
 	}
-	if d.runs == nil || len(d.runs) >= runsKept {
-		d.runs = make(map[int64]*deltaRun)
+	if d.turns == nil || len(d.turns) >= turnsKept {
+		d.turns = make(map[int64]*deltaTurn)
 	}
-	d.runs[id] = run
-	return run, err
+	d.turns[id] = turn
+	return turn, err
 }
 
 // flush delivers the waiting deltas. Each has the seq of its last delta, unless an earlier event is

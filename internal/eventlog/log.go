@@ -30,24 +30,24 @@ type Store interface {
 }
 
 // Runs resolves the session of an event.
-type Runs interface {
-	// SessionOf returns the current session of a run, by row id.
-	SessionOf(ctx context.Context, run int64) (domain.Session, error)
-	// Scope resolves an id of any kind to a run, or else to a thread. Its errors are safe to show
+type Turns interface {
+	// TurnOf returns the current session of a turn, by row id.
+	TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error)
+	// Scope resolves an id of any kind to a turn, or else to a session. Its errors are safe to show
 	// to clients.
-	Scope(ctx context.Context, id string) (run, thread int64, err error)
+	Scope(ctx context.Context, id string) (turn, session int64, err error)
 }
 
 // Questions knows the open questions.
 type Questions interface {
-	// Pending returns the open questions of one run, or of all if run is 0, as events with the time
+	// Pending returns the open questions of one turn, or of all if turn is 0, as events with the time
 	// of asking. A [domain.LogDamaged] event replaces those that cannot be read.
-	Pending(ctx context.Context, run int64) ([]domain.Event, error)
+	Pending(ctx context.Context, turn int64) ([]domain.Event, error)
 }
 
 // Options configure a Log.
 type Options struct {
-	Runs      Runs
+	Turns     Turns
 	Questions Questions
 	// Damaged is called with signs of a damaged log, besides the store's errors. It must not block.
 	Damaged func(error)

@@ -22,29 +22,29 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world fakes the store, the runs and the questions of a log.
+// world fakes the store, the turns and the questions of a log.
 type world struct {
 	log *Log
 
 	mu      sync.Mutex
 	kept    []domain.Event
 	pending []domain.Event
-	asked   func(run int64) // if not nil, called with each SessionOf
-	looked  func()          // if not nil, called with each Pending
+	asked   func(turn int64) // if not nil, called with each TurnOf
+	looked  func()           // if not nil, called with each Pending
 
 	damaged  func(seq int64) bool // if not nil, reports unreadable events
 	hidden   func(seq int64) bool // if not nil, reports lost events
 	broken   error                // error of one read
 	sound    int                  // successful reads before broken
 	reported int                  // calls of Damaged
-	lost     map[int64]error      // errors of SessionOf
+	lost     map[int64]error      // errors of TurnOf
 	quiet    map[int64]bool       // runs without deltas
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{}
-	w.log = New(t.Context(), Options{Runs: w, Questions: w, Damaged: func(error) { w.reported++ }, Issue: "damaged", Logger: slog.New(slog.DiscardHandler)})
+	w.log = New(t.Context(), Options{Turns: w, Questions: w, Damaged: func(error) { w.reported++ }, Issue: "damaged", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, w.log.Open(t.Context(), w))
 	return w
 }
@@ -75,21 +75,21 @@ func (w *world) Events(_ context.Context, after int64, limit int) ([]domain.Even
 
 func (w *world) LastSeq(context.Context) (int64, error) { return int64(len(w.kept)), nil }
 
-func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) {
+func (w *world) TurnOf(_ context.Context, turn int64) (domain.TurnInSession, error) {
 	if w.asked != nil {
-		w.asked(run)
+		w.asked(turn)
 	}
-	return domain.Session{Run: domain.Run{ID: run, SessionID: fmt.Sprint("session ", run), Task: run, Quiet: w.quiet[run]}}, w.lost[run]
+	return domain.TurnInSession{Turn: domain.Turn{ID: turn, HumanLayerSession: fmt.Sprint("session ", turn), Task: turn, Quiet: w.quiet[turn]}}, w.lost[turn]
 }
 
-func (w *world) Scope(_ context.Context, id string) (run, thread int64, err error) {
-	if _, err := fmt.Sscanf(id, "thread %d", &thread); err == nil {
-		return 0, thread, nil
+func (w *world) Scope(_ context.Context, id string) (turn, session int64, err error) {
+	if _, err := fmt.Sscanf(id, "thread %d", &session); err == nil {
+		return 0, session, nil
 	}
-	if _, err := fmt.Sscanf(id, "run %d", &run); err != nil {
-		return 0, 0, domain.Errorf(domain.KindRunNotFound, "no run has the id %q", id)
+	if _, err := fmt.Sscanf(id, "run %d", &turn); err != nil {
+		return 0, 0, domain.Errorf(domain.KindTurnNotFound, "no run has the id %q", id)
 	}
-	return run, 0, nil
+	return turn, 0, nil
 }
 
 func (w *world) Pending(context.Context, int64) ([]domain.Event, error) {
@@ -110,12 +110,12 @@ func (w *world) commit(events ...domain.Event) {
 	w.log.Committed(events)
 }
 
-func delta(run int64, key, text string) domain.Event {
-	return domain.Event{Thread: run, Run: run, Payload: domain.MessageDelta{Key: key, Text: text}}
+func delta(turn int64, key, text string) domain.Event {
+	return domain.Event{Session: turn, Turn: turn, Payload: domain.MessageDelta{Key: key, Text: text}}
 }
 
-func whole(run int64, key string) domain.Event {
-	return domain.Event{Thread: run, Run: run, Payload: domain.MessageAdded{Type: "message", Key: key}}
+func whole(turn int64, key string) domain.Event {
+	return domain.Event{Session: turn, Turn: turn, Payload: domain.MessageAdded{Type: "message", Key: key}}
 }
 
 // heard is what a subscriber received, with the time since its start.
@@ -133,7 +133,7 @@ func (h *heard) deliver(_ context.Context, n Notice) error {
 	at := time.Since(h.began)
 	switch p := n.Payload.(type) {
 	case domain.MessageDelta:
-		h.lines = append(h.lines, fmt.Sprintf("%s %s of %s: %s", at, p.Key, n.Ref.SessionID, p.Text))
+		h.lines = append(h.lines, fmt.Sprintf("%s %s of %s: %s", at, p.Key, n.Ref.HumanLayerSession, p.Text))
 	case domain.MessageAdded:
 		h.lines = append(h.lines, fmt.Sprintf("%s %s is whole", at, p.Key))
 	case domain.ApprovalRequested:
@@ -239,7 +239,7 @@ func TestTheFirstDeltaIsToldAtOnceBesideAnotherMessage(t *testing.T) {
 // gets the open questions.
 func TestAQuestionThatIsAskedMeanwhileComesAfterWhatWasSaidBeforeIt(t *testing.T) {
 	question := func(id string) domain.Event {
-		return domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: id}}
+		return domain.Event{Session: 1, Turn: 1, Payload: domain.ApprovalRequested{ApprovalID: id}}
 	}
 	for since, want := range map[int64][]string{
 		-1: {"0s waits: old", "0s m2 of session 1: I ask you", "0s m2 is whole", "0s asked: new"},
@@ -270,8 +270,8 @@ func TestAWatcherHoldsUpNobodyAndMissesNothing(t *testing.T) {
 		defer w.close(t)
 		w.asked = func(int64) { time.Sleep(time.Second) } // as slow as a busy database
 		var seen []int64
-		watch := w.log.Watch(func(e domain.Event, s domain.Session) {
-			assert.Equal(t, e.Run, s.Run.ID)
+		watch := w.log.Watch(func(e domain.Event, s domain.TurnInSession) {
+			assert.Equal(t, e.Turn, s.Turn.ID)
 			seen = append(seen, e.Seq)
 		})
 		began := time.Now()
@@ -330,7 +330,7 @@ func TestSubscriptionsLeaveNothingBehind(t *testing.T) {
 		s.Close()
 		s.Close()
 	}
-	w.log.Watch(func(domain.Event, domain.Session) {}).Stop()
+	w.log.Watch(func(domain.Event, domain.TurnInSession) {}).Stop()
 	assert.Empty(t, w.log.wakes)
 	assert.Empty(t, w.log.open)
 }
@@ -339,10 +339,10 @@ func TestWhatIsPublishedIsToldWhoeverIsThereAndNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
-		secret := domain.Event{Run: 1, Payload: domain.SecretRequested{}}
+		secret := domain.Event{Turn: 1, Payload: domain.SecretRequested{}}
 		assert.Zero(t, w.log.Publish(secret))
 		h := w.subscribe(t, Subscribing{Since: -1, Kinds: []domain.EventKind{domain.EventSecretRequested}})
-		w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
+		w.subscribe(t, Subscribing{Since: -1, Turn: "run 2"})
 		synctest.Wait()
 		assert.Equal(t, 1, w.log.Publish(secret), "the other one wants none of that run")
 		synctest.Wait()
@@ -358,7 +358,7 @@ func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
 		secret := Subscribing{Since: -1, Kinds: []domain.EventKind{domain.EventSecretRequested}}
 		early := w.subscribe(t, secret)
 		synctest.Wait()
-		logged, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		logged, withdraw := w.log.Ask(domain.Event{Turn: 1, Payload: domain.SecretRequested{}})
 		<-logged
 		late := w.subscribe(t, secret)
 		synctest.Wait()
@@ -369,7 +369,7 @@ func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, tooLate.take())
 
-		logged, withdraw = w.log.Ask(domain.Event{Run: 2, Payload: domain.SecretRequested{}})
+		logged, withdraw = w.log.Ask(domain.Event{Turn: 2, Payload: domain.SecretRequested{}})
 		defer withdraw()
 		for _, h := range []*heard{early, late, tooLate} {
 			synctest.Wait()
@@ -379,13 +379,13 @@ func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestNobodyHearsWhatIsAskedOfAnotherRun(t *testing.T) {
+func TestNobodyHearsWhatIsAskedOfAnotherTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
-		w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
+		w.subscribe(t, Subscribing{Since: -1, Turn: "run 2"})
 		synctest.Wait()
-		logged, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		logged, withdraw := w.log.Ask(domain.Event{Turn: 1, Payload: domain.SecretRequested{}})
 		defer withdraw()
 		synctest.Wait()
 		select {
@@ -404,7 +404,7 @@ func TestAClosedLogStartsNothing(t *testing.T) {
 	s.Start()
 	<-s.Done()
 	s.Close()
-	w.log.Watch(func(domain.Event, domain.Session) {}).Stop()
+	w.log.Watch(func(domain.Event, domain.TurnInSession) {}).Stop()
 }
 
 // The memory holds the end of the log, limited in number and bytes.
@@ -511,7 +511,7 @@ func TestEverythingButTheDamageIsTold(t *testing.T) {
 				assert.Equal(t, missing, w.reported > 0, "%v: what is missing is reported", c)
 
 				var replayed int64
-				require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, c.events, func(e domain.Event, _ domain.Session) bool {
+				require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, c.events, func(e domain.Event, _ domain.TurnInSession) bool {
 					assert.False(t, is(e.Seq))
 					replayed++
 					return true
@@ -528,7 +528,7 @@ func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
 		h, all := w.subscription(t, Subscribing{Since: -1})
-		narrow, one := w.subscription(t, Subscribing{Since: -1, Run: "run 2"})
+		narrow, one := w.subscription(t, Subscribing{Since: -1, Turn: "run 2"})
 		w.damaged = func(seq int64) bool { return seq == 8 }
 		w.commit(delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), delta(2, "m3", "c"), delta(1, "m2", "d"), whole(1, "m2"), delta(1, "m4", "e"), whole(1, "m4"), delta(2, "m5", "f"))
 		w.log.Forget() // before the subscribers read them
@@ -577,8 +577,8 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// The deltas of a run with an unreadable session are left out. Damage is reported once.
-func TestDeltasOfARunThatCannotBeRead(t *testing.T) {
+// The deltas of a turn with an unreadable session are left out. Damage is reported once.
+func TestDeltasOfATurnThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t)
 		defer w.close(t)
@@ -586,8 +586,8 @@ func TestDeltasOfARunThatCannotBeRead(t *testing.T) {
 		w.quiet = map[int64]bool{3: true}
 		h := w.subscribe(t, Subscribing{Since: -1})
 		synctest.Wait()
-		for run := range int64(4) {
-			w.commit(delta(run+1, "m", "a"), delta(run+1, "m", "b"))
+		for turn := range int64(4) {
+			w.commit(delta(turn+1, "m", "a"), delta(turn+1, "m", "b"))
 		}
 		time.Sleep(time.Second)
 		assert.Equal(t, []string{"0s damaged from 1 to 1", "0s m of session 4: a", "50ms m of session 4: b"}, h.take())
@@ -638,7 +638,7 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 		require.NoError(t, err)
 		s.Start()
 		synctest.Wait()
-		secret := domain.Event{Run: 1, Payload: domain.SecretRequested{}}
+		secret := domain.Event{Turn: 1, Payload: domain.SecretRequested{}}
 		assert.Equal(t, 1, w.log.Publish(secret))
 		synctest.Wait() // it is being delivered
 		_, withdraw := w.log.Ask(secret)
@@ -660,14 +660,14 @@ func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
 	})
 }
 
-// A subscriber to a conversation or a run gets no other events, stored or not.
+// A subscriber to a conversation or a turn gets no other events, stored or not.
 func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
-	question := func(thread, run int64, id string) domain.Event {
-		return domain.Event{Thread: thread, Run: run, Payload: domain.ApprovalRequested{ApprovalID: id}}
+	question := func(session, turn int64, id string) domain.Event {
+		return domain.Event{Session: session, Turn: turn, Payload: domain.ApprovalRequested{ApprovalID: id}}
 	}
 	for want, heard := range map[*Subscribing][]string{
-		{Since: -1, Run: "thread 1"}: {"0s waits: a", "0s waits: b", "0s m1 is whole"},
-		{Since: -1}:                  {"0s waits: a", "0s waits: b", "0s waits: c", "0s m1 is whole", "0s m2 is whole"},
+		{Since: -1, Turn: "thread 1"}: {"0s waits: a", "0s waits: b", "0s m1 is whole"},
+		{Since: -1}:                   {"0s waits: a", "0s waits: b", "0s waits: c", "0s m1 is whole", "0s m2 is whole"},
 		{Since: -1, Kinds: []domain.EventKind{domain.EventMessage}}:           {"0s m1 is whole", "0s m2 is whole"},
 		{Since: -1, Kinds: []domain.EventKind{domain.EventApprovalRequested}}: {"0s waits: a", "0s waits: b", "0s waits: c"},
 		{Since: -1, Kinds: []domain.EventKind{}}:                              nil,
@@ -681,7 +681,7 @@ func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 			}
 			h := w.subscribe(t, *want)
 			synctest.Wait()
-			w.commit(whole(1, "m1"), whole(2, "m2"), domain.Event{Thread: 1, Run: 1, Payload: domain.Erased{}})
+			w.commit(whole(1, "m1"), whole(2, "m2"), domain.Event{Session: 1, Turn: 1, Payload: domain.Erased{}})
 			synctest.Wait()
 			assert.Equal(t, heard, h.take(), "%+v", *want)
 		})
@@ -689,9 +689,9 @@ func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
 	w := open(t)
 	defer w.close(t)
 	var refused *domain.Error
-	_, err := w.log.Subscribe(t.Context(), Subscribing{Run: "x"}, nil)
+	_, err := w.log.Subscribe(t.Context(), Subscribing{Turn: "x"}, nil)
 	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, domain.KindRunNotFound, refused.Kind)
+	assert.Equal(t, domain.KindTurnNotFound, refused.Kind)
 	w.commit(whole(1, "a"))
 	for since, ok := range map[int64]bool{-1: true, 0: true, 1: true, 2: false} {
 		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: since}, nil)
@@ -731,8 +731,8 @@ func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
 			{0, last + 7, 3, 1, 3, 2},
 		} {
 			var first, end, n int64
-			require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, c.since, c.upTo, func(e domain.Event, s domain.Session) bool {
-				assert.Equal(t, e.Run, s.Run.ID)
+			require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, c.since, c.upTo, func(e domain.Event, s domain.TurnInSession) bool {
+				assert.Equal(t, e.Turn, s.Turn.ID)
 				if n++; first == 0 {
 					first = e.Seq
 				}
@@ -742,7 +742,7 @@ func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
 			assert.Equal(t, []int64{c.first, c.end, c.n}, []int64{first, end, n}, "%v", c)
 		}
 		w.lost[3] = errors.New("too many open files")
-		assert.ErrorContains(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, last, func(domain.Event, domain.Session) bool { return true }), "too many")
+		assert.ErrorContains(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, last, func(domain.Event, domain.TurnInSession) bool { return true }), "too many")
 	})
 }
 
@@ -753,12 +753,12 @@ func TestALogGoesOnBehindItsLastEvent(t *testing.T) {
 
 func testLastEvent(t *testing.T) {
 	w := &world{kept: make([]domain.Event, 3)}
-	w.log = New(t.Context(), Options{Runs: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
+	w.log = New(t.Context(), Options{Turns: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
 	defer w.close(t)
 	require.NoError(t, w.log.Open(t.Context(), w))
 	w.commit(whole(1, "a"))
 	assert.Equal(t, []int64{3, 4}, []int64{w.log.Began(), w.log.Last()})
-	assert.NoError(t, w.log.Watch(func(domain.Event, domain.Session) {}).CatchUp(t.Context()), "a watch begins there")
+	assert.NoError(t, w.log.Watch(func(domain.Event, domain.TurnInSession) {}).CatchUp(t.Context()), "a watch begins there")
 }
 
 // After Close of a subscription, no delivery is running.
@@ -812,7 +812,7 @@ func TestProgress(t *testing.T) {
 
 // A subscription ends with its first failed delivery.
 func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
-	question := domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: "a"}}
+	question := domain.Event{Session: 1, Turn: 1, Payload: domain.ApprovalRequested{ApprovalID: "a"}}
 	history := []domain.Event{delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), whole(1, "x"), whole(1, "m2"), delta(1, "m3", "c")}
 	for name, c := range map[string]struct {
 		since int64
@@ -824,8 +824,8 @@ func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 		"as it happens": {-1, func(w *world) {
 			w.commit(history...)
 			time.Sleep(time.Second)
-			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
-			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+			w.log.Publish(domain.Event{Turn: 1, Payload: domain.SecretRequested{}})
+			w.log.Publish(domain.Event{Turn: 1, Payload: domain.SecretRequested{}})
 			synctest.Wait()
 			w.commit(delta(1, "m3", "d"))
 			synctest.Wait()

@@ -29,9 +29,9 @@ func (l *Log) Subscribe(ctx context.Context, want Subscribing, deliver func(cont
 			s.kinds[k] = true
 		}
 	}
-	if want.Run != "" {
+	if want.Turn != "" {
 		var err error
-		if s.run, s.thread, err = l.opts.Runs.Scope(ctx, want.Run); err != nil {
+		if s.turn, s.session, err = l.opts.Turns.Scope(ctx, want.Turn); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +148,7 @@ type Notice struct {
 // Subscribing selects the events of a subscription.
 type Subscribing struct {
 	Kinds []domain.EventKind // nil: all
-	Run   string             // any id: that run or thread only; "": all
+	Turn  string             // any id: that turn or session only; "": all
 	Since int64              // replay after this number; below 0: no replay
 	Pace  time.Duration      // between deltas of a message; 0: DefaultPace
 }
@@ -160,8 +160,8 @@ type Subscription struct {
 
 	log     *Log
 	kinds   map[domain.EventKind]bool // nil: all
-	run     int64                     // 0: all
-	thread  int64                     // 0: all
+	turn    int64                     // 0: all
+	session int64                     // 0: all
 	since   int64                     // below 0: no replay
 	cursor  int64                     // last event read
 	deliver func(context.Context, Notice) error
@@ -195,7 +195,7 @@ func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
 // wants reports whether the subscription selects an event.
 func (s *Subscription) wants(e domain.Event) bool {
-	return !e.Erased() && (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
+	return !e.Erased() && (s.turn == 0 || e.Turn == s.turn) && (s.session == 0 || e.Session == s.session) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
 }
 
 func (s *Subscription) send(n Notice) error {

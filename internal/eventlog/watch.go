@@ -11,7 +11,7 @@ import (
 // Watch calls a function with every event.
 type Watch struct {
 	log    *Log
-	call   func(domain.Event, domain.Session)
+	call   func(domain.Event, domain.TurnInSession)
 	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -23,7 +23,7 @@ type Watch struct {
 // Watch calls f with every new event in order, with the event's session at that time. The Session
 // is zero if none applies or it cannot be read. One goroutine calls f, which may block. f gets only
 // the readable part of the log. The watch ends with the log, or by Stop.
-func (l *Log) Watch(f func(domain.Event, domain.Session)) *Watch {
+func (l *Log) Watch(f func(domain.Event, domain.TurnInSession)) *Watch {
 	w := &Watch{log: l, call: f, ended: make(chan struct{}), cursor: l.Last()}
 	w.progress.reach(w.cursor)
 	w.ctx, w.cancel = context.WithCancel(l.ctx)
@@ -66,9 +66,9 @@ func (w *Watch) next() error {
 			if err := w.ctx.Err(); err != nil {
 				return err
 			}
-			var s domain.Session
-			if e.Run != 0 {
-				s, _ = w.log.opts.Runs.SessionOf(w.ctx, e.Run)
+			var s domain.TurnInSession
+			if e.Turn != 0 {
+				s, _ = w.log.opts.Turns.TurnOf(w.ctx, e.Turn)
 			}
 			w.call(e, s)
 			w.cursor = e.Seq
@@ -93,7 +93,7 @@ func (w *Watch) Stop() {
 // Replay calls f with the events of some kinds after since, up to upTo, each with its current
 // session. It ends when f returns false. It runs in the caller's goroutine and skips damaged parts
 // of the log.
-func (l *Log) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.Session) bool) error {
+func (l *Log) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.TurnInSession) bool) error {
 	for since < upTo {
 		p, err := l.read(ctx, since)
 		if err != nil {
@@ -103,10 +103,10 @@ func (l *Log) Replay(ctx context.Context, kinds []domain.EventKind, since, upTo 
 			if since = e.Seq; since > upTo {
 				return nil
 			}
-			if e.Run == 0 || !slices.Contains(kinds, e.Payload.Kind()) {
+			if e.Turn == 0 || !slices.Contains(kinds, e.Payload.Kind()) {
 				continue
 			}
-			s, err := l.opts.Runs.SessionOf(ctx, e.Run)
+			s, err := l.opts.Turns.TurnOf(ctx, e.Turn)
 			if store.IsDamaged(err) { // the next one may be readable
 				continue
 			}

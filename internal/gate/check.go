@@ -66,24 +66,24 @@ func (e *Engine) forget(run int64) {
 
 // checkAll runs the gates of a run, one after the other.
 func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, error) {
-	run, err := e.opts.Store.Run(ctx, id)
+	turn, err := e.opts.Store.Turn(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	thread, err := e.opts.Store.Thread(ctx, run.Thread)
+	session, err := e.opts.Store.Session(ctx, turn.Session)
 	if err != nil {
 		return nil, err
 	}
 	l, err := e.opts.Store.GateLoop(ctx, id)
-	if err != nil || l.State != domain.LoopChecking || l.Run != id {
+	if err != nil || l.State != domain.LoopChecking || l.Turn != id {
 		return nil, err
 	}
 	var results []domain.GateResult
 	for i, g := range l.Gates {
-		if err := e.tell(ctx, run, domain.GateStarted{Gate: g.Name, Iteration: l.Iteration}); err != nil {
+		if err := e.tell(ctx, turn, domain.GateStarted{Gate: g.Name, Iteration: l.Iteration}); err != nil {
 			return results, err
 		}
-		r, err := e.checkOne(ctx, g, thread.CWD)
+		r, err := e.checkOne(ctx, g, session.CWD)
 		if err != nil {
 			return results, err
 		}
@@ -91,7 +91,7 @@ func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, e
 		if i == len(l.Gates)-1 { // the result of the loop includes the last gate
 			break
 		}
-		if err := e.tell(ctx, run, checked(l, r)); err != nil {
+		if err := e.tell(ctx, turn, checked(l, r)); err != nil {
 			return results, err
 		}
 	}
@@ -102,8 +102,8 @@ func checked(l domain.GateLoop, r domain.GateResult) domain.GateChecked {
 	return domain.GateChecked{GateResult: r, Iteration: l.Iteration, MaxIterations: l.MaxIterations}
 }
 
-func (e *Engine) tell(ctx context.Context, run domain.Run, p domain.Payload) error {
-	return e.keep(ctx, func(t store.Tx) error { return announce(t, run, p) })
+func (e *Engine) tell(ctx context.Context, turn domain.Turn, p domain.Payload) error {
+	return e.keep(ctx, func(t store.Tx) error { return announce(t, turn, p) })
 }
 
 // keep runs a transaction, and retries it while the disk is full. No other event would continue a
@@ -189,56 +189,56 @@ func count(r *domain.GateResult, d domain.Diagnostic) {
 // settle continues a loop with the results of its gates, or with the error of checking them.
 func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failure error) error {
 	l, has, err := found(t.GateLoop(e.ctx, id))
-	if err != nil || !has || l.State != domain.LoopChecking || l.Run != id {
+	if err != nil || !has || l.State != domain.LoopChecking || l.Turn != id {
 		return err
 	}
-	run, err := t.Run(e.ctx, id)
+	turn, err := t.Turn(e.ctx, id)
 	if err != nil {
 		return err
 	}
 	l.Results = results
 	e.opts.Runs.MayStart(t) // queued runs of the thread may start
 	if failure != nil {
-		return e.end(t, l, run, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
+		return e.end(t, l, turn, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
 	}
-	if err := announce(t, run, checked(l, results[len(results)-1])); err != nil {
+	if err := announce(t, turn, checked(l, results[len(results)-1])); err != nil {
 		return err
 	}
-	if err := e.opts.Runs.Say(t, run, summary(l)); err != nil {
+	if err := e.opts.Runs.Say(t, turn, summary(l)); err != nil {
 		return err
 	}
 	if len(l.Failing()) == 0 {
-		return e.end(t, l, run, domain.LoopPassed, "")
+		return e.end(t, l, turn, domain.LoopPassed, "")
 	}
-	reason, err := e.givesUp(t, l, run)
+	reason, err := e.givesUp(t, l, turn)
 	if err != nil {
 		return err
 	}
 	if reason != "" {
-		return e.end(t, l, run, domain.LoopFailed, reason)
+		return e.end(t, l, turn, domain.LoopFailed, reason)
 	}
-	next, err := e.opts.Runs.Next(t, run, prompt(l))
+	next, err := e.opts.Runs.Next(t, turn, prompt(l))
 	var refused *domain.Error
 	switch {
 	case errors.As(err, &refused):
-		return e.end(t, l, run, domain.LoopFailed, refused.Message)
+		return e.end(t, l, turn, domain.LoopFailed, refused.Message)
 	case err != nil:
 		return err
 	}
-	l.Run, l.State = next.ID, domain.LoopWorking
+	l.Turn, l.State = next.ID, domain.LoopWorking
 	l.Iteration++
 	return t.UpdateGateLoop(l)
 }
 
 // givesUp returns why a loop with failed gates ends, or "" if it continues.
-func (e *Engine) givesUp(t store.Tx, l domain.GateLoop, run domain.Run) (string, error) {
+func (e *Engine) givesUp(t store.Tx, l domain.GateLoop, turn domain.Turn) (string, error) {
 	if l.Iteration >= l.MaxIterations {
 		return fmt.Sprintf("they still fail after %s", turns(l.Iteration)), nil
 	}
-	if run.Stop == "refusal" {
+	if turn.Stop == "refusal" {
 		return "the agent refused to go on", nil
 	}
-	denied, err := t.HasDenied(e.ctx, run.ID)
+	denied, err := t.HasDenied(e.ctx, turn.ID)
 	if denied {
 		return "a person denied the agent's action, so the agent was not asked to try again", err
 	}

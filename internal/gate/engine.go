@@ -28,11 +28,11 @@ type Runs interface {
 	Write(ctx context.Context, change func(store.Tx) error) error
 	// Next queues a run at the end of a thread, with the permissions of run. If it is refused, the
 	// error is a *domain.Error and nothing has changed.
-	Next(t store.Tx, run domain.Run, prompt string) (domain.Run, error)
+	Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn, error)
 	// MayStart makes the hub start queued runs at the end of the transaction.
 	MayStart(t store.Tx)
 	// Say adds a note to the conversation of a run.
-	Say(t store.Tx, run domain.Run, text string) error
+	Say(t store.Tx, turn domain.Turn, text string) error
 	// Environment returns the environment of the client that launched a run, or nil.
 	Environment(run int64) clientenv.Environment
 	// Resting reports whether the hub starts nothing new.
@@ -144,7 +144,7 @@ func (c Configured) named(name string) (config.Gate, bool) {
 }
 
 // end ends a loop.
-func (e *Engine) end(t store.Tx, l domain.GateLoop, run domain.Run, state, reason string) error {
+func (e *Engine) end(t store.Tx, l domain.GateLoop, turn domain.Turn, state, reason string) error {
 	l.State, l.Reason = state, reason
 	if err := t.UpdateGateLoop(l); err != nil {
 		return err
@@ -154,11 +154,11 @@ func (e *Engine) end(t store.Tx, l domain.GateLoop, run domain.Run, state, reaso
 		failing = append(failing, r.Gate)
 	}
 	t.AfterCommit(func() { e.wake(l.ID) })
-	return announce(t, run, domain.LoopEnded{State: state, Reason: reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Failing: failing})
+	return announce(t, turn, domain.LoopEnded{State: state, Reason: reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Failing: failing})
 }
 
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
+func announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
+	_, err := t.Append(turn.Event(p))
 	return err
 }
 

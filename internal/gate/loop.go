@@ -13,17 +13,17 @@ import (
 func (e *Engine) Resume(ctx context.Context) error {
 	loops, err := e.opts.Store.CheckedLoops(ctx)
 	for _, l := range loops {
-		e.start(l.Run)
+		e.start(l.Turn)
 	}
 	return err
 }
 
 // Begin gives a run gates and replaces its existing ones. The caller has checked spec.
-func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
+func (e *Engine) Begin(t store.Tx, turn domain.Turn, spec Spec) error {
 	if len(spec.Gates) == 0 {
 		return nil
 	}
-	l, has, err := found(t.GateLoop(e.ctx, run.ID))
+	l, has, err := found(t.GateLoop(e.ctx, turn.ID))
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 	if err != nil {
 		return err
 	}
-	l = domain.GateLoop{Thread: run.Thread, Run: run.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
+	l = domain.GateLoop{Session: turn.Session, Turn: turn.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
 	for _, name := range spec.Gates {
 		_, is, err := configured.trusted(name)
 		if err != nil {
@@ -50,54 +50,54 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 
 // Follow adds a new run to the loop of the previous run in its conversation, if that was
 // interrupted.
-func (e *Engine) Follow(t store.Tx, run domain.Run) error {
-	if run.Parent == 0 || run.Restricted {
+func (e *Engine) Follow(t store.Tx, turn domain.Turn) error {
+	if turn.Parent == 0 || turn.Restricted {
 		return nil
 	}
-	l, has, err := found(t.GateLoop(e.ctx, run.Parent))
-	if err != nil || !has || l.Run != run.Parent || l.Thread != run.Thread || l.State != domain.LoopStopped {
+	l, has, err := found(t.GateLoop(e.ctx, turn.Parent))
+	if err != nil || !has || l.Turn != turn.Parent || l.Session != turn.Session || l.State != domain.LoopStopped {
 		return err
 	}
-	parent, err := t.Run(e.ctx, run.Parent)
+	parent, err := t.Turn(e.ctx, turn.Parent)
 	if err != nil || parent.State == domain.Completed || parent.State == domain.Discarded {
 		return err
 	}
-	l.Run, l.State, l.Reason = run.ID, domain.LoopWorking, ""
+	l.Turn, l.State, l.Reason = turn.ID, domain.LoopWorking, ""
 	return t.UpdateGateLoop(l)
 }
 
 // Changed handles a state change of a run: the gates are checked when it has completed.
-func (e *Engine) Changed(t store.Tx, run domain.Run) error {
-	if run.State != domain.Starting && !run.State.Ended() {
+func (e *Engine) Changed(t store.Tx, turn domain.Turn) error {
+	if turn.State != domain.Starting && !turn.State.Ended() {
 		return nil
 	}
-	l, has, err := found(t.GateLoop(e.ctx, run.ID))
-	if err != nil || !has || l.Run != run.ID || l.State != domain.LoopWorking {
+	l, has, err := found(t.GateLoop(e.ctx, turn.ID))
+	if err != nil || !has || l.Turn != turn.ID || l.State != domain.LoopWorking {
 		return err
 	}
-	switch run.State {
+	switch turn.State {
 	case domain.Starting:
-		return announce(t, run, domain.IterationStarted{Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: names(l.Gates)})
+		return announce(t, turn, domain.IterationStarted{Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: names(l.Gates)})
 	case domain.Completed:
 		l.State = domain.LoopChecking
-		t.AfterCommit(func() { e.start(run.ID) })
+		t.AfterCommit(func() { e.start(turn.ID) })
 		return t.UpdateGateLoop(l)
 	}
-	return e.end(t, l, run, domain.LoopStopped, cmp.Or(run.Error, "the run is "+run.State.Words()))
+	return e.end(t, l, turn, domain.LoopStopped, cmp.Or(turn.Error, "the run is "+turn.State.Words()))
 }
 
 // Stop ends the loop of an ended run and stops its check. If a later run of the loop is active,
 // current is its id and the caller must end it; otherwise current is 0.
-func (e *Engine) Stop(t store.Tx, run domain.Run, reason string) (stopped bool, current int64, err error) {
-	l, has, err := found(t.GateLoop(e.ctx, run.ID))
+func (e *Engine) Stop(t store.Tx, turn domain.Turn, reason string) (stopped bool, current int64, err error) {
+	l, has, err := found(t.GateLoop(e.ctx, turn.ID))
 	if err != nil || !has {
 		return false, 0, err
 	}
 	switch l.State {
 	case domain.LoopWorking:
-		return false, l.Run, nil
+		return false, l.Turn, nil
 	case domain.LoopChecking:
-		last, err := t.Run(e.ctx, l.Run)
+		last, err := t.Turn(e.ctx, l.Turn)
 		if err != nil {
 			return false, 0, err
 		}

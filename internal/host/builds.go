@@ -106,15 +106,15 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 		return unavailable(p, err)
 	}
 	defer h.close(ctx)
-	session, err := h.hub.Launch(ctx, hub.LaunchSpec{Prompt: "quiet", Agent: "demo", Source: "prompt"})
+	turn, err := h.hub.Launch(ctx, hub.LaunchSpec{Prompt: "quiet", Agent: "demo", Source: "prompt"})
 	if err != nil {
 		return err
 	}
-	if session, err = h.hub.Await(ctx, session.UUID); err != nil {
+	if turn, err = h.hub.Await(ctx, turn.UUID); err != nil {
 		return err
 	}
-	if session.State != domain.Completed {
-		return fmt.Errorf("the demo agent's run is %s: %s", session.State, session.Error)
+	if turn.State != domain.Completed {
+		return fmt.Errorf("the demo agent's run is %s: %s", turn.State, turn.Error)
 	}
 	return nil
 }

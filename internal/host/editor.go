@@ -32,7 +32,7 @@ import (
 // The parts of [hubprocess.Settings.EndWithin], in percent.
 const (
 	executorsPart  = 47 // for executors to end
-	interruptsPart = 21 // until subscribers have the last events of interrupted runs
+	interruptsPart = 21 // until subscribers have the last events of interrupted turns
 	relayPart      = 95 // for the daemon's last responses
 )
 

@@ -121,11 +121,11 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers
 		},
-		EditorServer: func(thread string) *catalog.MCPServer {
+		EditorServer: func(session string) *catalog.MCPServer {
 			if now, err := live.Current(false); err != nil || !now.EditorTools {
 				return nil
 			}
-			return editorServer(p.Root, thread)
+			return editorServer(p.Root, session)
 		},
 		Checkpoints: func(dir string) (checkpoint.Options, bool) {
 			now, err := live.Current(false)
@@ -285,7 +285,7 @@ func checkpointState(stateDir, dir string) string {
 
 // editorServer returns the MCP server with the tools of the editor of a conversation. Agents start
 // servers with an environment of their own choice, so it names all that the server needs.
-func editorServer(root, thread string) *catalog.MCPServer {
+func editorServer(root, session string) *catalog.MCPServer {
 	program := runningProgram()
 	if strings.HasPrefix(program, "/proc/self/") { // which would be the agent's
 		program = fmt.Sprintf("/proc/%d/exe", os.Getpid())
@@ -296,7 +296,7 @@ func editorServer(root, thread string) *catalog.MCPServer {
 			env[name] = value
 		}
 	}
-	return &catalog.MCPServer{Name: catalog.EditorServer, Command: program, Args: []string{"mcp", "--session", thread, "--root", root}, Env: env}
+	return &catalog.MCPServer{Name: catalog.EditorServer, Command: program, Args: []string{"mcp", "--session", session, "--root", root}, Env: env}
 }
 
 // executorEnvironment returns the environment of executors, without the secrets that the

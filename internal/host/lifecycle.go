@@ -14,7 +14,7 @@ type lifecycle struct {
 	log    *slog.Logger
 	stops  chan bool // from daemon.stop; true: at once
 	// interruptWithin is how long the end after a signal may take until subscribers have the last
-	// events of the runs.
+	// events of the turns.
 	interruptWithin time.Duration
 }
 
@@ -61,7 +61,7 @@ const (
 	DrainWithin = 15 * time.Second
 
 	// interruptStopWithin is how long the end after daemon.stop may take until subscribers have the
-	// last events of the runs.
+	// last events of the turns.
 	interruptStopWithin = 2 * time.Second
 )
 

@@ -41,53 +41,53 @@ type Session struct {
 // Its error is safe to show to users.
 func (a Adopter) Directory(path string) (string, error) { return a.hub.directory(path) }
 
-// Find returns the last run of the conversation that uses an agent's session. ok reports whether
+// Find returns the last turn of the conversation that uses an agent's session. ok reports whether
 // one exists.
-func (a Adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
-	thread, err := a.hub.store.FindNativeOf(ctx, agent, native)
+func (a Adopter) Find(ctx context.Context, agent, native string) (s domain.TurnInSession, ok bool, err error) {
+	session, err := a.hub.store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
 		return s, false, nil
 	}
 	if err == nil {
-		var last domain.Run
-		if last, err = a.hub.store.LastRun(ctx, thread); err == nil {
-			s, err = a.hub.query.ByRun(ctx, last.ID)
+		var last domain.Turn
+		if last, err = a.hub.store.LastTurn(ctx, session); err == nil {
+			s, err = a.hub.query.ByTurn(ctx, last.ID)
 		}
 	}
 	return s, err == nil, a.hub.noteWrite(err)
 }
 
-// Unfinished returns an active or queued run that uses an agent's session. ok reports whether one
+// Unfinished returns an active or queued turn that uses an agent's session. ok reports whether one
 // exists.
-func (a Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
-	thread, err := a.hub.store.FindNativeOf(ctx, agent, native)
+func (a Adopter) Unfinished(ctx context.Context, agent, native string) (domain.Turn, bool, error) {
+	session, err := a.hub.store.FindNativeOf(ctx, agent, native)
 	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, false, nil
+		return domain.Turn{}, false, nil
 	}
 	if err != nil {
-		return domain.Run{}, false, a.hub.noteWrite(err)
+		return domain.Turn{}, false, a.hub.noteWrite(err)
 	}
-	runs, err := a.hub.store.UnfinishedRuns(ctx, thread)
-	for _, r := range runs {
+	turns, err := a.hub.store.UnfinishedTurns(ctx, session)
+	for _, r := range turns {
 		if r.State != domain.Draft {
 			return r, true, nil
 		}
 	}
-	return domain.Run{}, false, a.hub.noteWrite(err)
+	return domain.Turn{}, false, a.hub.noteWrite(err)
 }
 
 // Adopt makes a conversation of an agent's session: one completed run that holds the whole history.
 // If the session already has a conversation, Adopt returns it unchanged and fresh is false.
-func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
+func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.TurnInSession, fresh bool, err error) {
 	parts := a.hub.intake.ReadHistory(s.Parts, s.Secrets)
 	title := s.Secrets.Text(s.Title)
 	var id int64
 	err = a.hub.write(ctx, func(t store.Tx) error {
 		fresh = false
-		thread, err := t.FindNativeOf(ctx, s.Agent, s.Native)
+		session, err := t.FindNativeOf(ctx, s.Agent, s.Native)
 		switch {
 		case err == nil:
-			last, err := t.LastRun(ctx, thread)
+			last, err := t.LastTurn(ctx, session)
 			id = last.ID
 			return err
 		case !errors.Is(err, store.ErrNotFound):
@@ -98,47 +98,47 @@ func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, 
 		return err
 	})
 	if err != nil {
-		return domain.Session{}, false, err
+		return domain.TurnInSession{}, false, err
 	}
-	adopted, err = a.hub.query.ByRun(ctx, id)
+	adopted, err = a.hub.query.ByTurn(ctx, id)
 	return adopted, fresh, err
 }
 
 func (a Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
-	thread := domain.Thread{
+	session := domain.Session{
 		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native, Mode: catalog.ModeDefault,
 		Created: t.Now(), Active: t.Now(),
 	}
-	if err := a.hub.addThread(t, &thread, ""); err != nil {
+	if err := a.hub.addSession(t, &session, ""); err != nil {
 		return 0, err
 	}
-	run := domain.Run{
-		UUID: uuid.Must(uuid.NewV7()).String(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID,
-		Prompt: parts.Prompt(), Title: title, Agent: s.Agent, Source: domain.SourceAdopted, Mode: thread.Mode, Created: t.Now(), Active: t.Now(), Started: t.Now(),
+	turn := domain.Turn{
+		UUID: uuid.Must(uuid.NewV7()).String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session.ID,
+		Prompt: parts.Prompt(), Title: title, Agent: s.Agent, Source: domain.SourceAdopted, Mode: session.Mode, Created: t.Now(), Active: t.Now(), Started: t.Now(),
 	}
-	if run.Prompt == "" {
-		run.Prompt = title
+	if turn.Prompt == "" {
+		turn.Prompt = title
 	}
-	clientenv.Carry(ctx, &run)
-	if err := t.InsertRun(&run); err != nil {
+	clientenv.Carry(ctx, &turn)
+	if err := t.InsertTurn(&turn); err != nil {
 		return 0, err
 	}
 	if note := s.note(); note != "" {
-		if err := a.hub.conversation.Adopted(t, run, note); err != nil {
+		if err := a.hub.conversation.Adopted(t, turn, note); err != nil {
 			return 0, err
 		}
 	}
-	if err := a.hub.intake.RecordHistory(t, run.ID, parts); err != nil {
+	if err := a.hub.intake.RecordHistory(t, turn.ID, parts); err != nil {
 		return 0, err
 	}
-	run, err := t.Run(ctx, run.ID)
+	turn, err := t.Turn(ctx, turn.ID)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := t.Append(run.Event(domain.NativeSessionChanged{NativeSession: s.Native})); err != nil {
+	if _, err := t.Append(turn.Event(domain.NativeSessionChanged{NativeSession: s.Native})); err != nil {
 		return 0, err
 	}
-	return run.ID, a.hub.transition(t, &run, domain.Completed, outcome{reason: "adopted"})
+	return turn.ID, a.hub.transition(t, &turn, domain.Completed, outcome{reason: "adopted"})
 }
 
 // note describes the missing part of the history.

@@ -16,7 +16,7 @@ import (
 
 var session = Session{Agent: "fake", Native: "n", Title: "title", Dir: "/p", HasHistory: true, Secrets: new(redact.Secrets), Parts: []catalog.ReplayedPart{{Role: "user", Text: "hello"}}}
 
-// A session becomes one completed run with its history. A second adoption finds that run.
+// A session becomes one completed run with its history. A second adoption finds that turn.
 func TestAdoptOnce(t *testing.T) {
 	h := openHub(t, database(t), nil)
 	_, ok, err := h.Adoption().Find(t.Context(), "fake", "n")
@@ -25,15 +25,15 @@ func TestAdoptOnce(t *testing.T) {
 	first, fresh, err := h.Adoption().Adopt(t.Context(), session)
 	require.NoError(t, err)
 	assert.True(t, fresh)
-	assert.Equal(t, []any{domain.Completed, "hello", "title", "n", "/p"}, []any{first.State, first.Prompt, first.Run.Title, first.Thread.NativeSession, first.Thread.CWD})
+	assert.Equal(t, []any{domain.Completed, "hello", "title", "n", "/p"}, []any{first.State, first.Prompt, first.Turn.Title, first.Session.NativeSession, first.Session.CWD})
 	again, fresh, err := h.Adoption().Adopt(t.Context(), session)
 	require.NoError(t, err)
 	assert.False(t, fresh)
-	assert.Equal(t, first.Run.ID, again.Run.ID)
+	assert.Equal(t, first.Turn.ID, again.Turn.ID)
 	found, ok, err := h.Adoption().Find(t.Context(), "fake", "n")
 	require.NoError(t, err)
 	assert.True(t, ok)
-	assert.Equal(t, first.Run.ID, found.Run.ID)
+	assert.Equal(t, first.Turn.ID, found.Turn.ID)
 	other := session
 	other.Agent = "other"
 	_, fresh, err = h.Adoption().Adopt(t.Context(), other)
@@ -56,14 +56,14 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		s, _, err := h.Adoption().Adopt(t.Context(), c.session)
 		require.NoError(t, err)
 		assert.Equal(t, "title", s.Prompt)
-		items, err := h.query.Items(t.Context(), s.Run.ID)
+		items, err := h.query.Items(t.Context(), s.Turn.ID)
 		require.NoError(t, err)
 		require.Len(t, items, 1)
 		assert.Contains(t, items[0].Content, c.note)
 	}
 }
 
-// endless is a store in which no run can be changed while refuses is set.
+// endless is a store in which no turn can be changed while refuses is set.
 type endless struct {
 	store.Store
 	refuses error
@@ -78,11 +78,11 @@ type endlessTx struct {
 	refuses error
 }
 
-func (t endlessTx) UpdateRun(r domain.Run) error {
+func (t endlessTx) UpdateTurn(r domain.Turn) error {
 	if t.refuses != nil {
 		return t.refuses
 	}
-	return t.Tx.UpdateRun(r)
+	return t.Tx.UpdateTurn(r)
 }
 
 // A failed adoption stores nothing, so it can be retried.
@@ -108,7 +108,7 @@ func TestAdoptWholeOrNotAtAll(t *testing.T) {
 	assert.True(t, fresh)
 }
 
-// A draft does not use an agent's session; a queued run does.
+// A draft does not use an agent's session; a queued turn does.
 func TestUnfinished(t *testing.T) {
 	h := openHub(t, database(t), nil)
 	s, _, err := h.Adoption().Adopt(t.Context(), session)
@@ -117,8 +117,8 @@ func TestUnfinished(t *testing.T) {
 		state domain.State
 		uses  bool
 	}{{domain.Completed, false}, {domain.Draft, false}, {domain.Queued, true}, {domain.Running, true}} {
-		s.Run.State = c.state
-		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.UpdateRun(s.Run) }))
+		s.Turn.State = c.state
+		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.UpdateTurn(s.Turn) }))
 		_, uses, err := h.Adoption().Unfinished(t.Context(), "fake", "n")
 		require.NoError(t, err)
 		assert.Equal(t, c.uses, uses, c.state)

@@ -13,12 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // in reports the agent's current mode and the modes that it has.
-func (x *turn) in(mode string, has ...string) {
+func (x *fakeTurn) in(mode string, has ...string) {
 	m := &catalog.Selection{Current: mode}
 	for _, id := range has {
 		m.Choices = append(m.Choices, domain.Choice{ID: id})
@@ -28,7 +28,7 @@ func (x *turn) in(mode string, has ...string) {
 }
 
 // choosy is an agent with modes, a model and an option of its own.
-func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
+func choosy(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	x.report(catalog.EventSession, catalog.Session{
 		Mode:    &catalog.Selection{Current: "ask", Choices: []domain.Choice{{ID: "ask"}, {ID: "code"}}},
 		Model:   &catalog.Selection{Current: "small", Choices: []domain.Choice{{ID: "small"}, {ID: "big"}}},
@@ -38,26 +38,26 @@ func choosy(_ context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
-// An agent that was allowed to leave plan mode may change files again. The next run continues in
+// An agent that was allowed to leave plan mode may change files again. The next turn continues in
 // the new mode.
 func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	claude := []string{"default", "acceptEdits", "plan", "bypassPermissions"}
 	path := database(t)
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.in("plan", claude...)
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
 		x.in("default", claude...)
 		x.say(", " + verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "b"})))
 		return completed
 	})
-	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"}))(t)
+	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, SessionAlias: "a"}))(t)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	s = await(t, h, s)
 	assert.Equal(t, []any{", yes user_approved", "default"}, []any{s.Result, s.AgentMode})
 	require.NoError(t, h.Close())
 
 	var asked, goesOn []string
-	h = openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h = openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		stands, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		assert.NoError(t, err)
 		asked, goesOn = append(asked, x.p.PermissionMode), append(goesOn, stands.AgentMode)
@@ -66,7 +66,7 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	await(t, h, s)
 	mode := catalog.ModePlan
-	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"}))(t)
 	s = await(t, h, s)
 	await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on", Fork: true}))(t))
@@ -84,16 +84,16 @@ func TestAForkBeginsInNoModeInWhichToolsMayPassUnasked(t *testing.T) {
 		{"bypassPermissions", "", "default"},
 		{"default", "plan", "default"},
 	} {
-		run := domain.Run{Mode: c.asked, AgentMode: c.is}
-		forkMode(&run, "")
-		assert.Equal(t, c.want, run.Mode, c)
-		assert.Contains(t, []string{"", "plan"}, run.AgentMode, c)
+		turn := domain.Turn{Mode: c.asked, AgentMode: c.is}
+		forkMode(&turn, "")
+		assert.Equal(t, c.want, turn.Mode, c)
+		assert.Contains(t, []string{"", "plan"}, turn.AgentMode, c)
 	}
 }
 
 func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	confirm := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.in("default", "default", "acceptEdits")
 		asked := make(chan catalog.RequestPermissionResult)
 		go func() { asked <- x.ask(ctx, "Write", map[string]string{"file_path": "a"}) }()
@@ -105,7 +105,7 @@ func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	s := launch(t, h, "p")
 	pendingOf(t, h, 1)
 	mode := catalog.ModeAcceptEdits
-	must(h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
 	pendingOf(t, h, 1) // the agent has not entered the requested mode
 	close(confirm)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, s).Result)
@@ -136,7 +136,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		"value":  {"", "", options("thought", "x"), "options.thought", []string{"low", "high"}},
 	} {
 		_, launched := h.Launch(t.Context(), spec(c.mode, c.model, c.options))
-		change := threadsettings.Change{Options: c.options}
+		change := sessionsettings.Change{Options: c.options}
 		if c.mode != "" {
 			change.Mode = text(c.mode)
 		}
@@ -159,7 +159,7 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 }
 
 func TestAnAgentWithoutModesHasDuets(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventSession, catalog.Session{Mode: &catalog.Selection{}, Model: &catalog.Selection{}, Options: []catalog.Option{}})
 		return completed
 	})
@@ -187,8 +187,8 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, choosy)
-	s = sessionOf(t, h, "a")
-	session := must(h.Settings().OfSession(t.Context(), s))(t)
+	s = turnOf(t, h, "a")
+	session := must(h.Settings().OfTurn(t.Context(), s))(t)
 	assert.Equal(t, got.AgentSession, session.Reported)
 	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, session.Modes)
 	known := must(h.Settings().OfAgent(t.Context(), ""))(t)
@@ -196,25 +196,25 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	assert.Equal(t, session, known)
 }
 
-// A client that reads an active run can set its agent. A client that reads an ended run sets the
+// A client that reads an active turn can set its agent. A client that reads an ended turn sets the
 // next prompt, and learns that no agent is running. Both hold immediately after the state becomes
 // readable.
 func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := launch(t, h, "p")
 	settings := forSettings{h}
-	run := inState(t, h, s, domain.Running).Run
-	assert.NotNil(t, settings.LeaseOf(s.Thread.ID))
+	turn := inState(t, h, s, domain.Running).Turn
+	assert.NotNil(t, settings.LeaseOf(s.Session.ID))
 	assert.True(t, h.Busy())
 	asked := make(chan struct{})
 	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
 		tx.AfterCommit(func() { // comes before the hub's own
 			go func() {
 				defer close(asked)
-				now, err := h.store.Run(t.Context(), run.ID)
+				now, err := h.store.Turn(t.Context(), turn.ID)
 				assert.NoError(t, err)
 				assert.Equal(t, domain.Interrupted, now.State)
-				assert.Nil(t, settings.LeaseOf(s.Thread.ID))
+				assert.Nil(t, settings.LeaseOf(s.Session.ID))
 				assert.False(t, h.Busy())
 			}()
 			select {
@@ -222,15 +222,15 @@ func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 		})
-		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
-		return h.transition(tx, &run, domain.Interrupted, outcome{})
+		require.NoError(t, h.transition(tx, &turn, domain.Interrupting, outcome{}))
+		return h.transition(tx, &turn, domain.Interrupted, outcome{})
 	}))
 	<-asked
 }
 
 // Content that the agent is known not to accept is refused before anything is stored.
 func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventSession, catalog.Session{Takes: &domain.PromptTakes{Audio: true}})
 		return completed
 	})
@@ -282,7 +282,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	var daemon catalog.Daemon
 	var mu sync.Mutex // guards said
 	reported := map[string][]string{}
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		if err != nil {
 			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
@@ -307,28 +307,28 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	require.NoError(t, err)
 	await(t, h, s)
 	other, unknown := "new", "nobody"
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &unknown})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &unknown})
 	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
-	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
 	require.NoError(t, err)
 	assert.False(t, live)
-	assert.Equal(t, []any{"new", "old", ""}, []any{changed.Thread.Agent, changed.Agent, changed.Thread.NativeSession})
-	assert.False(t, changed.Thread.Settings.SkipPermissions)
-	assert.False(t, changed.Thread.Settings.AutoAcceptEdits)
+	assert.Equal(t, []any{"new", "old", ""}, []any{changed.Session.Agent, changed.Agent, changed.Session.NativeSession})
+	assert.False(t, changed.Session.Settings.SkipPermissions)
+	assert.False(t, changed.Session.Settings.AutoAcceptEdits)
 
 	// Late session updates of the previous agent have no effect.
 	mu.Lock()
-	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []domain.AgentCommand{{Name: "late"}}}}))
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Session.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []domain.AgentCommand{{Name: "late"}}}}))
 	mu.Unlock()
 
 	next := await(t, h, must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "two"}))(t))
-	assert.Equal(t, []any{s.Thread.ID, "new", domain.Completed}, []any{next.Thread.ID, next.Agent, next.State})
+	assert.Equal(t, []any{s.Session.ID, "new", domain.Completed}, []any{next.Session.ID, next.Agent, next.State})
 	mu.Lock()
 	assert.Equal(t, map[string][]string{
 		"one": {"old", "", "code", "", "big", "v"}, "two": {"new", "", "default", "", "", "", "one"},
 	}, reported)
 	mu.Unlock()
-	c := conversationOf(t, h, next.SessionID)
+	c := conversationOf(t, h, next.HumanLayerSession)
 	var notes []string
 	for _, e := range c.Entries {
 		if e.Role == "system" {
@@ -342,19 +342,19 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 	}
 
 	// Setting the current agent again is no change.
-	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, threadsettings.Change{Agent: &other})
+	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, sessionsettings.Change{Agent: &other})
 	require.NoError(t, err)
-	assert.Equal(t, "of new", same.Thread.NativeSession)
+	assert.Equal(t, "of new", same.Session.NativeSession)
 }
 
-// A conversation keeps its agent while a run is active or queued. Approvals that a dead agent left
+// A conversation keeps its agent while a turn is active or queued. Approvals that a dead agent left
 // open do not carry over to the next agent.
 func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	var names atomic.Pointer[[]string]
 	names.Store(&[]string{"old", "new"})
 	path := database(t)
 	other := "new"
-	asking := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	asking := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		return completed
 	}
@@ -362,15 +362,15 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 	h := openHub(t, path, asking, withNames)
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old"}))(t)
 	pendingOf(t, h, 1)
-	_, _, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	_, _, err := h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
-	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	_, err = h.Settings().Update(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, asking, withNames)
 	pendingOf(t, h, 1) // the question outlives its agent
-	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, sessionsettings.Change{Agent: &other})
 	require.NoError(t, err)
 	pendingOf(t, h, 0)
 }
@@ -381,7 +381,7 @@ func TestAForkIsGivenAnotherAgent(t *testing.T) {
 	names.Store(&[]string{"old", "new"})
 	var mu sync.Mutex // guards seen
 	seen := map[string][]any{}
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		if err != nil {
 			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}

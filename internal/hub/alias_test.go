@@ -15,13 +15,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	ctx := context.Background()
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "native"})
 		if x.p.Prompt == "hang" {
 			return hang(ctx, x)
@@ -29,25 +29,25 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		return completed
 	}, func(o *Options) { o.Limits.MaxTurns = 100 })
 	n := 0
-	fresh := func() domain.Session {
+	fresh := func() domain.TurnInSession {
 		n++
-		s := must(h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), ThreadAlias: fmt.Sprint("thread-", n)}))(t)
+		s := must(h.Launch(ctx, LaunchSpec{Prompt: "hang", CallerID: fmt.Sprint("caller-", n), SessionAlias: fmt.Sprint("thread-", n)}))(t)
 		return inState(t, h, s, domain.Running)
 	}
-	aliases := func(s domain.Session) map[string]string {
+	aliases := func(s domain.TurnInSession) map[string]string {
 		return map[string]string{
-			"uuid": s.UUID, "session": s.SessionID, "run": s.RunID, "task": domain.TaskName(s.Task), "caller": s.CallerID,
-			"thread": s.Thread.UUID, "conversation": fmt.Sprint("thread-", n),
+			"uuid": s.UUID, "session": s.HumanLayerSession, "run": s.HumanLayerRun, "task": domain.TaskName(s.Task), "caller": s.CallerID,
+			"thread": s.Session.UUID, "conversation": fmt.Sprint("thread-", n),
 		}
 	}
 	methods := map[string]func(id string) (string, error){
-		"Session": func(id string) (string, error) { s, err := h.query.Session(ctx, id); return s.UUID, err },
+		"Session": func(id string) (string, error) { s, err := h.query.Turn(ctx, id); return s.UUID, err },
 		"Conversation": func(id string) (string, error) {
 			c, err := h.query.Conversation(ctx, id, query.Page{})
-			return c.Session.UUID, err
+			return c.Turn.UUID, err
 		},
 		"UpdateSettings": func(id string) (string, error) {
-			s, err := h.Settings().Update(ctx, id, threadsettings.Change{})
+			s, err := h.Settings().Update(ctx, id, sessionsettings.Change{})
 			return s.UUID, err
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.query.Changes(ctx, id); return "", err },
@@ -57,7 +57,7 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return "", err
 		},
 		"Subscribe": func(id string) (string, error) {
-			s, err := h.events.Subscribe(ctx, eventlog.Subscribing{Run: id, Since: -1}, func(context.Context, eventlog.Notice) error { return nil })
+			s, err := h.events.Subscribe(ctx, eventlog.Subscribing{Turn: id, Since: -1}, func(context.Context, eventlog.Notice) error { return nil })
 			if err == nil {
 				s.Close()
 			}
@@ -74,16 +74,16 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 		}
 		_, err := call("nobody")
 		if assert.Error(t, err, name) {
-			assert.Equal(t, domain.KindRunNotFound, kindOf(t, err), name)
+			assert.Equal(t, domain.KindTurnNotFound, kindOf(t, err), name)
 		}
 	}
-	// These change the run: each has an alias of its own run.
+	// These change the turn: each has an alias of its own turn.
 	for _, kind := range []string{"uuid", "session", "run", "task", "caller", "thread", "conversation"} {
 		s := fresh()
 		id := aliases(s)[kind]
-		assert.Equal(t, s.Run.ID, must(h.Approvals().Create(ctx, approval.Spec{Run: id, Tool: "Write"}))(t, kind).Run)
+		assert.Equal(t, s.Turn.ID, must(h.Approvals().Create(ctx, approval.Spec{Turn: id, Tool: "Write"}))(t, kind).Turn)
 		next := must(h.Continue(ctx, ContinueSpec{From: id, Prompt: "next"}))(t, kind)
-		assert.Equal(t, s.SessionID, next.ParentSession)
+		assert.Equal(t, s.HumanLayerSession, next.ParentHumanLayerSession)
 		must(h.Interrupt(ctx, s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 		assert.True(t, must(h.Await(ctx, aliases(s)[kind]))(t, kind).State.Ended())
@@ -91,17 +91,17 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 	}
 	s = fresh()
 	until(t, h, func() bool {
-		got, err := h.query.SessionOfNative(ctx, "native")
+		got, err := h.query.LastOfNative(ctx, "native")
 		return err == nil && got.UUID == s.UUID
 	}, "the last")
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, errorOf(h.query.SessionOfNative(ctx, ""))))
+	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, errorOf(h.query.LastOfNative(ctx, ""))))
 }
 
 func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	ctx := context.Background()
 	var mu sync.Mutex
 	transcripts := map[string][]string{}
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		reported, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 		if err != nil {
 			return hang(ctx, x)
@@ -114,9 +114,9 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		x.say("re " + x.p.Prompt)
 		return completed
 	})
-	follow := func(from domain.Session, prompt string) domain.Session {
+	follow := func(from domain.TurnInSession, prompt string) domain.TurnInSession {
 		t.Helper()
-		return await(t, h, must(h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt}))(t))
+		return await(t, h, must(h.Continue(ctx, ContinueSpec{From: from.HumanLayerSession, Prompt: prompt}))(t))
 	}
 	a := await(t, h, launch(t, h, "a"))
 	b := follow(a, "b")
@@ -125,14 +125,14 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 	e := follow(d, "e")
 	f := follow(d, "f") // forks the fork behind d
 	g := follow(a, "g") // and the first behind a
-	assert.Equal(t, a.Thread.ID, c.Thread.ID)
-	assert.NotEqual(t, c.Thread.ID, d.Thread.ID)
-	assert.Equal(t, d.Thread.ID, e.Thread.ID)
-	assert.NotEqual(t, d.Thread.ID, f.Thread.ID)
-	assert.Equal(t, d.Thread.ID, f.Thread.Parent)
-	assert.Equal(t, a.SessionID, g.ParentSession)
+	assert.Equal(t, a.Session.ID, c.Session.ID)
+	assert.NotEqual(t, c.Session.ID, d.Session.ID)
+	assert.Equal(t, d.Session.ID, e.Session.ID)
+	assert.NotEqual(t, d.Session.ID, f.Session.ID)
+	assert.Equal(t, d.Session.ID, f.Session.Parent)
+	assert.Equal(t, a.HumanLayerSession, g.ParentHumanLayerSession)
 	for _, x := range []struct {
-		s    domain.Session
+		s    domain.TurnInSession
 		want []string
 	}{
 		{c, []string{"a", "re a", "b", "re b", "c", "re c"}},
@@ -153,67 +153,67 @@ func TestForksOfForksShareWhatCameBefore(t *testing.T) {
 		assert.Equal(t, x.want[1], page.Entries[0].Content)
 		assert.Equal(t, len(x.want), page.Total)
 	}
-	leaves := must(h.query.Sessions(ctx, domain.RunFilter{Leaves: true}))(t)
+	leaves := must(h.query.Turns(ctx, domain.TurnFilter{Leaves: true}))(t)
 	assert.ElementsMatch(t, []string{"c", "e", "f", "g"}, each(leaves, promptOf))
 }
 
-func TestWhatFollowsARunThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
+func TestWhatFollowsATurnThatGoesOnQueuesBehindWhatIsThere(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
 	var given prompts
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		given.add(x)
 		<-release
 		return completed
 	})
-	follow := func(from domain.Session, fork bool) (domain.Session, error) {
-		return h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
+	follow := func(from domain.TurnInSession, fork bool) (domain.TurnInSession, error) {
+		return h.Continue(ctx, ContinueSpec{From: from.HumanLayerSession, Prompt: fmt.Sprint("after ", from.Prompt), Fork: fork})
 	}
 	a := inState(t, h, launch(t, h, "a"), domain.Running)
 	b := must(follow(a, false))(t)
 	c, err := follow(a, false) // b waits behind it already
 	require.NoError(t, err)
 	d := must(follow(b, false))(t)
-	for _, s := range []domain.Session{b, c, d} {
-		assert.Equal(t, []any{a.Thread.ID, domain.Queued}, []any{s.Thread.ID, s.State})
+	for _, s := range []domain.TurnInSession{b, c, d} {
+		assert.Equal(t, []any{a.Session.ID, domain.Queued}, []any{s.Session.ID, s.State})
 	}
-	assert.Equal(t, []string{a.SessionID, b.SessionID, c.SessionID}, []string{b.ParentSession, c.ParentSession, d.ParentSession})
-	for _, s := range []domain.Session{a, b} {
+	assert.Equal(t, []string{a.HumanLayerSession, b.HumanLayerSession, c.HumanLayerSession}, []string{b.ParentHumanLayerSession, c.ParentHumanLayerSession, d.ParentHumanLayerSession})
+	for _, s := range []domain.TurnInSession{a, b} {
 		assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(follow(s, true))))
 	}
 	close(release)
 	await(t, h, d)
 	assert.Equal(t, []string{"a", "after a", "after a", "after after a"}, given.all())
-	fork, err := follow(a, false) // an earlier run that has ended
+	fork, err := follow(a, false) // an earlier turn that has ended
 	require.NoError(t, err)
-	assert.NotEqual(t, a.Thread.ID, fork.Thread.ID)
+	assert.NotEqual(t, a.Session.ID, fork.Session.ID)
 	await(t, h, fork)
 }
 
 func TestNoCallersIDIsTakenOver(t *testing.T) {
 	ctx := context.Background()
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed })
 	for _, id := range []string{"task-0002", "task-00002", "task-12345"} {
-		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {ThreadAlias: id}} {
+		for param, spec := range map[string]LaunchSpec{"task_id": {CallerID: id}, "session_id": {SessionAlias: id}} {
 			spec.Prompt = "p"
 			_, err := h.Launch(ctx, spec)
 			e := refusal(t, err, "%s %s", param, id)
 			assert.Equal(t, []string{domain.KindInvalid, param}, []string{e.Kind, e.Param})
 		}
 	}
-	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", ThreadAlias: "task-000x"}) // ids that Duet did not make
+	first, err := h.Launch(ctx, LaunchSpec{Prompt: "p", CallerID: "task-2", SessionAlias: "task-000x"}) // ids that Duet did not make
 	require.NoError(t, err)
 	next := launchIn(t, h, domain.TaskName(first.Task), "it goes on there")
-	assert.Equal(t, first.Thread.ID, next.Thread.ID)
+	assert.Equal(t, first.Session.ID, next.Session.ID)
 
 	// Earlier versions accepted such ids.
 	const theirs = "task-0003"
-	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Run.ID, first.Thread.ID) }))
+	require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.SetAlias(theirs, first.Turn.ID, first.Session.ID) }))
 	third := launch(t, h, "p")
 	assert.Equal(t, int64(4), third.Task, "the number is left out")
-	found := sessionOf(t, h, theirs)
+	found := turnOf(t, h, theirs)
 	assert.Equal(t, first.UUID, found.UUID)
-	assert.Equal(t, first.Thread.ID, launchIn(t, h, theirs, "still theirs").Thread.ID)
-	found = sessionOf(t, h, domain.TaskName(third.Task))
+	assert.Equal(t, first.Session.ID, launchIn(t, h, theirs, "still theirs").Session.ID)
+	found = turnOf(t, h, domain.TaskName(third.Task))
 	assert.Equal(t, third.UUID, found.UUID)
 }

@@ -27,37 +27,37 @@ func (h *Hub) newInbox() *approval.Inbox {
 	policy := approval.NewPolicy(h.opts.Root, h.opts.Rules)
 	policy.Worktree = h.projectIn
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy, Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
+		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
 	})
 }
 
-// runsOfHub gives the inbox access to runs.
-type runsOfHub struct{ hub *Hub }
+// turnsOfHub gives the inbox access to turns.
+type turnsOfHub struct{ hub *Hub }
 
-func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error {
+func (r turnsOfHub) Write(ctx context.Context, change func(store.Tx) error) error {
 	return r.hub.write(ctx, change)
 }
 
-func (r runsOfHub) Find(ctx context.Context, reader store.Reader, id string) (domain.Run, error) {
+func (r turnsOfHub) Find(ctx context.Context, reader store.Reader, id string) (domain.Turn, error) {
 	return query.Find(ctx, reader, id)
 }
 
-func (r runsOfHub) AwaitInput(t store.Tx, run *domain.Run) error {
-	return r.hub.transition(t, run, domain.WaitingInput, outcome{reason: "approval"})
+func (r turnsOfHub) AwaitInput(t store.Tx, turn *domain.Turn) error {
+	return r.hub.transition(t, turn, domain.WaitingInput, outcome{reason: "approval"})
 }
 
-func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
-	if run.IsQuestion() {
-		return r.hub.transition(t, run, domain.Completed, outcome{reason: "approval"})
+func (r turnsOfHub) GoOn(t store.Tx, turn *domain.Turn) error {
+	if turn.IsQuestion() {
+		return r.hub.transition(t, turn, domain.Completed, outcome{reason: "approval"})
 	}
-	return r.hub.transition(t, run, domain.Running, outcome{reason: "approval"})
+	return r.hub.transition(t, turn, domain.Running, outcome{reason: "approval"})
 }
 
-func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
+func (r turnsOfHub) Resume(t store.Tx, interrupted domain.Turn, prompt string, restrict bool) error {
 	if interrupted.IsQuestion() { // the caller gets the answer when it asks again
 		return nil
 	}
-	last, err := t.LastRun(r.hub.ctx, interrupted.Thread)
+	last, err := t.LastTurn(r.hub.ctx, interrupted.Session)
 	if err != nil || !last.State.Ended() {
 		return err
 	}
@@ -65,117 +65,117 @@ func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, res
 	return err
 }
 
-func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error) {
-	last, err := t.LastRun(r.hub.ctx, in.Thread)
+func (r turnsOfHub) Tell(t store.Tx, in domain.Turn, prompt string, restrict bool) (domain.Turn, error) {
+	last, err := t.LastTurn(r.hub.ctx, in.Session)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
 	return r.goOn(t, last, last, domain.SourceSession, prompt, restrict)
 }
 
-// goOn adds a run after the last run of a thread, with the permissions of from.
-func (r runsOfHub) goOn(t store.Tx, from, last domain.Run, source, prompt string, restrict bool) (domain.Run, error) {
-	thread, err := t.Thread(r.hub.ctx, from.Thread)
+// goOn adds a turn after the last turn of a session, with the permissions of from.
+func (r turnsOfHub) goOn(t store.Tx, from, last domain.Turn, source, prompt string, restrict bool) (domain.Turn, error) {
+	session, err := t.Session(r.hub.ctx, from.Session)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
-	run := following(thread, from, prompt, thread.Agent)
-	run.Source, run.Parent = source, last.ID
+	turn := following(session, from, prompt, session.Agent)
+	turn.Source, turn.Parent = source, last.ID
 	if restrict || from.Restricted {
-		if _, err := r.hub.configured.AgentFor(true, thread.Agent); err != nil {
-			return domain.Run{}, err
+		if _, err := r.hub.configured.AgentFor(true, session.Agent); err != nil {
+			return domain.Turn{}, err
 		}
-		run.Restricted = true
+		turn.Restricted = true
 	}
-	err = r.hub.add(t, &run, thread, false)
-	return run, err
+	err = r.hub.add(t, &turn, session, false)
+	return turn, err
 }
 
-func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool {
-	return r.hub.configured.ConfirmsAnswers(run.Agent)
+func (r turnsOfHub) ConfirmsAnswers(turn domain.Turn) bool {
+	return r.hub.configured.ConfirmsAnswers(turn.Agent)
 }
 
-func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
+func (r turnsOfHub) AgentEnded(turn int64) <-chan struct{} {
 	r.hub.mu.Lock()
 	defer r.hub.mu.Unlock()
-	if live := r.hub.live[run]; live != nil {
+	if live := r.hub.live[turn]; live != nil {
 		return live.ended
 	}
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(run) }
+func (r turnsOfHub) KeepsQuestions(turn int64) bool { return r.hub.cutShort.Has(turn) }
 
-// questionsThread is the alias of the conversation for clients that name none.
-const questionsThread = "duet:questions"
+// questionsSession is the alias of the conversation for clients that name none.
+const questionsSession = "duet:questions"
 
-// questionGone is the reason for ending the run of a question whose client has gone.
+// questionGone is the reason for ending the turn of a question whose client has gone.
 const questionGone = "the client that asked this has gone"
 
-// PlaceOf finds the active run, or the conversation for standalone questions. BeginQuestion creates
+// PlaceOf finds the active turn, or the conversation for standalone questions. BeginQuestion creates
 // a conversation that does not exist yet.
-func (r runsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) (approval.Place, error) {
+func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) (approval.Place, error) {
 	h := r.hub
 	cwd, err := h.directory(q.CWD)
 	if err != nil {
 		return approval.Place{}, err
 	}
-	none := approval.Place{Thread: domain.Thread{CWD: cwd, Mode: catalog.ModeDefault}}
-	name := cmp.Or(q.Run, questionsThread)
-	run, err := query.Find(h.ctx, t, name)
+	none := approval.Place{Session: domain.Session{CWD: cwd, Mode: catalog.ModeDefault}}
+	name := cmp.Or(q.Turn, questionsSession)
+	turn, err := query.Find(h.ctx, t, name)
 	var refused *domain.Error
 	switch {
-	case errors.As(err, &refused) && refused.Kind == domain.KindRunNotFound:
+	case errors.As(err, &refused) && refused.Kind == domain.KindTurnNotFound:
 		if domain.IsTaskName(name) {
 			return approval.Place{}, err
 		}
 		return none, nil
 	case err != nil:
 		return approval.Place{}, err
-	case run.IsQuestion():
-		none.Thread, err = t.Thread(h.ctx, run.Thread)
+	case turn.IsQuestion():
+		none.Session, err = t.Session(h.ctx, turn.Session)
 		return none, err
-	case run.State.Ended() || run.State == domain.Interrupting || run.State == domain.Draft || run.State == domain.Queued:
-		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(run.Task), run.State.Words())
+	case turn.State.Ended() || turn.State == domain.Interrupting || turn.State == domain.Draft || turn.State == domain.Queued:
+		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(turn.Task), turn.State.Words())
 	}
-	thread, err := t.Thread(h.ctx, run.Thread)
-	return approval.Place{Thread: thread, Run: run}, err
+	session, err := t.Session(h.ctx, turn.Session)
+	return approval.Place{Session: session, Turn: turn}, err
 }
 
-// BeginQuestion creates a run that consists of one question. The run has no agent, holds no slot,
+// BeginQuestion creates a turn that consists of one question. The turn has no agent, holds no slot,
 // and ends with its answer.
-func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.Place, q approval.Inquiry) error {
+func (r turnsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.Place, q approval.Inquiry) error {
 	h := r.hub
-	if in.Thread.ID == 0 {
-		in.Thread.UUID, in.Thread.Title = uuid.Must(uuid.NewV7()).String(), "Questions"
-		if name := askerName(q.Run); name != "" {
-			in.Thread.Title += " of " + name
+	if in.Session.ID == 0 {
+		in.Session.UUID, in.Session.Title = uuid.Must(uuid.NewV7()).String(), "Questions"
+		if name := askerName(q.Turn); name != "" {
+			in.Session.Title += " of " + name
 		}
-		in.Thread.Created, in.Thread.Active = t.Now(), t.Now()
-		if err := h.addThread(t, &in.Thread, cmp.Or(q.Run, questionsThread)); err != nil {
+		in.Session.Created, in.Session.Active = t.Now(), t.Now()
+		if err := h.addSession(t, &in.Session, cmp.Or(q.Turn, questionsSession)); err != nil {
 			return err
 		}
 	}
 	text := cmp.Or(q.Title, q.Tool+" "+string(q.Input))
-	spec := LaunchSpec{Prompt: strings.TrimSpace(text), Title: questionTitle(cmp.Or(q.Subject, text)), Source: domain.SourceQuestion, Mode: in.Thread.Mode}
+	spec := LaunchSpec{Prompt: strings.TrimSpace(text), Title: questionTitle(cmp.Or(q.Subject, text)), Source: domain.SourceQuestion, Mode: in.Session.Mode}
 	if q.Keep != nil {
 		spec.Source = domain.SourceKeptQuestion
 	}
 	if q.CallID != "" {
 		spec.Metadata, _ = json.Marshal(map[string]string{"tool_use_id": q.CallID}) // strings
 	}
-	run := newRun(spec, askerName(q.Run))
-	clientenv.Carry(ctx, &run)
-	run.Thread, run.State, run.Created, run.Started, run.Active = in.Thread.ID, domain.New, t.Now(), t.Now(), t.Now()
-	if err := t.InsertRun(&run); err != nil {
+	turn := newTurn(spec, askerName(q.Turn))
+	clientenv.Carry(ctx, &turn)
+	turn.Session, turn.State, turn.Created, turn.Started, turn.Active = in.Session.ID, domain.New, t.Now(), t.Now(), t.Now()
+	if err := t.InsertTurn(&turn); err != nil {
 		return err
 	}
-	in.Run = run
-	return h.transition(t, &in.Run, domain.Running, outcome{})
+	in.Turn = turn
+	return h.transition(t, &in.Turn, domain.Running, outcome{})
 }
 
 // askerName returns the name that lists show for the client of a question: the conversation's alias
-// without its kind prefix. It returns "" if the alias is the id of a run.
+// without its kind prefix. It returns "" if the alias is the id of a turn.
 func askerName(conversation string) string {
 	if _, err := uuid.Parse(conversation); err == nil || domain.IsTaskName(conversation) {
 		return ""
@@ -183,9 +183,9 @@ func askerName(conversation string) string {
 	return strings.TrimPrefix(conversation, "mcp:")
 }
 
-// EndQuestion ends the run of a question whose client has gone.
-func (r runsOfHub) EndQuestion(t store.Tx, run *domain.Run, kept bool) error {
-	return r.hub.transition(t, run, domain.Interrupted, outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
+// EndQuestion ends the turn of a question whose client has gone.
+func (r turnsOfHub) EndQuestion(t store.Tx, turn *domain.Turn, kept bool) error {
+	return r.hub.transition(t, turn, domain.Interrupted, outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
 }
 
 // questionTitle returns the beginning of a text as one line.

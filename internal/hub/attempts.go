@@ -24,7 +24,7 @@ const MaxAttempts = 10
 
 // LaunchAttempts launches a prompt once for each choice of an agent: all of them or none. spec must not
 // name an agent, its settings, an id or a worktree.
-func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []AgentChoice) ([]domain.Session, error) {
+func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []AgentChoice) ([]domain.TurnInSession, error) {
 	if n := len(choices); n < 2 || n > MaxAttempts {
 		return nil, domain.Invalid("agents", fmt.Sprintf("2 to %d agents", MaxAttempts), fmt.Sprint(n))
 	}
@@ -36,11 +36,11 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 		choices[i].Agent = agent.Name
 	}
 	spec.Settings.Attempts, spec.Worktree, spec.Draft = uuid.NewString(), new(true), true
-	var drafts []domain.Session
+	var drafts []domain.TurnInSession
 	drop := func() {
 		for _, s := range drafts {
-			if _, err := h.Delete(context.WithoutCancel(ctx), s.SessionID); err != nil {
-				h.log.Warn("an attempt that was not launched stays as a draft", "session", s.SessionID, "err", err)
+			if _, err := h.Delete(context.WithoutCancel(ctx), s.HumanLayerSession); err != nil {
+				h.log.Warn("an attempt that was not launched stays as a draft", "session", s.HumanLayerSession, "err", err)
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 		}
 		drafts = append(drafts, s)
 		if spec.base == "" {
-			if w, found := h.Worktree(s.Thread.CWD); found {
+			if w, found := h.Worktree(s.Session.CWD); found {
 				_, created, err := h.openWorktree(ctx, w, !clientenv.IsRestricted(ctx))
 				if err != nil {
 					drop()
@@ -66,11 +66,11 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 	}
 	err := h.write(ctx, func(t store.Tx) error {
 		for _, s := range drafts {
-			run, err := t.Run(h.ctx, s.Run.ID)
+			turn, err := t.Turn(h.ctx, s.Turn.ID)
 			if err != nil {
 				return err
 			}
-			if err := h.launchDraft(ctx, t, &run, ContinueSpec{}); err != nil {
+			if err := h.launchDraft(ctx, t, &turn, ContinueSpec{}); err != nil {
 				return err
 			}
 		}
@@ -81,7 +81,7 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 		return nil, err
 	}
 	for i, s := range drafts {
-		if drafts[i], err = h.query.ByRun(ctx, s.Run.ID); err != nil {
+		if drafts[i], err = h.query.ByTurn(ctx, s.Turn.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -90,8 +90,8 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 
 // An Attempt is one of several conversations with the same prompt.
 type Attempt struct {
-	Session domain.Session // the last run
-	Usage   domain.Usage   // of the conversation
+	Turn  domain.TurnInSession // the last turn
+	Usage domain.Usage         // of the conversation
 	// Changes are those since the common commit.
 	Changes worktree.Changes
 	Gone    bool  // the worktree is deleted
@@ -101,7 +101,7 @@ type Attempt struct {
 // Attempts returns the attempts that a conversation belongs to, in the order of their launch. patch says
 // how many bytes of each patch are returned. The error is of KindNoAttempts if it belongs to none.
 func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time) ([]Attempt, error) {
-	sessions, err := h.attemptsWith(ctx, id)
+	turns, err := h.attemptsWith(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -113,39 +113,39 @@ func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time)
 	if err != nil {
 		return nil, worktreeError(err)
 	}
-	attempts := make([]Attempt, len(sessions))
-	for i, s := range sessions {
+	attempts := make([]Attempt, len(turns))
+	for i, s := range turns {
 		a := &attempts[i]
-		a.Session = s
-		if a.Usage, _, err = h.query.Usage(ctx, domain.UsageFilter{Thread: s.Thread.ID}, "", now); err != nil {
+		a.Turn = s
+		if a.Usage, _, err = h.query.Usage(ctx, domain.UsageFilter{Session: s.Session.ID}, "", now); err != nil {
 			return nil, err
 		}
-		top, _ := h.Worktree(s.Thread.CWD)
+		top, _ := h.Worktree(s.Session.CWD)
 		j := slices.IndexFunc(list, func(w worktree.Worktree) bool { return w.Top == top })
-		if a.Gone = j < 0 || h.lostWorktree(s.Thread); !a.Gone {
+		if a.Gone = j < 0 || h.lostWorktree(s.Session); !a.Gone {
 			a.Changes, a.Err = of.Changes(ctx, list[j], patch)
 		}
 	}
 	return attempts, nil
 }
 
-// attemptsWith returns the last runs of the attempts that a conversation belongs to, the one that was
+// attemptsWith returns the last turns of the attempts that a conversation belongs to, the one that was
 // launched first at the beginning.
-func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.Session, err error) {
-	one, err := h.query.Session(ctx, id)
+func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnInSession, err error) {
+	one, err := h.query.Turn(ctx, id)
 	if err != nil {
 		return nil, stored(err)
 	}
-	set := one.Thread.Settings.Attempts
+	set := one.Session.Settings.Attempts
 	if set == "" || h.opts.Worktrees == nil {
 		return nil, domain.Errorf(domain.KindNoAttempts, "%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
 	}
-	err = h.everyLeaf(ctx, func(s domain.Session) {
-		if s.Thread.Settings.Attempts == set {
+	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
+		if s.Session.Settings.Attempts == set {
 			list = append(list, s)
 		}
 	})
-	slices.SortFunc(list, func(a, b domain.Session) int { return int(a.Thread.ID - b.Thread.ID) })
+	slices.SortFunc(list, func(a, b domain.TurnInSession) int { return int(a.Session.ID - b.Session.ID) })
 	return list, err
 }
 
@@ -164,7 +164,7 @@ type Chosen struct {
 
 // A DiscardedAttempt is an attempt that was not chosen.
 type DiscardedAttempt struct {
-	Session domain.Session
+	Turn domain.TurnInSession
 	DiscardedWorktree
 	Err error // why its worktree stays, or nil
 }
@@ -173,18 +173,20 @@ type DiscardedAttempt struct {
 // as in [Hub.DiscardWorktree] with force. If landing fails, nothing is discarded; its errors are those of
 // [Hub.Land].
 func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error) {
-	chosen, err := h.query.Session(ctx, spec.Run)
+	chosen, err := h.query.Turn(ctx, spec.Turn)
 	if err != nil {
 		return c, stored(err)
 	}
-	all, err := h.attemptsWith(ctx, spec.Run)
+	all, err := h.attemptsWith(ctx, spec.Turn)
 	if err != nil {
 		return c, err
 	}
-	if _, err := h.findWorktree(ctx, spec.Run); err != nil {
+	if _, err := h.findWorktree(ctx, spec.Turn); err != nil {
 		return c, err
 	}
-	others := slices.DeleteFunc(all, func(s domain.Session) bool { return s.Thread.ID == chosen.Thread.ID || h.lostWorktree(s.Thread) })
+	others := slices.DeleteFunc(all, func(s domain.TurnInSession) bool {
+		return s.Session.ID == chosen.Session.ID || h.lostWorktree(s.Session)
+	})
 	working, err := h.stillWorking(ctx, others)
 	if err != nil {
 		return c, err
@@ -196,12 +198,12 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 		return c, err
 	}
 	for _, s := range others {
-		d := DiscardedAttempt{Session: s}
+		d := DiscardedAttempt{Turn: s}
 		if slices.Contains(working, domain.TaskName(s.Task)) {
 			d.Err = h.interruptAndAwait(ctx, s)
 		}
 		if d.Err == nil {
-			d.DiscardedWorktree, d.Err = h.DiscardWorktree(ctx, s.SessionID, true)
+			d.DiscardedWorktree, d.Err = h.DiscardWorktree(ctx, s.HumanLayerSession, true)
 		}
 		c.Discarded = append(c.Discarded, d)
 	}
@@ -209,29 +211,29 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 }
 
 // stillWorking returns the tasks that have not ended, or whose gates are checked.
-func (h *Hub) stillWorking(ctx context.Context, list []domain.Session) (tasks []string, err error) {
-	runs := make([]int64, len(list))
+func (h *Hub) stillWorking(ctx context.Context, list []domain.TurnInSession) (tasks []string, err error) {
+	turns := make([]int64, len(list))
 	for i, s := range list {
-		runs[i] = s.Run.ID
+		turns[i] = s.Turn.ID
 	}
-	gates, err := h.gates.OfAll(ctx, runs)
+	gates, err := h.gates.OfAll(ctx, turns)
 	for _, s := range list {
-		if gates := gates[s.Run.ID]; !s.State.Ended() || gates.State == domain.LoopChecking {
+		if gates := gates[s.Turn.ID]; !s.State.Ended() || gates.State == domain.LoopChecking {
 			tasks = append(tasks, domain.TaskName(s.Task))
 		}
 	}
 	return tasks, err
 }
 
-// interruptAndAwait ends a conversation's runs.
-func (h *Hub) interruptAndAwait(ctx context.Context, s domain.Session) error {
-	_, err := h.Interrupt(ctx, s.SessionID, "not_chosen")
+// interruptAndAwait ends a conversation's turns.
+func (h *Hub) interruptAndAwait(ctx context.Context, s domain.TurnInSession) error {
+	_, err := h.Interrupt(ctx, s.HumanLayerSession, "not_chosen")
 	var known *domain.Error
 	if errors.As(err, &known) && known.Kind == domain.KindNotCancellable { // it has ended meanwhile
 		err = nil
 	}
 	if err == nil {
-		_, err = h.Await(ctx, s.SessionID)
+		_, err = h.Await(ctx, s.HumanLayerSession)
 	}
 	return err
 }

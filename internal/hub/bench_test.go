@@ -16,9 +16,9 @@ import (
 )
 
 // benchmarkReports measures the time from ReportMessage to commit and delivery to a subscriber.
-func benchmarkReports(b *testing.B, report func(*turn)) {
+func benchmarkReports(b *testing.B, report func(*fakeTurn)) {
 	begin, end := make(chan struct{}), make(chan struct{})
-	x := &executors{stops: make(map[string]context.CancelFunc), play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	x := &executors{stops: make(map[string]context.CancelFunc), play: func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		<-begin
 		for range b.N {
 			report(x)
@@ -34,7 +34,7 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 	require.NoError(b, err)
 	defer h.Close()
 	sub := must(h.events.Subscribe(b.Context(), eventlog.Subscribing{Since: -1}, func(_ context.Context, n eventlog.Notice) error {
-		if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Completed {
+		if p, ok := n.Payload.(domain.TurnStateChanged); ok && p.To == domain.Completed {
 			close(end)
 		}
 		return nil
@@ -50,11 +50,11 @@ func benchmarkReports(b *testing.B, report func(*turn)) {
 }
 
 func BenchmarkDelta(b *testing.B) {
-	benchmarkReports(b, func(x *turn) { x.say("a piece of what it says ") })
+	benchmarkReports(b, func(x *fakeTurn) { x.say("a piece of what it says ") })
 }
 
 func BenchmarkToolCall(b *testing.B) {
-	benchmarkReports(b, func(x *turn) {
+	benchmarkReports(b, func(x *fakeTurn) {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", Title: "make test", Status: "in_progress"})
 	})
 }

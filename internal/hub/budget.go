@@ -14,10 +14,10 @@ import (
 )
 
 // This file interrupts runs that exceed a budget. It compares the usage that agents report with the
-// limits of the run, its conversation and the day. It warns before a limit is reached and
-// interrupts the run when it is.
+// limits of the turn, its conversation and the day. It warns before a limit is reached and
+// interrupts the turn when it is.
 //
-// An interrupted run can be continued: the new run starts new accounts for the run and the
+// An interrupted turn can be continued: the new turn starts new accounts for the turn and the
 // conversation. The account of a day starts at midnight.
 
 // budgets returns the currently configured limits.
@@ -28,26 +28,26 @@ func (h *Hub) budgets() config.Budget {
 	return h.opts.Budget()
 }
 
-// spend checks a run's usage against its budgets and schedules the next check of its time budget.
-func (h *Hub) spend(t store.Tx, live *liveRun) error {
+// spend checks a turn's usage against its budgets and schedules the next check of its time budget.
+func (h *Hub) spend(t store.Tx, live *liveTurn) error {
 	if err := h.followClock(t); err != nil {
 		return err
 	}
-	run, err := t.Run(h.ctx, live.run.ID)
-	if err != nil || run.State.Ended() {
+	turn, err := t.Turn(h.ctx, live.turn.ID)
+	if err != nil || turn.State.Ended() {
 		return err
 	}
-	if err := h.budget.Used(t, run); err != nil {
+	if err := h.budget.Used(t, turn); err != nil {
 		return err
 	}
-	left, limited, err := h.budget.TimeLeft(t, run)
+	left, limited, err := h.budget.TimeLeft(t, turn)
 	if err != nil || !limited {
 		return err
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.live[live.run.ID] != live { // it has ended already
+		if h.live[live.turn.ID] != live { // it has ended already
 			return
 		}
 		live.budget = newClock(left, func() { h.active.Go(func() { h.timeUsed(live) }) })
@@ -58,15 +58,15 @@ func (h *Hub) spend(t store.Tx, live *liveRun) error {
 	return nil
 }
 
-// timeUsed checks a run's usage when its timer fires.
-func (h *Hub) timeUsed(live *liveRun) {
+// timeUsed checks a turn's usage when its timer fires.
+func (h *Hub) timeUsed(live *liveTurn) {
 	err := h.write(h.ctx, func(t store.Tx) error { return h.spend(t, live) })
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("cannot compare the usage of a run with its budget", "err", err)
 	}
 }
 
-// budgetGuard checks the usage of runs. Its methods may be called from any goroutine, except that
+// budgetGuard checks the usage of turns. Its methods may be called from any goroutine, except that
 // those with a transaction belong to the store's writer.
 type budgetGuard struct {
 	hub *Hub
@@ -75,7 +75,7 @@ type budgetGuard struct {
 	accounts map[int64]*account
 }
 
-// account holds what the guard knows of an active run and the store does not.
+// account holds what the guard knows of an active turn and the store does not.
 type account struct {
 	asked   *domain.Settings // the conversation's settings when the account was opened
 	turns   int
@@ -85,20 +85,20 @@ type account struct {
 	warned  map[string]bool
 }
 
-// Close drops the account of a run that has ended.
-func (g *budgetGuard) Close(run int64) {
+// Close drops the account of a turn that has ended.
+func (g *budgetGuard) Close(turn int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.accounts, run)
+	delete(g.accounts, turn)
 }
 
-func (g *budgetGuard) account(run int64) *account {
+func (g *budgetGuard) account(turn int64) *account {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	a := g.accounts[run]
+	a := g.accounts[turn]
 	if a == nil {
 		a = &account{warned: make(map[string]bool)}
-		g.accounts[run] = a
+		g.accounts[turn] = a
 	}
 	return a
 }
@@ -121,26 +121,26 @@ func (g *budgetGuard) Admit(t store.Tx) error {
 			return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] %s is raised", l.reached("the runs of this day have"), l.key)
 		}
 	}
-	if day.Turns != nil && used.Runs >= *day.Turns { // the new run would exceed it
+	if day.Turns != nil && used.Turns >= *day.Turns { // the new turn would exceed it
 		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
-			limit{key: "turns", text: count(used.Runs, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
+			limit{key: "turns", text: count(used.Turns, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
 	}
 	return nil
 }
 
 // Called counts a tool call that begins.
-func (g *budgetGuard) Called(t store.Tx, run domain.Run) error {
-	a := g.account(run.ID)
+func (g *budgetGuard) Called(t store.Tx, turn domain.Turn) error {
+	a := g.account(turn.ID)
 	if a.turns > 0 && !a.between {
 		return nil
 	}
 	a.between = false
 	a.turns++
-	rounds := g.ofRun(t, run).Rounds
+	rounds := g.ofTurn(t, turn).Rounds
 	if rounds == nil {
 		return nil
 	}
-	return g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", limit{
+	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", limit{
 		key: "rounds", part: float64(a.turns-1) / float64(*rounds), // counts the beginning call
 		text: count(a.turns-1, "round") + " of tool calls", most: count(*rounds, "round"),
 	})
@@ -148,14 +148,14 @@ func (g *budgetGuard) Called(t store.Tx, run domain.Run) error {
 
 // CallEnded counts a tool call that has ended if it repeats the previous ones. Calls are equal if
 // their tools and inputs are. Calls without a reported input are all different.
-func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
-	a := g.account(run.ID)
+func (g *budgetGuard) CallEnded(t store.Tx, turn domain.Turn, tool string) error {
+	a := g.account(turn.ID)
 	a.between = true
-	repeats := g.ofRun(t, run).Repeats
+	repeats := g.ofTurn(t, turn).Repeats
 	if repeats == nil {
 		return nil
 	}
-	item, err := t.ToolItem(g.hub.ctx, run.ID, tool)
+	item, err := t.ToolItem(g.hub.ctx, turn.ID, tool)
 	if err != nil {
 		return err
 	}
@@ -169,35 +169,35 @@ func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 		delete(a.warned, "turn.repeats")
 	}
 	a.repeats++
-	return g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", limit{
+	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", limit{
 		key: "repeats", part: float64(a.repeats) / float64(*repeats),
 		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
 	})
 }
 
-// Used compares a run's stored usage with all limits.
-func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
+// Used compares a turn's stored usage with all limits.
+func (g *budgetGuard) Used(t store.Tx, turn domain.Turn) error {
 	limits := g.hub.budgets()
-	limits.Turn = g.ofRun(t, run)
-	used := domain.Usage{Tokens: run.Tokens}
+	limits.Turn = g.ofTurn(t, turn)
+	used := domain.Usage{Tokens: turn.Tokens}
 	if limits.Turn.Time != nil {
-		byRun, err := g.usedByRun(t, run)
+		byTurn, err := g.usedByTurn(t, turn)
 		if err != nil {
 			return err
 		}
-		used.Time = byRun.Time
+		used.Time = byTurn.Time
 	}
 	for _, l := range spend(limits.Turn, used) {
-		if err := g.judge(t, run, domain.CodeRunBudget, "turn", "this run has", l); err != nil {
+		if err := g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", l); err != nil {
 			return err
 		}
 	}
 	if limits.Session != (config.BudgetLimits{}) {
-		used, err := g.usedByThread(t, run.Thread)
+		used, err := g.usedBySession(t, turn.Session)
 		if err != nil {
 			return err
 		}
-		if err := g.judgeAll(t, run, domain.CodeThreadBudget, "session", "this conversation has", limits.Session, used); err != nil {
+		if err := g.judgeAll(t, turn, domain.CodeSessionBudget, "session", "this conversation has", limits.Session, used); err != nil {
 			return err
 		}
 	}
@@ -208,20 +208,20 @@ func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
 	if err != nil {
 		return err
 	}
-	return g.judgeAll(t, run, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
+	return g.judgeAll(t, turn, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
 }
 
-// TimeLeft returns how long an active run may continue until a time budget is nearly or fully used.
+// TimeLeft returns how long an active turn may continue until a time budget is nearly or fully used.
 // limited is false if no time budget applies.
-func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
+func (g *budgetGuard) TimeLeft(t store.Tx, turn domain.Turn) (left time.Duration, limited bool, err error) {
 	limits := g.hub.budgets()
-	limits.Turn = g.ofRun(t, run)
+	limits.Turn = g.ofTurn(t, turn)
 	for _, scope := range []struct {
 		most *time.Duration
 		used func() (domain.Usage, error)
 	}{
-		{limits.Turn.Time, func() (domain.Usage, error) { return g.usedByRun(t, run) }},
-		{limits.Session.Time, func() (domain.Usage, error) { return g.usedByThread(t, run.Thread) }},
+		{limits.Turn.Time, func() (domain.Usage, error) { return g.usedByTurn(t, turn) }},
+		{limits.Session.Time, func() (domain.Usage, error) { return g.usedBySession(t, turn.Session) }},
 		{limits.Day.Time, func() (domain.Usage, error) { return g.usedToday(t) }},
 	} {
 		if scope.most == nil {
@@ -242,27 +242,27 @@ func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, 
 	return left, limited, nil
 }
 
-func (g *budgetGuard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, limits config.BudgetLimits, used domain.Usage) error {
+func (g *budgetGuard) judgeAll(t store.Tx, turn domain.Turn, code, scope, who string, limits config.BudgetLimits, used domain.Usage) error {
 	all := spend(limits, used)
 	if limits.Turns != nil {
 		all = append(all, limit{
-			key: "turns", part: float64(used.Runs-1) / float64(*limits.Turns), // the run itself is counted
-			text: count(used.Runs-1, "prompt"), most: count(*limits.Turns, "prompt"),
+			key: "turns", part: float64(used.Turns-1) / float64(*limits.Turns), // the turn itself is counted
+			text: count(used.Turns-1, "prompt"), most: count(*limits.Turns, "prompt"),
 		})
 	}
 	for _, l := range all {
-		if err := g.judge(t, run, code, scope, who, l); err != nil {
+		if err := g.judge(t, turn, code, scope, who, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// judge interrupts a run that has reached a limit and warns of one that is near.
-func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
+// judge interrupts a turn that has reached a limit and warns of one that is near.
+func (g *budgetGuard) judge(t store.Tx, turn domain.Turn, code, scope, who string, l limit) error {
 	where := "[budget." + scope + "] " + l.key
 	more := "raise " + where
-	if scope == "turn" && l.isOf(g.account(run.ID).asked) {
+	if scope == "turn" && l.isOf(g.account(turn.ID).asked) {
 		where, more = l.option(), "give it more with "+l.option()
 	}
 	if l.isReached() {
@@ -270,40 +270,40 @@ func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string,
 		if scope == "day" {
 			what = more + ", or continue it tomorrow"
 		}
-		return g.interrupt(t, run, code, l.reached(who)+"; "+what)
+		return g.interrupt(t, turn, code, l.reached(who)+"; "+what)
 	}
-	a := g.account(run.ID)
+	a := g.account(turn.ID)
 	if l.part < near || a.warned[scope+"."+l.key] {
 		return nil
 	}
 	a.warned[scope+"."+l.key] = true
 	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
-	return g.hub.conversation.BudgetNear(t, run, strings.ToUpper(text[:1])+text[1:])
+	return g.hub.conversation.BudgetNear(t, turn, strings.ToUpper(text[:1])+text[1:])
 }
 
-// interrupt ends a run, unless it has ended or is ending.
-func (g *budgetGuard) interrupt(t store.Tx, run domain.Run, code, message string) error {
-	now, err := t.Run(g.hub.ctx, run.ID)
+// interrupt ends a turn, unless it has ended or is ending.
+func (g *budgetGuard) interrupt(t store.Tx, turn domain.Turn, code, message string) error {
+	now, err := t.Turn(g.hub.ctx, turn.ID)
 	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
 		return err
 	}
 	return g.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
 }
 
-// ofRun returns the limits of a run: the configured ones, and lower ones that its conversation
+// ofTurn returns the limits of a turn: the configured ones, and lower ones that its conversation
 // sets.
-func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
+func (g *budgetGuard) ofTurn(t store.Tx, turn domain.Turn) config.BudgetLimits {
 	limits := g.hub.budgets().Turn
-	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
+	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (turn.Source == domain.SourceTrigger || turn.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
-	a := g.account(run.ID)
+	a := g.account(turn.ID)
 	if a.asked == nil {
-		thread, err := t.Thread(g.hub.ctx, run.Thread)
+		session, err := t.Session(g.hub.ctx, turn.Session)
 		if err != nil {
 			return limits
 		}
-		a.asked = &thread.Settings
+		a.asked = &session.Settings
 	}
 	return asked(*a.asked, limits)
 }
@@ -332,22 +332,22 @@ func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 // leastPause is the minimum time between two checks: rows hold the time of their last write.
 const leastPause = 100 * time.Millisecond
 
-// usedByRun returns the usage of a run. Queued runs behind it have used nothing.
-func (g *budgetGuard) usedByRun(t store.Tx, run domain.Run) (domain.Usage, error) {
-	return t.Usage(g.hub.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, t.Now())
+// usedByTurn returns the usage of a turn. Queued turns behind it have used nothing.
+func (g *budgetGuard) usedByTurn(t store.Tx, turn domain.Turn) (domain.Usage, error) {
+	return t.Usage(g.hub.ctx, domain.UsageFilter{Session: turn.Session, After: turn.ID - 1}, t.Now())
 }
 
-// usedByThread returns the usage of a conversation's runs after the last one that exceeded a
+// usedBySession returns the usage of a conversation's turns after the last one that exceeded a
 // budget.
-func (g *budgetGuard) usedByThread(t store.Tx, thread int64) (domain.Usage, error) {
-	last, err := t.LastWith(g.hub.ctx, thread, domain.CodeThreadBudget)
+func (g *budgetGuard) usedBySession(t store.Tx, session int64) (domain.Usage, error) {
+	last, err := t.LastWith(g.hub.ctx, session, domain.CodeSessionBudget)
 	if err != nil {
 		return domain.Usage{}, err
 	}
-	return t.Usage(g.hub.ctx, domain.UsageFilter{Thread: thread, After: last}, t.Now())
+	return t.Usage(g.hub.ctx, domain.UsageFilter{Session: session, After: last}, t.Now())
 }
 
-// usedToday returns the usage of the runs launched since midnight.
+// usedToday returns the usage of the turns launched since midnight.
 func (g *budgetGuard) usedToday(t store.Tx) (domain.Usage, error) {
 	now := t.Now()
 	y, m, d := now.Date()

@@ -25,7 +25,7 @@ func limited(b config.Budget) func(*Options) {
 
 // uses reports the cost and tokens of a turn, and waits to be interrupted if they exceed the
 // budget.
-func uses(ctx context.Context, x *turn, dollars float64, input, output int64) catalog.ExecutePromptResult {
+func uses(ctx context.Context, x *fakeTurn, dollars float64, input, output int64) catalog.ExecutePromptResult {
 	x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: input, OutputTokens: output}, CostUSD: dollars})
 	if strings.Contains(x.p.Prompt, "too much") {
 		<-ctx.Done()
@@ -34,10 +34,10 @@ func uses(ctx context.Context, x *turn, dollars float64, input, output int64) ca
 	return completed
 }
 
-// warnings returns the notices in the conversation of a run.
-func warnings(t *testing.T, h *Hub, s domain.Session) (list []string) {
+// warnings returns the notices in the conversation of a turn.
+func warnings(t *testing.T, h *Hub, s domain.TurnInSession) (list []string) {
 	t.Helper()
-	items := must(h.store.ItemsOfRun(t.Context(), s.Run.ID))(t)
+	items := must(h.store.ItemsOfTurn(t.Context(), s.Turn.ID))(t)
 	for _, i := range items {
 		if i.Kind == domain.ItemSystem {
 			list = append(list, i.Content)
@@ -46,9 +46,9 @@ func warnings(t *testing.T, h *Hub, s domain.Session) (list []string) {
 	return list
 }
 
-func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
+func TestATurnThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	most := 1.0
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.79})
 		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.8})
 		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.9})
@@ -59,7 +59,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	}, limited(config.Budget{Turn: config.BudgetLimits{Cost: &most}}))
 	s := launch(t, h, "too much")
 	s = await(t, h, s)
-	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.turn] cost, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.turn] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
 
@@ -69,18 +69,18 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 
 func TestTheBudgetOfAConversation(t *testing.T) {
 	most := 100
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
 		limited(config.Budget{Session: config.BudgetLimits{Tokens: &most}}))
 	other := await(t, h, launch(t, h, "another conversation"))
 	s := await(t, h, launch(t, h, "one"))
-	goOn := func(prompt string) domain.Session {
+	goOn := func(prompt string) domain.TurnInSession {
 		next := must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt, Source: domain.SourceSession}))(t)
 		return await(t, h, next)
 	}
 	s = goOn("two")
 	assert.Equal(t, domain.Completed, s.State)
 	s = goOn("too much")
-	assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeSessionBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.session] tokens, or continue it: then a new account begins", s.Error)
 	s = goOn("four") // the third no longer counts
 	assert.Equal(t, domain.Completed, s.State)
@@ -91,7 +91,7 @@ func TestTheBudgetOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(12 * time.Hour) // noon
 		most, prompts := 1.0, 4
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0.6, 0, 0) },
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult { return uses(ctx, x, 0.6, 0, 0) },
 			limited(config.Budget{Day: config.BudgetLimits{Cost: &most, Turns: &prompts}}))
 		assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
 		s := await(t, h, launch(t, h, "too much"))
@@ -107,10 +107,10 @@ func TestTheBudgetOfADay(t *testing.T) {
 	})
 }
 
-func TestARunMayTakeSoManyRounds(t *testing.T) {
+func TestATurnMayTakeSoManyRounds(t *testing.T) {
 	turns := 3
 	var begun int
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		for round := range 5 {
 			for _, call := range []string{"a", "b"} { // two concurrent calls are one round
 				x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: call + string(rune('0'+round)), Tool: "Read", Input: encode(round)})
@@ -128,13 +128,13 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 	}, limited(config.Budget{}))
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}}))(t)
 	s = await(t, h, s)
-	assert.Equal(t, domain.CodeRunBudget, s.ErrorCode)
+	assert.Equal(t, domain.CodeTurnBudget, s.ErrorCode)
 	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; give it more with prompt --max-turns, or continue it: then a new account begins", s.Error)
 	assert.GreaterOrEqual(t, begun, 4)
 }
 
 func TestTheSameCallOverAndOver(t *testing.T) {
-	agent := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	agent := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		for i := 0; i < 60 && ctx.Err() == nil; i++ {
 			input := "ls"
 			if strings.Contains(x.p.Prompt, "other") && i%4 == 3 {
@@ -158,12 +158,12 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	repeats := 5
 	h := openHub(t, database(t), agent, limited(config.Budget{Turn: config.BudgetLimits{Repeats: &repeats}}))
 	s := await(t, h, launch(t, h, "for ever"))
-	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.turn] repeats, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
 
-	// Without a configured budget, only runs without a client are limited in number.
+	// Without a configured budget, only turns without a client are limited in number.
 	h = openHub(t, database(t), agent, limited(config.Budget{}))
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "p")).State)
 	s = must(h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger}))(t)
@@ -171,10 +171,10 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 }
 
 // Time spent waiting for a human does not count.
-func TestTheTimeOfARun(t *testing.T) {
+func TestTheTimeOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := 10 * time.Minute
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			select {
 			case <-time.After(5 * time.Minute):
 			case <-ctx.Done():
@@ -189,14 +189,14 @@ func TestTheTimeOfARun(t *testing.T) {
 		s := launch(t, h, "p")
 		time.Sleep(2 * time.Hour) // the approval stays open
 		synctest.Wait()
-		require.Equal(t, domain.WaitingInput, sessionOf(t, h, s.UUID).State)
-		open := must(h.store.PendingApprovals(t.Context(), s.Run.ID))(t)
+		require.Equal(t, domain.WaitingInput, turnOf(t, h, s.UUID).State)
+		open := must(h.store.PendingApprovals(t.Context(), s.Turn.ID))(t)
 		require.Len(t, open, 1)
 		approve(t, h, open[0], "")
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		s = await(t, h, s)
-		assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode}, s.Error)
+		assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode}, s.Error)
 		assert.InDelta(t, (2*time.Hour + 5*time.Minute).Seconds(), s.Ended.Sub(began).Seconds(), 5)
 		require.Len(t, warnings(t, h, s), 1)
 		assert.Contains(t, warnings(t, h, s)[0], "This run has worked 8m of 10m")

@@ -29,10 +29,10 @@ import (
 const (
 	// checkpointTimeout ends a checkpoint of a tree that is too large for one.
 	checkpointTimeout = 30 * time.Second
-	// commandChangesTimeout is how long the end of a run waits for the changes of its commands.
+	// commandChangesTimeout is how long the end of a turn waits for the changes of its commands.
 	commandChangesTimeout = 10 * time.Second
 
-	maxCommandChanges = 500      // files of a run that its commands have changed
+	maxCommandChanges = 500      // files of a turn that its commands have changed
 	maxChangedFile    = 1 << 20  // bytes; a longer file counts as binary
 	maxChangedFiles   = 64 << 20 // bytes of all these files together
 	keepCheckpoints   = 7 * 24 * time.Hour
@@ -56,10 +56,10 @@ type checkpoints struct {
 	warned map[string]bool      // directories that a conversation reported as too large
 	// taking are the checkpoints that are being taken, and their directories. A channel is closed afterwards.
 	taking map[chan struct{}]string
-	// unrecorded are, by directory, the ended runs after which no checkpoint was finished, the oldest first;
+	// unrecorded are, by directory, the ended turns after which no checkpoint was finished, the oldest first;
 	// at most mostUnrecorded.
-	unrecorded map[string][]domain.Run
-	// restricted are directories whose last run must not start programs of the project.
+	unrecorded map[string][]domain.Turn
+	// restricted are directories whose last turn must not start programs of the project.
 	restricted map[string]bool
 	noGit      atomic.Bool // git is not installed, and the log says so
 }
@@ -70,7 +70,7 @@ type checkpointed struct {
 	store  *checkpoint.Store
 	before checkpoint.Checkpoint
 	start  *checkpoint.Start // of the agent
-	// isCommand: the agent is a program that reports no tool calls, so its whole run is a command.
+	// isCommand: the agent is a program that reports no tool calls, so its whole turn is a command.
 	isCommand bool
 	done      chan struct{} // closed when before and taken, or err, are set
 	taken     time.Time     // when before was there
@@ -79,7 +79,7 @@ type checkpointed struct {
 
 // begin takes the checkpoint before a turn of an agent in a directory, in a goroutine of the hub. It
 // returns nil if checkpoints are off.
-func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Agent, dir string) *checkpointed {
+func (c *checkpoints) begin(ctx context.Context, turn domain.Turn, agent config.Agent, dir string) *checkpointed {
 	if c.hub.opts.Checkpoints == nil {
 		return nil
 	}
@@ -88,20 +88,20 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 		return nil
 	}
 	c.mu.Lock()
-	c.restricted[dir] = run.Restricted
+	c.restricted[dir] = turn.Restricted
 	ended := slices.Clone(c.unrecorded[dir])
 	c.mu.Unlock()
 	left := func(ctx context.Context) (map[string]checkpoint.Left, error) { return c.leftBy(ctx, dir, ended) }
-	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(run.Started, left), done: make(chan struct{})}
-	if run.Source == domain.SourceAgent {
-		t.start.BeginAt(run.Created)
+	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(turn.Started, left), done: make(chan struct{})}
+	if turn.Source == domain.SourceAgent {
+		t.start.BeginAt(turn.Created)
 	}
 	c.inBackground(dir, func() {
 		ctx, cancel := context.WithTimeout(ctx, checkpointTimeout)
 		defer cancel()
 		var isNew bool
 		if t.store, isNew, t.err = c.open(ctx, dir, opts); t.err == nil {
-			t.before, t.err = t.store.TakeBefore(ctx, beforeRun+run.UUID, t.start)
+			t.before, t.err = t.store.TakeBefore(ctx, beforeTurn+turn.UUID, t.start)
 		}
 		if errors.Is(t.err, context.DeadlineExceeded) {
 			t.err = fmt.Errorf("it took longer than %v: %w", checkpointTimeout, t.err)
@@ -112,7 +112,7 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 		if t.err == nil {
 			c.recorded(dir, ended...)
 		}
-		c.sayWhatIsMissing(run, t)
+		c.sayWhatIsMissing(turn, t)
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
@@ -123,20 +123,20 @@ func (c *checkpoints) begin(ctx context.Context, run domain.Run, agent config.Ag
 	return t
 }
 
-// ends notes that a run has ended after which no checkpoint was finished.
-func (c *checkpoints) ends(dir string, run domain.Run) {
+// ends notes that a turn has ended after which no checkpoint was finished.
+func (c *checkpoints) ends(dir string, turn domain.Turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ended := append(slices.Clone(c.unrecorded[dir]), run)
+	ended := append(slices.Clone(c.unrecorded[dir]), turn)
 	c.unrecorded[dir] = ended[max(0, len(ended)-mostUnrecorded):]
 }
 
-// recorded notes that a checkpoint has what ended runs have left.
-func (c *checkpoints) recorded(dir string, runs ...domain.Run) {
+// recorded notes that a checkpoint has what ended turns have left.
+func (c *checkpoints) recorded(dir string, turns ...domain.Turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(c.unrecorded[dir]), func(r domain.Run) bool {
-		return slices.ContainsFunc(runs, func(of domain.Run) bool { return of.ID == r.ID })
+	rest := slices.DeleteFunc(slices.Clone(c.unrecorded[dir]), func(r domain.Turn) bool {
+		return slices.ContainsFunc(turns, func(of domain.Turn) bool { return of.ID == r.ID })
 	})
 	if len(rest) > 0 {
 		c.unrecorded[dir] = rest
@@ -145,11 +145,11 @@ func (c *checkpoints) recorded(dir string, runs ...domain.Run) {
 	}
 }
 
-// leftBy returns, by path, how ended runs have left the files that they have changed.
-func (c *checkpoints) leftBy(ctx context.Context, dir string, runs []domain.Run) (map[string]checkpoint.Left, error) {
+// leftBy returns, by path, how ended turns have left the files that they have changed.
+func (c *checkpoints) leftBy(ctx context.Context, dir string, turns []domain.Turn) (map[string]checkpoint.Left, error) {
 	left := make(map[string]checkpoint.Left)
-	for _, run := range runs {
-		files, err := c.hub.review.Files(ctx, domain.Session{Run: run, Thread: domain.Thread{CWD: dir}})
+	for _, turn := range turns {
+		files, err := c.hub.review.Files(ctx, domain.TurnInSession{Turn: turn, Session: domain.Session{CWD: dir}})
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func isBelow(root, path string) bool {
 }
 
 // sayWhatIsMissing says in a conversation, once for each directory, that files are not recorded.
-func (c *checkpoints) sayWhatIsMissing(run domain.Run, t *checkpointed) {
+func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, t *checkpointed) {
 	text := ""
 	switch {
 	case t.err != nil && !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, exec.ErrNotFound):
@@ -299,7 +299,7 @@ func (c *checkpoints) sayWhatIsMissing(run domain.Run, t *checkpointed) {
 	if warned {
 		return
 	}
-	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error { return c.hub.conversation.Note(tx, run, conversation.NoteCheckpoint, text) })
+	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error { return c.hub.conversation.Note(tx, turn, conversation.NoteCheckpoint, text) })
 	if err != nil && c.hub.ctx.Err() == nil {
 		c.hub.log.Warn("a note about checkpoints was not stored", "err", err)
 	}
@@ -362,13 +362,13 @@ func newestOf(list []checkpoint.Checkpoint, line string) (checkpoint.Checkpoint,
 
 // NotRecorded reports whether there is no checkpoint of the files before a session, or no longer, so
 // that what its commands have changed may not be known. The error is that of ctx.
-func (h *Hub) NotRecorded(ctx context.Context, s domain.Session) (bool, error) {
-	_, list, err := h.checkpoints.list(ctx, s.Thread.CWD)
+func (h *Hub) NotRecorded(ctx context.Context, s domain.TurnInSession) (bool, error) {
+	_, list, err := h.checkpoints.list(ctx, s.Session.CWD)
 	if err != nil && ctx.Err() == nil {
-		h.log.Warn("the checkpoints of a directory cannot be read", "dir", s.Thread.CWD, "err", err)
+		h.log.Warn("the checkpoints of a directory cannot be read", "dir", s.Session.CWD, "err", err)
 		return true, nil
 	}
-	_, found := newestOf(list, beforeRun+s.Run.UUID)
+	_, found := newestOf(list, beforeTurn+s.Turn.UUID)
 	return !found, err
 }
 
@@ -380,17 +380,17 @@ func (t *checkpointed) agentBegins() {
 	}
 }
 
-// The messages of checkpoints, before the UUID of a run. That of a rewind goes on with the paths, and
+// The messages of checkpoints, before the UUID of a turn. That of a rewind goes on with the paths, and
 // that of its undoing with the number of the rewind's checkpoint.
 const (
-	beforeRun    = "before "
-	afterRun     = "after "
+	beforeTurn   = "before "
+	afterTurn    = "after "
 	beforeRewind = "rewind "
 	undoneRewind = "undone "
 )
 
 // after takes the checkpoint after a turn that ran commands and has reported changes.
-func (c *checkpoints) after(ctx context.Context, run domain.Run, t *checkpointed, commands spans, reported []domain.Change) (after checkpoint.Checkpoint, err error) {
+func (c *checkpoints) after(ctx context.Context, turn domain.Turn, t *checkpointed, commands spans, reported []domain.Change) (after checkpoint.Checkpoint, err error) {
 	select {
 	case <-t.done:
 	case <-ctx.Done():
@@ -402,8 +402,8 @@ func (c *checkpoints) after(ctx context.Context, run domain.Run, t *checkpointed
 	if err := t.correct(ctx, commands, reported); err != nil {
 		return after, err
 	}
-	if after, err = t.store.Take(ctx, afterRun+run.UUID); err == nil {
-		c.recorded(t.dir, run)
+	if after, err = t.store.Take(ctx, afterTurn+turn.UUID); err == nil {
+		c.recorded(t.dir, turn)
 	}
 	return after, err
 }
@@ -432,18 +432,18 @@ func (t *checkpointed) correct(ctx context.Context, commands spans, reported []d
 	return err
 }
 
-// recordCommands stores and announces the files that the commands of a run have changed, apart from
+// recordCommands stores and announces the files that the commands of a turn have changed, apart from
 // those that the agent has reported itself.
-func (c *checkpoints) recordCommands(run domain.Run, t *checkpointed) {
+func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
 	h := c.hub
-	c.ends(t.dir, run)
+	c.ends(t.dir, turn)
 	ctx, cancel := context.WithTimeout(h.ctx, commandChangesTimeout)
 	defer cancel()
-	changes, err := c.commandChanges(ctx, run, t)
+	changes, err := c.commandChanges(ctx, turn, t)
 	if err == nil && len(changes) > 0 {
 		err = h.write(ctx, func(tx store.Tx) error {
 			for _, change := range changes {
-				if err := h.conversation.File(tx, run, change); err != nil {
+				if err := h.conversation.File(tx, turn, change); err != nil {
 					return err
 				}
 			}
@@ -451,18 +451,18 @@ func (c *checkpoints) recordCommands(run domain.Run, t *checkpointed) {
 		})
 	}
 	if err != nil && h.ctx.Err() == nil {
-		h.log.Warn("the changes of a run's commands are not known", "run", run.UUID, "err", err)
+		h.log.Warn("the changes of a run's commands are not known", "run", turn.UUID, "err", err)
 	}
 }
 
-// commandChanges compares the files before a run with those after it, if it has run a command.
-func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *checkpointed) ([]conversation.FileChange, error) {
+// commandChanges compares the files before a turn with those after it, if it has run a command.
+func (c *checkpoints) commandChanges(ctx context.Context, turn domain.Turn, t *checkpointed) ([]conversation.FileChange, error) {
 	h := c.hub
 	var items []domain.Item
 	var reported []domain.Change
-	err := h.write(ctx, func(tx store.Tx) (err error) { // a write follows those of the run's last reports
-		if items, err = tx.ItemsOfRun(ctx, run.ID); err == nil {
-			reported, err = tx.Changes(ctx, run.ID)
+	err := h.write(ctx, func(tx store.Tx) (err error) { // a write follows those of the turn's last reports
+		if items, err = tx.ItemsOfTurn(ctx, turn.ID); err == nil {
+			reported, err = tx.Changes(ctx, turn.ID)
 		}
 		return err
 	})
@@ -471,19 +471,19 @@ func (c *checkpoints) commandChanges(ctx context.Context, run domain.Run, t *che
 	}
 	commands := commandTimes(items)
 	if t.isCommand {
-		commands = spans{{from: run.Started, to: time.Now()}}
+		commands = spans{{from: turn.Started, to: time.Now()}}
 	}
 	if len(commands) == 0 {
-		c.inBackground(t.dir, func() { // the run's end does not wait for it
+		c.inBackground(t.dir, func() { // the turn's end does not wait for it
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
 			defer cancel()
-			if _, err := c.after(ctx, run, t, commands, reported); err != nil && h.ctx.Err() == nil {
-				h.log.Warn("no checkpoint of the files after a turn", "run", run.UUID, "err", err)
+			if _, err := c.after(ctx, turn, t, commands, reported); err != nil && h.ctx.Err() == nil {
+				h.log.Warn("no checkpoint of the files after a turn", "run", turn.UUID, "err", err)
 			}
 		})
 		return nil, nil
 	}
-	after, err := c.after(ctx, run, t, commands, reported)
+	after, err := c.after(ctx, turn, t, commands, reported)
 	if t.err != nil {
 		return nil, nil // its warning is logged already
 	}
@@ -619,7 +619,7 @@ func (c *checkpoints) forget(ctx context.Context, dir string) {
 	}
 }
 
-// spans are the times during which the commands of a run ran.
+// spans are the times during which the commands of a turn ran.
 type spans []span
 
 // A span is when a command ran.

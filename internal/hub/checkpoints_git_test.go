@@ -39,7 +39,7 @@ func heldGit(t *testing.T, hold string) string {
 	return git
 }
 
-func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
+func TestChangesOfCommandsAreChangesOfTheTurn(t *testing.T) {
 	testkit.NeedTool(t, "git")
 	for name, prepare := range map[string]func(t *testing.T, dir string){
 		"git repository": func(t *testing.T, dir string) {
@@ -58,7 +58,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 			write("gone.txt", "one\n")
 			write(".gitignore", "*.log\n")
 			var h *Hub
-			h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+			h = openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				if x.p.Prompt != "run" {
 					write("changed.txt", "without a command\n")
 					return completed
@@ -88,9 +88,9 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 				state := t.TempDir()
 				o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 			})
-			run := launch(t, h, "run")
-			require.Equal(t, domain.Completed, await(t, h, run).State)
-			changes := must(h.store.Changes(context.Background(), run.Run.ID))(t)
+			turn := launch(t, h, "run")
+			require.Equal(t, domain.Completed, await(t, h, turn).State)
+			changes := must(h.store.Changes(context.Background(), turn.Turn.ID))(t)
 			one, two, reported, commands := "one\n", "two\n", "reported\n", "the command's\n"
 			type change struct {
 				before, after *string
@@ -107,7 +107,7 @@ func TestChangesOfCommandsAreChangesOfTheRun(t *testing.T) {
 
 			second := launch(t, h, "say")
 			require.Equal(t, domain.Completed, await(t, h, second).State)
-			changes = must(h.store.Changes(context.Background(), second.Run.ID))(t)
+			changes = must(h.store.Changes(context.Background(), second.Turn.ID))(t)
 			assert.Empty(t, changes, "a change without a command is not the agent's")
 		})
 	}
@@ -119,7 +119,7 @@ func TestChangesOfAPlainCommand(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(path, []byte("one\n"), 0o600))
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult {
 		assert.NoError(t, os.WriteFile(path, []byte("two\n"), 0o600))
 		return completed
 	}, func(o *Options) {
@@ -127,10 +127,10 @@ func TestChangesOfAPlainCommand(t *testing.T) {
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	s := await(t, h, launch(t, h, "p"))
-	changes := must(h.store.Changes(t.Context(), s.Run.ID))(t)
+	changes := must(h.store.Changes(t.Context(), s.Turn.ID))(t)
 	require.Len(t, changes, 1)
 	assert.Equal(t, []string{path, "one\n", "two\n"}, []string{changes[0].Path, *changes[0].Before, *changes[0].After})
-	must(h.Rewind(t.Context(), RewindSpec{Run: s.UUID}))(t)
+	must(h.Rewind(t.Context(), RewindSpec{Turn: s.UUID}))(t)
 	assert.Equal(t, "one\n", string(must(os.ReadFile(path))(t)))
 }
 
@@ -155,7 +155,7 @@ func TestRewind(t *testing.T) {
 	write("gone", "one\n")
 	start := files()
 	hangs := make(chan struct{}, 2)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		switch x.p.Prompt {
 		case "edit":
 			before, after := "one\n", "two\n"
@@ -194,13 +194,13 @@ func TestRewind(t *testing.T) {
 		}
 		return all
 	}
-	rewind := func(run string, all, preview bool) map[string]string {
-		r := must(h.Rewind(t.Context(), RewindSpec{Run: run, All: all, Preview: preview}))(t)
+	rewind := func(turn string, all, preview bool) map[string]string {
+		r := must(h.Rewind(t.Context(), RewindSpec{Turn: turn, All: all, Preview: preview}))(t)
 		require.True(t, r.Checkpoint)
 		return kinds(r)
 	}
-	undo := func(run string) map[string]string {
-		return kinds(must(h.UndoRewind(t.Context(), run))(t))
+	undo := func(turn string) map[string]string {
+		return kinds(must(h.UndoRewind(t.Context(), turn))(t))
 	}
 	require.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.UndoRewind(t.Context(), first.UUID))), "nothing was rewound")
 
@@ -210,8 +210,8 @@ func TestRewind(t *testing.T) {
 	assert.Equal(t, late, files(), "a preview changes nothing")
 	assert.Equal(t, ofSecond, rewind(second.UUID, false, false))
 	assert.Equal(t, map[string]string{"both": "three\n", "agents": "two\n", "users": "three\n", "gone": "one\n"}, files())
-	states := func(run domain.Session) map[string]string {
-		list := must(h.review.Files(t.Context(), run))(t)
+	states := func(turn domain.TurnInSession) map[string]string {
+		list := must(h.review.Files(t.Context(), turn))(t)
 		all := make(map[string]string)
 		for _, f := range list {
 			all[filepath.Base(f.Path)] = f.State
@@ -238,7 +238,7 @@ func TestRewind(t *testing.T) {
 		assert.True(t, strings.HasSuffix(left, " "), "%s is %s", name, left)
 	}
 	assert.Equal(t, start, files())
-	c := conversationOf(t, h, second.SessionID)
+	c := conversationOf(t, h, second.HumanLayerSession)
 	var notes []string
 	for _, e := range c.Entries {
 		if e.Role == "system" {
@@ -264,22 +264,22 @@ func TestRewind(t *testing.T) {
 	// All files are not restored while another conversation may change them.
 	other := launch(t, h, "hang")
 	<-hangs
-	_, err := h.Rewind(t.Context(), RewindSpec{Run: first.UUID, All: true})
+	_, err := h.Rewind(t.Context(), RewindSpec{Turn: first.UUID, All: true})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
 	require.ErrorContains(t, err, domain.TaskName(other.Task))
-	must(h.Rewind(t.Context(), RewindSpec{Run: first.UUID}))(t)
+	must(h.Rewind(t.Context(), RewindSpec{Turn: first.UUID}))(t)
 
 	// A conversation that works is not rewound.
 	third := must(h.Continue(t.Context(), ContinueSpec{From: second.UUID, Prompt: "hang"}))(t)
 	<-hangs
-	_, err = h.Rewind(t.Context(), RewindSpec{Run: first.UUID})
+	_, err = h.Rewind(t.Context(), RewindSpec{Turn: first.UUID})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
 	require.ErrorContains(t, err, domain.TaskName(third.Task))
 }
 
-func TestCheckpointThatFailsDoesNotFailTheRun(t *testing.T) {
+func TestCheckpointThatFailsDoesNotFailTheTurn(t *testing.T) {
 	testkit.NeedTool(t, "git")
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "completed"})
 		return completed
 	}, func(o *Options) {
@@ -296,7 +296,7 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
 	state := t.TempDir()
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxNewBytes: 100}, true
@@ -313,9 +313,9 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	h.checkpoints.mu.Lock()
 	h.checkpoints.failed[dir] = h.checkpoints.failed[dir].Add(-tryAgain)
 	h.checkpoints.mu.Unlock()
-	run := launch(t, h, "p")
-	await(t, h, run)
-	assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t).Checkpoint)
+	turn := launch(t, h, "p")
+	await(t, h, turn)
+	assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Turn: turn.UUID}))(t).Checkpoint)
 }
 
 // In a repository with too many files, those that git tracks are recorded, and the user is informed.
@@ -328,16 +328,16 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 200), 0o600))
 	state, most := t.TempDir(), 1
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxFiles: most, MaxFileSize: 100}, true
 		}
 	})
 	rewound := func() Rewound {
-		run := launch(t, h, "p")
-		await(t, h, run)
-		r := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, Preview: true}))(t)
+		turn := launch(t, h, "p")
+		await(t, h, turn)
+		r := must(h.Rewind(t.Context(), RewindSpec{Turn: turn.UUID, Preview: true}))(t)
 		require.True(t, r.Checkpoint)
 		return r
 	}
@@ -371,21 +371,21 @@ func TestRewindAndUndoOddNames(t *testing.T) {
 	}
 	before := files("one\n")
 	state := t.TempDir()
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
-	run := launch(t, h, "p")
-	await(t, h, run)
+	turn := launch(t, h, "p")
+	await(t, h, turn)
 	late := files("two\n")
-	must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, All: true}))(t)
+	must(h.Rewind(t.Context(), RewindSpec{Turn: turn.UUID, All: true}))(t)
 	assert.Equal(t, before, files(""))
-	undone := must(h.UndoRewind(t.Context(), run.UUID))(t)
+	undone := must(h.UndoRewind(t.Context(), turn.UUID))(t)
 	assert.Equal(t, late, files(""))
 	assert.Len(t, undone.Files, len(names))
 }
 
-// A file that was not recorded before a run stays, although the checkpoint of then does not have it.
+// A file that was not recorded before a turn stays, although the checkpoint of then does not have it.
 func TestRewindLeavesFilesThatWereNotRecorded(t *testing.T) {
 	testkit.NeedTool(t, "git")
 	dir, state := t.TempDir(), t.TempDir()
@@ -395,19 +395,19 @@ func TestRewindLeavesFilesThatWereNotRecorded(t *testing.T) {
 	}
 	write("large", strings.Repeat("x", 101))
 	write("small", "x")
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxFileSize: 100}, true
 		}
 	})
-	run := launch(t, h, "p")
-	await(t, h, run)
+	turn := launch(t, h, "p")
+	await(t, h, turn)
 	require.NoError(t, h.checkpoints.settle(t.Context(), dir))
 	write("large", "smaller")
 	write("small", "y")
 	write("new", "x")
-	w := must(h.Rewind(t.Context(), RewindSpec{Run: run.UUID, All: true}))(t)
+	w := must(h.Rewind(t.Context(), RewindSpec{Turn: turn.UUID, All: true}))(t)
 	assert.Len(t, w.NotRecorded, 1)
 	assert.Len(t, w.Files, 2)
 	assert.Equal(t, "smaller", string(must(os.ReadFile(filepath.Join(dir, "large")))(t)))
@@ -421,7 +421,7 @@ func TestFailedCheckpointsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.WriteFile(state, nil, 0o600))
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
@@ -450,23 +450,23 @@ func TestCheckpointsWhoseDirectoryWasDeleted(t *testing.T) {
 		if inRepository {
 			runGit(t, dir, "init", "-q")
 		}
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 			o.Root = dir
 			o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 		})
-		prompt := func() domain.Session {
-			run := await(t, h, launch(t, h, "p"))
+		prompt := func() domain.TurnInSession {
+			turn := await(t, h, launch(t, h, "p"))
 			require.NoError(t, h.checkpoints.settle(t.Context(), dir))
-			return run
+			return turn
 		}
 		first := prompt()
 		require.NoError(t, os.RemoveAll(state))
-		assert.False(t, must(h.Rewind(t.Context(), RewindSpec{Run: first.UUID, Preview: true}))(t).Checkpoint)
+		assert.False(t, must(h.Rewind(t.Context(), RewindSpec{Turn: first.UUID, Preview: true}))(t).Checkpoint)
 
 		require.NoError(t, os.RemoveAll(state))
 		second := prompt()
 		assert.Empty(t, h.Issues())
-		assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Run: second.UUID, Preview: true}))(t).Checkpoint)
+		assert.True(t, must(h.Rewind(t.Context(), RewindSpec{Turn: second.UUID, Preview: true}))(t).Checkpoint)
 	}
 }
 
@@ -496,7 +496,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 		write(name, "one\n")
 	}
 	write("binary", "\x00")
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
 		write("text", "two\n")
 		before, after := "one\n", "three\n"
@@ -512,10 +512,10 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 		state := t.TempDir()
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
-	run := launch(t, h, "run")
-	require.Equal(t, domain.Completed, await(t, h, run).State)
+	turn := launch(t, h, "run")
+	require.Equal(t, domain.Completed, await(t, h, turn).State)
 	found := func() (list []string) {
-		files := must(h.Review().Files(context.Background(), run))(t)
+		files := must(h.Review().Files(context.Background(), turn))(t)
 		for _, f := range files {
 			text := filepath.Base(f.Path) + " " + f.State
 			for _, hunk := range f.Hunks {
@@ -529,12 +529,12 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 		"alone open, mode 100644 100755 open", "binary open, mode 100644 100755 open",
 		"edited open, open, mode 100644 100755 open", "text open, open, mode 100644 100755 open",
 	}, found())
-	files := must(h.Review().Files(context.Background(), run))(t)
+	files := must(h.Review().Files(context.Background(), turn))(t)
 	assert.Equal(t, "diff --git a/alone b/alone\nold mode 100644\nnew mode 100755\n", files[0].Diff)
 	assert.Contains(t, files[3].Diff, "new mode 100755\n--- a/text\n+++ b/text\n")
 
 	decide := func(name, part, decision string) error {
-		_, err := h.Review().Decide(context.Background(), run, changereview.Decision{Path: name, Hunk: part, Decision: decision})
+		_, err := h.Review().Decide(context.Background(), turn, changereview.Decision{Path: name, Hunk: part, Decision: decision})
 		return err
 	}
 	require.NoError(t, decide("alone", "", changereview.Revert))
@@ -565,7 +565,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	users, file, hold := filepath.Join(dir, "users"), filepath.Join(dir, "file"), filepath.Join(state, "hold")
 	write := func(path, text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	git := heldGit(t, hold)
-	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
 		write(file, x.p.Prompt+"\n")
 		write(filepath.Join(dir, x.p.Prompt), "new\n")
@@ -585,7 +585,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 	write(hold, "")
 	second := launch(t, h, "two")
 	require.Equal(t, domain.Completed, await(t, h, second).State)
-	changes := must(h.store.Changes(t.Context(), second.Run.ID))(t)
+	changes := must(h.store.Changes(t.Context(), second.Turn.ID))(t)
 	var got []string
 	for _, c := range changes {
 		text := filepath.Base(c.Path) + ":"
@@ -595,7 +595,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 		got = append(got, text+" to "+strings.TrimSpace(*c.After))
 	}
 	assert.Equal(t, []string{"file: from one to two", "two: to new"}, got)
-	must(h.Rewind(t.Context(), RewindSpec{Run: second.UUID, All: true}))(t)
+	must(h.Rewind(t.Context(), RewindSpec{Turn: second.UUID, All: true}))(t)
 	for path, want := range map[string]string{file: "one\n", users: "one\n"} {
 		assert.Equal(t, want, string(must(os.ReadFile(path))(t)))
 	}
@@ -614,7 +614,7 @@ func TestRewindOfATurnThatBeginsWhileFilesAreRecorded(t *testing.T) {
 			hold := filepath.Join(state, "hold")
 			git := heldGit(t, hold)
 			var h *Hub
-			h = openHubOf(t, database(t), &executors{play: func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h = openHubOf(t, database(t), &executors{play: func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				set := func(name, before, after string) {
 					change := catalog.FileChange{Path: filepath.Join(dir, name)}
 					if before != "" {
@@ -668,18 +668,18 @@ func TestRewindOfATurnThatBeginsWhileFilesAreRecorded(t *testing.T) {
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*.log\n"), 0o600))
 			zero := testkit.ReadFiles(t, dir)
-			first := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", CWD: dir, ThreadAlias: "a"}))(t)
+			first := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", CWD: dir, SessionAlias: "a"}))(t)
 			require.Equal(t, domain.Completed, await(t, h, first).State)
 			one := testkit.ReadFiles(t, dir)
-			second := must(h.Launch(t.Context(), LaunchSpec{Prompt: "two", CWD: dir, ThreadAlias: "a"}))(t)
+			second := must(h.Launch(t.Context(), LaunchSpec{Prompt: "two", CWD: dir, SessionAlias: "a"}))(t)
 			require.Equal(t, domain.Completed, await(t, h, second).State)
 
 			delete(one, "ignored.log")
 			one["binary"] = "two\n" // its text is not kept
-			rewound := must(h.Rewind(t.Context(), RewindSpec{Run: second.Run.UUID}))(t)
+			rewound := must(h.Rewind(t.Context(), RewindSpec{Turn: second.Turn.UUID}))(t)
 			assert.Equal(t, []checkpoint.Skipped{{Path: filepath.Join(dir, "binary"), Reason: checkpoint.Changed}}, rewound.NotRecorded)
 			assert.Equal(t, one, testkit.ReadFiles(t, dir))
-			must(h.Rewind(t.Context(), RewindSpec{Run: first.Run.UUID}))(t)
+			must(h.Rewind(t.Context(), RewindSpec{Turn: first.Turn.UUID}))(t)
 			assert.Equal(t, zero, testkit.ReadFiles(t, dir))
 		})
 	}
@@ -694,7 +694,7 @@ func TestRewindKeepsWhatWasSavedJustBeforeThePrompt(t *testing.T) {
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHubOf(t, database(t), &executors{play: func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "two" {
 			for name, before := range map[string]string{"old": "users\n", "new": "users\n"} {
 				after := "agents\n"
@@ -718,7 +718,7 @@ func TestRewindKeepsWhatWasSavedJustBeforeThePrompt(t *testing.T) {
 	require.NoError(t, os.WriteFile(hold, nil, 0o600))
 	second := launch(t, h, "two")
 	require.Equal(t, domain.Completed, await(t, h, second).State)
-	must(h.Rewind(t.Context(), RewindSpec{Run: second.Run.UUID}))(t)
+	must(h.Rewind(t.Context(), RewindSpec{Turn: second.Turn.UUID}))(t)
 	assert.Equal(t, map[string]string{"old": "users\n", "new": "users\n"}, testkit.ReadFiles(t, dir))
 }
 
@@ -731,7 +731,7 @@ func TestFSMonitorOfARestrictedEditor(t *testing.T) {
 	for _, args := range [][]string{{"init", "-q"}, {"config", "core.fsmonitor", monitor}} {
 		runGit(t, dir, args...)
 	}
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
 		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Trusted: func() bool { return true }}, true

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // A wallClock is a system clock that a test sets. Timers do not follow it.
@@ -39,7 +39,7 @@ func TestBypassEndsAlthoughTheClockWasSetBack(t *testing.T) {
 				first := launchIn(t, h, "a", "p")
 				synctest.Wait()
 				yes, minute := true, time.Minute
-				must(h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute}))(t)
+				must(h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute}))(t)
 				assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)
 				time.Sleep(30 * time.Second)
 				clock.set(-5 * time.Hour)
@@ -57,8 +57,8 @@ func TestBypassEndsAlthoughTheClockWasSetBack(t *testing.T) {
 }
 
 // worksFor works for a time, and then waits to be interrupted or asks a question.
-func worksFor(d time.Duration, asks bool) func(context.Context, *turn) catalog.ExecutePromptResult {
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func worksFor(d time.Duration, asks bool) func(context.Context, *fakeTurn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		select {
 		case <-time.After(d):
 		case <-ctx.Done():
@@ -71,9 +71,9 @@ func worksFor(d time.Duration, asks bool) func(context.Context, *turn) catalog.E
 	}
 }
 
-// A clock that is set, or a machine that sleeps, during a run changes neither how long it worked nor its
+// A clock that is set, or a machine that sleeps, during a turn changes neither how long it worked nor its
 // time budget.
-func TestTheTimeOfARunWhoseClockIsSet(t *testing.T) {
+func TestTheTimeOfATurnWhoseClockIsSet(t *testing.T) {
 	hour := time.Hour
 	for name, by := range map[string]time.Duration{"forward, or asleep": 5 * time.Hour, "back": -5 * time.Hour, "not": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTheTimeOfARunWhoseClockIsSet(t *testing.T) {
 				clock := new(wallClock)
 				most := config.BudgetLimits{Time: &hour}
 				h := openHub(t, database(t), worksFor(25*time.Minute, false), clock.option, limited(config.Budget{Turn: most, Session: most}))
-				halfAnHourLater := func(s domain.Session) domain.Session {
+				halfAnHourLater := func(s domain.TurnInSession) domain.TurnInSession {
 					time.Sleep(30 * time.Minute)
 					return await(t, h, s)
 				}
@@ -90,20 +90,20 @@ func TestTheTimeOfARunWhoseClockIsSet(t *testing.T) {
 				clock.set(by)
 				s = halfAnHourLater(s)
 				assert.Equal(t, domain.Completed, s.State, s.Error)
-				assert.InDelta(t, (25 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Run), 1000)
+				assert.InDelta(t, (25 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Turn), 1000)
 				used := must(h.store.Usage(t.Context(), domain.UsageFilter{}, time.Now()))(t)
 				assert.InDelta(t, (25 * time.Minute).Seconds(), used.Time.Seconds(), 1)
 
 				assert.Equal(t, domain.Completed, halfAnHourLater(launchIn(t, h, "a", "p")).State, "the conversation has 35 minutes left")
 				s = halfAnHourLater(launchIn(t, h, "a", "p"))
-				assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode}, "its hour ends in this run")
+				assert.Equal(t, []any{domain.Interrupted, domain.CodeSessionBudget}, []any{s.State, s.ErrorCode}, "its hour ends in this run")
 			})
 		})
 	}
 }
 
-// While the run waits for a person, the clock may be set, too.
-func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
+// While the turn waits for a person, the clock may be set, too.
+func TestTheTimeOfATurnThatWaitsWhileTheClockIsSet(t *testing.T) {
 	most := 25 * time.Minute
 	for name, by := range map[string]time.Duration{"forward, or asleep": 5 * time.Hour, "back": -5 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
 				synctest.Wait()
 				s = await(t, h, s)
 				assert.Equal(t, domain.Completed, s.State, s.Error)
-				assert.GreaterOrEqual(t, *protocol.DurationMS(s.Run), int64(0))
+				assert.GreaterOrEqual(t, *protocol.DurationMS(s.Turn), int64(0))
 			})
 		})
 	}
@@ -128,7 +128,7 @@ func TestTheTimeOfARunThatWaitsWhileTheClockIsSet(t *testing.T) {
 func TestTheLastReportOfAnAgentCountsAfterTheClockWasSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(wallClock)
-		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			x.report(catalog.EventSession, catalog.Session{Model: &catalog.Selection{Current: x.p.Prompt, Choices: []domain.Choice{{ID: x.p.Prompt}}}})
 			return completed
 		}, clock.option)
@@ -141,12 +141,12 @@ func TestTheLastReportOfAnAgentCountsAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// The time in which no process ran is no working time of the run whose process died.
-func TestTheTimeOfARunWhoseProcessDied(t *testing.T) {
+// The time in which no process ran is no working time of the turn whose process died.
+func TestTheTimeOfATurnWhoseProcessDied(t *testing.T) {
 	file, hour := database(t), time.Hour
 	synctest.Test(t, func(t *testing.T) {
 		limits := limited(config.Budget{Session: config.BudgetLimits{Time: &hour}})
-		h := openHub(t, file, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, file, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			time.Sleep(10 * time.Minute)
 			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "t", Tool: "Bash"})
 			<-ctx.Done()
@@ -161,7 +161,7 @@ func TestTheTimeOfARunWhoseProcessDied(t *testing.T) {
 		h = openHub(t, file, worksFor(time.Second, false), limits)
 		s = inState(t, h, s, domain.Interrupted)
 		assert.Equal(t, "ORPHANED", s.ErrorCode)
-		assert.InDelta(t, (10 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Run), 1000)
+		assert.InDelta(t, (10 * time.Minute).Milliseconds(), *protocol.DurationMS(s.Turn), 1000)
 		assert.Equal(t, domain.Completed, await(t, h, launchIn(t, h, "a", "p")).State, "the conversation has 50 minutes left")
 	})
 }

@@ -102,7 +102,7 @@ func (c *changing) deny(tool string) {
 // A new rule applies to the next question and to the open ones.
 func TestANewRuleCountsAtOnce(t *testing.T) {
 	c := newChanging()
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": x.p.Prompt})))
 		return completed
 	}, c.options)
@@ -113,7 +113,7 @@ func TestANewRuleCountsAtOnce(t *testing.T) {
 	pendingOf(t, h, 2) // unrelated
 	c.deny("Write")
 	later := must(h.Launch(context.Background(), LaunchSpec{Prompt: "c"}))(t)
-	for _, s := range []domain.Session{open, next, later} {
+	for _, s := range []domain.TurnInSession{open, next, later} {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 	a := must(h.Approvals().Find(context.Background(), asked.ID))(t)
@@ -158,7 +158,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	c := newChanging()
 	x := &killable{}
 	reported := make(chan struct{}, 10)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.report(catalog.EventProcess, catalog.Process{PID: 1 << 30, Mark: "mark of " + x.p.Prompt})
 		reported <- struct{}{}
 		switch x.p.Prompt {
@@ -176,7 +176,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 			return x
 		}
 	})
-	launch := func(prompt, agent string) domain.Session {
+	launch := func(prompt, agent string) domain.TurnInSession {
 		return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Agent: agent}))(t)
 	}
 	for _, agent := range []string{"theirs", "speaks"} {
@@ -195,7 +195,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	inState(t, h, works, domain.Running) // a change alone ends nothing
 
 	c.set(func() { c.revoked = true })
-	for _, s := range []domain.Session{asks, works} {
+	for _, s := range []domain.TurnInSession{asks, works} {
 		ended := await(t, h, s)
 		assert.Equal(t, []any{domain.Interrupted, codeRevoked}, []any{ended.State, ended.ErrorCode})
 		assert.Contains(t, ended.Error, "no longer trusted")
@@ -206,7 +206,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	assert.ElementsMatch(t, []string{"mark of idle", "mark of ask", "mark of work"}, c.marksKilled())
 	assert.EqualValues(t, 1, x.kills.Load(), "the executor that is an agent itself")
 
-	// A run that started just before the check is ended too.
+	// A turn that started just before the check is ended too.
 	assert.Equal(t, codeRevoked, await(t, h, launch("late", "theirs")).ErrorCode)
 	must(h.Interrupt(context.Background(), mine.UUID, ""))(t)
 	await(t, h, mine)
@@ -308,7 +308,7 @@ func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
 			_, n, _ := c.now()
 			return n
 		}
-		w.RunStarted(1, false)
+		w.TurnStarted(1, false)
 		wait(time.Hour + lookEvery/3)
 		assert.Zero(t, reconsidered(), "nothing has changed")
 		c.set(func() { c.generation++ })
@@ -322,7 +322,7 @@ func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
 		wait(lookEvery)
 		assert.Equal(t, 3, reconsidered(), "or again, where that fails")
 
-		w.RunEnded(1)
+		w.TurnEnded(1)
 		wait(lookEvery)
 		looks, _, ended := c.now()
 		assert.Empty(t, ended, "a change alone ends nothing")
@@ -331,7 +331,7 @@ func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
 		still, _, _ := c.now()
 		assert.Equal(t, looks, still, "nothing is looked at where no agent is")
 		assert.Zero(t, c.watches)
-		w.RunStarted(2, false)
+		w.TurnStarted(2, false)
 		wait(0)
 		assert.Equal(t, 4, reconsidered(), "what changed meanwhile is followed then")
 	})
@@ -350,7 +350,7 @@ func TestAChangeThatIsToldIsFollowedAtOnce(t *testing.T) {
 			return n
 		}
 		tell := func() { c.tells <- struct{}{} }
-		w.RunStarted(1, false)
+		w.TurnStarted(1, false)
 		wait(time.Hour + lookEvery/3)
 		assert.LessOrEqual(t, looked(), int(time.Hour/lookStill)+2, "it is looked at seldom")
 
@@ -373,7 +373,7 @@ func TestAChangeThatIsToldIsFollowedAtOnce(t *testing.T) {
 		c.set(func() { c.generation++ })
 		wait(lookEvery)
 		assert.Equal(t, 5, reconsidered(), "who cannot tell any more is looked at often")
-		w.RunEnded(1)
+		w.TurnEnded(1)
 		wait(lookStill)
 		assert.Zero(t, c.watches)
 	})
@@ -385,17 +385,17 @@ func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
 		ended := func() (list []int64) {
 			_, _, agents := c.now()
 			for _, a := range agents {
-				list = append(list, a.Run)
+				list = append(list, a.Turn)
 			}
 			return list
 		}
 		c.set(func() { c.executors = true })
 		var killed bool
-		w.RunStarted(1, true)
+		w.TurnStarted(1, true)
 		w.AgentIsExecutor(1, func() { killed = true })
-		w.RunStarted(2, false)
+		w.TurnStarted(2, false)
 		w.AgentIsExecutor(2, func() { t.Error("it is the user's own") })
-		w.RunEnded(1)
+		w.TurnEnded(1)
 		wait(time.Hour + lookEvery/3)
 		c.set(func() { c.revoked, c.failure = true, errors.New("the disk is full") })
 		wait(lookEvery)
@@ -407,7 +407,7 @@ func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
 		assert.True(t, killed)
 		wait(time.Hour)
 		assert.Equal(t, []int64{1, 1}, ended(), "and that is all")
-		w.RunStarted(3, true)
+		w.TurnStarted(3, true)
 		wait(lookEvery)
 		assert.Equal(t, []int64{1, 1, 3}, ended(), "one that started in the last moment ends, too")
 	})
@@ -419,19 +419,19 @@ func TestAnAgentThatStartsWakesTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := start(t)
 		c.tells = make(chan struct{})
-		w.RunStarted(1, false)
+		w.TurnStarted(1, false)
 		wait(lookStill / 3)
 		looks, _, _ := c.now()
-		w.RunStarted(2, false)
+		w.TurnStarted(2, false)
 		wait(0)
 		still, _, _ := c.now()
 		assert.Equal(t, looks, still, "no revocation ends the user's own agents")
 
 		c.set(func() { c.revoked = true })
-		w.RunStarted(3, true)
+		w.TurnStarted(3, true)
 		wait(0)
 		_, _, ended := c.now()
-		assert.Equal(t, []changedAgent{{Run: 3}}, ended)
+		assert.Equal(t, []changedAgent{{Turn: 3}}, ended)
 
 		killed := make(map[int64]bool)
 		w.AgentIsExecutor(2, func() { killed[2] = true })
@@ -441,19 +441,19 @@ func TestAnAgentThatStartsWakesTheLook(t *testing.T) {
 		require.Len(t, ended, 2, "the executor of a run that was ended is an agent of the project, too")
 		ended[1].Kill()
 		assert.Equal(t, map[int64]bool{3: true}, killed)
-		w.RunEnded(3)
-		w.RunEnded(2)
-		w.RunEnded(1)
+		w.TurnEnded(3)
+		w.TurnEnded(2)
+		w.TurnEnded(1)
 		wait(lookStill)
 		assert.Zero(t, c.watches)
 	})
 }
 
-func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
+func TestAnAgentIsGoneAWhileAfterItsLastTurnWhereNoExecutorIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := start(t)
-		w.RunStarted(1, true)
-		w.RunEnded(1)
+		w.TurnStarted(1, true)
+		w.TurnEnded(1)
 		wait(mayIdle + lookEvery + lookEvery/3)
 		looks, _, _ := c.now()
 		c.set(func() { c.revoked = true })
@@ -464,14 +464,14 @@ func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
 	})
 }
 
-// An agent's process may be put on record when its run has been ended already.
+// An agent's process may be put on record when its turn has been ended already.
 func TestAProcessThatIsRecordedAfterTheRevocationIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := start(t)
 		c.set(func() { c.executors = true })
-		w.RunStarted(1, true)
-		w.RunStarted(2, true)
-		w.RunStarted(3, false)
+		w.TurnStarted(1, true)
+		w.TurnStarted(2, true)
+		w.TurnStarted(3, false)
 		w.AgentStarted(1)
 		wait(lookEvery)
 		_, _, ended := c.now()
@@ -479,18 +479,18 @@ func TestAProcessThatIsRecordedAfterTheRevocationIsEnded(t *testing.T) {
 		c.meanwhile = sync.OnceFunc(func() { w.AgentStarted(2) })
 		c.set(func() { c.revoked = true })
 		wait(lookEvery)
-		of := func(run int64) (n int) {
+		of := func(turn int64) (n int) {
 			_, _, ended := c.now()
 			for _, a := range ended {
-				if a.Run == run {
+				if a.Turn == turn {
 					n++
 				}
 			}
 			return n
 		}
 		assert.Equal(t, []int{1, 2, 0}, []int{of(1), of(2), of(3)}, "recorded while the others were ended")
-		for run := range int64(3) {
-			w.RunEnded(run + 1)
+		for turn := range int64(3) {
+			w.TurnEnded(turn + 1)
 		}
 		wait(time.Hour)
 		w.AgentStarted(1)

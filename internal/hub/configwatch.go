@@ -17,7 +17,7 @@ import (
 // against new rules. If the user revokes trust in the project's file, the hub ends the agents that
 // it defines.
 //
-// New questions and runs read the current configuration anyway; this is for earlier ones. The
+// New questions and turns read the current configuration anyway; this is for earlier ones. The
 // system notifies the hub of changes where it can. Without agents, the hub checks nothing.
 
 // ConfigChanges reports changes of the configuration, see config.Live.
@@ -35,7 +35,7 @@ type ConfigChanges interface {
 // the functions.
 type configWatchOptions struct {
 	Changes ConfigChanges
-	// HasExecutors reports whether any executor is running. An agent may then outlast its runs: one
+	// HasExecutors reports whether any executor is running. An agent may then outlast its turns: one
 	// with programs in terminals is not ended for being idle.
 	HasExecutors func() bool
 	// RulesChanged is called after the configuration has changed. If it fails, it is retried after
@@ -49,7 +49,7 @@ type configWatchOptions struct {
 
 // changedAgent is an agent that the project's file defines.
 type changedAgent struct {
-	Run  int64  // its last run
+	Turn int64  // its last turn
 	Kill func() // ends it at once if it is itself an executor; else nil
 }
 
@@ -61,7 +61,7 @@ const (
 	// copy-up on an overlay, writes through mapped memory, and new mounts. It also bounds how soon
 	// the watch notices that no agent is left.
 	lookStill = 10 * time.Second
-	// mayIdle is how long an agent may outlive its last run while no executor is known.
+	// mayIdle is how long an agent may outlive its last turn while no executor is known.
 	mayIdle = 2 * time.Minute
 )
 
@@ -75,22 +75,22 @@ type configWatch struct {
 	wake  chan struct{}    // makes the goroutine check at once
 
 	mu         sync.Mutex     // guards the fields below
-	active     map[int64]bool // active runs; true if the project's file defines the agent
-	ofProject  map[int64]projectRun
-	revoked    map[int64]bool // runs whose agents were ended because trust was revoked
+	active     map[int64]bool // active turns; true if the project's file defines the agent
+	ofProject  map[int64]projectTurn
+	revoked    map[int64]bool // turns whose agents were ended because trust was revoked
 	generation uint64         // last seen
 	looking    bool           // the goroutine is running
 }
 
-// projectRun is a run whose agent the project's file defines.
-type projectRun struct {
+// projectTurn is a turn whose agent the project's file defines.
+type projectTurn struct {
 	changedAgent
-	ended time.Time // zero while the run is active
+	ended time.Time // zero while the turn is active
 }
 
 // newConfigWatch returns a watch; end it with Close.
 func newConfigWatch(ctx context.Context, opts configWatchOptions) *configWatch {
-	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectRun), revoked: make(map[int64]bool), generation: opts.Changes.Generation()}
+	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectTurn), revoked: make(map[int64]bool), generation: opts.Changes.Generation()}
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
 }
@@ -101,15 +101,15 @@ func (w *configWatch) Close(ctx context.Context) error {
 	return w.tasks.Close(ctx)
 }
 
-// RunStarted notes that a run has an agent or is about to. fromProject says that the project's file
+// TurnStarted notes that a turn has an agent or is about to. fromProject says that the project's file
 // defines the agent. The watch then checks at once: the user may have revoked trust between the
 // caller's check and this call.
-func (w *configWatch) RunStarted(run int64, fromProject bool) {
+func (w *configWatch) TurnStarted(turn int64, fromProject bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.active[run] = fromProject
+	w.active[turn] = fromProject
 	if fromProject {
-		w.ofProject[run] = projectRun{changedAgent: changedAgent{Run: run}}
+		w.ofProject[turn] = projectTurn{changedAgent: changedAgent{Turn: turn}}
 		w.lookNow()
 	}
 	if !w.looking {
@@ -117,26 +117,26 @@ func (w *configWatch) RunStarted(run int64, fromProject bool) {
 	}
 }
 
-// AgentIsExecutor notes that the executor of a run is the agent itself, and that kill
-// ends it. A revocation may have ended the run already; then the watch kills the executor.
-func (w *configWatch) AgentIsExecutor(run int64, kill func()) {
+// AgentIsExecutor notes that the executor of a turn is the agent itself, and that kill
+// ends it. A revocation may have ended the turn already; then the watch kills the executor.
+func (w *configWatch) AgentIsExecutor(turn int64, kill func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.active[run] {
-		w.ofProject[run] = projectRun{changedAgent: changedAgent{Run: run, Kill: kill}}
+	if w.active[turn] {
+		w.ofProject[turn] = projectTurn{changedAgent: changedAgent{Turn: turn, Kill: kill}}
 		w.lookNow()
 	}
 }
 
-// AgentStarted notes that a process of a run is on record. If trust was revoked before that, the
+// AgentStarted notes that a process of a turn is on record. If trust was revoked before that, the
 // watch ends this process, too.
-func (w *configWatch) AgentStarted(run int64) {
+func (w *configWatch) AgentStarted(turn int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.revoked[run] {
+	if !w.revoked[turn] {
 		return
 	}
-	w.ofProject[run] = projectRun{changedAgent: changedAgent{Run: run}, ended: time.Now()}
+	w.ofProject[turn] = projectTurn{changedAgent: changedAgent{Turn: turn}, ended: time.Now()}
 	w.lookNow()
 	if !w.looking {
 		w.looking = w.tasks.Go(w.look)
@@ -151,14 +151,14 @@ func (w *configWatch) lookNow() {
 	}
 }
 
-// RunEnded notes that a run has ended. Its agent may still be running.
-func (w *configWatch) RunEnded(run int64) {
+// TurnEnded notes that a turn has ended. Its agent may still be running.
+func (w *configWatch) TurnEnded(turn int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.active, run)
-	if r, ok := w.ofProject[run]; ok {
+	delete(w.active, turn)
+	if r, ok := w.ofProject[turn]; ok {
 		r.ended = time.Now()
-		w.ofProject[run] = r
+		w.ofProject[turn] = r
 	}
 }
 
@@ -199,7 +199,7 @@ func (w *configWatch) isNeeded() bool {
 	none := !w.opts.HasExecutors()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.ofProject, func(_ int64, r projectRun) bool {
+	maps.DeleteFunc(w.ofProject, func(_ int64, r projectTurn) bool {
 		return none && !r.ended.IsZero() && time.Since(r.ended) > mayIdle
 	})
 	w.looking = len(w.active) > 0 || len(w.ofProject) > 0
@@ -236,11 +236,11 @@ func (w *configWatch) follow() error {
 // theirs may be put on record meanwhile, which notes its run again.
 func (w *configWatch) endRevoked() error {
 	w.mu.Lock()
-	runs := w.ofProject
-	w.ofProject = make(map[int64]projectRun)
+	turns := w.ofProject
+	w.ofProject = make(map[int64]projectTurn)
 	var agents []changedAgent
-	for run, r := range runs {
-		w.revoked[run] = true
+	for turn, r := range turns {
+		w.revoked[turn] = true
 		agents = append(agents, r.changedAgent)
 	}
 	w.mu.Unlock()
@@ -248,7 +248,7 @@ func (w *configWatch) endRevoked() error {
 	if err != nil { // it is tried again
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		maps.Copy(w.ofProject, runs)
+		maps.Copy(w.ofProject, turns)
 	}
 	return err
 }
@@ -273,14 +273,14 @@ func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 	h.log.Warn("the project's file is no longer trusted; ending the agents that it defines")
 	err := h.write(ctx, func(t store.Tx) error {
 		for _, agent := range agents {
-			run, err := t.Run(h.ctx, agent.Run)
-			if errors.Is(err, store.ErrNotFound) || err == nil && (!run.State.Active() || run.State == domain.Interrupting) {
+			turn, err := t.Turn(h.ctx, agent.Turn)
+			if errors.Is(err, store.ErrNotFound) || err == nil && (!turn.State.Active() || turn.State == domain.Interrupting) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := h.transition(t, &run, domain.Interrupting, outcome{
+			if err := h.transition(t, &turn, domain.Interrupting, outcome{
 				code: codeRevoked, reason: "trust_revoked",
 				message: "its agent is defined by the project's file, which is no longer trusted: review it with `duet-rpc trust`, then continue",
 			}); err != nil {
@@ -292,9 +292,9 @@ func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 	if err != nil {
 		return err
 	}
-	runs := make(map[int64]bool)
+	turns := make(map[int64]bool)
 	for _, agent := range agents {
-		runs[agent.Run] = true
+		turns[agent.Turn] = true
 		if agent.Kill != nil {
 			agent.Kill()
 		}
@@ -310,7 +310,7 @@ func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 	}
 	var theirs []domain.Process
 	for _, p := range all {
-		if runs[p.Run] {
+		if turns[p.Turn] {
 			theirs = append(theirs, p)
 		}
 	}

@@ -38,20 +38,20 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	first := launch(t, h, "first")
 	inState(t, h, first, domain.Running)
-	var runs []domain.Run
+	var turns []domain.Turn
 	for range 5 {
-		r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
-		r.Thread, r.State = first.Thread.ID, domain.Completed
-		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertRun(&r) }))
-		runs = append(runs, r)
+		r := newTurn(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
+		r.Session, r.State = first.Session.ID, domain.Completed
+		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error { return tx.InsertTurn(&r) }))
+		turns = append(turns, r)
 	}
-	last := runs[len(runs)-1].UUID
+	last := turns[len(turns)-1].UUID
 	var tools []domain.Item
 	grow := func(n int) {
 		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
 			for range n {
 				item := domain.Item{
-					Thread: first.Thread.ID, Run: runs[random.IntN(len(runs)-1)].ID, Key: fmt.Sprint(random.Uint32()),
+					Session: first.Session.ID, Turn: turns[random.IntN(len(turns)-1)].ID, Key: fmt.Sprint(random.Uint32()),
 					Kind: []string{domain.ItemMessage, domain.ItemTool, domain.ItemThinking, domain.ItemPlan, domain.ItemFile}[random.IntN(5)], Created: tx.Now(), Updated: tx.Now(),
 				}
 				if item.Kind == domain.ItemTool && random.IntN(2) == 0 {
@@ -98,16 +98,16 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 func TestNoIdOfACallersNamesTheChat(t *testing.T) {
 	ctx := context.Background()
 	path := database(t)
-	play := func(context.Context, *turn) catalog.ExecutePromptResult { return completed }
+	play := func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }
 	h := openHub(t, path, play)
 	before := await(t, h, launchIn(t, h, "chat_thread", "mine"))
 	chat := must(h.Chat(ctx, "one", 0))(t)
-	assert.NotEqual(t, before.Thread.ID, chat.Thread.ID)
+	assert.NotEqual(t, before.Session.ID, chat.Session.ID)
 	await(t, h, chat)
 	require.NoError(t, h.Close())
 	h = openHub(t, path, play)
-	assert.Equal(t, before.Thread.ID, await(t, h, launchIn(t, h, "chat_thread", "mine too")).Thread.ID)
-	assert.Equal(t, chat.Thread.ID, must(h.Chat(ctx, "two", 0))(t).Thread.ID)
+	assert.Equal(t, before.Session.ID, await(t, h, launchIn(t, h, "chat_thread", "mine too")).Session.ID)
+	assert.Equal(t, chat.Session.ID, must(h.Chat(ctx, "two", 0))(t).Session.ID)
 }
 
 // named is a set of agents; the first is the default.
@@ -132,7 +132,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 			names.Store(&[]string{"old"})
 			var mu sync.Mutex
 			reported := map[string][]string{}
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
 				if err != nil {
 					return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
@@ -146,17 +146,17 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 				}
 				return completed
 			}, func(o *Options) { o.Agents = named{&names} })
-			chat := func(message string) domain.Session {
+			chat := func(message string) domain.TurnInSession {
 				return await(t, h, must(h.Chat(ctx, message, 0))(t))
 			}
 			one, two := chat("one"), chat("two")
-			assert.Equal(t, one.Thread.ID, two.Thread.ID)
+			assert.Equal(t, one.Session.ID, two.Session.ID)
 			names.Store(&left)
 			three, four := chat("three"), chat("four")
-			assert.Equal(t, []any{domain.Completed, domain.SourceChat, "new", two.SessionID}, []any{three.State, three.Source, three.Agent, three.ParentSession})
-			assert.NotEqual(t, two.Thread.ID, three.Thread.ID)
-			assert.Equal(t, three.Thread.ID, four.Thread.ID, "it goes on there")
-			assert.Equal(t, 4, conversationOf(t, h, four.SessionID).Total)
+			assert.Equal(t, []any{domain.Completed, domain.SourceChat, "new", two.HumanLayerSession}, []any{three.State, three.Source, three.Agent, three.ParentHumanLayerSession})
+			assert.NotEqual(t, two.Session.ID, three.Session.ID)
+			assert.Equal(t, three.Session.ID, four.Session.ID, "it goes on there")
+			assert.Equal(t, 4, conversationOf(t, h, four.HumanLayerSession).Total)
 			mu.Lock()
 			defer mu.Unlock()
 			assert.Equal(t, map[string][]string{

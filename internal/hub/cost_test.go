@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // countingStore counts the store calls of transactions.
@@ -55,45 +55,45 @@ func (t countingTx) count(name string) {
 	t.of.calls[name]++
 }
 
-func (t countingTx) UpdateRun(r domain.Run) error {
+func (t countingTx) UpdateTurn(r domain.Turn) error {
 	t.count("UpdateRun")
-	return t.Tx.UpdateRun(r)
+	return t.Tx.UpdateTurn(r)
 }
 
-func (t countingTx) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
+func (t countingTx) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {
 	t.count("RunsOfThread")
-	return t.Tx.RunsOfThread(ctx, thread, upTo)
+	return t.Tx.TurnsOfSession(ctx, session, upTo)
 }
 
-func (t countingTx) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
+func (t countingTx) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error) {
 	t.count("UntakenAnswers")
-	return t.Tx.UntakenAnswers(ctx, run)
+	return t.Tx.UntakenAnswers(ctx, turn)
 }
 
-func (t countingTx) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
+func (t countingTx) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error) {
 	t.count("RunsIn")
-	return t.Tx.RunsIn(ctx, states...)
+	return t.Tx.TurnsIn(ctx, states...)
 }
 
-func (t countingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+func (t countingTx) Session(ctx context.Context, id int64) (domain.Session, error) {
 	t.count("Thread")
-	return t.Tx.Thread(ctx, id)
+	return t.Tx.Session(ctx, id)
 }
 
 func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	var count func(string) int
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed }, func(o *Options) { count = countCalls(o) })
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) { count = countCalls(o) })
 	first := await(t, h, launchIn(t, h, "long", "0"))
 	for n := range 20 {
 		await(t, h, launchIn(t, h, "long", fmt.Sprint(n+1)))
 	}
 	updates, lists := count("UpdateRun"), count("RunsOfThread")
 	mode := catalog.ModeAcceptEdits
-	must(h.Settings().Update(t.Context(), first.UUID, threadsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(t.Context(), first.UUID, sessionsettings.Change{Mode: &mode}))(t)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
 	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
 
-	next := must(h.Continue(t.Context(), ContinueSpec{From: first.Thread.UUID, Prompt: "on"}))(t)
+	next := must(h.Continue(t.Context(), ContinueSpec{From: first.Session.UUID, Prompt: "on"}))(t)
 	assert.Equal(t, mode, next.Mode, "what follows begins with it")
 	await(t, h, next)
 	fork := must(h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "from the first"}))(t)
@@ -106,15 +106,15 @@ func TestWhoIsStartedNextCostsOneQuery(t *testing.T) {
 	h := openHub(t, database(t), nil, func(o *Options) {
 		count = countCalls(o)
 		o.Executors = func(d catalog.Daemon) Executors {
-			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(context.Context, *turn) catalog.ExecutePromptResult { return completed }}
+			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }}
 			return c
 		}
 	})
 	c.mu.Lock()
 	const waiting = 50
 	for n := range waiting {
-		s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true}))(t)
-		c.full[s.Thread.UUID] = true
+		s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "first", SessionAlias: fmt.Sprint("full-", n), Draft: true}))(t)
+		c.full[s.Session.UUID] = true
 	}
 	c.mu.Unlock()
 	for n := range waiting {
@@ -136,18 +136,18 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 		t.Helper()
 		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
 			for _, id := range ids {
-				run, err := tx.Run(t.Context(), id)
+				turn, err := tx.Turn(t.Context(), id)
 				if err != nil {
 					return err
 				}
-				if err := h.cutShort.Fail(tx, run); err != nil {
+				if err := h.cutShort.Fail(tx, turn); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
 	}
-	closed := func() (runs int) {
+	closed := func() (turns int) {
 		t.Helper()
 		before, all := count("UntakenAnswers"), count("RunsIn")
 		require.NoError(t, h.store.Write(t.Context(), h.cutShort.CloseLeftOpen))
@@ -169,23 +169,23 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	const forks = 1100
-	var last domain.Run
+	var last domain.Turn
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
 		for n := range forks {
-			thread := domain.Thread{UUID: uuid.NewString(), CWD: "/", Agent: "fake", Parent: last.Thread, ForkRun: last.ID, Created: tx.Now(), Active: tx.Now()}
-			if err := tx.InsertThread(&thread); err != nil {
+			session := domain.Session{UUID: uuid.NewString(), CWD: "/", Agent: "fake", Parent: last.Session, ForkTurn: last.ID, Created: tx.Now(), Active: tx.Now()}
+			if err := tx.InsertSession(&session); err != nil {
 				return err
 			}
-			run := newRun(LaunchSpec{Prompt: fmt.Sprint(n), Source: domain.SourceTask}, "fake")
-			run.Thread, run.State, run.Created, run.Active = thread.ID, domain.Completed, tx.Now(), tx.Now()
-			if err := tx.InsertRun(&run); err != nil {
+			turn := newTurn(LaunchSpec{Prompt: fmt.Sprint(n), Source: domain.SourceTask}, "fake")
+			turn.Session, turn.State, turn.Created, turn.Active = session.ID, domain.Completed, tx.Now(), tx.Now()
+			if err := tx.InsertTurn(&turn); err != nil {
 				return err
 			}
-			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: domain.ItemMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
+			item := domain.Item{Session: session.ID, Turn: turn.ID, Kind: domain.ItemMessage, Key: fmt.Sprint(n), Role: "user", Content: fmt.Sprint(n), Created: tx.Now(), Updated: tx.Now()}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}
-			last = run
+			last = turn
 		}
 		return nil
 	}))
@@ -196,8 +196,8 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 }
 
 // ItemsFrom counts the items that are read.
-func (c *countingStore) ItemsFrom(ctx context.Context, run int64, all bool, begin, limit int) ([]domain.Item, int, error) {
-	items, before, err := c.Store.ItemsFrom(ctx, run, all, begin, limit)
+func (c *countingStore) ItemsFrom(ctx context.Context, turn int64, all bool, begin, limit int) ([]domain.Item, int, error) {
+	items, before, err := c.Store.ItemsFrom(ctx, turn, all, begin, limit)
 	c.add("items", len(items))
 	return items, before, err
 }
@@ -214,14 +214,14 @@ func (c *countingStore) add(name string, n int) {
 	c.calls[name] += n
 }
 
-// insertQuestions inserts a run with n tool calls and an approval for each.
-func insertQuestions(t *testing.T, h *Hub, n int) domain.Run {
+// insertQuestions inserts a turn with n tool calls and an approval for each.
+func insertQuestions(t *testing.T, h *Hub, n int) domain.Turn {
 	t.Helper()
 	r := insert(t, h, domain.Completed)
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
 		for i := range n {
-			item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: domain.ItemTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
-			a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
+			item := domain.Item{Session: r.Session, Turn: r.ID, Kind: domain.ItemTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
+			a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Session: r.Session, Turn: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
 			item.Approval = a.ID
 			if err := tx.InsertItem(&item); err != nil {
 				return err

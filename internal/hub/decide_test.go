@@ -67,8 +67,8 @@ func TestOfManyAnswersTheFirstCounts(t *testing.T) {
 func TestWhatIsNoDecision(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := inState(t, h, launch(t, h, "p"), domain.Running)
-	call := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write", Input: json.RawMessage(`{"a":1}`)}))(t)
-	human := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Type: domain.HumanContact, Title: "Which?"}))(t)
+	call := must(h.Approvals().Create(context.Background(), approval.Spec{Turn: s.HumanLayerRun, Tool: "Write", Input: json.RawMessage(`{"a":1}`)}))(t)
+	human := must(h.Approvals().Create(context.Background(), approval.Spec{Turn: s.HumanLayerRun, Type: domain.HumanContact, Title: "Which?"}))(t)
 	assert.Equal(t, domain.KindInvalid, kindOf(t, errorOf(h.Approvals().Decide(context.Background(), approval.Decision{Decision: "approve"}))), "no id")
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: "nobody", Decision: "approve"})
 	assert.Equal(t, domain.KindApprovalNotFound, kindOf(t, err))
@@ -85,7 +85,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 }
 
 func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
-	question := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	question := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, ToolName: "AskUser", Title: "Which?", IsQuestion: true, ToolUseID: x.p.TaskID,
 			Options: []catalog.PermissionOption{{OptionID: "o1", Name: "First"}, {OptionID: "o2", Name: "Second"}},
@@ -119,7 +119,7 @@ func TestTheAnswerToAHumanContactIsAnOptionOrAText(t *testing.T) {
 // made from other words.
 func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 	options := []catalog.PermissionOption{{OptionID: "a", Name: "Red", Kind: "allow_once"}, {OptionID: "b", Name: "Blue", Kind: "allow_once"}, {OptionID: "c", Name: "Neither", Kind: "reject_once"}}
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		offered := options
 		if x.p.Prompt == "one" {
 			offered = []catalog.PermissionOption{options[0], options[2]}
@@ -146,7 +146,7 @@ func TestAnAgentsChoiceIsAnsweredByOneOfItsOptions(t *testing.T) {
 func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 	path := database(t)
 	fixed := true
-	asks := requests(func(*turn) catalog.RequestPermissionParams {
+	asks := requests(func(*fakeTurn) catalog.RequestPermissionParams {
 		return catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls","n":1}`), InputFixed: fixed}
 	})
 	h := openHub(t, path, asks)
@@ -193,18 +193,18 @@ func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// crash leaves the database of a hub that died while its runs were asking.
-func crash(t *testing.T, path string, play play, threads ...string) {
+// crash leaves the database of a hub that died while its turns were asking.
+func crash(t *testing.T, path string, play play, sessions ...string) {
 	t.Helper()
 	h := openHub(t, path, play)
-	for _, thread := range threads {
-		launchIn(t, h, thread, thread)
+	for _, session := range sessions {
+		launchIn(t, h, session, session)
 	}
-	pendingOf(t, h, len(threads))
+	pendingOf(t, h, len(sessions))
 	require.NoError(t, h.Close())
 }
 
-// afterCrash returns a hub that follows another that died while its only run was asking in the conversation a,
+// afterCrash returns a hub that follows another that died while its only turn was asking in the conversation a,
 // and the question.
 func afterCrash(t *testing.T, play play) (*Hub, domain.Approval) {
 	t.Helper()
@@ -219,7 +219,7 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) { synctest.Test(t, testGiv
 
 func testGivenUp(t *testing.T) {
 	gaveUp := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		given, cancel := context.WithCancel(ctx)
 		cancel()
 		x.ask(given, "Write", nil) // the transaction is already on its way
@@ -234,7 +234,7 @@ func testGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 20 { // lets -race see concurrent reads and writes
-		_, _ = h.Approvals().Create(ctx, approval.Spec{Run: s.RunID, Tool: "Write"})
+		_, _ = h.Approvals().Create(ctx, approval.Spec{Turn: s.HumanLayerRun, Tool: "Write"})
 		_, _ = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Approvals().Decide(ctx, approval.Decision{ID: "call", Decision: "approve"})
 	}
@@ -244,7 +244,7 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 	const unclear = `{"command":"rm -rf ~","Command":"make test"}`
 	ctx := context.Background()
 	answers := make(chan catalog.RequestPermissionResult, 10)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: x.p.TaskID, Title: "make test",
 			ToolInput: json.RawMessage(x.p.Prompt),
@@ -273,7 +273,7 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 
 	s = launchIn(t, h, "other", unclear)
 	a = pendingOf(t, h, 1)[0]
-	assert.Equal(t, s.Run.ID, a.Run, "what was answered is not asked again")
+	assert.Equal(t, s.Turn.ID, a.Turn, "what was answered is not asked again")
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "deny", Comment: "no", Scope: "project"})
 	assert.False(t, (<-answers).Approved)
 	await(t, h, s)
@@ -292,7 +292,7 @@ func TestAQuestionNamesItsSubAgent(t *testing.T) {
 		"asked":       {"", "task"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				if c.reported != "" {
 					x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", ParentID: c.reported})
 				}

@@ -21,7 +21,7 @@ import (
 // turns plays one function for each turn in order.
 func turns(each ...play) play {
 	var n atomic.Int64
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		return each[n.Add(1)-1](ctx, x)
 	}
 }
@@ -29,7 +29,7 @@ func turns(each ...play) play {
 // hears asks to write, gets the answer, and continues with then. Its executor does not report that
 // it took the answer.
 func hears(then play) play {
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Write", ToolInput: json.RawMessage(`{"file_path":"a"}`), ToolUseID: "call-" + x.p.TaskID,
 		})
@@ -41,11 +41,11 @@ func hears(then play) play {
 }
 
 func ends(result catalog.ExecutePromptResult) play {
-	return func(context.Context, *turn) catalog.ExecutePromptResult { return result }
+	return func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return result }
 }
 
 // says asks to write and says the answer.
-func says(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func says(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "a"})))
 	return completed
 }
@@ -58,10 +58,10 @@ func approvalNow(t *testing.T, h *Hub, id string) domain.Approval {
 	return must(h.Approvals().Find(context.Background(), id))(t)
 }
 
-// notes returns the notices about answers in the conversation of a run.
-func notes(t *testing.T, h *Hub, run string) (list []string) {
+// notes returns the notices about answers in the conversation of a turn.
+func notes(t *testing.T, h *Hub, turn string) (list []string) {
 	t.Helper()
-	c := conversationOf(t, h, run)
+	c := conversationOf(t, h, turn)
 	for _, e := range c.Entries {
 		if e.Kind == domain.ItemApproval {
 			list = append(list, e.Content)
@@ -70,12 +70,12 @@ func notes(t *testing.T, h *Hub, run string) (list []string) {
 	return list
 }
 
-// lastOf waits for the last run of a conversation to end and returns it.
-func lastOf(t *testing.T, h *Hub, thread string, source string) (s domain.Session) {
+// lastOf waits for the last turn of a conversation to end and returns it.
+func lastOf(t *testing.T, h *Hub, session string, source string) (s domain.TurnInSession) {
 	t.Helper()
 	until(t, h, func() bool {
 		var err error
-		s, err = h.query.Session(context.Background(), thread)
+		s, err = h.query.Turn(context.Background(), session)
 		return err == nil && s.Source == source && s.State.Ended()
 	}, "the end of a run by "+source)
 	return s
@@ -136,7 +136,7 @@ func TestAnAnswerThatIsNotKnownToBeTakenIsAskedAgain(t *testing.T) {
 }
 
 func TestAnAnswerThatWasTakenIsNotAskedAgain(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		says(ctx, x)
 		return exited
 	})
@@ -179,7 +179,7 @@ func TestATimeoutTakesNoAnswerBack(t *testing.T) {
 	s := launch(t, h, "p")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	inState(t, h, s, domain.Running)
-	h.expire(s.Run.ID)
+	h.expire(s.Turn.ID)
 	assert.Equal(t, domain.TimedOut, await(t, h, s).State)
 	assert.NotEmpty(t, pendingOf(t, h, 1)[0].Reopened)
 }
@@ -202,7 +202,7 @@ func TestAStaleAnswerOutlivesTheAgentThatWasResumedForIt(t *testing.T) {
 			assert.Contains(t, again.Reopened, c.reason)
 			approve(t, h, again, "")
 			until(t, h, func() bool {
-				s, err := h.query.Session(context.Background(), "a")
+				s, err := h.query.Turn(context.Background(), "a")
 				return err == nil && s.Source == domain.SourceDecision && s.State.Ended() && s.Result == "yes user_approved"
 			}, "the run that gets the answer")
 			pendingOf(t, h, 0)
@@ -217,7 +217,7 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	approve(t, h, again, "")
 	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
 	pendingOf(t, h, 0)
-	said := notes(t, h, must(h.query.SessionOf(context.Background(), first.Run))(t).UUID)
+	said := notes(t, h, must(h.query.TurnOf(context.Background(), first.Turn))(t).UUID)
 	require.Len(t, said, 2)
 	assert.Contains(t, said[1], "approved, but the agent continued without this question")
 }
@@ -236,7 +236,7 @@ func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
 
 // An agent that repeats its question in other words has asked it.
 func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
-	h, first := afterCrash(t, turns(hears(hang), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, first := afterCrash(t, turns(hears(hang), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "./a"})))
 		return completed
 	}))
@@ -257,7 +257,7 @@ func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
 
 // asksAndEnds asks to write, and its agent exits before an answer, once may is closed.
 func asksAndEnds(may <-chan struct{}) play {
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		go hears(hang)(ctx, x)
 		<-may
 		return exited
@@ -268,16 +268,18 @@ func asksAndEnds(may <-chan struct{}) play {
 // question, however the turn was launched and however it ends. Approving the question then runs
 // nothing.
 func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
-	inThread := func(source string) func(*Hub, string) (domain.Session, error) {
-		return func(h *Hub, thread string) (domain.Session, error) {
-			return h.Launch(context.Background(), LaunchSpec{Prompt: "another turn", Source: source, ThreadAlias: thread})
+	inThread := func(source string) func(*Hub, string) (domain.TurnInSession, error) {
+		return func(h *Hub, session string) (domain.TurnInSession, error) {
+			return h.Launch(context.Background(), LaunchSpec{Prompt: "another turn", Source: source, SessionAlias: session})
 		}
 	}
-	chat := func(h *Hub, _ string) (domain.Session, error) { return h.Chat(context.Background(), "another turn", 0) }
-	ways := map[string]func(*Hub, string) (domain.Session, error){
+	chat := func(h *Hub, _ string) (domain.TurnInSession, error) {
+		return h.Chat(context.Background(), "another turn", 0)
+	}
+	ways := map[string]func(*Hub, string) (domain.TurnInSession, error){
 		"task.submit": inThread(domain.SourceTask), "execute_prompt": inThread(domain.SourceExecute), "chat.send": chat,
-		"continueSession": func(h *Hub, thread string) (domain.Session, error) {
-			return h.Continue(context.Background(), ContinueSpec{From: thread, Prompt: "another turn", Source: domain.SourceSession})
+		"continueSession": func(h *Hub, session string) (domain.TurnInSession, error) {
+			return h.Continue(context.Background(), ContinueSpec{From: session, Prompt: "another turn", Source: domain.SourceSession})
 		},
 	}
 	failed := catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "X", Message: "no"}}
@@ -290,12 +292,12 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 					if dies == "the hub" {
 						asks = hears(hang)
 					}
-					play := turns(asks, func(context.Context, *turn) catalog.ExecutePromptResult {
+					play := turns(asks, func(context.Context, *fakeTurn) catalog.ExecutePromptResult {
 						<-goes
 						return second
 					})
 					h := openHub(t, path, play)
-					var first domain.Session
+					var first domain.TurnInSession
 					if way == "chat.send" {
 						first, _ = chat(h, "")
 					} else {
@@ -310,7 +312,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 						assert.Equal(t, domain.Failed, await(t, h, first).State)
 					}
 					assert.True(t, pendingOf(t, h, 1)[0].Stale, "no agent has continued")
-					next := must(goOn(h, first.Thread.UUID))(t)
+					next := must(goOn(h, first.Session.UUID))(t)
 					pendingOf(t, h, 0)
 					a := approvalNow(t, h, question.ID)
 					assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByOvertaken}, []string{a.Status, a.DecidedBy}, "while it works")
@@ -320,7 +322,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 					await(t, h, next)
 					_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
 					assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
-					assert.Equal(t, next.UUID, sessionOf(t, h, first.Thread.UUID).UUID, "nothing was resumed")
+					assert.Equal(t, next.UUID, turnOf(t, h, first.Session.UUID).UUID, "nothing was resumed")
 				})
 			}
 		}
@@ -331,7 +333,7 @@ func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
 func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 	path := database(t)
 	waits := make(chan struct{})
-	play := turns(func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	play := turns(func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		<-waits
 		return hears(hang)(ctx, x)
 	}, ends(completed))
@@ -352,7 +354,7 @@ func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 	foreign := func(o *Options) { o.Agents = agents{"executor"} }
 	h := openHub(t, database(t), turns(
-		hears(func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("I go on"); return exited }),
+		hears(func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { x.say("I go on"); return exited }),
 		hears(ends(completed)),
 		hears(ends(exited)),
 	), foreign)
@@ -366,9 +368,9 @@ func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
 
 // reopened returns a question that was approved and is open again, because its agent ended before
 // it was known to have acted on the answer.
-func reopened(t *testing.T, h *Hub, thread string) (first, again domain.Approval) {
+func reopened(t *testing.T, h *Hub, session string) (first, again domain.Approval) {
 	t.Helper()
-	s := launchIn(t, h, thread, "p")
+	s := launchIn(t, h, session, "p")
 	first = pendingOf(t, h, 1)[0]
 	approve(t, h, first, "")
 	await(t, h, s)
@@ -405,7 +407,7 @@ func TestAQuestionThatAContinuedAgentAsksMayStillHaveBeenCarriedOut(t *testing.T
 
 // A turn that was already running when an answer came has not seen it, whatever else it asked.
 func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
-	asks := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	asks := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "another"})
 		return completed
 	}
@@ -418,7 +420,7 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, may := database(t), make(chan struct{})
-			play := turns(func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			play := turns(func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				<-may
 				return c.first(ctx, x)
 			}, asks, says)
@@ -471,18 +473,18 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 	path := database(t)
 	crash(t, path, askOnce, "a")
 	var turns atomic.Int64
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		turns.Add(1)
 		return says(ctx, x)
 	})
 	events := subscribe(t, h, eventlog.Subscribing{}, -1)
 	events.until(t, func() bool { return len(events.kinds()) == 1 }) // the question is announced again
-	left, question := sessionOf(t, h, "a"), pendingOf(t, h, 1)[0]
+	left, question := turnOf(t, h, "a"), pendingOf(t, h, 1)[0]
 	assert.Equal(t, domain.Interrupted, left.State)
 	assert.True(t, question.Stale)
 	approve(t, h, question, "")
-	s := sessionOf(t, h, "a")
-	assert.Equal(t, []string{domain.SourceDecision, left.SessionID}, []string{s.Source, s.ParentSession})
+	s := turnOf(t, h, "a")
+	assert.Equal(t, []string{domain.SourceDecision, left.HumanLayerSession}, []string{s.Source, s.ParentHumanLayerSession})
 	assert.Equal(t, "yes user_approved", await(t, h, s).Result)
 	assert.EqualValues(t, 1, turns.Load())
 	s = launchIn(t, h, "a", "again")
@@ -493,7 +495,7 @@ func TestAStaleQuestionAnswersItselfOnce(t *testing.T) {
 }
 
 func TestAStaleAnswerIsForItsOwnQuestionAlone(t *testing.T) {
-	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say(verdictText(x.ask(ctx, "Write", map[string]string{"file_path": "/etc/passwd"})))
 		return completed
 	}))
@@ -507,7 +509,7 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	path := database(t)
 	crash(t, path, askOnce, "a", "b")
 	var turns atomic.Int64
-	h := openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { turns.Add(1); return completed })
+	h := openHub(t, path, func(context.Context, *fakeTurn) catalog.ExecutePromptResult { turns.Add(1); return completed })
 	pending := pendingOf(t, h, 2)
 	for _, a := range pending {
 		assert.True(t, a.Stale)
@@ -515,17 +517,17 @@ func TestADeniedStaleQuestionIsOnlyClosed(t *testing.T) {
 	decide(t, h, approval.Decision{ID: pending[0].ID, Decision: "deny", Comment: "no"})
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, pending[1].ID, left[0].ID)
-	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 2, "nothing was resumed")
+	assert.Len(t, must(h.query.Turns(context.Background(), domain.TurnFilter{}))(t), 2, "nothing was resumed")
 	approve(t, h, left[0], "")
-	asked, err := h.query.SessionOf(context.Background(), left[0].Run) // either of the two may have asked first
+	asked, err := h.query.TurnOf(context.Background(), left[0].Turn) // either of the two may have asked first
 	require.NoError(t, err)
-	await(t, h, sessionOf(t, h, asked.Thread.UUID))
+	await(t, h, turnOf(t, h, asked.Session.UUID))
 	assert.EqualValues(t, 1, turns.Load())
 }
 
-func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
+func TestSeveralStaleQuestionsOfOneTurn(t *testing.T) {
 	path := database(t)
-	both := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	both := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		var said [2]string
 		var all sync.WaitGroup
 		for i := range said {
@@ -549,16 +551,16 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 
 	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxTurns = 1 })
 	approve(t, h, pendingOf(t, h, 2)[0], "") // the agent may then repeat the second question at any time
-	s := sessionOf(t, h, "a")
+	s := turnOf(t, h, "a")
 	until(t, h, func() bool {
 		pending, _ := h.Approvals().Pending(context.Background(), "")
 		for _, a := range pending {
 			_, _ = h.Approvals().Decide(context.Background(), approval.Decision{ID: a.ID, Decision: "approve"})
 		}
-		now, err := h.query.Session(context.Background(), s.UUID)
+		now, err := h.query.Turn(context.Background(), s.UUID)
 		return err == nil && now.State == domain.Completed
 	}, "its end, when all is answered")
-	list := must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t)
+	list := must(h.query.Turns(context.Background(), domain.TurnFilter{}))(t)
 	assert.Len(t, list, 2, "it was resumed once")
 	assert.Equal(t, "yes user_approved, yes user_approved", list[0].Result)
 }

@@ -18,7 +18,7 @@ const portForm = `{"type":"object","properties":{"port":{"type":"integer","minim
 
 // elicits requests a form, or what else e contains, and says the answer.
 func elicits(e catalog.Elicitation) play {
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r, err := x.request(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, Title: "Where to?", Elicitation: &e})
 		if err != nil {
 			return hang(ctx, x)
@@ -85,7 +85,7 @@ func TestACancelIsForFormsAndAddressesAlone(t *testing.T) {
 }
 
 func TestAnAddressIsAgreedToWithoutValues(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r, err := x.request(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, Title: "Sign in", Elicitation: &asURL})
 		if err != nil {
 			return hang(ctx, x)
@@ -117,7 +117,7 @@ func TestAFormThatIsAnsweredAfterAKillIsGivenItsValues(t *testing.T) {
 func TestAFormThatIsDismissedAfterAKillResumesNothing(t *testing.T) {
 	h, a := afterCrash(t, elicits(asForm))
 	decide(t, h, approval.Decision{ID: a.ID, Decision: "cancel"})
-	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 1)
+	assert.Len(t, must(h.query.Turns(context.Background(), domain.TurnFilter{}))(t), 1)
 	assert.False(t, approvalNow(t, h, a.ID).Carried)
 }
 
@@ -146,7 +146,7 @@ func TestAnAgreementIsForOneAddress(t *testing.T) {
 
 func TestWhatCannotBeElicitedIsRefused(t *testing.T) {
 	refused := make(chan error, 3)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		for _, e := range []catalog.Elicitation{{Mode: "voice"}, {Mode: "url"}, {Mode: "form", Schema: json.RawMessage(`[]`)}} {
 			_, err := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: x.p.SessionToken, Title: "t", Elicitation: &e})
 			refused <- err

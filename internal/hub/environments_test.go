@@ -45,20 +45,20 @@ func hubWithDisplay(o *Options) {
 func (h *Hub) environmentsKept() int {
 	h.environments.mu.Lock()
 	defer h.environments.mu.Unlock()
-	return len(h.environments.byRun) + len(h.environments.ended)
+	return len(h.environments.byTurn) + len(h.environments.ended)
 }
 
-func TestARunHasTheEnvironmentOfItsClient(t *testing.T) {
+func TestATurnHasTheEnvironmentOfItsClient(t *testing.T) {
 	seen := &started{displays: make(map[string]string)}
 	release := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		seen.note(x.p)
 		if x.p.Prompt == "first" {
 			<-release
 		}
 		return completed
 	}, hubWithDisplay)
-	launched := func(ctx context.Context, prompt string) domain.Session {
+	launched := func(ctx context.Context, prompt string) domain.TurnInSession {
 		t.Helper()
 		return must(h.Launch(ctx, LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 	}
@@ -81,17 +81,17 @@ func TestARunHasTheEnvironmentOfItsClient(t *testing.T) {
 	assert.Zero(t, h.environmentsKept())
 }
 
-func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
+func TestAResumedTurnHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	path := database(t)
 	seen := &started{displays: make(map[string]string)}
-	dies := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	dies := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "asks" {
 			x.ask(ctx, "Write", map[string]string{"file_path": "f"})
 		}
 		<-ctx.Done()
 		return lost
 	})
-	var left []domain.Session
+	var left []domain.TurnInSession
 	for _, prompt := range []string{"asks", "works"} {
 		s := must(dies.Launch(clientOf(t, "a"), LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 		left = append(left, s)
@@ -102,7 +102,7 @@ func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 
 	var mu sync.Mutex
 	var displays []string
-	h := openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		seen.note(x.p)
 		mu.Lock()
 		defer mu.Unlock()
@@ -120,11 +120,11 @@ func TestAResumedRunHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
 	assert.Equal(t, []string{"b", "c"}, displays)
 }
 
-// A run that follows failed gates uses the environment of the same client.
+// A turn that follows failed gates uses the environment of the same client.
 func TestGatesGoOnWithTheEnvironmentOfTheClient(t *testing.T) {
 	var mu sync.Mutex
 	var displays []string
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		mu.Lock()
 		defer mu.Unlock()
 		displays = append(displays, x.p.Launch.Environment["DISPLAY"])
@@ -132,7 +132,7 @@ func TestGatesGoOnWithTheEnvironmentOfTheClient(t *testing.T) {
 	}, hubWithDisplay, passes(3).option)
 	s := must(h.Launch(clientOf(t, "a"), LaunchSpec{Prompt: "p", Source: domain.SourceTask, Gates: gate.Spec{Gates: []string{"true"}}}))(t)
 	until(t, h, func() bool {
-		l, has, err := h.gates.Of(t.Context(), s.Run.ID)
+		l, has, err := h.gates.Of(t.Context(), s.Turn.ID)
 		return err == nil && has && l.State == domain.LoopPassed
 	}, "the gates pass")
 	assert.Equal(t, []string{"a", "a", "a"}, displays)

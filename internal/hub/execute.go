@@ -16,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// executeStarted runs each started run in its own goroutine until the hub ends.
+// executeStarted runs each started turn in its own goroutine until the hub ends.
 func (h *Hub) executeStarted() {
 	for {
 		select {
@@ -30,29 +30,29 @@ func (h *Hub) executeStarted() {
 	}
 }
 
-// limit ends a run when its time limit is reached.
-func (h *Hub) limit(live *liveRun) {
+// limit ends a turn when its time limit is reached.
+func (h *Hub) limit(live *liveTurn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.live[live.run.ID] == live { // else it has ended already
-		live.clock = newClock(h.limitOf(live.run), func() { h.active.Go(func() { h.expire(live.run.ID) }) })
+	if h.live[live.turn.ID] == live { // else it has ended already
+		live.clock = newClock(h.limitOf(live.turn), func() { h.active.Go(func() { h.expire(live.turn.ID) }) })
 	}
 }
 
-// execute takes a run from starting to its end.
-func (h *Hub) execute(live *liveRun) {
-	run := live.run
+// execute takes a turn from starting to its end.
+func (h *Hub) execute(live *liveTurn) {
+	turn := live.turn
 	defer live.cancel()
 	defer close(live.ended)
-	defer h.keys.Release(run.Thread)
-	defer h.tokens.Revoke(run.ID)
+	defer h.keys.Release(turn.Session)
+	defer h.tokens.Revoke(turn.ID)
 	h.limit(live)
-	result, agent, err := h.attempt(run, live)
+	result, agent, err := h.attempt(turn, live)
 	h.reportSignIn(agent, result, err)
 	live.reports.Finish()
 	close(live.answered)
 	if live.files != nil { // a stop that comes meanwhile must not wait for it, and end the executor
-		h.checkpoints.recordCommands(run, live.files)
+		h.checkpoints.recordCommands(turn, live.files)
 	}
 	if h.ctx.Err() != nil {
 		return // Close has marked it as interrupted
@@ -60,13 +60,13 @@ func (h *Hub) execute(live *liveRun) {
 	for full := false; ; full = true {
 		werr := h.write(h.ctx, func(t store.Tx) error {
 			if full { // output at the end is lost
-				return h.finishFull(t, run.ID)
+				return h.finishFull(t, turn.ID)
 			}
-			return h.finish(t, run.ID, live.reports.Judge(result), err)
+			return h.finish(t, turn.ID, live.reports.Judge(result), err)
 		})
 		if !store.IsFull(werr) {
 			if werr != nil && h.ctx.Err() == nil {
-				h.log.Error("the end of a run could not be kept", "run", run.UUID, "err", werr)
+				h.log.Error("the end of a run could not be kept", "run", turn.UUID, "err", werr)
 			}
 			return
 		}
@@ -76,51 +76,51 @@ func (h *Hub) execute(live *liveRun) {
 	}
 }
 
-// finishFull ends a run whose end could not be stored at first.
+// finishFull ends a turn whose end could not be stored at first.
 func (h *Hub) finishFull(t store.Tx, id int64) error {
-	run, err := t.Run(h.ctx, id)
-	if err != nil || run.State.Ended() {
+	turn, err := t.Turn(h.ctx, id)
+	if err != nil || turn.State.Ended() {
 		return err
 	}
-	return h.cutShort.Fail(t, run)
+	return h.cutShort.Fail(t, turn)
 }
 
-// attempt runs a prompt with an executor of the thread's agent. It returns an error if no executor
+// attempt runs a prompt with an executor of the session's agent. It returns an error if no executor
 // could be started, or if it was lost.
-func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
-	thread, err := h.store.Thread(live.ctx, run.Thread)
+func (h *Hub) attempt(turn domain.Turn, live *liveTurn) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
+	session, err := h.store.Session(live.ctx, turn.Session)
 	if err == nil {
-		thread, err = h.startInWorktree(live.ctx, run, thread)
+		session, err = h.startInWorktree(live.ctx, turn, session)
 	}
 	if err == nil {
-		agent, err = h.configured.AgentFor(run.Restricted, thread.Agent)
+		agent, err = h.configured.AgentFor(turn.Restricted, session.Agent)
 	}
 	if err == nil {
-		result, err = h.attemptWith(run, live, thread, agent)
+		result, err = h.attemptWith(turn, live, session, agent)
 	}
 	return result, agent, err
 }
 
 // attemptWith is attempt with a given agent.
-func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
+func (h *Hub) attemptWith(turn domain.Turn, live *liveTurn, session domain.Session, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
 	if h.configs != nil {
-		h.configs.RunStarted(run.ID, agent.FromProject)
-		defer h.configs.RunEnded(run.ID)
+		h.configs.TurnStarted(turn.ID, agent.FromProject)
+		defer h.configs.TurnEnded(turn.ID)
 	}
-	live.files = h.checkpoints.begin(h.ctx, run, agent, thread.CWD)
-	lease, err := h.executors.Acquire(live.ctx, leaseFor(thread.UUID, agent))
+	live.files = h.checkpoints.begin(h.ctx, turn, agent, session.CWD)
+	lease, err := h.executors.Acquire(live.ctx, leaseFor(session.UUID, agent))
 	if err != nil {
 		return result, err
 	}
 	defer lease.Release()
 	defer h.intake.Join(lease)()
 	if h.configs != nil && agent.Driver == config.DriverExecutor { // Duet's executors also run other agents and are not agents themselves
-		h.configs.AgentIsExecutor(run.ID, lease.Kill)
+		h.configs.AgentIsExecutor(turn.ID, lease.Kill)
 	}
-	// A power cut undoes this with all that the agent does then: the run is starting, as it is on the disk.
+	// A power cut undoes this with all that the agent does then: the turn is starting, as it is on the disk.
 	err = h.apply(live.ctx, func(t store.Tx) error {
 		var err error
-		if run, err = t.Run(h.ctx, run.ID); err != nil { // its mode may have changed
+		if turn, err = t.Turn(h.ctx, turn.ID); err != nil { // its mode may have changed
 			return err
 		}
 		t.AfterCommit(func() {
@@ -132,15 +132,15 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 				h.stopAgent(live)
 			}
 		})
-		if run.Source != domain.SourceAgent { // only a prompt supersedes open questions
-			if err := h.approvals.CloseOvertaken(t, run); err != nil {
+		if turn.Source != domain.SourceAgent { // only a prompt supersedes open questions
+			if err := h.approvals.CloseOvertaken(t, turn); err != nil {
 				return err
 			}
 		}
-		if run.State == domain.Interrupting && run.Source == domain.SourceAgent { // its agent is to be stopped, see liveRun.stop
+		if turn.State == domain.Interrupting && turn.Source == domain.SourceAgent { // its agent is to be stopped, see liveTurn.stop
 			return nil
 		}
-		if err := h.transition(t, &run, domain.Running, outcome{}); err != nil {
+		if err := h.transition(t, &turn, domain.Running, outcome{}); err != nil {
 			return err
 		}
 		return h.spend(t, live)
@@ -148,29 +148,29 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	if err != nil {
 		return result, err
 	}
-	blocks, err := conversation.PromptContent(live.ctx, h.store, run)
+	blocks, err := conversation.PromptContent(live.ctx, h.store, turn)
 	if err != nil {
 		return result, err
 	}
-	h.linkIntoWorktree(thread.CWD, blocks)
-	launch := h.launchOf(agent, h.rootOf(thread.CWD), h.environments.of(run.ID))
+	h.linkIntoWorktree(session.CWD, blocks)
+	launch := h.launchOf(agent, h.rootOf(session.CWD), h.environments.of(turn.ID))
 	if launch != nil {
-		h.keys.Remember(thread.ID, clientenv.Secrets(launch.Environment))
+		h.keys.Remember(session.ID, clientenv.Secrets(launch.Environment))
 	}
 	var known *catalog.GetExecutionContextResult
 	if launch != nil { // third-party executors ask for it
-		stands, err := h.calls.contextOf(live.ctx, run.ID, true)
+		stands, err := h.calls.contextOf(live.ctx, turn.ID, true)
 		if err != nil {
 			return result, err
 		}
 		known = &stands
 	}
 	live.files.agentBegins()
-	stream := !run.Quiet
+	stream := !turn.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
-		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
-		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch, Context: known,
-		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(run), Unprompted: run.Source == domain.SourceAgent,
+		SessionToken: live.token, SessionID: session.UUID, TaskID: turn.UUID, Prompt: turn.Prompt, CWD: session.CWD,
+		Tools: turn.Tools, PermissionMode: turn.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch, Context: known,
+		TimeoutMS: h.limitOf(turn).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(turn), Unprompted: turn.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil
@@ -178,13 +178,13 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	return result, err
 }
 
-// metaFor returns the _meta that an ACP editor gave with the prompt of a run, for the agent.
-func metaFor(run domain.Run) json.RawMessage {
+// metaFor returns the _meta that an ACP editor gave with the prompt of a turn, for the agent.
+func metaFor(turn domain.Turn) json.RawMessage {
 	var of struct {
 		Source string
 		Meta   json.RawMessage `json:"_meta"`
 	}
-	if len(run.Metadata) == 0 || json.Unmarshal(run.Metadata, &of) != nil || of.Source != "acp" || len(of.Meta) > catalog.MaxMeta || !bytes.HasPrefix(of.Meta, []byte("{")) {
+	if len(turn.Metadata) == 0 || json.Unmarshal(turn.Metadata, &of) != nil || of.Source != "acp" || len(of.Meta) > catalog.MaxMeta || !bytes.HasPrefix(of.Meta, []byte("{")) {
 		return nil
 	}
 	return of.Meta
@@ -199,73 +199,73 @@ func (h *Hub) reportSignIn(agent config.Agent, result catalog.ExecutePromptResul
 	h.opts.SignInSeen(agent, !wanted)
 }
 
-// finish moves a run to the end state that its executor reported.
+// finish moves a turn to the end state that its executor reported.
 func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, failure error) error {
-	run, err := t.Run(h.ctx, id)
+	turn, err := t.Turn(h.ctx, id)
 	if err != nil {
 		return err
 	}
-	if run.State.Ended() {
+	if turn.State.Ended() {
 		return nil
 	}
-	if h.cutShort.Ends(run) { // the hub ended its agent
-		return h.cutShort.Fail(t, run)
+	if h.cutShort.Ends(turn) { // the hub ended its agent
+		return h.cutShort.Fail(t, turn)
 	}
 	if result.TokenUsage != nil {
 		u := result.TokenUsage.Bounded()
-		run.Tokens.Input, run.Tokens.Output = u.InputTokens, u.OutputTokens
-		run.Tokens.CacheRead, run.Tokens.CacheWrite = u.CacheReadTokens, u.CacheWriteTokens
+		turn.Tokens.Input, turn.Tokens.Output = u.InputTokens, u.OutputTokens
+		turn.Tokens.CacheRead, turn.Tokens.CacheWrite = u.CacheReadTokens, u.CacheWriteTokens
 	}
 	why := outcome{stop: result.StopReason}
 	if e := result.Error; e != nil {
 		why.code, why.message, why.signIn = e.Code, e.Message, e.AuthMethods
 	}
-	if failure != nil && run.State != domain.Starting || why.code == codeAgentExited {
+	if failure != nil && turn.State != domain.Starting || why.code == codeAgentExited {
 		// The agent did not withdraw its question: the question stays, and its answer resumes the
 		// run.
-		if err := h.approvals.KeepQuestions(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, turn); err != nil {
 			return err
 		}
 	}
 	switch {
-	case run.State == domain.Interrupting && run.ErrorCode == codeTimeout:
-		return h.transition(t, &run, domain.TimedOut, outcome{stop: result.StopReason, reason: "timeout"})
-	case run.State == domain.Interrupting:
-		return h.transition(t, &run, domain.Interrupted, outcome{stop: result.StopReason})
+	case turn.State == domain.Interrupting && turn.ErrorCode == codeTimeout:
+		return h.transition(t, &turn, domain.TimedOut, outcome{stop: result.StopReason, reason: "timeout"})
+	case turn.State == domain.Interrupting:
+		return h.transition(t, &turn, domain.Interrupted, outcome{stop: result.StopReason})
 	case failure != nil:
-		return h.finishWithout(t, run, failure)
+		return h.finishWithout(t, turn, failure)
 	case result.Status == catalog.StatusCompleted:
-		return h.transition(t, &run, domain.Completed, why)
+		return h.transition(t, &turn, domain.Completed, why)
 	case result.Status == catalog.StatusCancelled:
-		return h.transition(t, &run, domain.Interrupted, why)
+		return h.transition(t, &turn, domain.Interrupted, why)
 	}
 	if why.code == "" {
 		why.code, why.message = "EXECUTOR_ERROR", "the executor reported a failure without saying which"
 	}
-	return h.transition(t, &run, domain.Failed, why)
+	return h.transition(t, &turn, domain.Failed, why)
 }
 
-// finishWithout ends a run whose executor could not be started or was lost.
-func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
+// finishWithout ends a turn whose executor could not be started or was lost.
+func (h *Hub) finishWithout(t store.Tx, turn domain.Turn, failure error) error {
 	failure = stored(failure)
 	var known *domain.Error
 	switch {
-	case run.State != domain.Starting:
-		return h.transition(t, &run, domain.Interrupted, outcome{
+	case turn.State != domain.Starting:
+		return h.transition(t, &turn, domain.Interrupted, outcome{
 			code: codeExecutorGone, message: "the executor ended while this ran; continue it to go on where it was", reason: "executor_gone",
 		})
 	case errors.As(failure, &known):
-		return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: known.Message})
+		return h.transition(t, &turn, domain.Failed, outcome{code: codeStart, message: known.Message})
 	case errors.Is(failure, context.Canceled):
-		return h.transition(t, &run, domain.Interrupted, outcome{reason: "user_cancelled"})
+		return h.transition(t, &turn, domain.Interrupted, outcome{reason: "user_cancelled"})
 	}
 	h.log.Error("an executor could not be started", "err", failure)
-	return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
+	return h.transition(t, &turn, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
 }
 
-// leaseFor returns the executor request for an agent of a thread.
-func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
+// leaseFor returns the executor request for an agent of a session.
+func leaseFor(session string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: session, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
 }
 
 // launchOf returns how a Duet executor starts an agent for a client. A third-party executor starts
@@ -289,57 +289,57 @@ func programFor(a config.Agent, client clientenv.Environment) string {
 	return a.ProgramOn(client["PATH"])
 }
 
-// runEnvironments holds the client environments of the runs that have not ended. They are kept in
+// turnEnvironments holds the client environments of the turns that have not ended. They are kept in
 // memory only. Its methods may be called from any goroutine.
-type runEnvironments struct {
-	mu    sync.Mutex
-	byRun map[int64]clientenv.Environment
-	ended map[int64]struct{} // kept for the run that follows failed gates
+type turnEnvironments struct {
+	mu     sync.Mutex
+	byTurn map[int64]clientenv.Environment
+	ended  map[int64]struct{} // kept for the turn that follows failed gates
 }
 
-func newRunEnvironments() *runEnvironments {
-	return &runEnvironments{byRun: make(map[int64]clientenv.Environment), ended: make(map[int64]struct{})}
+func newTurnEnvironments() *turnEnvironments {
+	return &turnEnvironments{byTurn: make(map[int64]clientenv.Environment), ended: make(map[int64]struct{})}
 }
 
 // keep gives a run a client's environment when t commits. nil means none.
-func (r *runEnvironments) keep(t store.Tx, run int64, e clientenv.Environment) {
+func (r *turnEnvironments) keep(t store.Tx, turn int64, e clientenv.Environment) {
 	if e == nil {
 		return
 	}
 	t.AfterCommit(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.byRun[run] = e
+		r.byTurn[turn] = e
 	})
 }
 
-// of returns the environment of the client that launched a run, or nil.
-func (r *runEnvironments) of(run int64) clientenv.Environment {
+// of returns the environment of the client that launched a turn, or nil.
+func (r *turnEnvironments) of(turn int64) clientenv.Environment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.byRun[run]
+	return r.byTurn[turn]
 }
 
-// end drops the environment of a run that has ended. If its gates are checked, tidy does so
+// end drops the environment of a turn that has ended. If its gates are checked, tidy does so
 // later.
-func (r *runEnvironments) end(run int64, checked bool) {
+func (r *turnEnvironments) end(turn int64, checked bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, has := r.byRun[run]; has && checked {
-		r.ended[run] = struct{}{}
+	if _, has := r.byTurn[turn]; has && checked {
+		r.ended[turn] = struct{}{}
 		return
 	}
-	delete(r.byRun, run)
+	delete(r.byTurn, turn)
 }
 
-// tidy drops the environments of ended runs whose gates need no more checks.
-func (r *runEnvironments) tidy(checked func(run int64) bool) {
+// tidy drops the environments of ended turns whose gates need no more checks.
+func (r *turnEnvironments) tidy(checked func(turn int64) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for run := range r.ended {
-		if !checked(run) {
-			delete(r.ended, run)
-			delete(r.byRun, run)
+	for turn := range r.ended {
+		if !checked(turn) {
+			delete(r.ended, turn)
+			delete(r.byTurn, turn)
 		}
 	}
 }

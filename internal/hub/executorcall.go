@@ -14,49 +14,49 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// This file answers executor calls. The session token of a call names its run: the executor gets
-// the run's context, asks for permissions, or adds a message.
+// This file answers executor calls. The session token of a call names its turn: the executor gets
+// the turn's context, asks for permissions, or adds a message.
 
 // ExecutorCalls answers executors. Its methods may be called from any goroutine. Their errors are
 // safe to show to clients.
 type ExecutorCalls struct{ hub *Hub }
 
-// GetExecutionContext returns the context that an executor needs for a run.
+// GetExecutionContext returns the context that an executor needs for a turn.
 func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
 	token, err := c.hub.tokens.Find(p.SessionToken)
 	if err != nil {
 		return result, err
 	}
-	return c.contextOf(ctx, token.Run, p.Unanswered)
+	return c.contextOf(ctx, token.Turn, p.Unanswered)
 }
 
-// contextOf returns the context of a run. With unanswered, its messages are those of the user after the
+// contextOf returns the context of a turn. With unanswered, its messages are those of the user after the
 // agent's last activity.
-func (c *ExecutorCalls) contextOf(ctx context.Context, run int64, unanswered bool) (result catalog.GetExecutionContextResult, err error) {
-	s, err := c.hub.query.ByRun(ctx, run)
+func (c *ExecutorCalls) contextOf(ctx context.Context, turn int64, unanswered bool) (result catalog.GetExecutionContextResult, err error) {
+	s, err := c.hub.query.ByTurn(ctx, turn)
 	if err != nil {
 		return result, err
 	}
-	agent, err := c.hub.configured.AgentFor(s.Run.Restricted, s.Thread.Agent)
+	agent, err := c.hub.configured.AgentFor(s.Turn.Restricted, s.Session.Agent)
 	if err != nil {
 		return result, err
 	}
 	result = catalog.GetExecutionContextResult{
-		SessionID: s.Thread.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
-		NativeSessionID: s.Thread.NativeSession, SystemPrompt: joinPrompts(s.Thread.Settings), AdditionalDirectories: s.Thread.Settings.AdditionalDirectories,
-		AgentMode: s.AgentMode, Options: s.Thread.Settings.Options,
+		SessionID: s.Session.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
+		NativeSessionID: s.Session.NativeSession, SystemPrompt: joinPrompts(s.Session.Settings), AdditionalDirectories: s.Session.Settings.AdditionalDirectories,
+		AgentMode: s.AgentMode, Options: s.Session.Settings.Options,
 	}
-	if s.Thread.Model != "" {
-		result.ModelConfig = &catalog.ModelConfig{Model: s.Thread.Model}
+	if s.Session.Model != "" {
+		result.ModelConfig = &catalog.ModelConfig{Model: s.Session.Model}
 	}
 	result.MCPServers = append(result.MCPServers, agent.MCPServers...)
-	for _, own := range s.Thread.Settings.MCPServers {
+	for _, own := range s.Session.Settings.MCPServers {
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
 	c.hub.tryServers(s, agent, result.MCPServers)
 	if c.hub.opts.EditorServer != nil {
-		if own := c.hub.opts.EditorServer(s.Thread.UUID); own != nil {
+		if own := c.hub.opts.EditorServer(s.Session.UUID); own != nil {
 			result.MCPServers = append(result.MCPServers, *own)
 		}
 	}
@@ -71,18 +71,18 @@ func (c *ExecutorCalls) contextOf(ctx context.Context, run int64, unanswered boo
 	return result, err
 }
 
-// forkedSession returns the agent's own session from which a run forks. It returns "" if that
+// forkedSession returns the agent's own session from which a turn forks. It returns "" if that
 // session contains more than the fork shares; the agent then gets the transcript.
-func (c *ExecutorCalls) forkedSession(ctx context.Context, s domain.Session) (string, error) {
-	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
+func (c *ExecutorCalls) forkedSession(ctx context.Context, s domain.TurnInSession) (string, error) {
+	if s.Session.Parent == 0 || s.Session.NativeSession != "" || s.Turn.Parent != s.Session.ForkTurn {
 		return "", nil
 	}
-	from, err := c.hub.store.Thread(ctx, s.Thread.Parent)
+	from, err := c.hub.store.Session(ctx, s.Session.Parent)
 	if err != nil {
 		return "", store.Explain(err)
 	}
-	last, err := c.hub.store.LastRun(ctx, from.ID)
-	if err != nil || last.ID != s.Thread.ForkRun || !last.State.Ended() || from.Agent != s.Thread.Agent {
+	last, err := c.hub.store.LastTurn(ctx, from.ID)
+	if err != nil || last.ID != s.Session.ForkTurn || !last.State.Ended() || from.Agent != s.Session.Agent {
 		return "", store.Explain(err)
 	}
 	return from.NativeSession, nil
@@ -103,28 +103,28 @@ func joinPrompts(s domain.Settings) string {
 }
 
 // maxTranscript limits, in bytes, how much of a conversation's end an agent gets. The limit may be
-// exceeded by one run.
+// exceeded by one turn.
 const maxTranscript = 1 << 20
 
-// before returns the runs of a conversation that an agent has seen before a run, the oldest first.
-func (c *ExecutorCalls) before(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
+// before returns the turns of a conversation that an agent has seen before a turn, the oldest first.
+func (c *ExecutorCalls) before(ctx context.Context, s domain.TurnInSession) ([]domain.TurnHead, error) {
 	chain, err := c.hub.query.Heads(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(chain[:len(chain)-1], func(r domain.RunHead) bool { return r.State == domain.Cancelled }), nil
+	return slices.DeleteFunc(chain[:len(chain)-1], func(r domain.TurnHead) bool { return r.State == domain.Cancelled }), nil
 }
 
-// unanswered returns the user's messages before a run without any later activity of the agent. It reads
+// unanswered returns the user's messages before a turn without any later activity of the agent. It reads
 // only the end of the conversation.
-func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	runs, err := c.before(ctx, s)
+func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
+	turns, err := c.before(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	list := []catalog.Message{}
-	for _, run := range slices.Backward(runs) {
-		last, err := c.hub.store.LastItem(ctx, run.ID)
+	for _, turn := range slices.Backward(turns) {
+		last, err := c.hub.store.LastItem(ctx, turn.ID)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			continue
@@ -133,7 +133,7 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.Session) ([]cat
 		case last.Role != "user" && last.Kind != domain.ItemThinking:
 			return list, nil
 		}
-		items, err := c.hub.query.Items(ctx, run.ID)
+		items, err := c.hub.query.Items(ctx, turn.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -150,15 +150,15 @@ func (c *ExecutorCalls) unanswered(ctx context.Context, s domain.Session) ([]cat
 	return list, nil
 }
 
-// transcript returns the conversation before a run, for its agent.
-func (c *ExecutorCalls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	runs, err := c.before(ctx, s)
+// transcript returns the conversation before a turn, for its agent.
+func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) ([]catalog.Message, error) {
+	turns, err := c.before(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	list, size := []catalog.Message{}, 0
-	for n := len(runs) - 1; n >= 0 && size < maxTranscript; n-- {
-		items, err := c.hub.query.Items(ctx, runs[n].ID)
+	for n := len(turns) - 1; n >= 0 && size < maxTranscript; n-- {
+		items, err := c.hub.query.Items(ctx, turns[n].ID)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +180,8 @@ func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessa
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	c.hub.intake.EndMessage(ctx, token.Run)
-	p.Message.Content = c.hub.keys.Of(token.Thread).JSON(p.Message.Content)
+	c.hub.intake.EndMessage(ctx, token.Turn)
+	p.Message.Content = c.hub.keys.Of(token.Session).JSON(p.Message.Content)
 	return c.writeMessage(ctx, p)
 }
 
@@ -207,11 +207,11 @@ func (c *ExecutorCalls) checkMessage(ctx context.Context, p catalog.CreateMessag
 func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	var item domain.Item
 	err := c.hub.write(ctx, func(t store.Tx) error {
-		run, err := query.Find(c.hub.ctx, t, p.TaskID)
+		turn, err := query.Find(c.hub.ctx, t, p.TaskID)
 		if err != nil {
 			return err
 		}
-		item, err = c.hub.conversation.Message(t, &run, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		item, err = c.hub.conversation.Message(t, &turn, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
 		return err
 	})
 	if err != nil { // the transaction may still run if ctx has ended
@@ -227,18 +227,18 @@ func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.Request
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
 	}
-	p = c.hub.keys.WithoutKeys(p, token.Thread)
+	p = c.hub.keys.WithoutKeys(p, token.Session)
 	if len(p.Unasked) > 0 {
-		return c.hub.approvals.CheckUnasked(ctx, token.Run, p)
+		return c.hub.approvals.CheckUnasked(ctx, token.Turn, p)
 	}
-	c.hub.intake.EndMessage(ctx, token.Run)
-	result, err := c.hub.approvals.Ask(ctx, token.Run, p)
+	c.hub.intake.EndMessage(ctx, token.Turn)
+	result, err := c.hub.approvals.Ask(ctx, token.Turn, p)
 	if err != nil || result.ApprovalID == "" {
 		return result, err
 	}
-	// If the run is not found, its answers count as taken when it completes.
-	if run, err := c.hub.store.Run(ctx, token.Run); err == nil && !c.hub.configured.ConfirmsAnswers(run.Agent) {
-		c.hub.intake.Answered(token.Run, result.ApprovalID)
+	// If the turn is not found, its answers count as taken when it completes.
+	if turn, err := c.hub.store.Turn(ctx, token.Turn); err == nil && !c.hub.configured.ConfirmsAnswers(turn.Agent) {
+		c.hub.intake.Answered(token.Turn, result.ApprovalID)
 	}
 	return result, nil
 }
@@ -254,7 +254,7 @@ func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credent
 	}
 	id, err := c.hub.store.Find(ctx, task)
 	switch {
-	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
+	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Turn:
 		return credential.Token{}, errOthersToken
 	case err != nil:
 		return credential.Token{}, store.Explain(err)
@@ -263,7 +263,7 @@ func (c *ExecutorCalls) TokenOf(ctx context.Context, text, task string) (credent
 }
 
 // CheckTokenOf checks that a client's token permits the conversation that id names; id may be any
-// id of a run or thread. "" permits every conversation.
+// id of a turn or session. "" permits every conversation.
 func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) error {
 	if token == "" {
 		return nil
@@ -272,8 +272,8 @@ func (c *ExecutorCalls) CheckTokenOf(ctx context.Context, token, id string) erro
 	if err != nil {
 		return err
 	}
-	s, err := c.hub.query.Session(ctx, id)
-	if err == nil && s.Run.Thread != known.Thread {
+	s, err := c.hub.query.Turn(ctx, id)
+	if err == nil && s.Turn.Session != known.Session {
 		err = errOthersToken
 	}
 	return err

@@ -19,7 +19,7 @@ import (
 
 // A message of an executor ends what its agent is writing; a refused one does not.
 func TestMessageOfAnExecutor(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		create := func(role, text string) error {
 			_, err := x.daemon.CreateMessage(ctx, catalog.CreateMessageParams{
 				SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Message: catalog.CreateMessage{Role: role, Content: encode(text)},
@@ -34,7 +34,7 @@ func TestMessageOfAnExecutor(t *testing.T) {
 		return completed
 	})
 	s := await(t, h, launch(t, h, "p"))
-	items, err := h.query.Items(t.Context(), s.Run.ID)
+	items, err := h.query.Items(t.Context(), s.Turn.ID)
 	require.NoError(t, err)
 	var said []string
 	for _, m := range conversation.Transcript(items) {
@@ -53,57 +53,57 @@ func (agentWithServer) Resolve(name string) (config.Agent, error) {
 	return config.Agent{Name: name, Driver: "acp", MCPServers: []catalog.MCPServer{{Name: "of the agent"}}}, nil
 }
 
-// insertRun stores a run, and its conversation unless that is stored, and returns the run's token.
-func insertRun(t *testing.T, h *Hub, thread *domain.Thread, r domain.Run) (run domain.Run, token string) {
+// insertTurn stores a turn, and its conversation unless that is stored, and returns the turn's token.
+func insertTurn(t *testing.T, h *Hub, session *domain.Session, r domain.Turn) (turn domain.Turn, token string) {
 	t.Helper()
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
-		if thread.ID == 0 {
-			thread.UUID, thread.CWD, thread.Mode, thread.Created, thread.Active = uuid.NewString(), "/p", "default", time.Now(), time.Now()
-			if err := errors.Join(tx.InsertThread(thread), tx.SetAlias(thread.UUID, 0, thread.ID)); err != nil {
+		if session.ID == 0 {
+			session.UUID, session.CWD, session.Mode, session.Created, session.Active = uuid.NewString(), "/p", "default", time.Now(), time.Now()
+			if err := errors.Join(tx.InsertSession(session), tx.SetAlias(session.UUID, 0, session.ID)); err != nil {
 				return err
 			}
 		}
-		r.UUID, r.SessionID, r.RunID, r.Thread, r.Agent = uuid.NewString(), uuid.NewString(), uuid.NewString(), thread.ID, thread.Agent
+		r.UUID, r.HumanLayerSession, r.HumanLayerRun, r.Session, r.Agent = uuid.NewString(), uuid.NewString(), uuid.NewString(), session.ID, session.Agent
 		r.Created, r.Active = time.Now(), time.Now()
-		err := tx.InsertRun(&r)
+		err := tx.InsertTurn(&r)
 		token = h.tokens.Issue(tx, r)
 		return err
 	}))
 	return r, token
 }
 
-// A token permits its own run to an executor, and to a client all runs of its conversation.
+// A token permits its own turn to an executor, and to a client all turns of its conversation.
 func TestTokenOfASibling(t *testing.T) {
 	h := openHub(t, database(t), nil)
-	thread := &domain.Thread{Agent: "fake"}
-	one, token := insertRun(t, h, thread, domain.Run{State: domain.Completed})
-	sibling, _ := insertRun(t, h, thread, domain.Run{State: domain.Completed, Parent: one.ID})
-	stranger, _ := insertRun(t, h, &domain.Thread{Agent: "fake"}, domain.Run{State: domain.Completed})
-	for _, task := range []string{"", one.UUID, one.SessionID, one.RunID} {
+	session := &domain.Session{Agent: "fake"}
+	one, token := insertTurn(t, h, session, domain.Turn{State: domain.Completed})
+	sibling, _ := insertTurn(t, h, session, domain.Turn{State: domain.Completed, Parent: one.ID})
+	stranger, _ := insertTurn(t, h, &domain.Session{Agent: "fake"}, domain.Turn{State: domain.Completed})
+	for _, task := range []string{"", one.UUID, one.HumanLayerSession, one.HumanLayerRun} {
 		got, err := h.calls.TokenOf(t.Context(), token, task)
 		require.NoError(t, err, task)
-		assert.Equal(t, one.ID, got.Run)
+		assert.Equal(t, one.ID, got.Turn)
 	}
 	for _, task := range []string{sibling.UUID, stranger.UUID, "nothing"} {
 		_, err := h.calls.TokenOf(t.Context(), token, task)
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), task)
 	}
-	for _, id := range []string{one.UUID, sibling.SessionID, thread.UUID} {
+	for _, id := range []string{one.UUID, sibling.HumanLayerSession, session.UUID} {
 		assert.NoError(t, h.calls.CheckTokenOf(t.Context(), token, id))
 	}
 	assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, stranger.UUID)))
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, "nothing")))
+	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, h.calls.CheckTokenOf(t.Context(), token, "nothing")))
 }
 
 // An agent gets the context of its conversation without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
 	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
-	thread := &domain.Thread{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{
+	session := &domain.Session{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{
 		AppendSystemPrompt: "two", CustomInstructions: "three", MCPServers: []domain.MCPServer{{Name: "own"}},
 	}}
-	first, _ := insertRun(t, h, thread, domain.Run{State: domain.Completed})
-	taken, _ := insertRun(t, h, thread, domain.Run{State: domain.Cancelled, Parent: first.ID})
-	last, token := insertRun(t, h, thread, domain.Run{State: domain.Completed, Parent: taken.ID})
+	first, _ := insertTurn(t, h, session, domain.Turn{State: domain.Completed})
+	taken, _ := insertTurn(t, h, session, domain.Turn{State: domain.Cancelled, Parent: first.ID})
+	last, token := insertTurn(t, h, session, domain.Turn{State: domain.Completed, Parent: taken.ID})
 	for id, text := range map[string]string{first.UUID: "kept", taken.UUID: "taken back", last.UUID: "now"} {
 		_, err := h.calls.AddMessage(t.Context(), catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: encode(text)}})
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestExecutionContext(t *testing.T) {
 	assert.Equal(t, "large", got.ModelConfig.Model)
 	assert.Equal(t, "native", got.NativeSessionID)
 	assert.Empty(t, got.ForkNativeSessionID)
-	_, token = insertRun(t, h, &domain.Thread{Agent: "gone"}, domain.Run{State: domain.Completed})
+	_, token = insertTurn(t, h, &domain.Session{Agent: "gone"}, domain.Turn{State: domain.Completed})
 	_, err = h.calls.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
 	assert.ErrorContains(t, err, `"gone"`)
 }
@@ -124,24 +124,24 @@ func TestExecutionContext(t *testing.T) {
 // A fork uses its parent's own session only while that has no further content.
 func TestForkedSession(t *testing.T) {
 	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
-	parent := &domain.Thread{Agent: "fake", NativeSession: "native"}
-	from, _ := insertRun(t, h, parent, domain.Run{State: domain.Completed})
+	parent := &domain.Session{Agent: "fake", NativeSession: "native"}
+	from, _ := insertTurn(t, h, parent, domain.Turn{State: domain.Completed})
 	forked := func(agent string) string {
-		_, token := insertRun(t, h, &domain.Thread{Agent: agent, Parent: parent.ID, ForkRun: from.ID}, domain.Run{State: domain.Completed, Parent: from.ID})
+		_, token := insertTurn(t, h, &domain.Session{Agent: agent, Parent: parent.ID, ForkTurn: from.ID}, domain.Turn{State: domain.Completed, Parent: from.ID})
 		got, err := h.calls.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: token})
 		require.NoError(t, err)
 		return got.ForkNativeSessionID
 	}
 	assert.Equal(t, "native", forked("fake"))
 	assert.Empty(t, forked("other"), "another agent does not have it")
-	insertRun(t, h, parent, domain.Run{State: domain.Completed, Parent: from.ID})
+	insertTurn(t, h, parent, domain.Turn{State: domain.Completed, Parent: from.ID})
 	assert.Empty(t, forked("fake"), "it has gone on")
 }
 
 // The unanswered messages are the end of the transcript, behind the last activity of the agent.
 func TestUnansweredMessages(t *testing.T) {
 	var got [][]catalog.Message
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		context := func(unanswered bool) []catalog.Message {
 			r, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken, Unanswered: unanswered})
 			assert.NoError(t, err)

@@ -63,7 +63,7 @@ func withExecutors(c *crashing) func(*Options) {
 
 func TestWhenTheExecutorGoes(t *testing.T) {
 	t.Run("while it runs", func(t *testing.T) {
-		h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			x.say("half a sen")
 			return completed
 		}, withExecutors(&crashing{}))
@@ -71,12 +71,12 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 		assert.Equal(t, []any{domain.Interrupted, "EXECUTOR_GONE"}, []any{s.State, s.ErrorCode})
 		assert.Equal(t, "half a sen", s.Result, "what it said is kept")
 		next := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "go on"}))(t)
-		assert.Equal(t, s.Thread.ID, next.Thread.ID)
+		assert.Equal(t, s.Session.ID, next.Session.ID)
 		await(t, h, next)
 	})
 	t.Run("while it waits for a human", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				asks, cancel := context.WithCancel(ctx)
 				time.AfterFunc(50*time.Millisecond, cancel) // the connection breaks
 				x.ask(asks, "Write", nil)
@@ -111,7 +111,7 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crashing{}
 		release := make(chan struct{})
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult {
 			<-release // despite cancellation
 			return completed
 		}, withExecutors(c))
@@ -131,15 +131,15 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := database(t)
 		var seen prompts
-		h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			seen.add(x)
 			x.say("half")
 			return hang(ctx, x)
 		}, func(o *Options) { o.Limits.MaxTurns = 1 })
-		runs := launch(t, h, "runs")
+		turns := launch(t, h, "runs")
 		queued := launch(t, h, "queued")
 		until(t, h, func() bool {
-			c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
+			c, err := h.query.Conversation(context.Background(), turns.UUID, query.Page{})
 			return err == nil && len(c.Entries) == 2
 		}, "what it says")
 		began := time.Now()
@@ -148,34 +148,34 @@ func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
 		require.NoError(t, h.Close(), "again")
 		assert.Error(t, errorOf(h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})))
 
-		h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
+		h = openHub(t, path, func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { seen.add(x); return completed })
 		assert.Equal(t, domain.Completed, await(t, h, queued).State)
-		left := sessionOf(t, h, runs.UUID)
+		left := turnOf(t, h, turns.UUID)
 		assert.Equal(t, []any{domain.Interrupted, "SHUTDOWN"}, []any{left.State, left.ErrorCode})
 		assert.Equal(t, "half", left.Result)
 		assert.Equal(t, []string{"runs", "queued"}, seen.all())
 	})
 }
 
-// A killed process leaves its runs in their states.
+// A killed process leaves its turns in their states.
 func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 	path := database(t)
 	h := openHub(t, path, hang)
 	h.Drain(context.Background())
-	var left []domain.Run
+	var left []domain.Turn
 	for _, state := range everyState {
 		left = append(left, insert(t, h, state))
 	}
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
-		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Run: 1})
+		return tx.PutProcess(domain.Process{PID: 99, Mark: "mark", Turn: 1})
 	}))
 	require.NoError(t, h.store.Close()) // without the hub's knowledge
 	h.cancel()
 
 	var killed []domain.Process
-	h = openHub(t, path, func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+	h = openHub(t, path, func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed },
 		func(o *Options) { o.KillAgents = func(list []domain.Process) { killed = append(killed, list...) } })
-	assert.Equal(t, []domain.Process{{PID: 99, Mark: "mark", Run: 1}}, killed)
+	assert.Equal(t, []domain.Process{{PID: 99, Mark: "mark", Turn: 1}}, killed)
 	for i, was := range everyState {
 		want := was
 		switch {
@@ -184,7 +184,7 @@ func TestWhatADeadProcessLeftIsOrphaned(t *testing.T) {
 		case was == domain.Queued:
 			want = domain.Completed
 		}
-		got := inState(t, h, sessionOf(t, h, left[i].UUID), want)
+		got := inState(t, h, turnOf(t, h, left[i].UUID), want)
 		assert.Equal(t, was.Active(), got.ErrorCode == "ORPHANED", "%s", was)
 	}
 }
@@ -201,7 +201,7 @@ func requireIdle(t *testing.T, h *Hub, want bool, why string) {
 func TestIdle(t *testing.T) {
 	release := make(chan struct{})
 	var daemon catalog.Daemon
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		daemon = x.daemon
 		return worksUntil(ctx, release)
 	}, func(o *Options) { o.Limits.MaxTurns = 1 })
@@ -214,7 +214,7 @@ func TestIdle(t *testing.T) {
 
 	background := func(tasks ...domain.BackgroundTask) {
 		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
-			SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]domain.BackgroundTask{}, tasks...)},
+			SessionID: s.Session.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]domain.BackgroundTask{}, tasks...)},
 		}))
 	}
 	background(domain.BackgroundTask{ID: "b", Title: "make"})
@@ -226,15 +226,15 @@ func TestIdle(t *testing.T) {
 func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	of := map[string]domain.State{domain.SourceSession: domain.Interrupted, domain.SourceTask: domain.Interrupted, domain.SourceTrigger: domain.Running}
-	runs := map[string]domain.Session{}
+	turns := map[string]domain.TurnInSession{}
 	for source := range of {
 		s := must(h.Launch(t.Context(), LaunchSpec{Prompt: source, Source: source}))(t)
-		runs[source] = inState(t, h, s, domain.Running)
+		turns[source] = inState(t, h, s, domain.Running)
 	}
 	h.InterruptWork(t.Context(), "alone")
 	for source, want := range of {
-		s := inState(t, h, runs[source], want)
-		assert.Equal(t, want, s.Run.State, source)
+		s := inState(t, h, turns[source], want)
+		assert.Equal(t, want, s.Turn.State, source)
 	}
 }
 

@@ -27,16 +27,16 @@ type fullStore struct {
 	hasRead func() // if set, runs after sessions are read and before they are returned
 }
 
-func (s *fullStore) Session(ctx context.Context, run int64) (domain.Session, error) {
-	session, err := s.Store.Session(ctx, run)
+func (s *fullStore) TurnInSession(ctx context.Context, turn int64) (domain.TurnInSession, error) {
+	of, err := s.Store.TurnInSession(ctx, turn)
 	if s.hasRead != nil {
 		s.hasRead()
 	}
-	return session, err
+	return of, err
 }
 
-func (s *fullStore) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
-	list, err := s.Store.Sessions(ctx, f)
+func (s *fullStore) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error) {
+	list, err := s.Store.TurnsInSessions(ctx, f)
 	if s.hasRead != nil {
 		s.hasRead()
 	}
@@ -96,12 +96,12 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 	}
 }
 
-// A run that is being interrupted when the disk gets full ends by itself, as what it is.
-func TestAFullDiskLeavesAnInterruptedRunToItsEnd(t *testing.T) {
+// A turn that is being interrupted when the disk gets full ends by itself, as what it is.
+func TestAFullDiskLeavesAnInterruptedTurnToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
 		release := make(chan struct{})
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			result := hang(ctx, x)
 			<-release
 			return result
@@ -126,36 +126,36 @@ func TestAFullDiskLeavesAnInterruptedRunToItsEnd(t *testing.T) {
 	})
 }
 
-// The open items of a run are closed even if another transaction finds space before the run's end
+// The open items of a turn are closed even if another transaction finds space before the turn's end
 // is stored.
 func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
 		h := openHub(t, database(t), hang, onFullStore(&s))
-		run := inState(t, h, launch(t, h, "p"), domain.Running)
+		turn := inState(t, h, launch(t, h, "p"), domain.Running)
 		s.full.Store(true)
 		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
 		require.Error(t, err)
 		h.cutShort.DiskHasRoom()
 		synctest.Wait()
-		leftOpen := func() (run string) {
+		leftOpen := func() (turn string) {
 			require.NoError(t, s.Store.Write(t.Context(), func(tx store.Tx) (err error) {
-				run, err = tx.Meta(t.Context(), metaLeftOpen)
+				turn, err = tx.Meta(t.Context(), metaLeftOpen)
 				return err
 			}))
-			return run
+			return turn
 		}
 		s.full.Store(false)
-		for len(h.cutShort.Runs()) > 0 {
+		for len(h.cutShort.Turns()) > 0 {
 			time.Sleep(time.Second)
 		}
-		assert.Equal(t, domain.CodeStoreFull, await(t, h, run).ErrorCode)
+		assert.Equal(t, domain.CodeStoreFull, await(t, h, turn).ErrorCode)
 		synctest.Wait()
 		assert.Empty(t, leftOpen())
 	})
 }
 
-// Gate results on a full disk are stored when space is free. Queued runs of the thread do not wait
+// Gate results on a full disk are stored when space is free. Queued turns of the session do not wait
 // for the next start of the hub.
 func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) { synctest.Test(t, testGatesOutlastAFullDisk) }
 
@@ -166,32 +166,32 @@ func testGatesOutlastAFullDisk(t *testing.T) {
 		return 0, ""
 	}}
 	h := openHub(t, database(t), works, onFullStore(&s), gates.option)
-	session := launchGated(t, h, "p", gate.Spec{Gates: []string{"make"}})
+	of := launchGated(t, h, "p", gate.Spec{Gates: []string{"make"}})
 	require.Eventually(t, func() bool { return s.writes.Load() > 1 }, within, time.Millisecond, "it is not tried again")
 	s.full.Store(false)
-	assert.Equal(t, domain.LoopPassed, awaitGates(t, h, session).State)
+	assert.Equal(t, domain.LoopPassed, awaitGates(t, h, of).State)
 	assert.Equal(t, []string{"make"}, gates.lines(), "the gate is not run again")
 }
 
-// Clients learn of the end of a run even if it cannot be stored.
-func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
+// Clients learn of the end of a turn even if it cannot be stored.
+func TestTheEndOfATurnIsToldOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
 		h := openHub(t, database(t), hang, onFullStore(&s))
 		id := launch(t, h, "p")
 		inState(t, h, id, domain.Running)
-		reported := make(chan domain.RunStateChanged, 1)
+		reported := make(chan domain.TurnStateChanged, 1)
 		sub := must(h.Events().Subscribe(t.Context(), eventlog.Subscribing{}, func(_ context.Context, n eventlog.Notice) error {
-			if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Failed && n.Seq == 0 {
+			if p, ok := n.Payload.(domain.TurnStateChanged); ok && p.To == domain.Failed && n.Seq == 0 {
 				reported <- p
 			}
 			return nil
 		}))(t)
 		sub.Start()
 		defer sub.Close()
-		ended := make(chan domain.Session, 1)
+		ended := make(chan domain.TurnInSession, 1)
 		go func() {
-			s, err := h.Await(t.Context(), id.SessionID)
+			s, err := h.Await(t.Context(), id.HumanLayerSession)
 			assert.NoError(t, err)
 			ended <- s
 		}()
@@ -200,20 +200,20 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		require.Error(t, errorOf(h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})))
 		assert.Equal(t, domain.CodeStoreFull, (<-reported).ErrorCode)
 		assert.Equal(t, domain.CodeStoreFull, (<-ended).ErrorCode)
-		assert.Equal(t, domain.Failed, must(h.Query().Session(t.Context(), id.SessionID))(t).State)
-		assert.Equal(t, domain.Failed, must(h.Query().Sessions(t.Context(), domain.RunFilter{}))(t)[0].State)
+		assert.Equal(t, domain.Failed, must(h.Query().Turn(t.Context(), id.HumanLayerSession))(t).State)
+		assert.Equal(t, domain.Failed, must(h.Query().Turns(t.Context(), domain.TurnFilter{}))(t)[0].State)
 	})
 }
 
-// A run that failed on a full disk never appears to run again, even if a read overlaps the write of
+// A turn that failed on a full disk never appears to run again, even if a read overlaps the write of
 // its end.
-func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
-	reads := map[string]func(context.Context, *Hub, domain.Session) (domain.Session, error){
-		"one": func(ctx context.Context, h *Hub, s domain.Session) (domain.Session, error) {
-			return h.Query().Session(ctx, s.SessionID)
+func TestTheEndOfATurnOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
+	reads := map[string]func(context.Context, *Hub, domain.TurnInSession) (domain.TurnInSession, error){
+		"one": func(ctx context.Context, h *Hub, s domain.TurnInSession) (domain.TurnInSession, error) {
+			return h.Query().Turn(ctx, s.HumanLayerSession)
 		},
-		"a list": func(ctx context.Context, h *Hub, _ domain.Session) (domain.Session, error) {
-			list, err := h.Query().Sessions(ctx, domain.RunFilter{})
+		"a list": func(ctx context.Context, h *Hub, _ domain.TurnInSession) (domain.TurnInSession, error) {
+			list, err := h.Query().Turns(ctx, domain.TurnFilter{})
 			return list[0], err
 		},
 	}
@@ -229,7 +229,7 @@ func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
 				synctest.Wait()
 				s.hasRead = sync.OnceFunc(func() {
 					s.full.Store(false)
-					for len(h.cutShort.Runs()) > 0 {
+					for len(h.cutShort.Turns()) > 0 {
 						time.Sleep(time.Second)
 					}
 				})

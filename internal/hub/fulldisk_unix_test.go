@@ -70,7 +70,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	}
 	path := database(t)
 	stopped, release, over := make(chan string, 2), make(chan struct{}), make(chan struct{})
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		switch x.p.Prompt {
 		case "ask":
 			x.ask(ctx, "Write", nil)
@@ -100,7 +100,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
 	assert.NotEmpty(t, h.Health().Issues())
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "reserve"), "what was set aside is given up")
-	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t, "what there is can be read"), 2)
+	assert.Len(t, must(h.query.Turns(context.Background(), domain.TurnFilter{}))(t, "what there is can be read"), 2)
 	until(t, h, func() bool { // the announcement follows the commit
 		kept, err := h.store.LastSeq(context.Background())
 		return err == nil && kept == h.events.Last()
@@ -110,7 +110,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	<-stopped
 	free()
 	later := launch(t, h, "later") // before the ends of the others are retried
-	for _, s := range []domain.Session{works, asks} {
+	for _, s := range []domain.TurnInSession{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 		assert.Contains(t, s.Error, "the disk is full or fails (disk I/O error")
@@ -139,7 +139,7 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	}
 	path := database(t)
 	stopped, release := make(chan struct{}, 2), make(chan struct{})
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		asking, takeBack := context.WithCancel(context.Background())
 		defer takeBack()
 		reported := func() {
@@ -166,7 +166,7 @@ func TestWhatAFullDiskEndedIsToldAsThatWhenThereIsRoomFirst(t *testing.T) {
 	<-stopped
 	free()
 	close(release) // a second before the ends are retried
-	for _, s := range []domain.Session{works, asks} {
+	for _, s := range []domain.TurnInSession{works, asks} {
 		s = await(t, h, s)
 		assert.Equal(t, []any{domain.Failed, "STORE_FULL"}, []any{s.State, s.ErrorCode})
 	}

@@ -73,21 +73,21 @@ func passes(from int) *gateRunner {
 }
 
 // works is an agent that completes every prompt.
-func works(_ context.Context, x *turn) catalog.ExecutePromptResult {
+func works(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	x.say("done")
 	return completed
 }
 
-func launchGated(t *testing.T, h *Hub, prompt string, spec gate.Spec) domain.Session {
+func launchGated(t *testing.T, h *Hub, prompt string, spec gate.Spec) domain.TurnInSession {
 	t.Helper()
 	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, Gates: spec}))(t)
 }
 
-func awaitGates(t *testing.T, h *Hub, s domain.Session) domain.GateLoop {
+func awaitGates(t *testing.T, h *Hub, s domain.TurnInSession) domain.GateLoop {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	l, has, err := h.Gates().Await(ctx, s.Run.ID)
+	l, has, err := h.Gates().Await(ctx, s.Turn.ID)
 	require.NoError(t, err)
 	require.True(t, has)
 	return l
@@ -117,7 +117,7 @@ func TestAGateNamesFilesWhereTheAgentWorks(t *testing.T) {
 	g := passes(2)
 	h := openHub(t, database(t), works, g.option)
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", CWD: t.TempDir(), Gates: gate.Spec{Gates: []string{"make test"}}}))(t)
-	last := must(h.Query().ByRun(t.Context(), awaitGates(t, h, s).Run))(t)
+	last := must(h.Query().ByTurn(t.Context(), awaitGates(t, h, s).Turn))(t)
 	assert.Contains(t, last.Prompt, "- a.go:3:4: error: undefined: x\n")
 }
 
@@ -136,13 +136,13 @@ func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
 	c.until(t, func() bool { return len(c.gates()) >= len(want) })
 	assert.Equal(t, want, c.gates())
 
-	last := must(h.Query().ByRun(context.Background(), l.Run))(t)
-	assert.Equal(t, []any{s.Thread.ID, domain.SourceGate}, []any{last.Thread.ID, last.Source})
-	assert.Equal(t, s.SessionID, last.ParentSession)
+	last := must(h.Query().ByTurn(context.Background(), l.Turn))(t)
+	assert.Equal(t, []any{s.Session.ID, domain.SourceGate}, []any{last.Session.ID, last.Source})
+	assert.Equal(t, s.HumanLayerSession, last.ParentHumanLayerSession)
 	assert.Contains(t, last.Prompt, "2 commands that have to succeed fail")
 	assert.Contains(t, last.Prompt, "## make test: exit status 2\n\n- a.go:3:4: error: undefined: x\n\n```\na.go:3:4: undefined: x\nexit\n```")
-	// Each run of the work has its gates.
-	first, has, err := h.Gates().Of(context.Background(), s.Run.ID)
+	// Each turn of the work has its gates.
+	first, has, err := h.Gates().Of(context.Background(), s.Turn.ID)
 	require.NoError(t, err)
 	assert.True(t, has)
 	assert.Equal(t, l, first)
@@ -156,7 +156,7 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 		reason string
 	}{
 		"after so many turns": {gate.Spec{Gates: []string{"x"}, MaxIterations: 2}, works, 2, "they still fail after 2 turns"},
-		"where the agent refuses": {gate.Spec{Gates: []string{"x"}}, func(context.Context, *turn) catalog.ExecutePromptResult {
+		"where the agent refuses": {gate.Spec{Gates: []string{"x"}}, func(context.Context, *fakeTurn) catalog.ExecutePromptResult {
 			return catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "refusal"}
 		}, 1, "the agent refused to go on"},
 	} {
@@ -174,7 +174,7 @@ func TestGatesThatStillFailEndTheWork(t *testing.T) {
 
 // After a denial, the work ends, so that the same question does not repeat.
 func TestADenialEndsTheWork(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "/x"})
 		return completed
 	}, passes(100).option)
@@ -190,7 +190,7 @@ func TestADenialEndsTheWork(t *testing.T) {
 func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	g := passes(1)
 	started := make(chan struct{}, 1)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "hang" {
 			started <- struct{}{}
 			return hang(ctx, x)
@@ -199,22 +199,22 @@ func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
 	}, g.option)
 	s := launchGated(t, h, "hang", gate.Spec{Gates: []string{"x"}})
 	<-started
-	must(h.Interrupt(context.Background(), s.SessionID, ""))(t)
+	must(h.Interrupt(context.Background(), s.HumanLayerSession, ""))(t)
 	l := awaitGates(t, h, s)
 	assert.Equal(t, domain.LoopStopped, l.State)
 	assert.Empty(t, g.lines())
 
-	next := must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "go on"}))(t)
+	next := must(h.Continue(context.Background(), ContinueSpec{From: s.HumanLayerSession, Prompt: "go on"}))(t)
 	again := awaitGates(t, h, next)
 	assert.Equal(t, []any{domain.LoopPassed, l.ID, 1}, []any{again.State, again.ID, again.Iteration})
 	// Finished work has no gates.
-	after := must(h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"}))(t)
-	_, has, err := h.Gates().Of(context.Background(), after.Run.ID)
+	after := must(h.Continue(context.Background(), ContinueSpec{From: next.HumanLayerSession, Prompt: "more"}))(t)
+	_, has, err := h.Gates().Of(context.Background(), after.Turn.ID)
 	require.NoError(t, err)
 	assert.False(t, has)
 }
 
-// Any session of the work can end its gate check. The conversation's queued runs start then, and
+// Any session of the work can end its gate check. The conversation's queued turns start then, and
 // not before.
 func TestACheckCanBeEnded(t *testing.T) {
 	checking := make(chan struct{}, 1)
@@ -227,19 +227,19 @@ func TestACheckCanBeEnded(t *testing.T) {
 	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
 	<-checking
 	assert.True(t, h.Busy())
-	waits := must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "next"}))(t)
-	assert.Equal(t, domain.Queued, must(h.Query().ByRun(context.Background(), waits.Run.ID))(t).State)
-	must(h.Interrupt(context.Background(), s.SessionID, "enough"))(t)
+	waits := must(h.Continue(context.Background(), ContinueSpec{From: s.HumanLayerSession, Prompt: "next"}))(t)
+	assert.Equal(t, domain.Queued, must(h.Query().ByTurn(context.Background(), waits.Turn.ID))(t).State)
+	must(h.Interrupt(context.Background(), s.HumanLayerSession, "enough"))(t)
 	l := awaitGates(t, h, s)
 	assert.Equal(t, []any{domain.LoopStopped, "enough"}, []any{l.State, l.Reason})
 	assert.Equal(t, domain.Completed, await(t, h, waits).State)
-	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.SessionID, "")), "has ended already")
+	assert.ErrorContains(t, errorOf(h.Interrupt(context.Background(), s.HumanLayerSession, "")), "has ended already")
 }
 
-// Ending the first task ends the run that works for it now.
+// Ending the first task ends the turn that works for it now.
 func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	second := make(chan struct{}, 1)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if strings.HasPrefix(x.p.Prompt, "Your work was checked") {
 			second <- struct{}{}
 			return hang(ctx, x)
@@ -248,7 +248,7 @@ func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
 	}, passes(100).option)
 	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
 	<-second
-	must(h.Interrupt(context.Background(), s.SessionID, ""))(t)
+	must(h.Interrupt(context.Background(), s.HumanLayerSession, ""))(t)
 	l := awaitGates(t, h, s)
 	assert.Equal(t, []any{domain.LoopStopped, 2}, []any{l.State, l.Iteration})
 }

@@ -37,7 +37,7 @@ func must[T any](value T, err error) func(t testing.TB, why ...any) T {
 	}
 }
 
-type play = func(context.Context, *turn) catalog.ExecutePromptResult
+type play = func(context.Context, *fakeTurn) catalog.ExecutePromptResult
 
 // agents knows one agent, called fake.
 type agents struct{ driver string }
@@ -56,7 +56,7 @@ func (a agents) Resolve(name string) (config.Agent, error) {
 // executors runs prompts in the test process; play is the agent.
 type executors struct {
 	daemon catalog.Daemon
-	play   func(context.Context, *turn) catalog.ExecutePromptResult
+	play   func(context.Context, *fakeTurn) catalog.ExecutePromptResult
 
 	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: unsupported
 
@@ -136,7 +136,7 @@ func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParam
 	if h := l.hub.Load(); h != nil {
 		_ = h.checkpoints.settle(ctx, p.CWD)
 	}
-	result := l.play(ctx, &turn{p: p, daemon: l.daemon})
+	result := l.play(ctx, &fakeTurn{p: p, daemon: l.daemon})
 	if result.Status == lost.Status {
 		return catalog.ExecutePromptResult{}, errors.New("the link is gone")
 	}
@@ -158,24 +158,24 @@ func (l *leased) StopTask(_ context.Context, p catalog.StopTaskParams) (catalog.
 }
 
 // turn is one prompt, as the agent of a test sees it.
-type turn struct {
+type fakeTurn struct {
 	p      catalog.ExecutePromptParams
 	daemon catalog.Daemon
 	n      int64
 }
 
-func (x *turn) report(kind string, data any) {
+func (x *fakeTurn) report(kind string, data any) {
 	x.n++
 	_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
 		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Sequence: x.n, EventType: kind, EventData: encode(data),
 	})
 }
 
-func (x *turn) say(text string) {
+func (x *fakeTurn) say(text string) {
 	x.report(catalog.EventContentDelta, catalog.ContentDelta{Delta: catalog.Delta{Text: text}})
 }
 
-func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestPermissionResult {
+func (x *fakeTurn) ask(ctx context.Context, tool string, input any) catalog.RequestPermissionResult {
 	r, err := x.request(ctx, catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: tool, ToolInput: encode(input), ToolUseID: "call-" + x.p.TaskID, ToolKind: "edit",
 	})
@@ -186,7 +186,7 @@ func (x *turn) ask(ctx context.Context, tool string, input any) catalog.RequestP
 }
 
 // request asks for permission and reports that the agent continues from the answer.
-func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+func (x *fakeTurn) request(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
 	r, err := x.daemon.RequestPermission(ctx, p)
 	if r.ApprovalID != "" {
 		_ = x.daemon.ReportMessage(context.Background(), catalog.ReportMessageParams{
@@ -200,7 +200,7 @@ func (x *turn) request(ctx context.Context, p catalog.RequestPermissionParams) (
 var completed = catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "end_turn"}
 
 // openHub opens a hub whose agent is play.
-func openHub(t *testing.T, database string, play func(context.Context, *turn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
+func openHub(t *testing.T, database string, play func(context.Context, *fakeTurn) catalog.ExecutePromptResult, change ...func(*Options)) *Hub {
 	t.Helper()
 	x := &executors{play: play}
 	h := openHubOf(t, database, x, change...)
@@ -288,12 +288,12 @@ func subscribe(t *testing.T, h *Hub, f eventlog.Subscribing, since int64) *colle
 	return c
 }
 
-func launch(t *testing.T, h *Hub, prompt string) domain.Session {
+func launch(t *testing.T, h *Hub, prompt string) domain.TurnInSession {
 	t.Helper()
 	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask}))(t)
 }
 
-func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
+func await(t *testing.T, h *Hub, s domain.TurnInSession) domain.TurnInSession {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -301,7 +301,7 @@ func await(t *testing.T, h *Hub, s domain.Session) domain.Session {
 }
 
 // hang works until it is stopped.
-func hang(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+func hang(ctx context.Context, _ *fakeTurn) catalog.ExecutePromptResult {
 	<-ctx.Done()
 	return catalog.ExecutePromptResult{Status: catalog.StatusCancelled, StopReason: "cancelled"}
 }
@@ -317,15 +317,15 @@ func worksUntil(ctx context.Context, released <-chan struct{}) catalog.ExecutePr
 
 // leaves completes at once and leaves the daemon for what the agent reports between its turns.
 func leaves(daemon *catalog.Daemon) play {
-	return func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	return func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		*daemon = x.daemon
 		return completed
 	}
 }
 
 // requests asks for the permission that of returns and says the answer.
-func requests(of func(*turn) catalog.RequestPermissionParams) play {
-	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func requests(of func(*fakeTurn) catalog.RequestPermissionParams) play {
+	return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		p := of(x)
 		p.SessionToken = x.p.SessionToken
 		r, err := x.request(ctx, p)
@@ -338,7 +338,7 @@ func requests(of func(*turn) catalog.RequestPermissionParams) play {
 }
 
 // askOnce asks to write and says the answer.
-func askOnce(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func askOnce(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	r := x.ask(ctx, "Write", map[string]string{"file_path": x.p.Prompt})
 	if r.Cancelled || ctx.Err() != nil {
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
@@ -361,7 +361,7 @@ func verdictText(r catalog.RequestPermissionResult) string {
 func until(t *testing.T, h *Hub, isSo func() bool, what string) {
 	t.Helper()
 	var announced testkit.Witness
-	defer h.Events().Watch(func(domain.Event, domain.Session) { announced.Note(func() {}) }).Stop()
+	defer h.Events().Watch(func(domain.Event, domain.TurnInSession) { announced.Note(func() {}) }).Stop()
 	announced.Await(t, isSo, what)
 }
 
@@ -375,12 +375,12 @@ func pendingOf(t *testing.T, h *Hub, n int) (list []domain.Approval) {
 	return list
 }
 
-// inState waits until a run is in a state.
-func inState(t *testing.T, h *Hub, s domain.Session, state domain.State) (now domain.Session) {
+// inState waits until a turn is in a state.
+func inState(t *testing.T, h *Hub, s domain.TurnInSession, state domain.State) (now domain.TurnInSession) {
 	t.Helper()
 	until(t, h, func() bool {
 		var err error
-		now, err = h.query.Session(context.Background(), s.UUID)
+		now, err = h.query.Turn(context.Background(), s.UUID)
 		return err == nil && now.State == state
 	}, string(state))
 	return now
@@ -397,9 +397,9 @@ func approve(t *testing.T, h *Hub, a domain.Approval, scope string) {
 }
 
 // sessionOf returns a session as it is now, by any of its ids.
-func sessionOf(t *testing.T, h *Hub, id string) domain.Session {
+func turnOf(t *testing.T, h *Hub, id string) domain.TurnInSession {
 	t.Helper()
-	return must(h.query.Session(context.Background(), id))(t)
+	return must(h.query.Turn(context.Background(), id))(t)
 }
 
 func conversationOf(t *testing.T, h *Hub, id string) query.Conversation {
@@ -432,12 +432,12 @@ func each[T, R any](list []T, of func(T) R) (all []R) {
 	return all
 }
 
-func promptOf(s domain.Session) string { return s.Prompt }
+func promptOf(s domain.TurnInSession) string { return s.Prompt }
 
-// launchIn launches a run in a conversation named by alias.
-func launchIn(t *testing.T, h *Hub, thread, prompt string) domain.Session {
+// launchIn launches a turn in a conversation named by alias.
+func launchIn(t *testing.T, h *Hub, session, prompt string) domain.TurnInSession {
 	t.Helper()
-	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, ThreadAlias: thread}))(t)
+	return must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, SessionAlias: session}))(t)
 }
 
 func (c *collected) all() []eventlog.Notice {
@@ -449,7 +449,7 @@ func (c *collected) all() []eventlog.Notice {
 // states returns the received transitions, such as "draft queued".
 func (c *collected) states() (list []string) {
 	for _, n := range c.all() {
-		if p, ok := n.Payload.(domain.RunStateChanged); ok {
+		if p, ok := n.Payload.(domain.TurnStateChanged); ok {
 			list = append(list, string(p.From+" "+p.To))
 		}
 	}
@@ -462,7 +462,7 @@ type prompts struct {
 	list []string
 }
 
-func (p *prompts) add(x *turn) {
+func (p *prompts) add(x *fakeTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.list = append(p.list, x.p.Prompt)
@@ -474,17 +474,17 @@ func (p *prompts) all() []string {
 	return append([]string{}, p.list...)
 }
 
-// insert stores a run in a state without its history.
-func insert(t *testing.T, h *Hub, state domain.State) domain.Run {
+// insert stores a turn in a state without its history.
+func insert(t *testing.T, h *Hub, state domain.State) domain.Turn {
 	t.Helper()
-	r := newRun(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
+	r := newTurn(LaunchSpec{Prompt: "p", Source: domain.SourceTask}, "fake")
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error {
-		thread := domain.Thread{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
-		if err := h.addThread(tx, &thread, ""); err != nil {
+		session := domain.Session{UUID: r.UUID + "-thread", CWD: "/", Agent: "fake", Mode: "default", Created: tx.Now(), Active: tx.Now()}
+		if err := h.addSession(tx, &session, ""); err != nil {
 			return err
 		}
-		r.Thread, r.State, r.Created, r.Active = thread.ID, state, tx.Now(), tx.Now()
-		return tx.InsertRun(&r)
+		r.Session, r.State, r.Created, r.Active = session.ID, state, tx.Now(), tx.Now()
+		return tx.InsertTurn(&r)
 	}))
 	return r
 }

@@ -1,4 +1,4 @@
-// Package hub runs the life cycle of runs: launch, state transitions, scheduling, execution, and
+// Package hub runs the life cycle of turns: launch, state transitions, scheduling, execution, and
 // recovery after a crash. One function, transition, makes every state change. The hub also
 // constructs the owners of all other state and hands them out: the event log, the approval inbox,
 // terminals, keys; see docs/architecture.md. It does not depend on connections.
@@ -29,9 +29,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
@@ -42,7 +42,7 @@ type Executors interface {
 	// available.
 	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
 	// HasRoom reports whether Acquire would return without waiting. The hub calls it again when a
-	// run has ended, after releasing its lease.
+	// turn has ended, after releasing its lease.
 	HasRoom(want catalog.LeaseRequest) bool
 	// Count returns the number of executors.
 	Count() int
@@ -79,7 +79,7 @@ type Options struct {
 	TryServers func() bool
 	// EditorServer, if set, returns the MCP server with the tools of the user's editor for agents of
 	// a conversation, by its UUID; nil if agents do not get it.
-	EditorServer func(thread string) *catalog.MCPServer
+	EditorServer func(session string) *catalog.MCPServer
 	// Checkpoints, if set, returns how the files of a working directory are recorded before a turn;
 	// on is false if they are not.
 	Checkpoints func(dir string) (opts checkpoint.Options, on bool)
@@ -94,12 +94,12 @@ type Options struct {
 	Executors func(catalog.Daemon) Executors // makes the executors, once
 	Getenv    func(string) string
 	Logger    *slog.Logger
-	// Idle, if set, is called a moment after the last run has ended. It can return memory to the
+	// Idle, if set, is called a moment after the last turn has ended. It can return memory to the
 	// system.
 	Idle func()
-	// SignInSeen, if set, is called when the end of a run shows the agent's sign-in: the agent
-	// answered, or requires a sign-in. The run's own goroutine calls it, not the store's writer.
-	// The end of the run is stored after it returns, so a client that sees the end can read the
+	// SignInSeen, if set, is called when the end of a turn shows the agent's sign-in: the agent
+	// answered, or requires a sign-in. The turn's own goroutine calls it, not the store's writer.
+	// The end of the turn is stored after it returns, so a client that sees the end can read the
 	// sign-in state.
 	SignInSeen func(agent config.Agent, answered bool)
 	// KillAgents ends the agents that a dead process left behind.
@@ -134,9 +134,9 @@ type Hub struct {
 	prepared     preparedWorktrees
 	intake       *intake.Intake
 	approvals    *approval.Inbox
-	settings     *threadsettings.Settings
+	settings     *sessionsettings.Settings
 	budget       *budgetGuard
-	clocks       *runClocks
+	clocks       *turnClocks
 	cutShort     *cutShortByFullDisk
 	calls        *ExecutorCalls
 	servers      *mcp.Servers // nil: servers are not tested
@@ -153,30 +153,30 @@ type Hub struct {
 	executors    Executors
 	toExecute    *startQueue
 	launches     launches
-	environments *runEnvironments
+	environments *turnEnvironments
 	query        *query.Queries
 	log          *slog.Logger
 	started      time.Time
 
 	ctx    context.Context // ends with the hub
 	cancel context.CancelFunc
-	active background.Group // goroutines of runs and subscriptions
+	active background.Group // goroutines of turns and subscriptions
 
-	mayStart bool // the current transaction lets a queued run start; belongs to the store's writer
+	mayStart bool // the current transaction lets a queued turn start; belongs to the store's writer
 	// client is the environment of the client of the current transaction, or nil. It belongs to the
 	// store's writer.
 	client clientenv.Environment
 
 	mu       sync.Mutex // guards the fields below
-	live     map[int64]*liveRun
+	live     map[int64]*liveTurn
 	awaiting map[int64][]chan struct{}
 	closing  bool
 	draining bool          // start nothing new
-	rested   chan struct{} // for Drain: closed when a run ends or begins to wait for a human; nil without Drain
+	rested   chan struct{} // for Drain: closed when a turn ends or begins to wait for a human; nil without Drain
 	calm     *time.Timer   // fires Options.Idle
 }
 
-// Open opens the database, recovers from a dead process, and starts the queued runs. Its error is
+// Open opens the database, recovers from a dead process, and starts the queued turns. Its error is
 // that of Options.OpenStore or of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
@@ -196,13 +196,13 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		opts: opts, log: opts.Logger, started: time.Now(), clocks: newRunClocks(),
-		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
-		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(),
+		opts: opts, log: opts.Logger, started: time.Now(), clocks: newTurnClocks(),
+		live: make(map[int64]*liveTurn), awaiting: make(map[int64][]chan struct{}),
+		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newTurnEnvironments(),
 	}
 	h.configured = &config.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
+	h.conversation = conversation.New(h.ctx, func(turn int64) (domain.TurnInSession, bool) { return h.query.Known(turn) })
 	h.health = store.NewMonitor(store.MonitorOptions{
 		Database: opts.Database, Removed: opts.Removed, Full: func(err error) { h.cutShort.DiskIsFull(err) }, Room: func() { h.cutShort.DiskHasRoom() }, Lost: opts.Lost, Logger: h.log,
 	})
@@ -215,15 +215,15 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
-	h.cutShort = &cutShortByFullDisk{hub: h, runs: make(map[int64]struct{})}
+	h.cutShort = &cutShortByFullDisk{hub: h, turns: make(map[int64]struct{})}
 	h.query.Unstored = h.cutShort.overlay
-	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
+	h.settings = sessionsettings.New(h.ctx, sessionsettings.Options{
 		MayArchive: h.rests,
-		Store:      h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
+		Store:      h.store, Query: h.query, Turns: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
 	h.budget = &budgetGuard{hub: h, accounts: make(map[int64]*account)}
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Turns: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
@@ -234,7 +234,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
 	h.review = changereview.New(changereview.Options{Root: h.rootOf, StateDir: opts.StateDir, Store: h.store, Write: h.write})
-	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store), failed: make(map[string]time.Time), broken: make(map[string]error), warned: make(map[string]bool), taking: make(map[chan struct{}]string), restricted: make(map[string]bool), unrecorded: make(map[string][]domain.Run), saved: make(map[string]time.Time)}
+	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store), failed: make(map[string]time.Time), broken: make(map[string]error), warned: make(map[string]bool), taking: make(map[chan struct{}]string), restricted: make(map[string]bool), unrecorded: make(map[string][]domain.Turn), saved: make(map[string]time.Time)}
 	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()
@@ -258,7 +258,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	return h, nil
 }
 
-// Close interrupts the active runs, so that they can be resumed, and closes the database. Open
+// Close interrupts the active turns, so that they can be resumed, and closes the database. Open
 // questions stay open. It returns within about a second.
 func (h *Hub) Close() error {
 	h.mu.Lock()
@@ -301,7 +301,7 @@ func (h *Hub) Close() error {
 	return h.store.Close()
 }
 
-// Abandon interrupts the active runs as Close does and starts nothing more. Clients learn of it
+// Abandon interrupts the active turns as Close does and starts nothing more. Clients learn of it
 // before their connections end.
 func (h *Hub) Abandon(ctx context.Context) error {
 	h.mu.Lock()
@@ -323,10 +323,10 @@ func (h *Hub) Health() *store.Monitor { return h.health }
 // Status is the hub's current activity (AIWG, daemon.status).
 type Status struct {
 	Started   time.Time
-	MaxRuns   int
+	MaxTurns  int
 	Counts    domain.Counts
-	Running   []domain.Session // runs with an agent
-	Queued    []domain.Session // in starting order
+	Running   []domain.TurnInSession // runs with an agent
+	Queued    []domain.TurnInSession // in starting order
 	Executors int
 	Pending   int // open approvals
 	LastSeq   int64
@@ -344,12 +344,12 @@ func (h *Hub) apply(ctx context.Context, change func(store.Tx) error) error {
 	return h.noteWrite(h.store.Apply(ctx, h.scheduling(ctx, change)))
 }
 
-// change is the store's Write for transactions that may change the state of runs.
+// change is the store's Write for transactions that may change the state of turns.
 func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 	return h.store.Write(ctx, h.scheduling(ctx, change))
 }
 
-// scheduling returns a change after which queued runs that may start do so in the same transaction:
+// scheduling returns a change after which queued turns that may start do so in the same transaction:
 // a crash between two transactions would leave them unstarted.
 func (h *Hub) scheduling(ctx context.Context, change func(store.Tx) error) func(store.Tx) error {
 	return func(t store.Tx) error {
@@ -369,10 +369,10 @@ func (h *Hub) Delete(ctx context.Context, id string) (r RemovedConversation, err
 	if err != nil {
 		return r, err
 	}
-	remove := removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r)
+	remove := removalChange(h.ctx, id, removalMemory{Turns: h.query, Log: h.events}, &r)
 	err = h.write(ctx, func(t store.Tx) error {
-		if thread, err := t.FindThread(h.ctx, id); err == nil { // remove reports an unknown id
-			if err := h.rests(t, thread); err != nil {
+		if session, err := t.FindSession(h.ctx, id); err == nil { // remove reports an unknown id
+			if err := h.rests(t, session); err != nil {
 				return err
 			}
 		}
@@ -416,7 +416,7 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 func (h *Hub) Events() *eventlog.Log { return h.events }
 
 func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
-	return eventlog.New(ctx, eventlog.Options{Runs: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
+	return eventlog.New(ctx, eventlog.Options{Turns: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
 }
 
 // committed runs after each commit, on the store's writer.
@@ -431,19 +431,19 @@ func (h *Hub) committed(events []domain.Event, now store.Reader) {
 // logged gives the log access to owners that are created after it.
 type logged struct{ hub *Hub }
 
-// SessionOf implements eventlog.Runs.
-func (l logged) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
-	return l.hub.query.SessionOf(ctx, run)
+// TurnOf implements eventlog.Runs.
+func (l logged) TurnOf(ctx context.Context, turn int64) (domain.TurnInSession, error) {
+	return l.hub.query.TurnOf(ctx, turn)
 }
 
 // Scope implements eventlog.Runs.
-func (l logged) Scope(ctx context.Context, id string) (run, thread int64, err error) {
+func (l logged) Scope(ctx context.Context, id string) (turn, session int64, err error) {
 	return l.hub.query.Scope(ctx, id)
 }
 
 // Pending implements eventlog.Questions.
-func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) {
-	return l.hub.approvals.PendingEvents(ctx, run)
+func (l logged) Pending(ctx context.Context, turn int64) ([]domain.Event, error) {
+	return l.hub.approvals.PendingEvents(ctx, turn)
 }
 
 // publisher sends subscribers the events that the log does not store.
@@ -458,25 +458,25 @@ func (p publisher) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) 
 	return p.hub.events.Ask(e)
 }
 
-func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
-	changed := domain.RunStateChanged{
-		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
+func (h *Hub) announceState(t store.Tx, turn domain.Turn, session domain.Session, from domain.State, reason string) error {
+	changed := domain.TurnStateChanged{
+		SessionUUID: session.UUID, From: from, To: turn.State, Title: turn.Title, Agent: turn.Agent, Reason: reason, StopReason: turn.Stop,
 	}
-	if run.State.Ended() || run.State == domain.Interrupting {
-		changed.Error, changed.ErrorCode, changed.SignIn = run.Error, run.ErrorCode, run.SignIn
+	if turn.State.Ended() || turn.State == domain.Interrupting {
+		changed.Error, changed.ErrorCode, changed.SignIn = turn.Error, turn.ErrorCode, turn.SignIn
 	}
-	if run.Parent != 0 {
-		parent, err := t.Run(h.ctx, run.Parent)
+	if turn.Parent != 0 {
+		parent, err := t.Turn(h.ctx, turn.Parent)
 		if err != nil {
 			return err
 		}
-		changed.ParentSession = parent.SessionID
+		changed.ParentHumanLayerSession = parent.HumanLayerSession
 	}
-	return h.announce(t, run, changed)
+	return h.announce(t, turn, changed)
 }
 
-// announce adds an event of a run to the log.
-func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
+// announce adds an event of a turn to the log.
+func (h *Hub) announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
+	_, err := t.Append(turn.Event(p))
 	return err
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 func TestMain(m *testing.M) {
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestARunIsFoldedIntoItsConversation(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func TestATurnIsFoldedIntoItsConversation(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say("Hel")
 		x.say("lo")
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
@@ -44,7 +44,7 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 	assert.Equal(t, []any{domain.Completed, "Done."}, []any{s.State, s.Result})
 	assert.Equal(t, "task-0001", domain.TaskName(s.Task))
 
-	c := conversationOf(t, h, s.SessionID)
+	c := conversationOf(t, h, s.HumanLayerSession)
 	said := each(c.Entries, func(e query.Entry) string {
 		return fmt.Sprint(e.Kind, "/", e.Role, "/", e.Content, e.Tool, "/", e.Result)
 	})
@@ -52,20 +52,20 @@ func TestARunIsFoldedIntoItsConversation(t *testing.T) {
 
 	events.until(t, func() bool {
 		kinds := events.kinds()
-		return slices.Contains(kinds, domain.EventDelta) && kinds[len(kinds)-1] == domain.EventRunState
+		return slices.Contains(kinds, domain.EventDelta) && kinds[len(kinds)-1] == domain.EventTurnState
 	})
 	assert.Len(t, must(h.query.Search(context.Background(), "hel", 10, 0))(t), 2)
 }
 
 func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		r := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		x.say(fmt.Sprint(r.Approved, " ", r.Reason, " ", string(r.UpdatedInput)))
 		return completed
 	})
 	s := launch(t, h, "write")
 	pending := pendingOf(t, h, 1)
-	assert.Equal(t, domain.WaitingInput, sessionOf(t, h, s.RunID).State)
+	assert.Equal(t, domain.WaitingInput, turnOf(t, h, s.HumanLayerRun).State)
 
 	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: "deny"})
 	assert.ErrorContains(t, err, "comment")
@@ -76,9 +76,9 @@ func TestAQuestionWaitsForTheFirstAnswer(t *testing.T) {
 	assert.Equal(t, `true user_approved {"file_path":"b"}`, s.Result)
 }
 
-func TestInterruptEndsARunInEveryState(t *testing.T) {
+func TestInterruptEndsATurnInEveryState(t *testing.T) {
 	begun, seen := make(chan struct{}, 10), make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		begun <- struct{}{}
 		if x.p.Prompt == "ask" {
 			x.ask(ctx, "Write", nil)
@@ -104,7 +104,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 	pendingOf(t, h, 1)
 	fourth := launch(t, h, "a run that waits for a human gives its slot up")
 	<-begun
-	for _, s := range []domain.Session{third, fourth} {
+	for _, s := range []domain.TurnInSession{third, fourth} {
 		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		assert.Equal(t, domain.Interrupted, await(t, h, s).State)
 	}
@@ -112,7 +112,7 @@ func TestInterruptEndsARunInEveryState(t *testing.T) {
 }
 
 func TestAReportedEndCountsIfTheAnswerIsLost(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		_ = x.daemon.ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, Status: catalog.StatusCompleted})
 		return lost
 	})
@@ -127,7 +127,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var turns atomic.Int32
 			var h *Hub
-			h = openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			h = openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				if turns.Add(1) > 1 {
 					r := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 					x.say(r.Reason)
@@ -140,11 +140,11 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				return end
 			})
 			s := await(t, h, launch(t, h, "write a file"))
-			pending := must(h.Approvals().Pending(context.Background(), s.SessionID))(t)
+			pending := must(h.Approvals().Pending(context.Background(), s.HumanLayerSession))(t)
 			require.Len(t, pending, 1)
 			assert.True(t, pending[0].Stale)
 			approve(t, h, pending[0], "")
-			next := sessionOf(t, h, s.Thread.UUID)
+			next := turnOf(t, h, s.Session.UUID)
 			assert.Contains(t, next.Prompt, "write a file", "the agent may have lost the turn")
 			assert.Equal(t, "user_approved", await(t, h, next).Result)
 		})
@@ -152,7 +152,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 }
 
 func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call-" + x.p.TaskID, Tool: "Write", Title: "Write a", Status: "completed"})
 		return completed
@@ -160,7 +160,7 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	s := launch(t, h, "write")
 	pendingOf(t, h, 1)
 	for _, status := range []string{"pending", "approved"} {
-		c := conversationOf(t, h, s.SessionID)
+		c := conversationOf(t, h, s.HumanLayerSession)
 		require.Len(t, c.Entries, 2)
 		require.NotNil(t, c.Entries[1].Approval)
 		assert.Equal(t, status, c.Entries[1].Approval.Status)
@@ -171,11 +171,11 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 	}
 }
 
-// Drain also waits for runs started by a transaction that is in progress.
+// Drain also waits for turns started by a transaction that is in progress.
 func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	release := make(chan struct{})
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed })
-	run := insert(t, h, domain.Queued)
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { <-release; return completed })
+	turn := insert(t, h, domain.Queued)
 	drained := make(chan struct{})
 	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
 		tx.AfterCommit(func() { // comes before the hub's own
@@ -198,13 +198,13 @@ func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
 	}
 	close(release)
 	<-drained
-	assert.Equal(t, domain.Completed, must(h.store.Run(t.Context(), run.ID))(t).State)
+	assert.Equal(t, domain.Completed, must(h.store.Turn(t.Context(), turn.ID))(t).State)
 }
 
-// Drain returns when the last active run has ended or waits for a human.
+// Drain returns when the last active turn has ended or waits for a human.
 func TestDrainReturnsAtOnceWhenNothingWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			switch x.p.Prompt {
 			case "asks":
 				time.Sleep(7 * time.Millisecond)
@@ -253,7 +253,7 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 		assert.Equal(t, c.kind, kindOf(t, err), name)
 	}
 	_, err := h.Continue(context.Background(), ContinueSpec{From: "nobody", Prompt: "p"})
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, err))
 	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"}))(t)
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "p", CallerID: "mine"})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "an id of the caller's is used once")
@@ -264,12 +264,12 @@ func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
 func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 	ctx := context.Background()
 	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed },
+		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed },
 			func(o *Options) { o.Agents = agents{driver} })
 		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
 		first := await(t, h, launch(t, h, "p"))
 		mode := catalog.ModePlan
-		_, changed := h.Settings().Update(ctx, first.UUID, threadsettings.Change{Mode: &mode})
+		_, changed := h.Settings().Update(ctx, first.UUID, sessionsettings.Change{Mode: &mode})
 		if held {
 			assert.NoError(t, err, driver)
 			assert.NoError(t, changed, driver)

@@ -10,11 +10,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // reader asks to read and then to write.
-func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func reader(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	read, err := x.request(ctx, catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, ToolName: "Read", ToolInput: encode(map[string]string{"file_path": "a"}), ToolKind: "read",
 	})
@@ -25,12 +25,12 @@ func reader(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
-func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
+func TestWhatFollowsATurnMayDoWhatItMight(t *testing.T) {
 	path := database(t)
-	spec := LaunchSpec{Prompt: "p", Source: domain.SourceExecute, ThreadAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
+	spec := LaunchSpec{Prompt: "p", Source: domain.SourceExecute, SessionAlias: "a", Tools: []string{"Read"}, Mode: catalog.ModePlan, Timeout: time.Hour, Quiet: true}
 	h := openHub(t, path, reader)
-	// The thread has another mode than the run.
-	await(t, h, func() domain.Session {
+	// The session has another mode than the turn.
+	await(t, h, func() domain.TurnInSession {
 		s := launchIn(t, h, "a", "first")
 		approve(t, h, pendingOf(t, h, 1)[0], "")
 		approve(t, h, pendingOf(t, h, 1)[0], "")
@@ -40,13 +40,13 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 	pendingOf(t, h, 1)
 	require.NoError(t, h.Close())
 
-	same := func(s domain.Session) {
+	same := func(s domain.TurnInSession) {
 		t.Helper()
 		assert.Equal(t, []any{spec.Tools, spec.Mode, spec.Timeout, true}, []any{s.Tools, s.Mode, s.Timeout, s.Quiet})
 	}
 	h = openHub(t, path, reader)
 	approve(t, h, pendingOf(t, h, 1)[0], "")
-	s := sessionOf(t, h, "a")
+	s := turnOf(t, h, "a")
 	require.Equal(t, domain.SourceDecision, s.Source)
 	same(s)
 	assert.Equal(t, "yes user_approved, no rule=tools", await(t, h, s).Result)
@@ -58,7 +58,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 
 	// The default, unless overridden.
 	mode := catalog.ModeDefault
-	must(h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(context.Background(), s.UUID, sessionsettings.Change{Mode: &mode}))(t)
 	next = must(h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}}))(t)
 	assert.Equal(t, []any{[]string{"Write"}, mode}, []any{next.Tools, next.Mode})
 	approve(t, h, pendingOf(t, h, 1)[0], "")
@@ -67,7 +67,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 
 func TestAPromptWithoutAModeHasTheConversations(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, ThreadAlias: "a"}))(t)
+	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Mode: catalog.ModePlan, SessionAlias: "a"}))(t)
 	assert.Equal(t, "no mode=plan", await(t, h, s).Result)
 	assert.Equal(t, "no mode=plan", await(t, h, launchIn(t, h, "a", "p")).Result)
 }
@@ -89,9 +89,9 @@ func TestAForkPassesNothingUnasked(t *testing.T) {
 			s := must(h.Launch(context.Background(), c.spec))(t)
 			await(t, h, s)
 			fork := must(h.Continue(context.Background(), ContinueSpec{From: s.UUID, Prompt: "p", Fork: true}))(t)
-			assert.Equal(t, []string{c.mode, c.mode}, []string{fork.Mode, fork.Thread.Mode})
-			assert.False(t, fork.Thread.Settings.SkipPermissions || fork.Thread.Settings.AutoAcceptEdits)
-			assert.Equal(t, c.spec.Settings.DisallowedTools, fork.Thread.Settings.DisallowedTools)
+			assert.Equal(t, []string{c.mode, c.mode}, []string{fork.Mode, fork.Session.Mode})
+			assert.False(t, fork.Session.Settings.SkipPermissions || fork.Session.Settings.AutoAcceptEdits)
+			assert.Equal(t, c.spec.Settings.DisallowedTools, fork.Session.Settings.DisallowedTools)
 			if c.mode == catalog.ModeDefault {
 				pendingOf(t, h, 1)
 			}
@@ -101,10 +101,10 @@ func TestAForkPassesNothingUnasked(t *testing.T) {
 	}
 }
 
-func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
+func TestAnAnswerEndsWithTheTurnThatWasToAskForIt(t *testing.T) {
 	path := database(t)
 	crash(t, path, askOnce, "a")
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "busy" {
 			return hang(ctx, x)
 		}
@@ -115,18 +115,18 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	launch(t, h, "busy")
 	launch(t, h, "busy")
 	approve(t, h, pendingOf(t, h, 1)[0], "") // the queue is full, but an answer is accepted
-	resumed := sessionOf(t, h, "a")
+	resumed := turnOf(t, h, "a")
 	require.Equal(t, domain.SourceDecision, resumed.Source)
 	require.Equal(t, domain.Queued, resumed.State)
-	interrupt := func(s domain.Session) {
+	interrupt := func(s domain.TurnInSession) {
 		t.Helper()
 		must(h.Interrupt(context.Background(), s.UUID, ""))(t)
 		await(t, h, s)
 	}
-	for _, s := range []domain.Session{resumed, busy} {
+	for _, s := range []domain.TurnInSession{resumed, busy} {
 		interrupt(s)
 	}
-	list := must(h.query.Sessions(context.Background(), domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}}))(t)
+	list := must(h.query.Turns(context.Background(), domain.TurnFilter{States: []domain.State{domain.Starting, domain.Running, domain.Queued}}))(t)
 	for _, s := range list {
 		interrupt(s)
 	}
@@ -134,16 +134,16 @@ func TestAnAnswerEndsWithTheRunThatWasToAskForIt(t *testing.T) {
 	assert.False(t, pendingOf(t, h, 1)[0].Stale, "it is asked again")
 }
 
-func TestAnAnswerStaysForTheRunThatWillAsk(t *testing.T) {
+func TestAnAnswerStaysForTheTurnThatWillAsk(t *testing.T) {
 	goOn := make(chan struct{})
-	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h, asked := afterCrash(t, turns(askOnce, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		<-goOn
 		return says(ctx, x)
 	}, ends(completed)))
 	approve(t, h, asked, "")
-	resumed := sessionOf(t, h, "a")
+	resumed := turnOf(t, h, "a")
 	later := launchIn(t, h, "a", "later")
-	must(h.Interrupt(context.Background(), later.UUID, ""))(t) // the end of another run does not affect it
+	must(h.Interrupt(context.Background(), later.UUID, ""))(t) // the end of another turn does not affect it
 	close(goOn)
 	assert.Equal(t, "yes user_approved", await(t, h, resumed).Result)
 }

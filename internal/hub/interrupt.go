@@ -15,65 +15,65 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Interrupt ends a run. A queued run is cancelled; an active one is interrupted and can be
-// continued. For a run with gates, Interrupt ends the later run or the gate check that works for it
-// now. For a run whose agent continued by itself, it ends the agent-initiated run, and for one with
+// Interrupt ends a turn. A queued turn is cancelled; an active one is interrupted and can be
+// continued. For a turn with gates, Interrupt ends the later turn or the gate check that works for it
+// now. For a turn whose agent continued by itself, it ends the agent-initiated turn, and for one with
 // background work, that work. Interrupt returns before the agent has ended.
-func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
+func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.TurnInSession, error) {
 	reason = cmp.Or(reason, "user_cancelled")
-	var run domain.Run
+	var turn domain.Turn
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
-		if run, err = query.Find(h.ctx, t, id); err != nil {
+		if turn, err = query.Find(h.ctx, t, id); err != nil {
 			return err
 		}
-		if run.State.Ended() {
-			stopped, current, err := h.gates.Stop(t, run, reason)
+		if turn.State.Ended() {
+			stopped, current, err := h.gates.Stop(t, turn, reason)
 			if err != nil || stopped {
 				return err
 			}
-			if current != 0 { // another run works for it now
-				if run, err = t.Run(h.ctx, current); err != nil {
+			if current != 0 { // another turn works for it now
+				if turn, err = t.Turn(h.ctx, current); err != nil {
 					return err
 				}
 			}
 		}
-		if run.State.Ended() {
-			if run, err = h.goneOnAfter(t, run); err != nil {
+		if turn.State.Ended() {
+			if turn, err = h.goneOnAfter(t, turn); err != nil {
 				return err
 			}
 		}
 		switch {
-		case run.State == domain.Draft:
-			return h.transition(t, &run, domain.Discarded, outcome{reason: reason})
-		case run.State == domain.Queued:
-			return h.transition(t, &run, domain.Cancelled, outcome{reason: reason})
-		case run.State == domain.Interrupting:
+		case turn.State == domain.Draft:
+			return h.transition(t, &turn, domain.Discarded, outcome{reason: reason})
+		case turn.State == domain.Queued:
+			return h.transition(t, &turn, domain.Cancelled, outcome{reason: reason})
+		case turn.State == domain.Interrupting:
 			return nil // already ending
-		case run.State.Ended() && len(h.intake.Background(run.Thread)) > 0:
-			return h.endBackground(t, run)
-		case run.State.Ended():
-			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State.Words())
+		case turn.State.Ended() && len(h.intake.Background(turn.Session)) > 0:
+			return h.endBackground(t, turn)
+		case turn.State.Ended():
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(turn.Task), turn.State.Words())
 		}
-		if run.IsQuestion() { // it has no agent
-			return h.transition(t, &run, domain.Interrupted, outcome{reason: reason})
+		if turn.IsQuestion() { // it has no agent
+			return h.transition(t, &turn, domain.Interrupted, outcome{reason: reason})
 		}
-		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
+		return h.transition(t, &turn, domain.Interrupting, outcome{reason: reason})
 	})
 	if err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
-	return h.query.ByRun(ctx, run.ID)
+	return h.query.ByTurn(ctx, turn.ID)
 }
 
 // endBackground stops the background work of an agent. An agent that cannot stop it is ended: the
 // conversation records what was cut short, and the next prompt resumes the agent's session.
-func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
-	thread, err := t.Thread(h.ctx, run.Thread)
+func (h *Hub) endBackground(t store.Tx, turn domain.Turn) error {
+	session, err := t.Session(h.ctx, turn.Session)
 	if err != nil {
 		return err
 	}
-	agent, err := h.configured.Agent(thread.Agent)
+	agent, err := h.configured.Agent(session.Agent)
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 		h.active.Go(func() {
 			ctx, cancel := context.WithTimeout(h.ctx, killAfter)
 			defer cancel()
-			lease, err := h.executors.Acquire(ctx, leaseFor(thread.UUID, agent))
+			lease, err := h.executors.Acquire(ctx, leaseFor(session.UUID, agent))
 			if err != nil {
 				return // the executor is gone
 			}
 			defer lease.Release()
-			if _, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: thread.UUID, Force: true}); err != nil {
+			if _, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: session.UUID, Force: true}); err != nil {
 				h.log.Warn("an executor did not end an agent that works in the background", "err", err)
 			}
 		})
@@ -96,28 +96,28 @@ func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 
 // StopBackgroundTask stops one task of the background work of a session's agent, by its id in the
 // session's list. It fails with KindNotOffered if the agent cannot stop that task alone.
-func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.Session, error) {
-	s, err := h.query.Session(ctx, id)
+func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.TurnInSession, error) {
+	s, err := h.query.Turn(ctx, id)
 	if err != nil {
 		return s, err
 	}
 	var ids []string
-	for _, b := range h.intake.Background(s.Run.Thread) {
+	for _, b := range h.intake.Background(s.Turn.Session) {
 		ids = append(ids, b.ID)
 	}
 	if !slices.Contains(ids, task) {
 		return s, domain.Invalid("background", "the id of a task that the session's agent does in the background", strconv.Quote(task), ids...)
 	}
-	agent, err := h.configured.Agent(s.Thread.Agent)
+	agent, err := h.configured.Agent(s.Session.Agent)
 	if err != nil {
 		return s, err
 	}
-	lease, err := h.executors.Acquire(ctx, leaseFor(s.Thread.UUID, agent))
+	lease, err := h.executors.Acquire(ctx, leaseFor(s.Session.UUID, agent))
 	if err != nil {
 		return s, err
 	}
 	defer lease.Release()
-	result, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: s.Thread.UUID, Background: task})
+	result, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: s.Session.UUID, Background: task})
 	switch {
 	case err != nil:
 		return s, err
@@ -129,23 +129,23 @@ func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.S
 	return s, domain.Errorf(domain.KindNotOffered, "the agent cannot stop one background task; interrupt the session without a task to stop all of them")
 }
 
-// expire ends a run whose time limit is reached.
+// expire ends a turn whose time limit is reached.
 func (h *Hub) expire(id int64) {
 	err := h.write(h.ctx, func(t store.Tx) error {
-		run, err := t.Run(h.ctx, id)
-		if err != nil || run.State.Ended() || run.State == domain.Interrupting {
+		turn, err := t.Turn(h.ctx, id)
+		if err != nil || turn.State.Ended() || turn.State == domain.Interrupting {
 			return err
 		}
-		limit := strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(h.limitOf(run).String())
-		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.turn_timeout, give it more with prompt --timeout, or continue it"})
+		limit := strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(h.limitOf(turn).String())
+		return h.transition(t, &turn, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.turn_timeout, give it more with prompt --timeout, or continue it"})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.log.Warn("a run could not be timed out", "err", err)
 	}
 }
 
-// recover handles what a dead process left: it interrupts the runs, which can be continued, keeps
-// their questions, ends their agents, and starts queued runs.
+// recover handles what a dead process left: it interrupts the turns, which can be continued, keeps
+// their questions, ends their agents, and starts queued turns.
 func (h *Hub) recover(ctx context.Context) error {
 	if err := h.events.Open(ctx, h.store); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (h *Hub) recover(ctx context.Context) error {
 		if err := h.intake.CutBackground(t); err != nil {
 			return err
 		}
-		h.mayStart = true // starts runs that were queued then
+		h.mayStart = true // starts turns that were queued then
 		return nil
 	})
 	if err == nil && h.opts.KillAgents != nil {
@@ -188,10 +188,10 @@ func lastLogged(ctx context.Context, t store.Tx) (at time.Time, err error) {
 	return events[0].Time, nil
 }
 
-// abandon interrupts every run that has an agent. Their questions stay open and are marked stale,
+// abandon interrupts every turn that has an agent. Their questions stay open and are marked stale,
 // because the agents that asked are gone.
 func (h *Hub) abandon(t store.Tx, code, message string) error {
-	runs, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	turns, err := t.TurnsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return err
 	}
@@ -199,21 +199,21 @@ func (h *Hub) abandon(t store.Tx, code, message string) error {
 	if err != nil {
 		return err
 	}
-	for _, run := range runs {
-		if !h.clocks.knows(run.ID) && run.State != domain.WaitingInput && !ended.IsZero() { // another process worked until then
-			run.ClockOff += t.Now().Sub(ended)
+	for _, turn := range turns {
+		if !h.clocks.knows(turn.ID) && turn.State != domain.WaitingInput && !ended.IsZero() { // another process worked until then
+			turn.ClockOff += t.Now().Sub(ended)
 		}
-		if run.Source == domain.SourceQuestion { // its client lost the connection and does not ask again
-			if err := h.transition(t, &run, domain.Interrupted, outcome{code: code, message: questionGone, reason: "orphaned"}); err != nil {
+		if turn.Source == domain.SourceQuestion { // its client lost the connection and does not ask again
+			if err := h.transition(t, &turn, domain.Interrupted, outcome{code: code, message: questionGone, reason: "orphaned"}); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := h.approvals.KeepQuestions(t, run); err != nil {
+		if err := h.approvals.KeepQuestions(t, turn); err != nil {
 			return err
 		}
 		to := outcome{code: code, message: message, reason: "orphaned", leaveApprovals: true}
-		if err := h.transition(t, &run, domain.Interrupted, to); err != nil {
+		if err := h.transition(t, &turn, domain.Interrupted, to); err != nil {
 			return err
 		}
 	}

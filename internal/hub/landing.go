@@ -20,7 +20,7 @@ import (
 
 // LandSpec says how the worktree of a conversation is landed.
 type LandSpec struct {
-	Run     string // any id of the conversation
+	Turn    string // any id of the conversation
 	Into    string // the branch; "": the one that was checked out when the worktree was made
 	Method  worktree.Method
 	Message string // of the commit; "": a plain one
@@ -32,7 +32,7 @@ type LandSpec struct {
 // git operation is in progress, KindNoWorktree, KindConflict and KindOverlap with the paths in
 // Paths, or KindWorktree.
 func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) {
-	w, err := h.findWorktree(ctx, spec.Run)
+	w, err := h.findWorktree(ctx, spec.Turn)
 	if err != nil {
 		return worktree.Landed{}, err
 	}
@@ -53,7 +53,7 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 	if n := landed.Unfiltered.Count; n > 0 {
 		text += fmt.Sprintf(" Committed without the filter that .gitattributes names: %s.", counted(n, "file"))
 	}
-	return landed, h.noteWorktree(ctx, w.run.Thread.ID, text)
+	return landed, h.noteWorktree(ctx, w.turn.Session.ID, text)
 }
 
 func counted(n int, what string) string {
@@ -64,9 +64,9 @@ func counted(n int, what string) string {
 }
 
 // noteWorktree says in the conversation what was done with its worktree.
-func (h *Hub) noteWorktree(ctx context.Context, thread int64, text string) error {
+func (h *Hub) noteWorktree(ctx context.Context, session int64, text string) error {
 	return h.write(ctx, func(t store.Tx) error {
-		last, err := t.LastRun(ctx, thread)
+		last, err := t.LastTurn(ctx, session)
 		if err != nil {
 			return err
 		}
@@ -99,13 +99,13 @@ func (h *Hub) DiscardWorktree(ctx context.Context, id string, force bool) (Disca
 	if done.Ref != "" {
 		text += fmt.Sprintf(" Its work is kept: git branch NAME %s brings it back.", done.Ref)
 	}
-	return done, h.noteWorktree(ctx, w.run.Thread.ID, text)
+	return done, h.noteWorktree(ctx, w.turn.Session.ID, text)
 }
 
 // discard deletes a worktree, with the checkpoints of its directories. A prompt that comes meanwhile
 // waits, and then finds no worktree: the cleanup command may take long.
 func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done DiscardedWorktree, err error) {
-	top, _ := h.Worktree(w.run.Thread.CWD)
+	top, _ := h.Worktree(w.turn.Session.CWD)
 	prepared, of := false, h.prepared.of(top)
 	select {
 	case prepared = <-of:
@@ -125,18 +125,18 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 			return done, &worktree.LossError{Losses: losses}
 		}
 	}
-	threads, err := h.threadsIn(ctx, top)
+	sessions, err := h.sessionsIn(ctx, top)
 	if err != nil {
 		return done, err
 	}
-	for _, thread := range append(threads, w.run.Thread) { // the conversation may be deleted already
-		h.checkpoints.forget(ctx, thread.CWD)
+	for _, session := range append(sessions, w.turn.Session) { // the conversation may be deleted already
+		h.checkpoints.forget(ctx, session.CWD)
 	}
 	opts := worktree.DiscardOptions{Force: force}
 	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
 	if _, err := os.Stat(w.Dir); err == nil && configured.Cleanup != nil {
 		opts.Cleanup = func(ctx context.Context) {
-			if err := h.runInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
+			if err := h.startTurnInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
 				done.CleanupError = err.Error()
 				h.log.Warn("the cleanup of a worktree failed", "dir", w.Top, "err", err)
 			}
@@ -160,28 +160,28 @@ type removedWorktree struct {
 // KindLosses if work would be lost. A worktree that another conversation uses, or that git cannot
 // open, has no name; it stays.
 func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktree, err error) {
-	n, err := h.store.FindThread(ctx, id)
+	n, err := h.store.FindSession(ctx, id)
 	if err != nil || h.opts.Worktrees == nil {
 		return r, nil // removalConversation reports an unknown id
 	}
-	thread, err := h.store.Thread(ctx, n)
+	session, err := h.store.Session(ctx, n)
 	if err != nil {
 		return r, stored(err)
 	}
-	top, found := h.Worktree(thread.CWD)
-	if !found || h.lostWorktree(thread) {
+	top, found := h.Worktree(session.CWD)
+	if !found || h.lostWorktree(session) {
 		return r, nil
 	}
 	r.top = top
-	threads, err := h.threadsIn(ctx, top)
-	if err != nil || slices.ContainsFunc(threads, func(other domain.Thread) bool { return other.ID != thread.ID }) {
+	sessions, err := h.sessionsIn(ctx, top)
+	if err != nil || slices.ContainsFunc(sessions, func(other domain.Session) bool { return other.ID != session.ID }) {
 		return r, err
 	}
 	var losses worktree.Losses
 	if r.worktreeOf, err = h.findWorktree(ctx, id); err == nil {
 		losses, err = r.of.Losses(ctx, r.Worktree)
 	}
-	task := domain.TaskName(r.run.Task)
+	task := domain.TaskName(r.turn.Task)
 	var known *domain.Error
 	switch {
 	case errors.As(err, &known) && known.Kind == domain.KindBadState:
@@ -209,49 +209,49 @@ func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 	return err == nil
 }
 
-// threadsIn returns the conversations that work in a worktree: a fork shares it.
-func (h *Hub) threadsIn(ctx context.Context, top string) (list []domain.Thread, err error) {
-	err = h.everyLeaf(ctx, func(s domain.Session) {
-		if other, _ := h.Worktree(s.Thread.CWD); other == top {
-			list = append(list, s.Thread)
+// sessionsIn returns the conversations that work in a worktree: a fork shares it.
+func (h *Hub) sessionsIn(ctx context.Context, top string) (list []domain.Session, err error) {
+	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
+		if other, _ := h.Worktree(s.Session.CWD); other == top {
+			list = append(list, s.Session)
 		}
 	})
 	return list, err
 }
 
-// everyLeaf calls a function with the last run of each conversation.
-func (h *Hub) everyLeaf(ctx context.Context, call func(domain.Session)) error {
-	for f := (domain.RunFilter{Leaves: true}); ; {
-		sessions, err := h.store.Sessions(ctx, f)
-		if err != nil || len(sessions) == 0 {
+// everyLeaf calls a function with the last turn of each conversation.
+func (h *Hub) everyLeaf(ctx context.Context, call func(domain.TurnInSession)) error {
+	for f := (domain.TurnFilter{Leaves: true}); ; {
+		turns, err := h.store.TurnsInSessions(ctx, f)
+		if err != nil || len(turns) == 0 {
 			return stored(err)
 		}
-		for _, s := range sessions {
+		for _, s := range turns {
 			call(s)
 		}
-		f.Before = sessions[len(sessions)-1].Run.ID
+		f.Before = turns[len(turns)-1].Turn.ID
 	}
 }
 
 // A worktreeOf is a worktree and one of its conversations.
 type worktreeOf struct {
 	worktree.Worktree
-	of  Worktrees
-	run domain.Session
+	of   Worktrees
+	turn domain.TurnInSession
 }
 
-// findWorktree returns the worktree of the conversation with a run. No conversation may work in it.
+// findWorktree returns the worktree of the conversation with a turn. No conversation may work in it.
 func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err error) {
-	run, err := query.Find(ctx, h.store, id)
+	turn, err := query.Find(ctx, h.store, id)
 	if err == nil {
-		w.run, err = h.query.ByRun(ctx, run.ID)
+		w.turn, err = h.query.ByTurn(ctx, turn.ID)
 	}
 	if err != nil {
 		return w, stored(err)
 	}
-	top, found := h.Worktree(w.run.Thread.CWD)
+	top, found := h.Worktree(w.turn.Session.CWD)
 	if !found {
-		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s", domain.TaskName(run.Task), w.run.Thread.CWD)
+		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s", domain.TaskName(turn.Task), w.turn.Session.CWD)
 	}
 	if err := h.checkIdle(ctx, top); err != nil {
 		return w, err
@@ -262,17 +262,17 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 
 // checkIdle returns an error if a conversation works in a worktree, or waits to.
 func (h *Hub) checkIdle(ctx context.Context, top string) error {
-	runs, err := h.store.RunsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	turns, err := h.store.TurnsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return stored(err)
 	}
-	for _, run := range runs {
-		thread, err := h.store.Thread(ctx, run.Thread)
+	for _, turn := range turns {
+		session, err := h.store.Session(ctx, turn.Session)
 		if err != nil {
 			return stored(err)
 		}
-		if other, _ := h.Worktree(thread.CWD); other == top {
-			return domain.Errorf(domain.KindBadState, "%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(run.Task), run.State.Words())
+		if other, _ := h.Worktree(session.CWD); other == top {
+			return domain.Errorf(domain.KindBadState, "%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(turn.Task), turn.State.Words())
 		}
 	}
 	return nil

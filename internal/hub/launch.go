@@ -23,7 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// LaunchSpec describes a run in a new thread, or in the one that ThreadAlias names. Only Prompt is
+// LaunchSpec describes a turn in a new session, or in the one that SessionAlias names. Only Prompt is
 // required.
 type LaunchSpec struct {
 	Prompt   string
@@ -33,7 +33,7 @@ type LaunchSpec struct {
 	CWD      string // "": the project root; ~ is expanded; must be a directory
 	Source   string
 	Model    string
-	Mode     string // Duet's or the agent's; "": the thread's, or default in a new one
+	Mode     string // Duet's or the agent's; "": the session's, or default in a new one
 	Settings domain.Settings
 	Priority int
 	Timeout  time.Duration // 0: as configured
@@ -44,10 +44,10 @@ type LaunchSpec struct {
 	Metadata json.RawMessage
 	Gates    gate.Spec
 
-	ThreadUUID  string // id of a new thread, chosen by the caller; "": generated
-	ThreadAlias string // the caller's id of the conversation; prompts with the same id share it
-	CallerID    string // the caller's id of this run; must be new
-	Once        bool   // a launch whose CallerID has a run returns that run
+	SessionUUID  string // id of a new session, chosen by the caller; "": generated
+	SessionAlias string // the caller's id of the conversation; prompts with the same id share it
+	CallerID     string // the caller's id of this turn; must be new
+	Once         bool   // a launch whose CallerID has a turn returns that turn
 	// Waiting, if set, is called before the launch waits for git or for another launch.
 	Waiting func()
 
@@ -55,25 +55,25 @@ type LaunchSpec struct {
 	base string // the commit of the worktree; "": the user's
 }
 
-// Launch creates a run and starts it as soon as a slot is free. It returns the run as committed.
-func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
+// Launch creates a turn and starts it as soon as a slot is free. It returns the turn as committed.
+func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession, error) {
 	if strings.TrimSpace(spec.Prompt) == "" {
-		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
+		return domain.TurnInSession{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
 	if err := spec.Gates.Check(ctx); err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
 	agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), spec.Agent)
 	if err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
 	if spec.CWD, err = h.directory(spec.CWD); err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
 	if spec.Once {
 		done, err := h.launches.begin(ctx, spec.CallerID, spec.wait)
 		if err != nil {
-			return domain.Session{}, err
+			return domain.TurnInSession{}, err
 		}
 		defer done()
 		if was, err := h.launched(ctx, spec); err != nil || was.ID != 0 {
@@ -82,10 +82,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	}
 	undo, without, err := h.createWorktree(ctx, &spec)
 	if err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
-	run := newRun(spec, agent.Name)
-	clientenv.Carry(ctx, &run)
+	turn := newTurn(spec, agent.Name)
+	clientenv.Carry(ctx, &turn)
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
@@ -95,43 +95,43 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 				return domain.Invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
 			}
 		}
-		thread, err := h.threadFor(t, spec, agent.Name)
+		session, err := h.sessionFor(t, spec, agent.Name)
 		if err != nil {
 			return err
 		}
-		if spec.Worktree != nil && *spec.Worktree && thread.CWD != spec.CWD {
+		if spec.Worktree != nil && *spec.Worktree && session.CWD != spec.CWD {
 			return domain.Invalid("worktree", "false for a conversation that exists", "true")
 		}
-		if spec.Agent != "" && spec.Agent != thread.Agent {
-			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
+		if spec.Agent != "" && spec.Agent != session.Agent {
+			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), session.Agent)
 		}
-		run.Agent = thread.Agent
-		if clientenv.IsRestricted(ctx) && thread.Agent != agent.Name {
-			if _, err := h.configured.AgentFor(true, thread.Agent); err != nil {
+		turn.Agent = session.Agent
+		if clientenv.IsRestricted(ctx) && session.Agent != agent.Name {
+			if _, err := h.configured.AgentFor(true, session.Agent); err != nil {
 				return err
 			}
 		}
-		if err := h.settings.Check(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
+		if err := h.settings.Check(h.ctx, t, session.ID, session.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
 			return err
 		}
-		if err := h.attach(t, thread, spec.Content); err != nil {
+		if err := h.attach(t, session, spec.Content); err != nil {
 			return err
 		}
-		if err := h.add(t, &run, thread, spec.Draft); err != nil {
+		if err := h.add(t, &turn, session, spec.Draft); err != nil {
 			return err
 		}
 		if without != "" {
-			if err := h.conversation.Note(t, run, conversation.NoteWorktree, noWorktree(without)); err != nil {
+			if err := h.conversation.Note(t, turn, conversation.NoteWorktree, noWorktree(without)); err != nil {
 				return err
 			}
 		}
-		return h.gates.Begin(t, run, spec.Gates)
+		return h.gates.Begin(t, turn, spec.Gates)
 	})
 	if err != nil {
 		undo()
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
-	return h.query.ByRun(ctx, run.ID)
+	return h.query.ByTurn(ctx, turn.ID)
 }
 
 func (s LaunchSpec) wait() {
@@ -141,24 +141,24 @@ func (s LaunchSpec) wait() {
 }
 
 // launched returns the session of an earlier launch with the same CallerID, or the zero one.
-func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.Session, error) {
-	var run domain.Run
+func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.TurnInSession, error) {
+	var turn domain.Turn
 	err := h.write(ctx, func(t store.Tx) error {
 		id, err := t.Find(h.ctx, spec.CallerID)
 		if err == nil {
-			run, err = t.Run(h.ctx, id)
+			turn, err = t.Turn(h.ctx, id)
 		}
 		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return domain.Session{}, nil
+		return domain.TurnInSession{}, nil
 	case err != nil:
-		return domain.Session{}, err
-	case run.CallerID != spec.CallerID || run.Prompt != spec.Prompt:
-		return domain.Session{}, domain.Invalid("launch_id", "an id that is new, or that of a launch with the same prompt", "the id of another run")
+		return domain.TurnInSession{}, err
+	case turn.CallerID != spec.CallerID || turn.Prompt != spec.Prompt:
+		return domain.TurnInSession{}, domain.Invalid("launch_id", "an id that is new, or that of a launch with the same prompt", "the id of another run")
 	}
-	return h.query.ByRun(ctx, run.ID)
+	return h.query.ByTurn(ctx, turn.ID)
 }
 
 // launches are the launches under way, by their ids.
@@ -198,11 +198,11 @@ func (l *launches) begin(ctx context.Context, id string, waiting func()) (done f
 	}, nil
 }
 
-// newRun returns a run that is not stored yet.
-func newRun(spec LaunchSpec, agent string) domain.Run {
+// newTurn returns a turn that is not stored yet.
+func newTurn(spec LaunchSpec, agent string) domain.Turn {
 	id := uuid.Must(uuid.NewV7())
-	return domain.Run{
-		UUID: id.String(), SessionID: uuid.NewString(), RunID: uuid.NewString(), CallerID: spec.CallerID,
+	return domain.Turn{
+		UUID: id.String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), CallerID: spec.CallerID,
 		Prompt: spec.Prompt, Content: domain.BlocksOf(spec.Content), Title: spec.Title, Agent: agent, Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
 		Tools: spec.Tools, Timeout: spec.Timeout, Quiet: spec.Quiet, Metadata: spec.Metadata,
 	}
@@ -231,65 +231,65 @@ func (h *Hub) directory(path string) (string, error) {
 }
 
 // Chat is Launch in the project's single chat.
-func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.Session, error) {
+func (h *Hub) Chat(ctx context.Context, message string, priority int) (domain.TurnInSession, error) {
 	return h.Launch(ctx, LaunchSpec{
 		Prompt: message, Priority: priority, Source: domain.SourceChat, Title: "Chat", chat: true,
 		Metadata: json.RawMessage(`{"source":"ipc-chat"}`),
 	})
 }
 
-// threadFor returns the thread that spec names, or a new one.
-func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+// sessionFor returns the session that spec names, or a new one.
+func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
 	if spec.chat {
-		return h.chatThread(t, spec, agent)
+		return h.chatSession(t, spec, agent)
 	}
-	if spec.ThreadAlias != "" {
-		id, err := t.FindThread(h.ctx, spec.ThreadAlias)
+	if spec.SessionAlias != "" {
+		id, err := t.FindSession(h.ctx, spec.SessionAlias)
 		if err == nil {
-			thread, err := t.Thread(h.ctx, id)
-			if err == nil && thread.Agent == "" {
-				thread.Agent = agent
-				err = t.UpdateThread(thread)
+			session, err := t.Session(h.ctx, id)
+			if err == nil && session.Agent == "" {
+				session.Agent = agent
+				err = t.UpdateSession(session)
 			}
-			return thread, err
+			return session, err
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return domain.Thread{}, err
+			return domain.Session{}, err
 		}
-		if domain.IsTaskName(spec.ThreadAlias) {
-			return domain.Thread{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.ThreadAlias))
+		if domain.IsTaskName(spec.SessionAlias) {
+			return domain.Session{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.SessionAlias))
 		}
 	}
-	return h.newThread(t, spec, agent)
+	return h.newSession(t, spec, agent)
 }
 
-func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
-	thread := domain.Thread{
-		UUID: cmp.Or(spec.ThreadUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+func (h *Hub) newSession(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
+	session := domain.Session{
+		UUID: cmp.Or(spec.SessionUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
-	return thread, h.addThread(t, &thread, spec.ThreadAlias)
+	return session, h.addSession(t, &session, spec.SessionAlias)
 }
 
-func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
-	if err := t.InsertThread(thread); err != nil {
+func (h *Hub) addSession(t store.Tx, session *domain.Session, alias string) error {
+	if err := t.InsertSession(session); err != nil {
 		return err
 	}
-	if alias != "" && alias != thread.UUID {
-		if err := t.SetAlias(alias, 0, thread.ID); err != nil {
+	if alias != "" && alias != session.UUID {
+		if err := t.SetAlias(alias, 0, session.ID); err != nil {
 			return err
 		}
 	}
-	return t.SetAlias(thread.UUID, 0, thread.ID)
+	return t.SetAlias(session.UUID, 0, session.ID)
 }
 
-// fork creates a thread that shares the history of another one up to a run. Its agent gets the
+// fork creates a session that shares the history of another one up to a turn. Its agent gets the
 // transcript, because the agent's own session may contain later turns. mode is that of the fork, or
 // "".
-func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode string) (domain.Thread, error) {
+func (h *Hub) fork(t store.Tx, from domain.Session, at domain.Turn, id, mode string) (domain.Session, error) {
 	fork := from
 	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
-	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
+	fork.Parent, fork.ForkTurn, fork.Archived = from.ID, at.ID, false
 	if h.lostWorktree(from) { // a fork shares the worktree otherwise
 		fork.CWD = h.opts.Root
 	}
@@ -298,20 +298,20 @@ func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id, mode strin
 	fork.Mode = cmp.Or(mode, asking(fork.Mode))
 	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
 	fork.Settings.Attempts = ""
-	return fork, h.addThread(t, &fork, "")
+	return fork, h.addSession(t, &fork, "")
 }
 
-// forkMode sets the mode of a fork's first run, or resets it to one that grants no permission of the
+// forkMode sets the mode of a fork's first turn, or resets it to one that grants no permission of the
 // other conversation.
-func forkMode(run *domain.Run, mode string) {
+func forkMode(turn *domain.Turn, mode string) {
 	if mode != "" {
-		run.AgentMode, run.Mode = "", mode
+		turn.AgentMode, turn.Mode = "", mode
 		return
 	}
-	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
-		run.AgentMode, run.Mode = "", catalog.ModeDefault
+	if turn.AgentMode != "" && turn.AgentMode != catalog.ModePlan {
+		turn.AgentMode, turn.Mode = "", catalog.ModeDefault
 	}
-	run.Mode = asking(run.Mode)
+	turn.Mode = asking(turn.Mode)
 }
 
 // asking returns plan for plan, and default for any other mode, which may let tools run unasked. The hub
@@ -323,50 +323,50 @@ func asking(mode string) string {
 	return catalog.ModeDefault
 }
 
-// chatThread is the meta key for the row id of the project's chat thread. No caller's id can name
+// chatSession is the meta key for the row id of the project's chat session. No caller's id can name
 // it.
-const chatThread = "chat_thread"
+const chatSession = "chat_thread"
 
-// chatThread returns the thread of the project's chat. It is created with the first message. If the
+// chatSession returns the session of the project's chat. It is created with the first message. If the
 // default agent has changed, the chat continues in a fork and the new agent gets the transcript,
 // because a conversation keeps its agent.
-func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
-	known, err := t.Meta(h.ctx, chatThread)
+func (h *Hub) chatSession(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
+	known, err := t.Meta(h.ctx, chatSession)
 	if err != nil {
-		return domain.Thread{}, err
+		return domain.Session{}, err
 	}
 	if known != "" {
 		id, err := strconv.ParseInt(known, 10, 64)
 		if err != nil {
-			return domain.Thread{}, fmt.Errorf("finding the chat: %w", err)
+			return domain.Session{}, fmt.Errorf("finding the chat: %w", err)
 		}
-		thread, err := t.Thread(h.ctx, id)
-		if err != nil || thread.Agent == agent {
-			return thread, err
+		session, err := t.Session(h.ctx, id)
+		if err != nil || session.Agent == agent {
+			return session, err
 		}
-		return h.chatWith(t, thread, agent)
+		return h.chatWith(t, session, agent)
 	}
-	thread, err := h.newThread(t, spec, agent)
+	session, err := h.newSession(t, spec, agent)
 	if err != nil {
-		return thread, err
+		return session, err
 	}
-	return thread, h.setChat(t, thread.ID)
+	return session, h.setChat(t, session.ID)
 }
 
-// chatWith makes a thread the chat that continues another one with a different agent.
-func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
-	last, err := t.LastRun(h.ctx, from.ID)
+// chatWith makes a session the chat that continues another one with a different agent.
+func (h *Hub) chatWith(t store.Tx, from domain.Session, agent string) (domain.Session, error) {
+	last, err := t.LastTurn(h.ctx, from.ID)
 	if err != nil {
-		return domain.Thread{}, err
+		return domain.Session{}, err
 	}
 	from.Agent, from.Model, from.Settings.Options = agent, "", nil // the other agent does not know these names
-	thread, err := h.fork(t, from, last, "", "")
+	session, err := h.fork(t, from, last, "", "")
 	if err != nil {
-		return thread, err
+		return session, err
 	}
-	return thread, h.setChat(t, thread.ID)
+	return session, h.setChat(t, session.ID)
 }
 
-func (h *Hub) setChat(t store.Tx, thread int64) error {
-	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
+func (h *Hub) setChat(t store.Tx, session int64) error {
+	return t.SetMeta(chatSession, strconv.FormatInt(session, 10))
 }

@@ -16,10 +16,10 @@ import (
 // exceeds the executor's own escalation time.
 const killAfter = 12 * time.Second
 
-// liveRun is a run that has started and not ended.
-type liveRun struct {
-	run    domain.Run      // state at its start
-	ctx    context.Context // cancelled to end a run that has no executor
+// liveTurn is a turn that has started and not ended.
+type liveTurn struct {
+	turn   domain.Turn     // state at its start
+	ctx    context.Context // cancelled to end a turn that has no executor
 	cancel context.CancelFunc
 	clock  *clock        // nil until execution; guarded by Hub.mu
 	budget *clock        // fires when a time budget is nearly or fully used; nil without one; guarded by Hub.mu
@@ -29,18 +29,18 @@ type liveRun struct {
 	ended  chan struct{}
 	asks   bool // waits for a human; guarded by Hub.mu
 
-	reports *intake.Run
+	reports *intake.Turn
 	files   *checkpointed   // before its turn; nil without checkpoints; used by its own goroutine
 	secrets *redact.Secrets // those given to its agent
 
 	answered chan struct{} // closed when its executor has finished with it
 }
 
-// stop ends a run's agent. If the run waits for an executor, stop cancels that wait. The agent of
-// an agent-initiated run works already, so attemptWith stops it as soon as the run has its
+// stop ends a turn's agent. If the turn waits for an executor, stop cancels that wait. The agent of
+// an agent-initiated turn works already, so attemptWith stops it as soon as the turn has its
 // executor.
-func (l *liveRun) stop(h *Hub) {
-	own := l.run.Source == domain.SourceAgent
+func (l *liveTurn) stop(h *Hub) {
+	own := l.turn.Source == domain.SourceAgent
 	h.mu.Lock()
 	lease := l.lease
 	l.toStop = own && lease == nil
@@ -54,11 +54,11 @@ func (l *liveRun) stop(h *Hub) {
 	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
 	defer cancel()
 	for {
-		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: l.run.UUID, Reason: "user_cancelled"})
+		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: l.turn.UUID, Reason: "user_cancelled"})
 		var again <-chan time.Time
 		switch {
 		case err != nil:
-			h.log.Warn("an executor did not take stop_task", "run", l.run.UUID, "err", err)
+			h.log.Warn("an executor did not take stop_task", "run", l.turn.UUID, "err", err)
 		case !r.Stopped:
 			// Duet's executors remember a stop that arrives before its prompt. A third-party
 			// executor may not, and does not report when the prompt arrives.
@@ -71,7 +71,7 @@ func (l *liveRun) stop(h *Hub) {
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "run", l.run.UUID)
+				h.log.Warn("an executor did not end a task; it is killed", "run", l.turn.UUID)
 				lease.Kill()
 			}
 		}
@@ -79,60 +79,60 @@ func (l *liveRun) stop(h *Hub) {
 	}
 }
 
-// liveRun returns the live run with an id, or nil.
-func (h *Hub) liveRun(id int64) *liveRun {
+// liveTurn returns the live run with an id, or nil.
+func (h *Hub) liveTurn(id int64) *liveTurn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.live[id]
 }
 
-// stopAgent stops the agent of a run, if it has one, without waiting.
-func (h *Hub) stopAgent(live *liveRun) {
+// stopAgent stops the agent of a turn, if it has one, without waiting.
+func (h *Hub) stopAgent(live *liveTurn) {
 	if live != nil {
 		h.active.Go(func() { live.stop(h) })
 	}
 }
 
 // follow updates the state in memory after the commit.
-func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
-	if run.State.Ended() {
-		t.AfterCommit(func() { h.environments.end(run.ID, h.gates.Checks(run.ID)) })
+func (h *Hub) follow(t store.Tx, turn domain.Turn, from domain.State) {
+	if turn.State.Ended() {
+		t.AfterCommit(func() { h.environments.end(turn.ID, h.gates.Checks(turn.ID)) })
 	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		live := h.live[run.ID]
+		live := h.live[turn.ID]
 		if live != nil {
-			live.asks = run.State == domain.WaitingInput
+			live.asks = turn.State == domain.WaitingInput
 			h.noteRest()
 		}
 		switch {
-		case run.State.Ended():
-			h.endAwaiting(run.ID)
-			delete(h.live, run.ID)
-			h.tokens.Revoke(run.ID)
-			h.intake.End(run.ID)
-			h.budget.Close(run.ID)
+		case turn.State.Ended():
+			h.endAwaiting(turn.ID)
+			delete(h.live, turn.ID)
+			h.tokens.Revoke(turn.ID)
+			h.intake.End(turn.ID)
+			h.budget.Close(turn.ID)
 			if live != nil {
 				live.clock.stop()
 				live.budget.stop()
 				h.calmDown()
 			}
 		case live == nil:
-		case run.State == domain.Interrupting:
+		case turn.State == domain.Interrupting:
 			h.stopAgent(live)
-		case run.State == domain.WaitingInput:
+		case turn.State == domain.WaitingInput:
 			live.clock.pause()
 			live.budget.pause()
-		case from == domain.WaitingInput && run.State == domain.Running:
+		case from == domain.WaitingInput && turn.State == domain.Running:
 			live.clock.resume()
 			live.budget.resume()
 		}
 	})
 }
 
-// Drain waits until no run is working, or ctx ends. Runs that wait for a human do not count: their
-// questions can be answered later. Queued runs stay queued, and nothing new starts until the hub
+// Drain waits until no turn is working, or ctx ends. Turns that wait for a human do not count: their
+// questions can be answered later. Queued turns stay queued, and nothing new starts until the hub
 // closes.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
@@ -141,7 +141,7 @@ func (h *Hub) Drain(ctx context.Context) {
 	h.rest(ctx)
 }
 
-// rest waits until no run is working, or ctx ends. Runs that wait for a human do not count.
+// rest waits until no turn is working, or ctx ends. Turns that wait for a human do not count.
 func (h *Hub) rest(ctx context.Context) {
 	// A transaction in progress may still start runs. Whether this one commits does not matter.
 	_ = h.store.Write(ctx, func(store.Tx) error { return nil })
@@ -165,7 +165,7 @@ func (h *Hub) rest(ctx context.Context) {
 	}
 }
 
-// noteRest signals Drain that a run may have stopped working. mu is held.
+// noteRest signals Drain that a turn may have stopped working. mu is held.
 func (h *Hub) noteRest() {
 	if h.rested != nil {
 		close(h.rested)
@@ -180,9 +180,9 @@ func (h *Hub) Busy() bool {
 	return len(h.live) > 0 || h.gates.Busy()
 }
 
-// Idle reports whether the hub has no work and will start none by itself: no run is active or
+// Idle reports whether the hub has no work and will start none by itself: no turn is active or
 // queued, no agent works in the background, no terminal runs and no trigger is enabled. Questions
-// of ended runs do not need a hub.
+// of ended turns do not need a hub.
 func (h *Hub) Idle(ctx context.Context) (bool, error) {
 	if h.Busy() || h.intake.WorksInBackground() || len(h.terminals.List()) > 0 || h.triggers.Active() {
 		return false, nil
@@ -191,24 +191,24 @@ func (h *Hub) Idle(ctx context.Context) (bool, error) {
 	return err == nil && counts[domain.Queued] == 0, err
 }
 
-// InterruptWork interrupts the runs that clients launched, but not those of triggers.
+// InterruptWork interrupts the turns that clients launched, but not those of triggers.
 func (h *Hub) InterruptWork(ctx context.Context, reason string) {
 	h.mu.Lock()
-	var runs []string
+	var turns []string
 	for _, live := range h.live {
-		if live.run.Source != domain.SourceTrigger {
-			runs = append(runs, live.run.UUID)
+		if live.turn.Source != domain.SourceTrigger {
+			turns = append(turns, live.turn.UUID)
 		}
 	}
 	h.mu.Unlock()
-	for _, run := range runs {
-		if _, err := h.Interrupt(ctx, run, reason); err != nil { // it has probably just ended
-			h.log.Debug("a run was not interrupted", "run", run, "err", err)
+	for _, turn := range turns {
+		if _, err := h.Interrupt(ctx, turn, reason); err != nil { // it has probably just ended
+			h.log.Debug("a run was not interrupted", "run", turn, "err", err)
 		}
 	}
 }
 
-// works reports whether any run is working without waiting for a human. mu is held.
+// works reports whether any turn is working without waiting for a human. mu is held.
 func (h *Hub) works() bool {
 	for _, live := range h.live {
 		if !live.asks {
@@ -225,10 +225,10 @@ func (h *Hub) isClosing() bool {
 	return h.closing || h.draining
 }
 
-// calmAfter is how long the hub must be without active runs before it calls Options.Idle.
+// calmAfter is how long the hub must be without active turns before it calls Options.Idle.
 const calmAfter = time.Second
 
-// calmDown schedules Options.Idle when no run is active. mu is held.
+// calmDown schedules Options.Idle when no turn is active. mu is held.
 func (h *Hub) calmDown() {
 	if len(h.live) > 0 || h.opts.Idle == nil {
 		return
@@ -247,24 +247,24 @@ func (h *Hub) calmDown() {
 	h.calm.Reset(calmAfter)
 }
 
-// Await waits until a run has ended or ctx ends.
-func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
-	s, err := h.query.Session(ctx, id)
+// Await waits until a turn has ended or ctx ends.
+func (h *Hub) Await(ctx context.Context, id string) (domain.TurnInSession, error) {
+	s, err := h.query.Turn(ctx, id)
 	if err != nil {
 		return s, err
 	}
 	ended := make(chan struct{})
 	h.mu.Lock()
-	h.awaiting[s.Run.ID] = append(h.awaiting[s.Run.ID], ended)
+	h.awaiting[s.Turn.ID] = append(h.awaiting[s.Turn.ID], ended)
 	h.mu.Unlock()
-	defer h.stopAwaiting(s.Run.ID, ended)
-	// The run may have ended before the waiter was registered.
-	if s, err = h.query.ByRun(ctx, s.Run.ID); err != nil || s.State.Ended() {
+	defer h.stopAwaiting(s.Turn.ID, ended)
+	// The turn may have ended before the waiter was registered.
+	if s, err = h.query.ByTurn(ctx, s.Turn.ID); err != nil || s.State.Ended() {
 		return s, err
 	}
 	select {
 	case <-ended:
-		return h.query.ByRun(ctx, s.Run.ID)
+		return h.query.ByTurn(ctx, s.Turn.ID)
 	case <-ctx.Done():
 		return s, ctx.Err()
 	case <-h.ctx.Done():
@@ -273,21 +273,21 @@ func (h *Hub) Await(ctx context.Context, id string) (domain.Session, error) {
 }
 
 // stopAwaiting removes a waiter.
-func (h *Hub) stopAwaiting(run int64, waiter chan struct{}) {
+func (h *Hub) stopAwaiting(turn int64, waiter chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	left := slices.DeleteFunc(h.awaiting[run], func(c chan struct{}) bool { return c == waiter })
+	left := slices.DeleteFunc(h.awaiting[turn], func(c chan struct{}) bool { return c == waiter })
 	if len(left) == 0 {
-		delete(h.awaiting, run)
+		delete(h.awaiting, turn)
 		return
 	}
-	h.awaiting[run] = left
+	h.awaiting[turn] = left
 }
 
-// endAwaiting wakes all waiters for the end of a run. mu is held.
-func (h *Hub) endAwaiting(run int64) {
-	for _, waiter := range h.awaiting[run] {
+// endAwaiting wakes all waiters for the end of a turn. mu is held.
+func (h *Hub) endAwaiting(turn int64) {
+	for _, waiter := range h.awaiting[turn] {
 		close(waiter)
 	}
-	delete(h.awaiting, run)
+	delete(h.awaiting, turn)
 }

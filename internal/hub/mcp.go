@@ -39,22 +39,22 @@ func (h *Hub) newMCP(ctx context.Context) *mcp.Clients {
 	})
 }
 
-// Servers lists the MCP servers of an agent. thread is any id of a conversation; without it, agent
+// Servers lists the MCP servers of an agent. session is any id of a conversation; without it, agent
 // names a configured agent, "" the default one. of is the agent's name.
-func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcp.Server, err error) {
+func (m MCP) Servers(ctx context.Context, agent, session string) (of string, list []mcp.Server, err error) {
 	h := m.hub
-	var own domain.Thread
+	var own domain.Session
 	restrict := clientenv.IsRestricted(ctx)
-	if thread != "" {
-		s, err := h.query.Session(ctx, thread)
+	if session != "" {
+		s, err := h.query.Turn(ctx, session)
 		if err != nil {
 			return "", nil, err
 		}
-		if agent != "" && agent != s.Thread.Agent {
-			return "", nil, domain.Invalid("agent", "the agent of this conversation, or none", agent, s.Thread.Agent)
+		if agent != "" && agent != s.Session.Agent {
+			return "", nil, domain.Invalid("agent", "the agent of this conversation, or none", agent, s.Session.Agent)
 		}
-		own, agent = s.Thread, s.Thread.Agent
-		restrict = restrict || s.Run.Restricted
+		own, agent = s.Session, s.Session.Agent
+		restrict = restrict || s.Turn.Restricted
 	} else if own.CWD, err = h.directory(""); err != nil {
 		return "", nil, err
 	}
@@ -99,15 +99,15 @@ func tellServer(err error) error {
 }
 
 // SessionDirectories returns the directories whose files a session's agent may get from the editor.
-func (h *Hub) SessionDirectories(s domain.Session) *workspace.Workspace {
-	w := workspace.New(h.rootOf(s.Thread.CWD), s.Thread.CWD, h.opts.StateDir)
-	w.Add(s.Thread.Settings.AdditionalDirectories...)
+func (h *Hub) SessionDirectories(s domain.TurnInSession) *workspace.Workspace {
+	w := workspace.New(h.rootOf(s.Session.CWD), s.Session.CWD, h.opts.StateDir)
+	w.Add(s.Session.Settings.AdditionalDirectories...)
 	return w
 }
 
 // SessionFile returns the absolute path of a file that a session's agent names for the editor. It
 // must be a regular file in the directories of the session: editors open it.
-func (h *Hub) SessionFile(s domain.Session, path string) (string, error) {
+func (h *Hub) SessionFile(s domain.TurnInSession, path string) (string, error) {
 	w := h.SessionDirectories(s)
 	path = w.Absolute(path)
 	if !w.Has(path) {
@@ -126,39 +126,39 @@ func (h *Hub) newServers(ctx context.Context) *mcp.Servers {
 	return mcp.NewServers(ctx, mcp.ServersOptions{Enabled: h.opts.TryServers, Tell: h.serverFailed})
 }
 
-// tryServers tests the MCP servers of a run's agent while the agent starts.
-func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog.MCPServer) {
+// tryServers tests the MCP servers of a turn's agent while the agent starts.
+func (h *Hub) tryServers(s domain.TurnInSession, agent config.Agent, servers []catalog.MCPServer) {
 	if h.servers == nil || agent.Driver != config.DriverACP {
 		return
 	}
-	h.servers.Try(mcp.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.environments.of(s.Run.ID), h.opts.Getenv), Servers: servers})
+	h.servers.Try(mcp.Gets{Run: s.Turn.ID, Thread: s.Turn.Session, Dir: s.Session.CWD, Environment: agent.Variables(h.environments.of(s.Turn.ID), h.opts.Getenv), Servers: servers})
 }
 
-// UnansweredServers lists the MCP servers of a run's agent that have not answered yet, so their
+// UnansweredServers lists the MCP servers of a turn's agent that have not answered yet, so their
 // status is unknown.
-func (h *Hub) UnansweredServers(run int64) []string {
+func (h *Hub) UnansweredServers(turn int64) []string {
 	if h.servers == nil {
 		return nil
 	}
-	return h.servers.Unanswered(run)
+	return h.servers.Unanswered(turn)
 }
 
-// serverFailed adds a notice about a failed MCP server to the conversation of a run.
+// serverFailed adds a notice about a failed MCP server to the conversation of a turn.
 func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 	err := h.write(ctx, func(t store.Tx) error {
-		run, err := t.Run(ctx, id)
+		turn, err := t.Turn(ctx, id)
 		if err != nil {
 			return err
 		}
-		text := h.keys.Of(run.Thread).Text(text)
+		text := h.keys.Of(turn.Session).Text(text)
 		report, err := json.Marshal(catalog.ReportedError{Code: conversation.MCPServerFailed, Message: text})
 		if err != nil {
 			return err
 		}
-		if _, err := t.Append(run.Event(domain.AgentErrorReported{Report: report})); err != nil {
+		if _, err := t.Append(turn.Event(domain.AgentErrorReported{Report: report})); err != nil {
 			return err
 		}
-		return h.conversation.ErrorReported(t, run, conversation.MCPServerFailed, text)
+		return h.conversation.ErrorReported(t, turn, conversation.MCPServerFailed, text)
 	})
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("that an MCP server does not work could not be noted", "err", err)

@@ -19,9 +19,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
@@ -45,26 +45,26 @@ type daemon struct {
 // forIntake implements [intake.Runs].
 type forIntake struct{ hub *Hub }
 
-// RunOf implements [intake.Runs].
-func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error) {
+// TurnOf implements [intake.Runs].
+func (f forIntake) TurnOf(ctx context.Context, token, task string) (int64, error) {
 	known, err := f.hub.calls.TokenOf(ctx, token, task)
-	return known.Run, err
+	return known.Turn, err
 }
 
-// GoesOn implements [intake.Runs]. The hub drops reports of a run that was ended, and of one whose
+// GoesOn implements [intake.Runs]. The hub drops reports of a turn that was ended, and of one whose
 // end waits for disk space, because the end needs the remaining space.
-func (f forIntake) GoesOn(run int64) bool {
-	return f.hub.liveRun(run) != nil && !f.hub.cutShort.Has(run)
+func (f forIntake) GoesOn(turn int64) bool {
+	return f.hub.liveTurn(turn) != nil && !f.hub.cutShort.Has(turn)
 }
 
 // Changed implements [intake.Runs].
-func (f forIntake) AgentStarted(run int64) {
+func (f forIntake) AgentStarted(turn int64) {
 	if f.hub.configs != nil {
-		f.hub.configs.AgentStarted(run)
+		f.hub.configs.AgentStarted(turn)
 	}
 }
 
-func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) }
+func (f forIntake) Changed(t store.Tx, turn int64) { f.hub.query.Changed(t, turn) }
 
 // Query returns the queries for sessions and conversations.
 func (h *Hub) Query() *query.Queries { return h.query }
@@ -87,22 +87,22 @@ func (h *Hub) Issues() []string {
 
 // Status returns the hub's current activity.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxTurns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
+	s := Status{Started: h.started, MaxTurns: h.opts.Limits.MaxTurns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)
 	}
-	if s.Running, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}, Limit: 100}); err != nil {
+	if s.Running, err = h.store.TurnsInSessions(ctx, domain.TurnFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}, Limit: 100}); err != nil {
 		return s, stored(err)
 	}
-	if s.Queued, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Queued}, Limit: 100}); err != nil {
+	if s.Queued, err = h.store.TurnsInSessions(ctx, domain.TurnFilter{States: []domain.State{domain.Queued}, Limit: 100}); err != nil {
 		return s, stored(err)
 	}
-	slices.SortStableFunc(s.Queued, func(a, b domain.Session) int {
+	slices.SortStableFunc(s.Queued, func(a, b domain.TurnInSession) int {
 		if a.Priority != b.Priority {
 			return b.Priority - a.Priority
 		}
-		return int(a.Run.ID - b.Run.ID)
+		return int(a.Turn.ID - b.Turn.ID)
 	})
 	pending, err := h.store.PendingApprovals(ctx, 0)
 	s.Pending = len(pending)
@@ -111,30 +111,30 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 
 // Beside returns the sessions of other conversations that work in the directory of a session: they
 // may change the same files.
-func (h *Hub) Beside(ctx context.Context, s domain.Session) ([]domain.Session, error) {
-	working, err := h.query.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}})
-	return slices.DeleteFunc(working, func(other domain.Session) bool {
-		return other.Thread.ID == s.Thread.ID || other.Thread.CWD != s.Thread.CWD
+func (h *Hub) Beside(ctx context.Context, s domain.TurnInSession) ([]domain.TurnInSession, error) {
+	working, err := h.query.Turns(ctx, domain.TurnFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}})
+	return slices.DeleteFunc(working, func(other domain.TurnInSession) bool {
+		return other.Session.ID == s.Session.ID || other.Session.CWD != s.Session.CWD
 	}), err
 }
 
 // Settings returns the settings of conversations and the options of their agents.
-func (h *Hub) Settings() *threadsettings.Settings { return h.settings }
+func (h *Hub) Settings() *sessionsettings.Settings { return h.settings }
 
-// forSettings implements [threadsettings.Runs].
+// forSettings implements [sessionsettings.Runs].
 type forSettings struct{ hub *Hub }
 
-// Write implements [threadsettings.Runs].
+// Write implements [sessionsettings.Runs].
 func (f forSettings) Write(ctx context.Context, change func(store.Tx) error) error {
 	return f.hub.write(ctx, change)
 }
 
-// LeaseOf implements [threadsettings.Runs].
-func (f forSettings) LeaseOf(thread int64) catalog.Lease {
+// LeaseOf implements [sessionsettings.Runs].
+func (f forSettings) LeaseOf(session int64) catalog.Lease {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	for _, live := range f.hub.live {
-		if live.run.Thread == thread && live.lease != nil {
+		if live.turn.Session == session && live.lease != nil {
 			return live.lease
 		}
 	}
@@ -149,10 +149,10 @@ func (h *Hub) Keys() *credential.Keys { return h.keys }
 
 func (h *Hub) newKeys() *credential.Keys {
 	return credential.NewKeys(credential.Options{
-		Tokens: h.tokens, Runs: h.query, Events: publisher{h}, Configured: h.configured.KeysOf, Logger: h.log,
-		Getenv: func(run int64) func(string) string { return h.environments.of(run).Lookup(h.opts.Getenv) },
-		NoteAccess: func(ctx context.Context, run int64, service, outcome string) error {
-			return h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(run, service, outcome) })
+		Tokens: h.tokens, Turns: h.query, Events: publisher{h}, Configured: h.configured.KeysOf, Logger: h.log,
+		Getenv: func(turn int64) func(string) string { return h.environments.of(turn).Lookup(h.opts.Getenv) },
+		NoteAccess: func(ctx context.Context, turn int64, service, outcome string) error {
+			return h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(turn, service, outcome) })
 		},
 	})
 }
@@ -203,18 +203,18 @@ func (h *Hub) newPreview() *preview.Preview {
 			}
 			return h.opts.Preview(clientenv.IsRestricted(ctx))
 		},
-		Run: func(ctx context.Context, id string) (domain.Session, error) {
+		Run: func(ctx context.Context, id string) (domain.TurnInSession, error) {
 			if id != "" {
-				return h.query.Session(ctx, id)
+				return h.query.Turn(ctx, id)
 			}
-			s, err := h.query.Session(ctx, domain.LastRun)
+			s, err := h.query.Turn(ctx, domain.LastTurn)
 			var e *domain.Error
-			if errors.As(err, &e) && e.Kind == domain.KindRunNotFound { // no agent has run yet
-				return domain.Session{}, nil
+			if errors.As(err, &e) && e.Kind == domain.KindTurnNotFound { // no agent has run yet
+				return domain.TurnInSession{}, nil
 			}
 			return s, err
 		},
-		WithoutKeys: func(thread int64, text string) string { return h.keys.Of(thread).Text(text) },
+		WithoutKeys: func(session int64, text string) string { return h.keys.Of(session).Text(text) },
 	})
 }
 
@@ -240,7 +240,7 @@ func (h *Hub) newTriggers() *trigger.Engine {
 		definitions = func() (trigger.Definitions, error) { return trigger.Definitions{}, nil }
 	}
 	opts := trigger.Options{
-		Store: h.store, Runs: forTriggers{h}, Questions: h.approvals, Log: h.events, Definitions: definitions, Root: h.opts.Root, StateDir: h.opts.StateDir, Logger: h.log,
+		Store: h.store, Turns: forTriggers{h}, Questions: h.approvals, Log: h.events, Definitions: definitions, Root: h.opts.Root, StateDir: h.opts.StateDir, Logger: h.log,
 	}
 	if h.opts.Changes != nil {
 		opts.Changes = h.opts.Changes
@@ -257,35 +257,35 @@ func (f forTriggers) Write(ctx context.Context, change func(store.Tx) error) err
 }
 
 // Begin implements [trigger.Runs].
-func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Run, error) {
+func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Turn, error) {
 	h := f.hub
 	agent, err := h.configured.AgentFor(false, b.Agent)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
 	metadata, err := json.Marshal(b.Metadata)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
 	spec := LaunchSpec{
 		Prompt: b.Prompt, Title: b.Title, Agent: agent.Name, CWD: h.opts.Root, Source: domain.SourceTrigger, Priority: b.Priority, Draft: b.Draft, Metadata: metadata,
 	}
-	run := newRun(spec, agent.Name)
-	thread, err := h.newThread(t, spec, agent.Name)
+	turn := newTurn(spec, agent.Name)
+	session, err := h.newSession(t, spec, agent.Name)
 	if err != nil {
-		return run, err
+		return turn, err
 	}
-	return run, h.add(t, &run, thread, b.Draft)
+	return turn, h.add(t, &turn, session, b.Draft)
 }
 
 // Submit implements [trigger.Runs].
-func (f forTriggers) Submit(t store.Tx, run *domain.Run) error {
-	return f.hub.launchDraft(f.hub.ctx, t, run, ContinueSpec{})
+func (f forTriggers) Submit(t store.Tx, turn *domain.Turn) error {
+	return f.hub.launchDraft(f.hub.ctx, t, turn, ContinueSpec{})
 }
 
 // Discard implements [trigger.Runs].
-func (f forTriggers) Discard(t store.Tx, run *domain.Run) error {
-	return f.hub.transition(t, run, domain.Discarded, outcome{reason: "not_wanted"})
+func (f forTriggers) Discard(t store.Tx, turn *domain.Turn) error {
+	return f.hub.transition(t, turn, domain.Discarded, outcome{reason: "not_wanted"})
 }
 
 // Gates returns the gate engine, which keeps agents working until commands pass.
@@ -310,24 +310,24 @@ func (f forGates) Write(ctx context.Context, change func(store.Tx) error) error 
 }
 
 // Next implements [gate.Runs].
-func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, error) {
+func (f forGates) Next(t store.Tx, turn domain.Turn, prompt string) (domain.Turn, error) {
 	h := f.hub
-	thread, err := t.Thread(h.ctx, run.Thread)
+	session, err := t.Session(h.ctx, turn.Session)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
-	if _, err := h.configured.AgentFor(run.Restricted, thread.Agent); err != nil {
-		return domain.Run{}, err
+	if _, err := h.configured.AgentFor(turn.Restricted, session.Agent); err != nil {
+		return domain.Turn{}, err
 	}
-	last, err := t.LastRun(h.ctx, run.Thread)
+	last, err := t.LastTurn(h.ctx, turn.Session)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
-	next := following(thread, run, prompt, thread.Agent)
-	next.Source, next.Parent, next.Priority, next.Title = domain.SourceGate, last.ID, run.Priority, run.Title
-	err = h.add(t, &next, thread, false)
+	next := following(session, turn, prompt, session.Agent)
+	next.Source, next.Parent, next.Priority, next.Title = domain.SourceGate, last.ID, turn.Priority, turn.Title
+	err = h.add(t, &next, session, false)
 	if err == nil {
-		h.environments.keep(t, next.ID, h.environments.of(run.ID))
+		h.environments.keep(t, next.ID, h.environments.of(turn.ID))
 	}
 	return next, err
 }
@@ -336,12 +336,12 @@ func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, e
 func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
 
 // Say implements [gate.Runs].
-func (f forGates) Say(t store.Tx, run domain.Run, text string) error {
-	return f.hub.conversation.GatesChecked(t, run, text)
+func (f forGates) Say(t store.Tx, turn domain.Turn, text string) error {
+	return f.hub.conversation.GatesChecked(t, turn, text)
 }
 
 // Environment implements [gate.Runs].
-func (f forGates) Environment(run int64) clientenv.Environment { return f.hub.environments.of(run) }
+func (f forGates) Environment(turn int64) clientenv.Environment { return f.hub.environments.of(turn) }
 
 // Resting implements [gate.Runs].
 func (f forGates) Resting() bool { return f.hub.isClosing() }

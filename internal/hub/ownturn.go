@@ -21,29 +21,29 @@ var (
 	errAnotherAgent = errors.New("another agent continues that conversation")
 )
 
-// BeginTurn starts a run for an agent-initiated turn. It waits until no other run of the
+// BeginTurn starts a turn for an agent-initiated turn. It waits until no other turn of the
 // conversation is active. If prompts are queued there, BeginTurn starts the next one instead, and
 // the agent's output belongs to it. Neither waits for a slot, because the agent is already working.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
-	var waited domain.Run // for its end
+	var waited domain.Turn // for its end
 	for {
-		var begun domain.Run
+		var begun domain.Turn
 		var before <-chan struct{}
 		err := h.write(ctx, func(t store.Tx) error {
-			thread, last, err := h.conversationOf(t, p.SessionID, p.TaskID)
+			session, last, err := h.conversationOf(t, p.SessionID, p.TaskID)
 			if err != nil {
 				return err
 			}
-			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt started first, and its run got the agent's output
-				if begun, err = t.Run(h.ctx, waited.ID); err != nil || begun.State == domain.Completed {
+			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt started first, and its turn got the agent's output
+				if begun, err = t.Turn(h.ctx, waited.ID); err != nil || begun.State == domain.Completed {
 					return err
 				}
 			}
-			if waited, before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
+			if waited, before, err = h.turnsIn(t, session.ID); err != nil || before != nil {
 				return err
 			}
-			queued, err := h.queuedIn(t, thread.ID)
+			queued, err := h.queuedIn(t, session.ID)
 			if err != nil {
 				return err
 			}
@@ -53,12 +53,12 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 				}
 				return h.startNow(t, &begun)
 			}
-			begun = following(thread, last, "", thread.Agent)
+			begun = following(session, last, "", session.Agent)
 			begun.Source, begun.Restricted = domain.SourceAgent, last.Restricted
 			if begun.Metadata, err = ownTurnAfter(last, p.Trigger); err != nil {
 				return err
 			}
-			return h.addStarted(t, &begun, thread)
+			return h.addStarted(t, &begun, session)
 		})
 		if err != nil || before == nil {
 			return catalog.BeginTurnResult{TaskID: begun.UUID}, err
@@ -73,21 +73,21 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 	}
 }
 
-// ownTurn is the metadata of an agent-initiated run. It keeps the configured trigger of the
-// previous run, so that triggers do not loop.
+// ownTurn is the metadata of an agent-initiated turn. It keeps the configured trigger of the
+// previous turn, so that triggers do not loop.
 type ownTurn struct {
 	Trigger    *catalog.TurnTrigger `json:"turn_trigger,omitempty"`
 	Configured string               `json:"trigger,omitempty"`
 	Depth      int                  `json:"trigger_depth,omitempty"`
 }
 
-// ownTurnAfter returns the metadata of an agent-initiated run that follows another run.
-func ownTurnAfter(before domain.Run, trigger *catalog.TurnTrigger) (json.RawMessage, error) {
+// ownTurnAfter returns the metadata of an agent-initiated turn that follows another turn.
+func ownTurnAfter(before domain.Turn, trigger *catalog.TurnTrigger) (json.RawMessage, error) {
 	var own ownTurn
 	if before.Source == domain.SourceTrigger || before.Source == domain.SourceAgent {
 		own = ownTurnOf(before)
 	}
-	own.Trigger = nil // the previous run has its own
+	own.Trigger = nil // the previous turn has its own
 	if trigger != nil {
 		own.Trigger = &catalog.TurnTrigger{Kind: cutTrigger(trigger.Kind), Label: cutTrigger(trigger.Label)}
 	}
@@ -104,9 +104,9 @@ func cutTrigger(text string) string {
 	return text
 }
 
-func ownTurnOf(run domain.Run) (own ownTurn) {
-	if len(run.Metadata) > 0 {
-		_ = json.Unmarshal(run.Metadata, &own) // zero for other metadata
+func ownTurnOf(turn domain.Turn) (own ownTurn) {
+	if len(turn.Metadata) > 0 {
+		_ = json.Unmarshal(turn.Metadata, &own) // zero for other metadata
 	}
 	return own
 }
@@ -118,71 +118,71 @@ func (o ownTurn) trigger() domain.TurnTrigger {
 	return domain.TurnTrigger(*o.Trigger)
 }
 
-// conversationOf returns the conversation that an executor names, with its last run. task is
+// conversationOf returns the conversation that an executor names, with its last turn. task is
 // the agent's latest task there.
-func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread domain.Thread, last domain.Run, err error) {
+func (h *Hub) conversationOf(t store.Tx, conversation, task string) (session domain.Session, last domain.Turn, err error) {
 	id, err := t.Find(h.ctx, task)
 	if err != nil {
-		return thread, last, err
+		return session, last, err
 	}
-	run, err := t.Run(h.ctx, id)
+	turn, err := t.Turn(h.ctx, id)
 	if err != nil {
-		return thread, last, err
+		return session, last, err
 	}
-	if thread, err = t.Thread(h.ctx, run.Thread); err != nil {
-		return thread, last, err
+	if session, err = t.Session(h.ctx, turn.Session); err != nil {
+		return session, last, err
 	}
 	switch {
-	case run.UUID != task || thread.UUID != conversation:
-		return thread, last, errOthersTask
-	case thread.Agent != run.Agent:
-		return thread, last, errAnotherAgent
+	case turn.UUID != task || session.UUID != conversation:
+		return session, last, errOthersTask
+	case session.Agent != turn.Agent:
+		return session, last, errAnotherAgent
 	}
-	last, err = t.LastRun(h.ctx, thread.ID)
-	return thread, last, err
+	last, err = t.LastTurn(h.ctx, session.ID)
+	return session, last, err
 }
 
-// runsIn returns the conversation's active run, and a channel that is closed when it has ended,
+// turnsIn returns the conversation's active turn, and a channel that is closed when it has ended,
 // or nil if there is none.
-func (h *Hub) runsIn(t store.Tx, thread int64) (run domain.Run, ended <-chan struct{}, err error) {
-	active, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+func (h *Hub) turnsIn(t store.Tx, session int64) (turn domain.Turn, ended <-chan struct{}, err error) {
+	active, err := t.TurnsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
-		return run, nil, err
+		return turn, nil, err
 	}
-	for _, run := range active {
-		if run.Thread != thread || run.IsQuestion() {
+	for _, turn := range active {
+		if turn.Session != session || turn.IsQuestion() {
 			continue
 		}
-		if live := h.liveRun(run.ID); live != nil {
-			return run, live.ended, nil
+		if live := h.liveTurn(turn.ID); live != nil {
+			return turn, live.ended, nil
 		}
 		kept := make(chan struct{}) // an uncommitted change starts it
 		t.AfterCommit(func() { close(kept) })
-		return run, kept, nil
+		return turn, kept, nil
 	}
-	return domain.Run{}, nil, nil
+	return domain.Turn{}, nil, nil
 }
 
-// askAgain is how long the hub waits for an executor to begin a run that is to yield.
+// askAgain is how long the hub waits for an executor to begin a turn that is to yield.
 const askAgain = 100 * time.Millisecond
 
-// yieldTo ends the agent-initiated run that is active in the conversation of a queued prompt, if
+// yieldTo ends the agent-initiated turn that is active in the conversation of a queued prompt, if
 // the agent accepts a prompt while it works. Otherwise the prompt waits.
-func (h *Hub) yieldTo(queued domain.Run) {
-	live := h.liveIn(queued.Thread)
-	if live == nil || live.run.Source != domain.SourceAgent || live.run.Agent != queued.Agent {
+func (h *Hub) yieldTo(queued domain.Turn) {
+	live := h.liveIn(queued.Session)
+	if live == nil || live.turn.Source != domain.SourceAgent || live.turn.Agent != queued.Agent {
 		return
 	}
 	h.active.Go(func() { h.yield(live) })
 }
 
-func (h *Hub) yield(live *liveRun) {
+func (h *Hub) yield(live *liveTurn) {
 	for {
 		h.mu.Lock()
 		lease := live.lease
 		h.mu.Unlock()
 		if lease != nil {
-			r, err := lease.YieldTurn(live.ctx, catalog.YieldTurnParams{TaskID: live.run.UUID})
+			r, err := lease.YieldTurn(live.ctx, catalog.YieldTurnParams{TaskID: live.turn.UUID})
 			if err != nil || r.Outcome != catalog.YieldUnknown {
 				return
 			}
@@ -197,29 +197,29 @@ func (h *Hub) yield(live *liveRun) {
 	}
 }
 
-// goneOnAfter returns the active agent-initiated run that follows an ended run, or the ended run if
+// goneOnAfter returns the active agent-initiated turn that follows an ended turn, or the ended turn if
 // none does.
-func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
-	last, err := t.LastRun(h.ctx, run.Thread)
-	if err != nil { // a conversation of drafts has no last run
-		return run, nil
+func (h *Hub) goneOnAfter(t store.Tx, turn domain.Turn) (domain.Turn, error) {
+	last, err := t.LastTurn(h.ctx, turn.Session)
+	if err != nil { // a conversation of drafts has no last turn
+		return turn, nil
 	}
-	for now := last; now.Source == domain.SourceAgent && now.Place > run.Place; {
+	for now := last; now.Source == domain.SourceAgent && now.Place > turn.Place; {
 		if now.State.Active() {
 			return now, nil
 		}
-		if now, err = t.Run(h.ctx, now.Parent); err != nil {
-			return run, err
+		if now, err = t.Turn(h.ctx, now.Parent); err != nil {
+			return turn, err
 		}
 	}
-	return run, nil
+	return turn, nil
 }
 
 // rests returns an error of domain.KindBadState if the agent of a conversation goes on by itself: it
-// has background work, or an agent-initiated run. Such a conversation would come back from the
+// has background work, or an agent-initiated turn. Such a conversation would come back from the
 // archive, and its agent would work on, and cost money, after it is deleted.
-func (h *Hub) rests(t store.Tx, thread int64) error {
-	last, err := t.LastRun(h.ctx, thread)
+func (h *Hub) rests(t store.Tx, session int64) error {
+	last, err := t.LastTurn(h.ctx, session)
 	if errors.Is(err, store.ErrNotFound) { // a conversation of drafts
 		return nil
 	}
@@ -230,7 +230,7 @@ func (h *Hub) rests(t store.Tx, thread int64) error {
 		return domain.Errorf(domain.KindBadState, "its agent goes on by itself in %[1]s: end that first, with `duet-rpc session interrupt %[1]s`", domain.TaskName(last.Task))
 	}
 	var titles []string
-	for _, b := range h.intake.Background(thread) {
+	for _, b := range h.intake.Background(session) {
 		titles = append(titles, cmp.Or(b.Title, b.Kind))
 	}
 	if len(titles) == 0 {
@@ -239,27 +239,27 @@ func (h *Hub) rests(t store.Tx, thread int64) error {
 	return domain.Errorf(domain.KindBadState, "its agent works in the background (%s): end that first, with `duet-rpc session interrupt %s`", strings.Join(titles, ", "), domain.TaskName(last.Task))
 }
 
-// isLast reports whether a run is the last of its conversation, not counting agent-initiated
+// isLast reports whether a turn is the last of its conversation, not counting agent-initiated
 // runs.
-func (h *Hub) isLast(t store.Tx, run, last domain.Run) (bool, error) {
-	for last.Place > run.Place && last.Source == domain.SourceAgent {
+func (h *Hub) isLast(t store.Tx, turn, last domain.Turn) (bool, error) {
+	for last.Place > turn.Place && last.Source == domain.SourceAgent {
 		var err error
-		if last, err = t.Run(h.ctx, last.Parent); err != nil {
+		if last, err = t.Turn(h.ctx, last.Parent); err != nil {
 			return false, err
 		}
 	}
-	return last.ID == run.ID, nil
+	return last.ID == turn.ID, nil
 }
 
-// addStarted inserts a run and starts it at once.
-func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) error {
-	run.Thread, run.State, run.Agent, run.Title = thread.ID, domain.New, thread.Agent, thread.Title
-	run.Created, run.Active = t.Now(), t.Now()
-	if err := t.InsertRun(run); err != nil {
+// addStarted inserts a turn and starts it at once.
+func (h *Hub) addStarted(t store.Tx, turn *domain.Turn, session domain.Session) error {
+	turn.Session, turn.State, turn.Agent, turn.Title = session.ID, domain.New, session.Agent, session.Title
+	turn.Created, turn.Active = t.Now(), t.Now()
+	if err := t.InsertTurn(turn); err != nil {
 		return err
 	}
-	if err := h.enqueue(t, run, thread); err != nil {
+	if err := h.enqueue(t, turn, session); err != nil {
 		return err
 	}
-	return h.startNow(t, run)
+	return h.startNow(t, turn)
 }

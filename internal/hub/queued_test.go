@@ -17,34 +17,34 @@ import (
 func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, _ *fakeTurn) catalog.ExecutePromptResult {
 		return worksUntil(ctx, release)
 	})
 	first := launch(t, h, "first")
-	follow := func(prompt, source string) domain.Session {
-		return must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: source}))(t)
+	follow := func(prompt, source string) domain.TurnInSession {
+		return must(h.Continue(ctx, ContinueSpec{From: first.HumanLayerSession, Prompt: prompt, Source: source}))(t)
 	}
 	order := func() (prompts []string) {
-		list := must(h.Queued(ctx, first.SessionID))(t)
-		before := first.Run.ID
+		list := must(h.Queued(ctx, first.HumanLayerSession))(t)
+		before := first.Turn.ID
 		for _, s := range list {
 			prompts = append(prompts, s.Prompt)
-			assert.Equal(t, before, s.Run.Parent, "%s continues what is before it", s.Prompt)
-			before = s.Run.ID
+			assert.Equal(t, before, s.Turn.Parent, "%s continues what is before it", s.Prompt)
+			before = s.Turn.ID
 		}
 		return prompts
 	}
 	a, gate, b, c := follow("a", domain.SourceSession), follow("gate", domain.SourceGate), follow("b", domain.SourceSession), follow("c", domain.SourceSession)
-	require.NoError(t, h.MoveQueued(ctx, c.SessionID, a.SessionID))
+	require.NoError(t, h.MoveQueued(ctx, c.HumanLayerSession, a.HumanLayerSession))
 	assert.Equal(t, []string{"c", "gate", "a", "b"}, order())
-	require.NoError(t, h.MoveQueued(ctx, c.SessionID, ""))
+	require.NoError(t, h.MoveQueued(ctx, c.HumanLayerSession, ""))
 	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
-	for _, err := range []error{h.MoveQueued(ctx, gate.SessionID, ""), h.MoveQueued(ctx, b.SessionID, gate.SessionID), h.EditQueued(ctx, gate.SessionID, "x")} {
+	for _, err := range []error{h.MoveQueued(ctx, gate.HumanLayerSession, ""), h.MoveQueued(ctx, b.HumanLayerSession, gate.HumanLayerSession), h.EditQueued(ctx, gate.HumanLayerSession, "x")} {
 		assert.Equal(t, domain.KindBadState, kindOf(t, err))
 	}
 	other := launch(t, h, "another conversation")
-	elsewhere := must(h.Continue(ctx, ContinueSpec{From: other.SessionID, Prompt: "x", Source: domain.SourceSession}))(t)
-	assert.ErrorContains(t, h.MoveQueued(ctx, a.SessionID, elsewhere.SessionID), "the same conversation")
+	elsewhere := must(h.Continue(ctx, ContinueSpec{From: other.HumanLayerSession, Prompt: "x", Source: domain.SourceSession}))(t)
+	assert.ErrorContains(t, h.MoveQueued(ctx, a.HumanLayerSession, elsewhere.HumanLayerSession), "the same conversation")
 	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
 	close(release)
 	await(t, h, c)
@@ -55,7 +55,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
 			worksUntil(ctx, release)
@@ -66,13 +66,13 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	daemon := <-daemons
 	launch(t, h, "takes the only slot")
 	<-daemons
-	queued := []domain.Session{}
+	queued := []domain.TurnInSession{}
 	from := first
 	for _, prompt := range []string{"second", "third"} {
-		s := must(h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt, Source: domain.SourceSession}))(t)
+		s := must(h.Continue(ctx, ContinueSpec{From: from.HumanLayerSession, Prompt: prompt, Source: domain.SourceSession}))(t)
 		queued, from = append(queued, s), s
 	}
-	begun := must(daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
+	begun := must(daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Session.UUID, TaskID: first.UUID}))(t)
 	assert.Equal(t, queued[0].UUID, begun.TaskID)
 	close(release)
 	await(t, h, queued[1])
@@ -84,7 +84,7 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
 	var count func(string) int
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
 			worksUntil(ctx, release)
@@ -93,11 +93,11 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	}, func(o *Options) { count = countCalls(o) })
 	first := await(t, h, launch(t, h, "first"))
 	<-daemons
-	next := must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession}))(t)
+	next := must(h.Continue(ctx, ContinueSpec{From: first.HumanLayerSession, Prompt: "second", Source: domain.SourceSession}))(t)
 	daemon := <-daemons
 	asked, begun := count("RunsIn"), make(chan string, 1)
 	go func() {
-		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
+		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Session.UUID, TaskID: first.UUID})
 		assert.NoError(t, err)
 		begun <- r.TaskID
 	}()
@@ -106,11 +106,11 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	assert.Equal(t, next.UUID, <-begun)
 }
 
-// A prompt ends an agent-initiated run if the agent accepts prompts while it works.
+// A prompt ends an agent-initiated turn if the agent accepts prompts while it works.
 func TestAPromptEndsAnOwnTurn(t *testing.T) {
 	ctx := context.Background()
 	daemons, yielded := make(chan catalog.Daemon, 4), make(chan string, 1)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Unprompted {
 			select {
@@ -124,23 +124,23 @@ func TestAPromptEndsAnOwnTurn(t *testing.T) {
 	first := await(t, h, launch(t, h, "first"))
 	asked := 0
 	h.executors.(*executors).yield = func(p catalog.YieldTurnParams) string {
-		if asked++; asked == 1 { // as if the run were still on its way to the executor
+		if asked++; asked == 1 { // as if the turn were still on its way to the executor
 			return catalog.YieldUnknown
 		}
 		yielded <- p.TaskID
 		return catalog.YieldYielding
 	}
-	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
+	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Session.UUID, TaskID: first.UUID}))(t)
 	<-daemons
-	next := must(h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession}))(t)
+	next := must(h.Continue(ctx, ContinueSpec{From: first.HumanLayerSession, Prompt: "second", Source: domain.SourceSession}))(t)
 	next = await(t, h, next)
-	assert.Equal(t, domain.Completed, next.Run.State)
-	own := sessionOf(t, h, begun.TaskID)
-	assert.Equal(t, domain.Completed, own.Run.State)
+	assert.Equal(t, domain.Completed, next.Turn.State)
+	own := turnOf(t, h, begun.TaskID)
+	assert.Equal(t, domain.Completed, own.Turn.State)
 	events := must(h.store.Events(ctx, 0, 1000))(t)
 	var order []string
 	for _, e := range events {
-		if s, ok := e.Payload.(domain.RunStateChanged); ok && (e.Run == own.Run.ID && s.To == domain.Completed || e.Run == next.Run.ID) {
+		if s, ok := e.Payload.(domain.TurnStateChanged); ok && (e.Turn == own.Turn.ID && s.To == domain.Completed || e.Turn == next.Turn.ID) {
 			order = append(order, string(s.To))
 		}
 	}
@@ -150,21 +150,21 @@ func TestAPromptEndsAnOwnTurn(t *testing.T) {
 func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
 	ctx := context.Background()
 	release := make(chan struct{})
-	h := openTrusted(t, "", func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+	h := openTrusted(t, "", func(ctx context.Context, _ *fakeTurn) catalog.ExecutePromptResult {
 		return worksUntil(ctx, release)
 	})
 	untrusting := clientenv.Restrict(ctx)
-	queued := func(agent string) domain.Session {
+	queued := func(agent string) domain.TurnInSession {
 		s := must(h.Launch(ctx, LaunchSpec{Prompt: "p", Agent: agent}))(t)
-		return must(h.Continue(ctx, ContinueSpec{From: s.SessionID, Prompt: "q", Source: domain.SourceSession}))(t)
+		return must(h.Continue(ctx, ContinueSpec{From: s.HumanLayerSession, Prompt: "q", Source: domain.SourceSession}))(t)
 	}
 	theirs, mine := queued("project"), queued("mine")
-	assert.Equal(t, domain.KindNotTrusted, kindOf(t, h.EditQueued(untrusting, theirs.SessionID, "x")))
-	require.NoError(t, h.EditQueued(untrusting, mine.SessionID, "x"))
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, h.EditQueued(untrusting, theirs.HumanLayerSession, "x")))
+	require.NoError(t, h.EditQueued(untrusting, mine.HumanLayerSession, "x"))
 	close(release)
-	assert.False(t, await(t, h, theirs).Run.Restricted)
+	assert.False(t, await(t, h, theirs).Turn.Restricted)
 	now := await(t, h, mine)
-	assert.True(t, now.Run.Restricted)
+	assert.True(t, now.Turn.Restricted)
 	assert.Equal(t, "x", now.Prompt)
 }
 
@@ -184,13 +184,13 @@ func (l lateExecutors) Acquire(ctx context.Context, w catalog.LeaseRequest) (cat
 	}
 }
 
-// The agent of an agent-initiated run works before the run has its executor. An interruption at
+// The agent of an agent-initiated turn works before the turn has its executor. An interruption at
 // that time reaches the agent.
 func TestAnOwnTurnIsInterruptedAtItsStart(t *testing.T) {
 	ctx := context.Background()
 	daemons := make(chan catalog.Daemon, 2)
 	stopped := false
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Unprompted {
 			select {
@@ -204,9 +204,9 @@ func TestAnOwnTurnIsInterruptedAtItsStart(t *testing.T) {
 	first := await(t, h, launch(t, h, "first"))
 	late := lateExecutors{h.executors, make(chan struct{}), make(chan struct{})}
 	h.executors = late
-	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID}))(t)
+	begun := must((<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Session.UUID, TaskID: first.UUID}))(t)
 	<-late.asked
-	interrupted := must(h.Interrupt(ctx, first.SessionID, ""))(t)
+	interrupted := must(h.Interrupt(ctx, first.HumanLayerSession, ""))(t)
 	assert.Equal(t, []any{begun.TaskID, domain.Interrupting}, []any{interrupted.UUID, interrupted.State})
 	close(late.proceed)
 	assert.Equal(t, domain.Interrupted, await(t, h, interrupted).State)

@@ -27,14 +27,14 @@ import (
 // A report for another task than the token's changes nothing.
 func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	ctx := context.Background()
-	turns := make(chan *turn, 3)
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	turns := make(chan *fakeTurn, 3)
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		turns <- x
 		return hang(ctx, x)
 	})
 	other := launchIn(t, h, "others", "p")
 	<-turns
-	own := must(h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "mine", CallerID: "caller"}))(t)
+	own := must(h.Launch(ctx, LaunchSpec{Prompt: "p", SessionAlias: "mine", CallerID: "caller"}))(t)
 	x := <-turns
 	token := x.p.SessionToken
 	message := catalog.CreateMessage{Role: "assistant", Content: json.RawMessage(`"forged"`)}
@@ -63,7 +63,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 	}
 	last := h.events.Last()
 	for name, call := range calls {
-		for _, id := range []string{other.UUID, other.SessionID, domain.TaskName(other.Task), other.Thread.UUID, "others"} {
+		for _, id := range []string{other.UUID, other.HumanLayerSession, domain.TaskName(other.Task), other.Session.UUID, "others"} {
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, call(token, id)), "%s of %s", name, id)
 		}
 		assert.Error(t, call(token, "of nothing"), name)
@@ -83,7 +83,7 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 }
 
 func TestGarbageTakesNothingElseWithIt(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.say("before ")
 		for _, kind := range []string{
 			catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventPlan,
@@ -115,7 +115,7 @@ func TestGarbageTakesNothingElseWithIt(t *testing.T) {
 func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := make(chan string, 2)
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			tokens <- x.p.SessionToken
 			if x.p.Prompt == "long" {
 				return hang(ctx, x)
@@ -148,36 +148,36 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		_, err := h.ExecutorCalls().GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
 		last := h.events.Last()
-		assert.Equal(t, "said", sessionOf(t, h, ended.UUID).Result)
+		assert.Equal(t, "said", turnOf(t, h, ended.UUID).Result)
 		time.Sleep(25 * time.Hour)
 		assert.NoError(t, h.ExecutorCalls().CheckToken(good))
 		assert.Equal(t, last, h.events.Last())
 	})
 }
 
-// A report that arrives after the end of its run changes nothing.
+// A report that arrives after the end of its turn changes nothing.
 func TestALateReportChangesNothing(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("said"); return completed })
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { x.say("said"); return completed })
 	s := await(t, h, launch(t, h, "p"))
 	last := h.events.Last()
 	var late catalog.ContentDelta
 	late.Delta.Text = "too late"
-	assert.False(t, forIntake{h}.GoesOn(s.Run.ID))
-	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Run.ID, late, false) }))
+	assert.False(t, forIntake{h}.GoesOn(s.Turn.ID))
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error { return h.conversation.Delta(tx, s.Turn.ID, late, false) }))
 	assert.Equal(t, last, h.events.Last())
 	c := conversationOf(t, h, s.UUID)
 	assert.Len(t, c.Entries, 2)
 	assert.False(t, c.Entries[1].Open)
 }
 
-func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) { synctest.Test(t, testKeys) } // a run that has just begun waits for a client's request
+func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) { synctest.Test(t, testKeys) } // a turn that has just begun waits for a client's request
 
 func testKeys(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 	get := func(service string) play {
-		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			r, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, CredentialKey: service})
 			var failed *domain.Error
 			switch {
@@ -190,7 +190,7 @@ func testKeys(t *testing.T) {
 		}
 	}
 	path := database(t)
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return get(x.p.Prompt)(ctx, x) }, func(o *Options) {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult { return get(x.p.Prompt)(ctx, x) }, func(o *Options) {
 		o.Keys = always(map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}})
 		o.Getenv = func(name string) string {
 			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": secret}[name]
@@ -232,10 +232,10 @@ func testKeys(t *testing.T) {
 	}
 }
 
-// A question answered after more than a day resumes the run as if answered at once.
+// A question answered after more than a day resumes the turn as if answered at once.
 func TestAQuestionMayWaitForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			x.say("before ")
 			first := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 			x.say(verdictText(first) + " ")
@@ -304,7 +304,7 @@ func TestAnExecutorThatIsFasterThanTheDiskPausesAndNothingIsLost(t *testing.T) {
 	const all = 10_000
 	p := &pausing{paused: make(chan struct{}, all), resumed: make(chan struct{}, all)}
 	written, proceed := make(chan struct{}), make(chan struct{})
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		<-written // the disk is blocked
 		for x.n < all/2 {
 			x.say(fmt.Sprintf("%d ", x.n))

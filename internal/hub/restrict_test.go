@@ -52,7 +52,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 
 func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	ctx := context.Background()
-	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed })
 	untrusting := clientenv.Restrict(ctx)
 	refused := func(err error) {
 		t.Helper()
@@ -64,25 +64,25 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	assert.Equal(t, "demo", must(h.Launch(untrusting, LaunchSpec{Prompt: "p"}))(t).Agent, "nor does the file choose")
 	must(h.Chat(untrusting, "p", 0))(t)
 
-	// Other clients still trust the project, but their runs cannot be continued from here.
-	trusted := must(h.Launch(ctx, LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}))(t)
+	// Other clients still trust the project, but their turns cannot be continued from here.
+	trusted := must(h.Launch(ctx, LaunchSpec{Prompt: "p", SessionAlias: "theirs"}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, trusted).State)
-	_, err = h.Continue(untrusting, ContinueSpec{From: trusted.SessionID, Prompt: "p"})
+	_, err = h.Continue(untrusting, ContinueSpec{From: trusted.HumanLayerSession, Prompt: "p"})
 	refused(err)
 	draft := must(h.Launch(ctx, LaunchSpec{Prompt: "p", Draft: true}))(t)
-	_, err = h.Continue(untrusting, ContinueSpec{From: draft.SessionID})
+	_, err = h.Continue(untrusting, ContinueSpec{From: draft.HumanLayerSession})
 	refused(err)
-	draft = must(h.Continue(ctx, ContinueSpec{From: draft.SessionID}))(t)
+	draft = must(h.Continue(ctx, ContinueSpec{From: draft.HumanLayerSession}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, draft).State)
 
 	mine := must(h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, mine).State)
 	assert.True(t, mine.Restricted)
 	assert.JSONEq(t, `{"workspace_trusted":true,"a":1}`, string(mine.Metadata), "which is the caller's own")
-	must(h.Continue(untrusting, ContinueSpec{From: mine.SessionID, Prompt: "p"}))(t)
+	must(h.Continue(untrusting, ContinueSpec{From: mine.HumanLayerSession, Prompt: "p"}))(t)
 }
 
-// A restricted run uses no key command and no allow rule of the project's file.
+// A restricted turn uses no key command and no allow rule of the project's file.
 func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
 	synctest.Test(t, testRestrictedLaunch)
 }
@@ -92,7 +92,7 @@ func testRestrictedLaunch(t *testing.T) {
 	defer cancel()
 	outcomes := make(chan error, 2)
 	var passed atomic.Bool
-	h := openTrusted(t, "", func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openTrusted(t, "", func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "service"})
 		outcomes <- err
 		r := x.ask(ctx, "Bash", map[string]string{"command": "true"})
@@ -116,16 +116,16 @@ func testRestrictedLaunch(t *testing.T) {
 }
 
 func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
-	h := openTrusted(t, "", func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openTrusted(t, "", func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		return lost
 	})
-	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", ThreadAlias: "theirs"}))(t)
+	must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", Agent: "project", SessionAlias: "theirs"}))(t)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
 	_, err := h.Approvals().Decide(clientenv.Restrict(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
-	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // another agent than the default
+	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", SessionAlias: "theirs"}) // another agent than the default
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

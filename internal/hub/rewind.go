@@ -21,16 +21,16 @@ import (
 
 // RewindSpec says how far the files of a conversation go back.
 type RewindSpec struct {
-	Run     string // any id: the files become as they were before this run
+	Turn    string // any id: the files become as they were before this turn
 	All     bool   // also files that others have changed since
 	Preview bool   // change nothing
 }
 
 // Rewound is the result of [Hub.Rewind] and [Hub.UndoRewind].
 type Rewound struct {
-	Run        domain.Session // the named run
-	Checkpoint bool           // false: no checkpoint before the run is kept, so no file was changed
-	Files      []RewoundFile  // by path
+	Turn       domain.TurnInSession // the named turn
+	Checkpoint bool                 // false: no checkpoint before the turn is kept, so no file was changed
+	Files      []RewoundFile        // by path
 	// NotRecorded are files that the checkpoint does not have, with absolute paths, and that stay as they
 	// are. Those that git does not track have no path if there are too many. There are more if
 	// MoreNotRecorded is not 0.
@@ -54,20 +54,20 @@ type RewoundFile struct {
 	Detail                   string // of LeftBusy
 }
 
-// Rewind restores the files of a conversation to their state before a run. Without spec.All it
-// restores the files that this run and later ones of the conversation have changed and that are as
+// Rewind restores the files of a conversation to their state before a turn. Without spec.All it
+// restores the files that this turn and later ones of the conversation have changed and that are as
 // they left them. What the other files lose is in the result; spec.Preview only returns that.
-// UndoRewind undoes it. The conversation itself stays; a fork from the run before continues it from
+// UndoRewind undoes it. The conversation itself stays; a fork from the turn before continues it from
 // there.
 //
 // The error is a *domain.Error: KindBadState while the conversation works, or with spec.All another
 // one in the same directory.
 func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
-	w, err := h.beginRewind(ctx, spec.Run)
+	w, err := h.beginRewind(ctx, spec.Turn)
 	if err != nil || w.store == nil {
 		return w.Rewound, err
 	}
-	before, found := w.newest(beforeRun)
+	before, found := w.newest(beforeTurn)
 	if !found {
 		return w.Rewound, nil
 	}
@@ -79,7 +79,7 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		w.NotRecorded = append(w.NotRecorded, s)
 	}
 	if spec.All && !spec.Preview { // else the files of other conversations stay
-		others, err := h.Beside(ctx, w.Run)
+		others, err := h.Beside(ctx, w.Turn)
 		if err != nil {
 			return w.Rewound, err
 		}
@@ -99,17 +99,17 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		return w.Rewound, nil
 	}
 	// UndoRewind needs it, also after a kill in the midst of the restore.
-	now, err = w.store.Take(ctx, beforeRewind+w.Run.UUID+"\n"+rewoundText(paths))
+	now, err = w.store.Take(ctx, beforeRewind+w.Turn.UUID+"\n"+rewoundText(paths))
 	if err == nil {
 		err = w.restore(ctx, now.ID, before.ID, changereview.Revert)
 	}
 	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
-	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.", filesAre(w.restored()), domain.TaskName(w.Run.Task)))
+	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.", filesAre(w.restored()), domain.TaskName(w.Turn.Task)))
 }
 
-// UndoRewind restores the files that the last Rewind to before a run has changed, except those that
+// UndoRewind restores the files that the last Rewind to before a turn has changed, except those that
 // were changed since. The next call undoes the Rewind before it, unless this one has restored only
 // a part: then it tries the rest again.
 func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
@@ -117,12 +117,12 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	if err != nil {
 		return w.Rewound, err
 	}
-	from, isKept := w.newest(beforeRun)
+	from, isKept := w.newest(beforeTurn)
 	to, wasRewound := w.lastRewind()
 	_, text, _ := strings.Cut(to.Message, "\n")
 	paths, err := rewoundPaths(text)
 	if !isKept || !wasRewound || err != nil {
-		return w.Rewound, domain.Errorf(domain.KindBadState, "the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Run.Task))
+		return w.Rewound, domain.Errorf(domain.KindBadState, "the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Turn.Task))
 	}
 	w.Checkpoint = true
 	changes, err := w.store.Changes(ctx, from.ID, to.ID)
@@ -136,12 +136,12 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	}
 	err = w.restore(ctx, from.ID, to.ID, changereview.Reopen)
 	if n := w.restored(); err == nil && (n == 0 || n == len(w.Files)) {
-		_, err = w.store.Take(ctx, undoneRewind+w.Run.UUID+"\n"+strconv.Itoa(to.Number))
+		_, err = w.store.Take(ctx, undoneRewind+w.Turn.UUID+"\n"+strconv.Itoa(to.Number))
 	}
 	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
-	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Run.Task), filesAre(w.restored())))
+	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Turn.Task), filesAre(w.restored())))
 }
 
 // rewoundText returns the paths as a JSON array, and those that are not UTF-8, which JSON cannot have,
@@ -199,26 +199,26 @@ type rewinding struct {
 	hub         *Hub
 	store       *checkpoint.Store // nil: there are no checkpoints
 	checkpoints []checkpoint.Checkpoint
-	runs        []domain.Run // of the conversation, from the named one on
+	turns       []domain.Turn // of the conversation, from the named one on
 	files       map[string][]changed
 }
 
-// changed is a change of a file by a run of the conversation.
+// changed is a change of a file by a turn of the conversation.
 type changed struct {
-	run  domain.Run
+	turn domain.Turn
 	file changereview.File
 }
 
 func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 	w := &rewinding{hub: h, files: make(map[string][]changed)}
-	run, err := query.Find(ctx, h.store, id)
+	turn, err := query.Find(ctx, h.store, id)
 	if err == nil {
-		w.Run, err = h.query.ByRun(ctx, run.ID)
+		w.Turn, err = h.query.ByTurn(ctx, turn.ID)
 	}
 	if err != nil {
 		return w, stored(err)
 	}
-	unfinished, err := h.store.UnfinishedRuns(ctx, run.Thread)
+	unfinished, err := h.store.UnfinishedTurns(ctx, turn.Session)
 	if err != nil {
 		return w, stored(err)
 	}
@@ -227,38 +227,38 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 			return w, domain.Errorf(domain.KindBadState, "%s is %s: its files can be rewound when it has ended", domain.TaskName(other.Task), other.State.Words())
 		}
 	}
-	runs, err := h.store.RunsOfThread(ctx, run.Thread, 0)
+	turns, err := h.store.TurnsOfSession(ctx, turn.Session, 0)
 	if err != nil {
 		return w, stored(err)
 	}
-	w.runs = runs[max(0, slices.IndexFunc(runs, func(r domain.Run) bool { return r.ID == run.ID })):]
-	for _, run := range w.runs {
-		files, err := h.review.Files(ctx, domain.Session{Run: run, Thread: w.Run.Thread})
+	w.turns = turns[max(0, slices.IndexFunc(turns, func(r domain.Turn) bool { return r.ID == turn.ID })):]
+	for _, turn := range w.turns {
+		files, err := h.review.Files(ctx, domain.TurnInSession{Turn: turn, Session: w.Turn.Session})
 		if err != nil {
 			return w, err
 		}
 		for _, file := range files {
-			w.files[file.Path] = append(w.files[file.Path], changed{run, file})
+			w.files[file.Path] = append(w.files[file.Path], changed{turn, file})
 		}
 	}
-	w.store, w.checkpoints, err = h.checkpoints.list(ctx, w.Run.Thread.CWD)
+	w.store, w.checkpoints, err = h.checkpoints.list(ctx, w.Turn.Session.CWD)
 	return w, rewindError(err)
 }
 
-// newest returns the newest checkpoint of a kind for the run.
+// newest returns the newest checkpoint of a kind for the turn.
 func (w *rewinding) newest(message string) (checkpoint.Checkpoint, bool) {
-	return newestOf(w.checkpoints, message+w.Run.UUID)
+	return newestOf(w.checkpoints, message+w.Turn.UUID)
 }
 
-// lastRewind returns the checkpoint of the newest rewind to before the run that is not undone.
+// lastRewind returns the checkpoint of the newest rewind to before the turn that is not undone.
 func (w *rewinding) lastRewind() (checkpoint.Checkpoint, bool) {
 	undone := make(map[string]bool)
 	for _, c := range slices.Backward(w.checkpoints) {
 		kind, about, _ := strings.Cut(c.Message, "\n")
 		switch {
-		case kind == undoneRewind+w.Run.UUID:
+		case kind == undoneRewind+w.Turn.UUID:
 			undone[strings.TrimSpace(about)] = true
-		case kind == beforeRewind+w.Run.UUID && !undone[strconv.Itoa(c.Number)]:
+		case kind == beforeRewind+w.Turn.UUID && !undone[strconv.Itoa(c.Number)]:
 			return c, true
 		}
 	}
@@ -271,7 +271,7 @@ func (w *rewinding) compare(ctx context.Context, now checkpoint.ID, before check
 	if err != nil {
 		return err
 	}
-	since := make(map[string]map[string]bool) // paths that have changed after a run, by its UUID
+	since := make(map[string]map[string]bool) // paths that have changed after a turn, by its UUID
 	for _, c := range unrenamed(changes) {
 		if c.Kind == checkpoint.Deleted && isNotRecorded(before, c.Path) {
 			continue // it may have been there
@@ -310,7 +310,7 @@ func unrenamed(changes []checkpoint.Change) (list []checkpoint.Change) {
 // add adds a file of the project to the result.
 func (w *rewinding) add(c checkpoint.Change, left string) {
 	path := w.path(c.Path)
-	if rel, err := filepath.Rel(w.hub.rootOf(w.Run.Thread.CWD), path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(w.hub.rootOf(w.Turn.Session.CWD), path); err == nil && filepath.IsLocal(rel) {
 		w.Files = append(w.Files, RewoundFile{Path: path, Kind: c.Kind, AddedLines: c.AddedLines, DeletedLines: c.DeletedLines, Left: left})
 	}
 }
@@ -327,7 +327,7 @@ func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoin
 		return LeftOther, nil
 	}
 	last := of[len(of)-1]
-	if !last.file.Binary { // a review may have changed it after the run
+	if !last.file.Binary { // a review may have changed it after the turn
 		var text *string
 		if c.OldBlob != "" {
 			data, err := w.store.Read(ctx, c.OldBlob)
@@ -342,11 +342,11 @@ func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoin
 		}
 		return LeftEdited, nil
 	}
-	paths, known := since[last.run.UUID]
+	paths, known := since[last.turn.UUID]
 	if !known {
 		paths = make(map[string]bool)
-		since[last.run.UUID] = paths
-		i := slices.IndexFunc(w.checkpoints, func(c checkpoint.Checkpoint) bool { return c.Message == afterRun+last.run.UUID })
+		since[last.turn.UUID] = paths
+		i := slices.IndexFunc(w.checkpoints, func(c checkpoint.Checkpoint) bool { return c.Message == afterTurn+last.turn.UUID })
 		if i < 0 {
 			return LeftEdited, nil
 		}
@@ -365,7 +365,7 @@ func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoin
 	return "", nil
 }
 
-// restore changes the files that do not stay, and stores what that means for the changes of runs.
+// restore changes the files that do not stay, and stores what that means for the changes of turns.
 func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decision string) error {
 	paths := w.paths()
 	if len(paths) == 0 {
@@ -392,7 +392,7 @@ func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decisio
 			continue
 		}
 		for _, c := range w.files[file.Path] {
-			err = errors.Join(err, w.hub.review.Restored(ctx, domain.Session{Run: c.run, Thread: w.Run.Thread}, c.file, decision))
+			err = errors.Join(err, w.hub.review.Restored(ctx, domain.TurnInSession{Turn: c.turn, Session: w.Turn.Session}, c.file, decision))
 		}
 	}
 	if err == nil {
@@ -427,7 +427,7 @@ func (w *rewinding) note(ctx context.Context, text string) error {
 		return nil
 	}
 	return w.hub.write(ctx, func(t store.Tx) error {
-		last, err := t.LastRun(ctx, w.Run.Thread.ID)
+		last, err := t.LastTurn(ctx, w.Turn.Session.ID)
 		if err != nil {
 			return err
 		}

@@ -45,15 +45,15 @@ func TestRandomEditsAndRewinds(t *testing.T) {
 // A disk has the texts of files, each of one line. A missing file has no entry.
 type disk map[string]string
 
-type modelRun struct {
-	domain.Session
+type modelTurn struct {
+	domain.TurnInSession
 	conversation int
-	at           disk               // before the run
+	at           disk               // before the turn
 	after        map[string]*string // of the files that it has changed; nil: deleted
 	states       map[string]string
 }
 
-func (r *modelRun) expected(file string) *string {
+func (r *modelTurn) expected(file string) *string {
 	if r.states[file] == domain.ChangeReverted {
 		return r.at.text(file)
 	}
@@ -85,16 +85,16 @@ type rewindWorld struct {
 	dir     string
 	model   disk
 	texts   int
-	runs    []*modelRun
-	last    [2]string                   // run of each conversation
-	rewinds map[*modelRun][]modelRewind // that are not undone
-	work    func(x *turn)               // of the next run
+	turns   []*modelTurn
+	last    [2]string                    // turn of each conversation
+	rewinds map[*modelTurn][]modelRewind // that are not undone
+	work    func(x *fakeTurn)            // of the next turn
 }
 
 func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
 	testkit.NeedTool(t, "git")
-	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelRun][]modelRewind)}
-	w.h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	w := &rewindWorld{t: t, random: rand.New(rand.NewPCG(seed, 33)), dir: t.TempDir(), model: disk{}, rewinds: make(map[*modelTurn][]modelRewind)}
+	w.h = openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		w.work(x)
 		return completed
 	}, func(o *Options) {
@@ -140,10 +140,10 @@ func (w *rewindWorld) put(file string, text *string) {
 func (w *rewindWorld) file() string { return fmt.Sprintf("file%d", w.random.IntN(4)) }
 
 func (w *rewindWorld) step() string {
-	if len(w.runs) == 0 {
+	if len(w.turns) == 0 {
 		return w.agent()
 	}
-	run := w.runs[w.random.IntN(len(w.runs))]
+	turn := w.turns[w.random.IntN(len(w.turns))]
 	switch w.random.IntN(10) {
 	case 0, 1, 2:
 		return w.agent()
@@ -152,79 +152,79 @@ func (w *rewindWorld) step() string {
 		w.edit(file)
 		return "the user edits " + file
 	case 5, 6:
-		return w.decide(run)
+		return w.decide(turn)
 	case 7, 8:
-		return w.rewind(run)
+		return w.rewind(turn)
 	}
-	return w.undo(run)
+	return w.undo(turn)
 }
 
 // agent runs a turn that changes one or two files, with an editing tool or a command.
 func (w *rewindWorld) agent() string {
-	run := &modelRun{conversation: w.random.IntN(2), at: maps.Clone(w.model), after: make(map[string]*string), states: make(map[string]string)}
+	turn := &modelTurn{conversation: w.random.IntN(2), at: maps.Clone(w.model), after: make(map[string]*string), states: make(map[string]string)}
 	byCommand := w.random.IntN(2) == 0
-	w.work = func(x *turn) {
+	w.work = func(x *fakeTurn) {
 		if byCommand {
 			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
 			defer x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
 		}
 		for range 1 + w.random.IntN(2) {
 			file := w.file()
-			if _, again := run.after[file]; again {
+			if _, again := turn.after[file]; again {
 				continue
 			}
-			run.after[file], run.states[file] = w.edit(file), domain.ChangeOpen
+			turn.after[file], turn.states[file] = w.edit(file), domain.ChangeOpen
 			if !byCommand {
-				x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(w.dir, file), Before: run.at.text(file), After: run.after[file]})
+				x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(w.dir, file), Before: turn.at.text(file), After: turn.after[file]})
 			}
 		}
 	}
-	if from := w.last[run.conversation]; from == "" {
-		run.Session = launch(w.t, w.h, "p")
+	if from := w.last[turn.conversation]; from == "" {
+		turn.TurnInSession = launch(w.t, w.h, "p")
 	} else {
-		run.Session = must(w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"}))(w.t)
+		turn.TurnInSession = must(w.h.Continue(context.Background(), ContinueSpec{From: from, Prompt: "p"}))(w.t)
 	}
-	run.Session = await(w.t, w.h, run.Session)
-	w.last[run.conversation] = run.UUID
-	w.runs = append(w.runs, run)
-	return fmt.Sprintf("conversation %d changes %v, by a command: %t", run.conversation, slices.Sorted(maps.Keys(run.after)), byCommand)
+	turn.TurnInSession = await(w.t, w.h, turn.TurnInSession)
+	w.last[turn.conversation] = turn.UUID
+	w.turns = append(w.turns, turn)
+	return fmt.Sprintf("conversation %d changes %v, by a command: %t", turn.conversation, slices.Sorted(maps.Keys(turn.after)), byCommand)
 }
 
-func (w *rewindWorld) decide(run *modelRun) string {
-	file := slices.Sorted(maps.Keys(run.after))[w.random.IntN(len(run.after))]
+func (w *rewindWorld) decide(turn *modelTurn) string {
+	file := slices.Sorted(maps.Keys(turn.after))[w.random.IntN(len(turn.after))]
 	decision := []string{changereview.Accept, changereview.Revert, changereview.Reopen}[w.random.IntN(3)]
-	what := fmt.Sprintf("%s %s of %s", decision, file, domain.TaskName(run.Task))
-	is, to := run.states[file], map[string]string{changereview.Accept: domain.ChangeAccepted, changereview.Revert: domain.ChangeReverted, changereview.Reopen: domain.ChangeOpen}[decision]
+	what := fmt.Sprintf("%s %s of %s", decision, file, domain.TaskName(turn.Task))
+	is, to := turn.states[file], map[string]string{changereview.Accept: domain.ChangeAccepted, changereview.Revert: domain.ChangeReverted, changereview.Reopen: domain.ChangeOpen}[decision]
 	if is == domain.ChangeReverted && decision == changereview.Accept {
 		to = is
 	}
 	refused := false
 	if (is == domain.ChangeReverted) != (to == domain.ChangeReverted) {
-		from, result := run.expected(file), run.at.text(file)
+		from, result := turn.expected(file), turn.at.text(file)
 		if is == domain.ChangeReverted {
-			result = run.after[file]
+			result = turn.after[file]
 		}
 		now := w.model.text(file)
 		if refused = !same(now, from) && !same(now, result); !refused {
 			w.model.set(file, result)
 		}
 	}
-	_, err := w.h.Review().Decide(context.Background(), run.Session, changereview.Decision{Path: filepath.Join(w.dir, file), Decision: decision})
+	_, err := w.h.Review().Decide(context.Background(), turn.TurnInSession, changereview.Decision{Path: filepath.Join(w.dir, file), Decision: decision})
 	if refused {
 		require.Equal(w.t, domain.KindChangedSince, kindOf(w.t, err), what)
 		return what + ", refused"
 	}
 	require.NoError(w.t, err, what)
-	run.states[file] = to
+	turn.states[file] = to
 	return what
 }
 
 func same(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// later returns the runs of a run's conversation from it on.
-func (w *rewindWorld) later(run *modelRun) (list []*modelRun) {
-	for _, other := range w.runs[slices.Index(w.runs, run):] {
-		if other.conversation == run.conversation {
+// later returns the turns of a turn's conversation from it on.
+func (w *rewindWorld) later(turn *modelTurn) (list []*modelTurn) {
+	for _, other := range w.turns[slices.Index(w.turns, turn):] {
+		if other.conversation == turn.conversation {
 			list = append(list, other)
 		}
 	}
@@ -233,16 +233,16 @@ func (w *rewindWorld) later(run *modelRun) (list []*modelRun) {
 
 func (w *rewindWorld) all() []string { return []string{"file0", "file1", "file2", "file3"} }
 
-func (w *rewindWorld) rewind(run *modelRun) string {
+func (w *rewindWorld) rewind(turn *modelTurn) string {
 	all := w.random.IntN(4) == 0
 	rewind := modelRewind{from: maps.Clone(w.model)}
 	left := make(map[string]string)
 	for _, file := range w.all() {
-		if same(w.model.text(file), run.at.text(file)) {
+		if same(w.model.text(file), turn.at.text(file)) {
 			continue
 		}
-		var last *modelRun
-		for _, other := range w.later(run) {
+		var last *modelTurn
+		for _, other := range w.later(turn) {
 			if _, changed := other.after[file]; changed {
 				last = other
 			}
@@ -258,22 +258,22 @@ func (w *rewindWorld) rewind(run *modelRun) string {
 		}
 		left[file] = ""
 		rewind.files = append(rewind.files, file)
-		w.model.set(file, run.at.text(file))
-		w.decided(run, file, domain.ChangeReverted)
+		w.model.set(file, turn.at.text(file))
+		w.decided(turn, file, domain.ChangeReverted)
 	}
 	if len(rewind.files) > 0 {
-		w.rewinds[run] = append(w.rewinds[run], rewind)
+		w.rewinds[turn] = append(w.rewinds[turn], rewind)
 	}
-	what := fmt.Sprintf("rewind to before %s, all files: %t", domain.TaskName(run.Task), all)
-	r := must(w.h.Rewind(context.Background(), RewindSpec{Run: run.UUID, All: all}))(w.t, what)
+	what := fmt.Sprintf("rewind to before %s, all files: %t", domain.TaskName(turn.Task), all)
+	r := must(w.h.Rewind(context.Background(), RewindSpec{Turn: turn.UUID, All: all}))(w.t, what)
 	assert.Equal(w.t, left, leftOf(r), what)
 	return what
 }
 
-func (w *rewindWorld) undo(run *modelRun) string {
-	what := "undo the rewind to before " + domain.TaskName(run.Task)
-	r, err := w.h.UndoRewind(context.Background(), run.UUID)
-	rewinds := w.rewinds[run]
+func (w *rewindWorld) undo(turn *modelTurn) string {
+	what := "undo the rewind to before " + domain.TaskName(turn.Task)
+	r, err := w.h.UndoRewind(context.Background(), turn.UUID)
+	rewinds := w.rewinds[turn]
 	if len(rewinds) == 0 {
 		require.Equal(w.t, domain.KindBadState, kindOf(w.t, err), what)
 		return what + ", refused"
@@ -287,27 +287,27 @@ func (w *rewindWorld) undo(run *modelRun) string {
 		switch {
 		case same(now, to):
 			continue
-		case !same(now, run.at.text(file)):
+		case !same(now, turn.at.text(file)):
 			left[file] = LeftEdited
 			continue
 		}
 		left[file] = ""
 		restored++
 		w.model.set(file, to)
-		w.decided(run, file, domain.ChangeOpen)
+		w.decided(turn, file, domain.ChangeOpen)
 	}
 	assert.Equal(w.t, left, leftOf(r), what)
 	if restored == 0 || restored == len(left) {
-		w.rewinds[run] = rewinds[:len(rewinds)-1]
+		w.rewinds[turn] = rewinds[:len(rewinds)-1]
 	}
 	return what
 }
 
-// decided sets the state of the changes of a file by a run and the later ones of its conversation.
-func (w *rewindWorld) decided(from *modelRun, file, state string) {
-	for _, run := range w.later(from) {
-		if _, changed := run.after[file]; changed {
-			run.states[file] = state
+// decided sets the state of the changes of a file by a turn and the later ones of its conversation.
+func (w *rewindWorld) decided(from *modelTurn, file, state string) {
+	for _, turn := range w.later(from) {
+		if _, changed := turn.after[file]; changed {
+			turn.states[file] = state
 		}
 	}
 }
@@ -321,12 +321,12 @@ func leftOf(r Rewound) map[string]string {
 }
 
 func (w *rewindWorld) requireDecisions(what string) {
-	for _, run := range w.runs {
-		files := must(w.h.Review().Files(context.Background(), run.Session))(w.t)
+	for _, turn := range w.turns {
+		files := must(w.h.Review().Files(context.Background(), turn.TurnInSession))(w.t)
 		states := make(map[string]string)
 		for _, file := range files {
 			states[filepath.Base(file.Path)] = file.State
 		}
-		require.Equal(w.t, run.states, states, "%s after: %s", domain.TaskName(run.Task), what)
+		require.Equal(w.t, turn.states, states, "%s after: %s", domain.TaskName(turn.Task), what)
 	}
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // Tools that an agent runs without asking need no approval, but a deny rule still applies.
 func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 	write := catalog.RequestPermissionParams{ToolName: "Write", ToolKind: "edit", Paths: []string{"a"}, Title: "Write a", Unasked: []string{"Write", "Edit"}}
-	run := catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm x"}`), Title: "Run rm x", Unasked: []string{"Bash"}}
+	turn := catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm x"}`), Title: "Run rm x", Unasked: []string{"Bash"}}
 	for name, c := range map[string]struct {
 		spec LaunchSpec
 		p    catalog.RequestPermissionParams
@@ -39,13 +39,13 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 		"one of its names":       {LaunchSpec{Tools: []string{"Edit"}}, write, "yes "},
 		"all names denied":       {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
 		"another one denied":     {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
-		"a rule":                 {LaunchSpec{}, run, "no rule=user"},
-		"a rule, in bypass":      {LaunchSpec{Mode: catalog.ModeBypass}, run, "no rule=user"},
+		"a rule":                 {LaunchSpec{}, turn, "no rule=user"},
+		"a rule, in bypass":      {LaunchSpec{Mode: catalog.ModeBypass}, turn, "no rule=user"},
 		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, write, "yes "},
 		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), requests(func(*turn) catalog.RequestPermissionParams { return c.p }), func(o *Options) {
+			h := openHub(t, database(t), requests(func(*fakeTurn) catalog.RequestPermissionParams { return c.p }), func(o *Options) {
 				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
@@ -77,7 +77,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	inState(t, h, s, domain.Running)
 	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a := must(h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0], Input: json.RawMessage(`{"file_path":"a"}`)}))(t)
+		a := must(h.Approvals().Create(context.Background(), approval.Spec{Turn: s.UUID, Tool: c[0], Input: json.RawMessage(`{"file_path":"a"}`)}))(t)
 		assert.Equal(t, c[1], a.Status)
 		events.until(t, func() bool { return len(events.all()) == i+1 })
 		reported, ok := events.all()[i].Payload.(domain.ApprovalResolved)
@@ -88,24 +88,24 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 
 func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 	ask := func(tool, command string) play {
-		return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		return func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			x.say(verdictText(x.ask(ctx, tool, map[string]string{"command": command})))
 			return completed
 		}
 	}
 	var mu sync.Mutex
 	now := ask("Bash", "ls")
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		mu.Lock()
 		p := now
 		mu.Unlock()
 		return p(ctx, x)
 	})
 	set := func(p play) { mu.Lock(); now = p; mu.Unlock() }
-	result := func(thread string) string { t.Helper(); return await(t, h, launchIn(t, h, thread, "p")).Result }
-	asks := func(thread string, d approval.Decision) {
+	result := func(session string) string { t.Helper(); return await(t, h, launchIn(t, h, session, "p")).Result }
+	asks := func(session string, d approval.Decision) {
 		t.Helper()
-		s := launchIn(t, h, thread, "p")
+		s := launchIn(t, h, session, "p")
 		d.ID = pendingOf(t, h, 1)[0].ID
 		decide(t, h, d)
 		await(t, h, s)
@@ -127,9 +127,9 @@ func TestADecisionBecomesARuleOfItsScope(t *testing.T) {
 func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	prompts := []string{"x", "x", "x", "y"}
-	var list []domain.Session
+	var list []domain.TurnInSession
 	for i, prompt := range prompts {
-		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, ThreadAlias: fmt.Sprint(i)}))(t)
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: prompt, SessionAlias: fmt.Sprint(i)}))(t)
 		list = append(list, s)
 		pendingOf(t, h, i+1)
 	}
@@ -145,23 +145,23 @@ func TestARuleOfTheProjectAnswersWhatWaitsInIt(t *testing.T) {
 	}
 }
 
-func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
+func TestOneSessionsAnswerAnswersNothingOfAnother(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
 	pendingOf(t, h, 2)
 	yes := true
-	must(h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{AutoAcceptEdits: &yes}))(t)
+	must(h.Settings().Update(context.Background(), a.HumanLayerSession, sessionsettings.Change{AutoAcceptEdits: &yes}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
 	left := pendingOf(t, h, 1)
-	assert.Equal(t, b.Thread.ID, left[0].Thread)
-	must(h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{SkipPermissions: &yes}))(t)
+	assert.Equal(t, b.Session.ID, left[0].Session)
+	must(h.Settings().Update(context.Background(), a.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes}))(t)
 	pendingOf(t, h, 1)
 	approve(t, h, left[0], "session")
 	await(t, h, b)
 	assert.Equal(t, "yes rule=session", await(t, h, launchIn(t, h, "b", "p")).Result)
 }
 
-func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
+func TestNewModeAnswersWhatWaitsByWhateverTurn(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
 	first := launchIn(t, h, "a", "p")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
@@ -169,13 +169,13 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	second := launchIn(t, h, "a", "p")
 	pendingOf(t, h, 1)
 	mode := "acceptEdits"
-	must(h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &mode}))(t)
+	must(h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{Mode: &mode}))(t)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	none := "" // an unknown agent, see TestWhatAnAgentIsKnownNotToHaveIsRefused
-	_, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &none})
+	_, err := h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{Mode: &none})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
-	_, err = h.Settings().Update(context.Background(), "nobody", threadsettings.Change{Mode: &mode})
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
+	_, err = h.Settings().Update(context.Background(), "nobody", sessionsettings.Change{Mode: &mode})
+	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, err))
 }
 
 func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
@@ -184,9 +184,9 @@ func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
 		first := launchIn(t, h, "a", "p")
 		synctest.Wait()
 		yes, minute := true, time.Minute
-		s, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
+		s, err := h.Settings().Update(context.Background(), first.HumanLayerSession, sessionsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
 		require.NoError(t, err)
-		require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
+		require.NotNil(t, s.Session.Settings.SkipPermissionsUntil)
 		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)
 		time.Sleep(59 * time.Second)
 		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, launchIn(t, h, "a", "p")).Result)
@@ -198,7 +198,7 @@ func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
 
 // asks returns codex's permission request for a script. Its input is the event itself, with its own
 // id and time.
-func asks(x *turn, n int64, script string) catalog.RequestPermissionParams {
+func asks(x *fakeTurn, n int64, script string) catalog.RequestPermissionParams {
 	call := fmt.Sprintf("call_%d", n)
 	return catalog.RequestPermissionParams{
 		SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", NameByKind: true, ToolKind: "execute", ToolUseID: call, Title: script, InputFixed: true,
@@ -234,7 +234,7 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			root := t.TempDir()
-			agent := requests(func(x *turn) catalog.RequestPermissionParams { return asks(x, 1, script) })
+			agent := requests(func(x *fakeTurn) catalog.RequestPermissionParams { return asks(x, 1, script) })
 			h := openHub(t, database(t), agent, func(o *Options) { o.Rules, o.Root = always(rules), root })
 			s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CWD: root}))(t)
 			if want == "asked" {
@@ -251,7 +251,7 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 // A lasting decision about a script becomes a rule for that script and names it.
 func TestADecisionAboutAScriptBecomesARuleForIt(t *testing.T) {
 	var n atomic.Int64
-	h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
+	h := openHub(t, database(t), requests(func(x *fakeTurn) catalog.RequestPermissionParams {
 		return asks(x, n.Add(1), strings.TrimPrefix(x.p.Prompt, "do "))
 	}))
 	first := launchIn(t, h, "a", "do make test && git push")
@@ -272,7 +272,7 @@ func TestARuleForCommandsGivesNoFurtherPermissions(t *testing.T) {
 		"additional_permissions": map[string]any{"network": true}, "network_approval_context": map[string]string{"host": "example.org"}, "cwd": filepath.Dir(t.TempDir()), "workdir": 7,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := openHub(t, database(t), requests(func(x *turn) catalog.RequestPermissionParams {
+			h := openHub(t, database(t), requests(func(x *fakeTurn) catalog.RequestPermissionParams {
 				p := asks(x, 1, "touch x")
 				var input map[string]any
 				_ = json.Unmarshal(p.ToolInput, &input)

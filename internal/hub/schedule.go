@@ -9,12 +9,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
-// schedule starts queued runs while slots are free: higher priority first, then in order of
-// arrival, at most one run per thread. A run without an available executor waits for the next call.
+// schedule starts queued turns while slots are free: higher priority first, then in order of
+// arrival, at most one turn per session. A turn without an available executor waits for the next call.
 func (h *Hub) schedule(t store.Tx) error {
 	if h.isClosing() {
 		return nil
@@ -37,23 +37,23 @@ func (h *Hub) schedule(t store.Tx) error {
 		return err
 	}
 	for _, s := range next {
-		run := s.Run
-		if err := h.startNow(t, &run); err != nil {
+		turn := s.Turn
+		if err := h.startNow(t, &turn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// startable lists up to most runs that can start. A run without an available executor stays
+// startable lists up to most turns that can start. A turn without an available executor stays
 // queued and does not block others.
-func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
+func (h *Hub) startable(t store.Tx, most int) ([]domain.TurnInSession, error) {
 	for limit := most; ; limit *= 4 {
 		queued, err := t.Startable(h.ctx, limit)
 		if err != nil {
 			return nil, err
 		}
-		next := make([]domain.Session, 0, most)
+		next := make([]domain.TurnInSession, 0, most)
 		for _, s := range queued {
 			if len(next) < most && h.hasRoom(s) {
 				next = append(next, s)
@@ -66,18 +66,18 @@ func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 }
 
 // hasRoom reports whether an executor is available for a queued session.
-func (h *Hub) hasRoom(s domain.Session) bool {
-	agent, err := h.configured.Agent(s.Run.Agent)
+func (h *Hub) hasRoom(s domain.TurnInSession) bool {
+	agent, err := h.configured.Agent(s.Turn.Agent)
 	if err != nil {
 		return true // start it, so that it fails with this error
 	}
-	return h.executors.HasRoom(leaseFor(s.Thread.UUID, agent))
+	return h.executors.HasRoom(leaseFor(s.Session.UUID, agent))
 }
 
-// add stores a run in its thread and queues it unless it is a draft.
-func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool) error {
-	if run.Source != domain.SourceDecision { // an answer is never refused
-		if err := h.checkWorktree(t, thread); err != nil {
+// add stores a turn in its session and queues it unless it is a draft.
+func (h *Hub) add(t store.Tx, turn *domain.Turn, session domain.Session, draft bool) error {
+	if turn.Source != domain.SourceDecision { // an answer is never refused
+		if err := h.checkWorktree(t, session); err != nil {
 			return err
 		}
 		if err := h.checkRoom(t); err != nil {
@@ -89,45 +89,45 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 			}
 		}
 	}
-	if run.Parent == 0 {
-		run.Parent = thread.ForkRun
-		if last, err := t.LastRun(h.ctx, thread.ID); err == nil {
-			run.Parent = last.ID
-			if run.Mode == "" && last.Mode == thread.Mode {
-				run.AgentMode = thread.AgentModeAfter(last)
+	if turn.Parent == 0 {
+		turn.Parent = session.ForkTurn
+		if last, err := t.LastTurn(h.ctx, session.ID); err == nil {
+			turn.Parent = last.ID
+			if turn.Mode == "" && last.Mode == session.Mode {
+				turn.AgentMode = session.AgentModeAfter(last)
 			}
 		}
 	}
-	run.Thread, run.State = thread.ID, domain.New
+	turn.Session, turn.State = session.ID, domain.New
 	if draft {
-		run.State = domain.Draft
+		turn.State = domain.Draft
 	}
-	run.Agent = thread.Agent // a conversation keeps its agent
-	run.Created, run.Active = t.Now(), t.Now()
-	run.Mode = cmp.Or(run.Mode, thread.Mode)
-	if run.Mode == catalog.ModePlan { // also a mode inherited from the thread
-		if err := h.settings.Check(h.ctx, t, thread.ID, run.Agent, run.Mode, "", nil); err != nil {
+	turn.Agent = session.Agent // a conversation keeps its agent
+	turn.Created, turn.Active = t.Now(), t.Now()
+	turn.Mode = cmp.Or(turn.Mode, session.Mode)
+	if turn.Mode == catalog.ModePlan { // also a mode inherited from the session
+		if err := h.settings.Check(h.ctx, t, session.ID, turn.Agent, turn.Mode, "", nil); err != nil {
 			return err
 		}
 	}
-	run.Title = cmp.Or(run.Title, thread.Title)
-	if err := t.InsertRun(run); err != nil {
+	turn.Title = cmp.Or(turn.Title, session.Title)
+	if err := t.InsertTurn(turn); err != nil {
 		return err
 	}
 	if draft {
 		return nil
 	}
-	if err := h.gates.Follow(t, *run); err != nil {
+	if err := h.gates.Follow(t, *turn); err != nil {
 		return err
 	}
-	return h.enqueue(t, run, thread)
+	return h.enqueue(t, turn, session)
 }
 
 // attach stores the attachments of a prompt. It fails if the agent is known not to accept them.
-func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
-	reported, err := threadsettings.ReportedBy(h.ctx, t, thread.ID, thread.Agent)
+func (h *Hub) attach(t store.Tx, session domain.Session, list []domain.Content) error {
+	reported, err := sessionsettings.ReportedBy(h.ctx, t, session.ID, session.Agent)
 	if err == nil {
-		err = threadsettings.CheckContent(thread.Agent, reported, list)
+		err = sessionsettings.CheckContent(session.Agent, reported, list)
 	}
 	if err != nil {
 		return err
@@ -147,76 +147,76 @@ func (h *Hub) checkRoom(t store.Tx) error {
 	return nil
 }
 
-// enqueue adds the user's prompt to the conversation and queues its run. It unarchives the
+// enqueue adds the user's prompt to the conversation and queues its turn. It unarchives the
 // conversation.
-func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
-	archived := thread.Archived
+func (h *Hub) enqueue(t store.Tx, turn *domain.Turn, session domain.Session) error {
+	archived := session.Archived
 	if archived {
-		thread.Archived = false
-		if err := t.UpdateThread(thread); err != nil {
+		session.Archived = false
+		if err := t.UpdateSession(session); err != nil {
 			return err
 		}
 	}
-	err := h.noteAnotherAgent(t, *run)
+	err := h.noteAnotherAgent(t, *turn)
 	if err != nil {
 		return err
 	}
-	if run.Source == domain.SourceAgent {
-		err = h.conversation.WentOn(t, *run, ownTurnOf(*run).trigger())
+	if turn.Source == domain.SourceAgent {
+		err = h.conversation.WentOn(t, *turn, ownTurnOf(*turn).trigger())
 	} else {
-		err = h.conversation.Prompt(t, *run, thread)
-		h.environments.keep(t, run.ID, h.client)
-		queued := *run
+		err = h.conversation.Prompt(t, *turn, session)
+		h.environments.keep(t, turn.ID, h.client)
+		queued := *turn
 		t.AfterCommit(func() { h.yieldTo(queued) })
 	}
 	if err != nil {
 		return err
 	}
-	arranged, err := h.arrangeBefore(t, run)
+	arranged, err := h.arrangeBefore(t, turn)
 	if err != nil {
 		return err
 	}
-	// The transition updates the thread's time.
-	if err = h.transition(t, run, domain.Queued, outcome{}); err != nil {
+	// The transition updates the session's time.
+	if err = h.transition(t, turn, domain.Queued, outcome{}); err != nil {
 		return err
 	}
 	if arranged {
-		if err := h.announceQueue(t, *run, domain.QueueChanged{}); err != nil {
+		if err := h.announceQueue(t, *turn, domain.QueueChanged{}); err != nil {
 			return err
 		}
 	}
 	if !archived {
 		return nil
 	}
-	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
+	return h.announce(t, *turn, domain.SettingsChanged{Archived: &session.Archived, Reason: "continued"})
 }
 
 // noteAnotherAgent adds a notice that another agent continues the conversation.
-func (h *Hub) noteAnotherAgent(t store.Tx, run domain.Run) error {
-	if run.Parent == 0 {
+func (h *Hub) noteAnotherAgent(t store.Tx, turn domain.Turn) error {
+	if turn.Parent == 0 {
 		return nil
 	}
-	before, err := t.Run(h.ctx, run.Parent)
-	if err != nil || before.Thread != run.Thread || before.Agent == run.Agent || before.Agent == "" {
+	before, err := t.Turn(h.ctx, turn.Parent)
+	if err != nil || before.Session != turn.Session || before.Agent == turn.Agent || before.Agent == "" {
 		return err
 	}
-	return h.conversation.AnotherAgent(t, run, before.Agent)
+	return h.conversation.AnotherAgent(t, turn, before.Agent)
 }
 
-// startQueue holds started runs that wait for execution.
+// startQueue holds started turns that wait for execution.
 type startQueue struct {
-	due chan struct{} // holds a value when runs are waiting
+	due chan struct{} // holds a value when turns are waiting
 
-	mu   sync.Mutex // guards runs
-	runs []*liveRun
+	mu    sync.Mutex // guards runs
+	turns []*liveTurn
 }
 
 func newStartQueue() *startQueue { return &startQueue{due: make(chan struct{}, 1)} }
 
 // add never blocks, because the store's writer calls it.
-func (q *startQueue) add(live *liveRun) {
+func (q *startQueue) add(live *liveTurn) {
 	q.mu.Lock()
-	q.runs = append(q.runs, live)
+	q.turns = append(q.turns, live)
 	q.mu.Unlock()
 	select {
 	case q.due <- struct{}{}:
@@ -224,42 +224,42 @@ func (q *startQueue) add(live *liveRun) {
 	}
 }
 
-// take returns all queued runs and empties the queue.
-func (q *startQueue) take() []*liveRun {
+// take returns all queued turns and empties the queue.
+func (q *startQueue) take() []*liveTurn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	runs := q.runs
-	q.runs = nil
-	return runs
+	turns := q.turns
+	q.turns = nil
+	return turns
 }
 
-// startNow starts a queued run, even without a free slot.
-func (h *Hub) startNow(t store.Tx, run *domain.Run) error {
-	token := h.tokens.Issue(t, *run)
-	if err := h.transition(t, run, domain.Starting, outcome{}); err != nil {
+// startNow starts a queued turn, even without a free slot.
+func (h *Hub) startNow(t store.Tx, turn *domain.Turn) error {
+	token := h.tokens.Issue(t, *turn)
+	if err := h.transition(t, turn, domain.Starting, outcome{}); err != nil {
 		return err
 	}
-	h.start(t, *run, token)
+	h.start(t, *turn, token)
 	return nil
 }
 
-// start has a run executed when its transition to starting commits.
-func (h *Hub) start(t store.Tx, run domain.Run, token string) {
+// start has a turn executed when its transition to starting commits.
+func (h *Hub) start(t store.Tx, turn domain.Turn, token string) {
 	t.AfterCommit(func() {
 		ctx, cancel := context.WithCancel(h.ctx)
-		live := &liveRun{
-			run: run, ctx: ctx, cancel: cancel, token: token, secrets: h.keys.Hold(run.Thread),
+		live := &liveTurn{
+			turn: turn, ctx: ctx, cancel: cancel, token: token, secrets: h.keys.Hold(turn.Session),
 			ended: make(chan struct{}), answered: make(chan struct{}),
 		}
-		live.reports = h.intake.Begin(run.ID, run.UUID, live.secrets)
+		live.reports = h.intake.Begin(turn.ID, turn.UUID, live.secrets)
 		h.mu.Lock()
-		h.live[run.ID] = live
+		h.live[turn.ID] = live
 		h.mu.Unlock()
 		h.toExecute.add(live)
 	})
 }
 
-// clock ends a run whose time is up. It pauses while the run waits for a human.
+// clock ends a turn whose time is up. It pauses while the turn waits for a human.
 type clock struct {
 	timer *time.Timer
 	left  time.Duration
@@ -289,10 +289,10 @@ func (c *clock) resume() {
 	}
 }
 
-// limitOf returns the time limit of a run.
-func (h *Hub) limitOf(run domain.Run) time.Duration {
-	if run.Timeout > 0 {
-		return run.Timeout
+// limitOf returns the time limit of a turn.
+func (h *Hub) limitOf(turn domain.Turn) time.Duration {
+	if turn.Timeout > 0 {
+		return turn.Timeout
 	}
 	return h.opts.Limits.TurnTimeout
 }

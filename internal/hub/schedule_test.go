@@ -23,7 +23,7 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	var now, most atomic.Int64
 	var seen prompts
 	began, release := make(chan struct{}, 10), make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		seen.add(x)
 		n := now.Add(1)
 		defer now.Add(-1)
@@ -32,33 +32,33 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 		began <- struct{}{}
 		return worksUntil(ctx, release)
 	}, func(o *Options) { o.Limits.MaxTurns = 2 })
-	var sessions []domain.Session
+	var turns []domain.TurnInSession
 	for i, priority := range []int{0, 0, 0, 0, 5, 1, 5} {
 		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: fmt.Sprint(i), Priority: priority}))(t)
 		assert.Equal(t, i >= 2, s.State == domain.Queued, "it starts at once if there is a slot")
-		sessions = append(sessions, s)
+		turns = append(turns, s)
 	}
 	status := must(h.Status(context.Background()))(t)
 	assert.Equal(t, []string{"4", "6", "5", "2", "3"}, each(status.Queued, promptOf))
 	assert.Len(t, status.Running, 2)
 	<-began
 	<-began
-	for range sessions {
+	for range turns {
 		release <- struct{}{} // one by one
 	}
-	for i, s := range sessions {
-		sessions[i] = await(t, h, s)
-		assert.Equal(t, domain.Completed, sessions[i].State)
+	for i, s := range turns {
+		turns[i] = await(t, h, s)
+		assert.Equal(t, domain.Completed, turns[i].State)
 	}
 	assert.EqualValues(t, 2, most.Load())
-	assert.Len(t, seen.all(), len(sessions))
-	slices.SortStableFunc(sessions, func(a, b domain.Session) int { return a.Started.Compare(b.Started) })
-	assert.Equal(t, []string{"0", "1", "4", "6", "5", "2", "3"}, each(sessions, promptOf))
+	assert.Len(t, seen.all(), len(turns))
+	slices.SortStableFunc(turns, func(a, b domain.TurnInSession) int { return a.Started.Compare(b.Started) })
+	assert.Equal(t, []string{"0", "1", "4", "6", "5", "2", "3"}, each(turns, promptOf))
 }
 
-func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
+func TestATurnThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 	release := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "ask" {
 			x.ask(ctx, "Write", nil)
 		}
@@ -76,15 +76,15 @@ func TestARunThatWaitsForAHumanGivesItsSlotUpAndTakesItBack(t *testing.T) {
 	release <- struct{}{}
 	inState(t, h, waits, domain.Running)
 	close(release)
-	for _, s := range []domain.Session{asks, works, waits} {
+	for _, s := range []domain.TurnInSession{asks, works, waits} {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
 }
 
-func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
+func TestABusySessionQueuesItsNextPrompt(t *testing.T) {
 	release := make(chan struct{})
 	var seen prompts
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		seen.add(x)
 		<-release
 		return completed
@@ -94,15 +94,15 @@ func TestABusyThreadQueuesItsNextPrompt(t *testing.T) {
 	a2 := launchIn(t, h, "a", "a2")
 	a3 := must(h.Continue(context.Background(), ContinueSpec{From: a2.UUID, Prompt: "a3"}))(t)
 	b1 := launchIn(t, h, "b", "b1")
-	inState(t, h, b1, domain.Running) // another thread goes on
-	for _, s := range []domain.Session{a2, a3} {
+	inState(t, h, b1, domain.Running) // another session goes on
+	for _, s := range []domain.TurnInSession{a2, a3} {
 		assert.Equal(t, domain.Queued, inState(t, h, s, domain.Queued).State)
-		assert.Equal(t, a1.Thread.ID, s.Thread.ID)
+		assert.Equal(t, a1.Session.ID, s.Session.ID)
 	}
-	assert.Equal(t, a1.SessionID, a2.ParentSession)
-	assert.Equal(t, a2.SessionID, a3.ParentSession)
+	assert.Equal(t, a1.HumanLayerSession, a2.ParentHumanLayerSession)
+	assert.Equal(t, a2.HumanLayerSession, a3.ParentHumanLayerSession)
 	close(release)
-	for _, s := range []domain.Session{a1, a2, a3, b1} {
+	for _, s := range []domain.TurnInSession{a1, a2, a3, b1} {
 		await(t, h, s)
 	}
 	inA := slices.DeleteFunc(seen.all(), func(p string) bool { return p == "b1" })
@@ -119,13 +119,13 @@ func TestAFullQueueTakesNoMore(t *testing.T) {
 	assert.ErrorContains(t, err, "limits.queue_cap")
 	_, err = h.Continue(context.Background(), ContinueSpec{From: waits.UUID, Prompt: "one too many"})
 	assert.Equal(t, domain.KindQueueFull, kindOf(t, err))
-	assert.Len(t, must(h.query.Sessions(context.Background(), domain.RunFilter{}))(t), 3, "nothing is left of it")
+	assert.Len(t, must(h.query.Turns(context.Background(), domain.TurnFilter{}))(t), 3, "nothing is left of it")
 	must(h.Interrupt(context.Background(), waits.UUID, ""))(t)
 	next := launch(t, h, "there is room again")
 	assert.EqualValues(t, 4, next.Task, "no number was used up")
 }
 
-func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
+func TestATurnThatTakesTooLongIsTimedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, database(t), hang, func(o *Options) { o.Limits.TurnTimeout = time.Hour })
 		byDefault := launch(t, h, "default")
@@ -143,9 +143,9 @@ func TestARunThatTakesTooLongIsTimedOut(t *testing.T) {
 	})
 }
 
-func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
+func TestTheClockStandsStillWhileATurnWaitsForAHuman(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 			time.Sleep(40 * time.Second)
 			x.ask(ctx, "Write", nil)
 			return hang(ctx, x)
@@ -168,9 +168,9 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 
 func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	release := make(chan struct{})
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed },
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { <-release; return completed },
 		func(o *Options) { o.Limits.MaxTurns = 1 })
-	runs := inState(t, h, launch(t, h, "runs"), domain.Running)
+	turns := inState(t, h, launch(t, h, "runs"), domain.Running)
 	queued := launch(t, h, "queued")
 	short, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
@@ -180,15 +180,15 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	drained.Go(func() { h.Drain(context.Background()) })
 	close(release)
 	drained.Wait()
-	assert.Equal(t, domain.Completed, await(t, h, runs).State)
+	assert.Equal(t, domain.Completed, await(t, h, turns).State)
 	late := launch(t, h, "late")
-	for _, s := range []domain.Session{queued, late} {
-		assert.Equal(t, domain.Queued, sessionOf(t, h, s.UUID).State)
+	for _, s := range []domain.TurnInSession{queued, late} {
+		assert.Equal(t, domain.Queued, turnOf(t, h, s.UUID).State)
 	}
 }
 
 func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "hang" {
 			return hang(ctx, x)
 		}
@@ -206,7 +206,7 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	assert.Empty(t, h.awaiting)
 	h.mu.Unlock()
 	_, err := h.Await(context.Background(), "nobody")
-	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
+	assert.Equal(t, domain.KindTurnNotFound, kindOf(t, err))
 	waited := make(chan error, 1)
 	go func() { waited <- errorOf(h.Await(context.Background(), s.UUID)) }()
 	require.NoError(t, h.Close())
@@ -216,11 +216,11 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// crowded has no executor for some threads.
+// crowded has no executor for some sessions.
 type crowded struct {
 	*executors
 	mu   sync.Mutex
-	full map[string]bool // by thread
+	full map[string]bool // by session
 }
 
 func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
@@ -229,14 +229,14 @@ func (c *crowded) HasRoom(want catalog.LeaseRequest) bool {
 	return !c.full[want.Thread]
 }
 
-func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
+func TestATurnWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	c := &crowded{full: make(map[string]bool)}
 	goOn := make(chan struct{})
 	var said prompts
 	h := openHub(t, database(t), nil, func(o *Options) {
 		o.Limits.MaxTurns = 2
 		o.Executors = func(d catalog.Daemon) Executors {
-			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			c.executors = &executors{daemon: d, stops: make(map[string]context.CancelFunc), play: func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				said.add(x)
 				if x.p.Prompt == "hold" {
 					<-goOn
@@ -249,12 +249,12 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	hold := launchIn(t, h, "hold", "hold")
 	inState(t, h, hold, domain.Running)
 	c.mu.Lock()
-	for n := range 9 { // the threads exist only after launch
-		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "first", ThreadAlias: fmt.Sprint("full-", n), Draft: true}))(t)
-		c.full[s.Thread.UUID] = true
+	for n := range 9 { // the sessions exist only after launch
+		s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "first", SessionAlias: fmt.Sprint("full-", n), Draft: true}))(t)
+		c.full[s.Session.UUID] = true
 	}
 	c.mu.Unlock()
-	var queued []domain.Session
+	var queued []domain.TurnInSession
 	for n := range 9 {
 		queued = append(queued, launchIn(t, h, fmt.Sprint("full-", n), "waits"))
 	}
@@ -265,7 +265,7 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 	c.mu.Lock()
 	c.full = nil
 	c.mu.Unlock()
-	close(goOn) // the end of a run makes the hub check again
+	close(goOn) // the end of a turn makes the hub check again
 	for _, s := range queued {
 		assert.Equal(t, domain.Completed, await(t, h, s).State)
 	}
@@ -321,17 +321,17 @@ type appendedTx struct {
 }
 
 func (t *appendedTx) Append(e domain.Event) (int64, error) {
-	if p, ok := e.Payload.(domain.RunStateChanged); ok {
-		t.transitions = append(t.transitions, fmt.Sprint(e.Run, " ", p.To))
+	if p, ok := e.Payload.(domain.TurnStateChanged); ok {
+		t.transitions = append(t.transitions, fmt.Sprint(e.Turn, " ", p.To))
 	}
 	return t.Tx.Append(e)
 }
 
 // A transaction that lets runs start also starts them, so that a crash leaves none unstarted.
-func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
+func TestATurnStartsInTheChangeThatLetsItStart(t *testing.T) {
 	goOn := func(_ *testing.T, _ *Hub, held chan struct{}) { close(held) }
 	for name, c := range map[string]struct {
-		prompt string // of the first run
+		prompt string // of the first turn
 		free   func(*testing.T, *Hub, chan struct{})
 		made   []string
 	}{
@@ -341,7 +341,7 @@ func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := make(chan struct{})
-			play := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			play := func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 				if x.p.Prompt == "hang" {
 					return hang(ctx, x)
 				}

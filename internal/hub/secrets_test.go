@@ -23,12 +23,12 @@ import (
 func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
 	path := database(t)
-	said := func(x *turn, id string, texts ...string) {
+	said := func(x *fakeTurn, id string, texts ...string) {
 		for _, text := range texts {
 			x.report(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, Delta: catalog.Delta{Text: text}})
 		}
 	}
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "again" { // the agent still has it
 			said(x, "", "still "+secret)
 			return completed
@@ -107,7 +107,7 @@ func TestAKeyIsTakenOutOfWhatAnAgentReports(t *testing.T) {
 // A secret split over two messages appears in neither.
 func TestAKeyInTwoMessages(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		if x.p.Prompt == "none" {
 			return completed
 		}

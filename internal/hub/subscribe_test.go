@@ -18,7 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 )
 
 // said returns the text of the deltas of one kind in order of arrival.
@@ -66,7 +66,7 @@ func testDeltasAreMerged(t *testing.T) {
 	for i := range tokens {
 		fmt.Fprintf(&want, "tökén %d ", i)
 	}
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		for i := range tokens {
 			x.say(fmt.Sprintf("tökén %d ", i))
 			if i%20 == 0 {
@@ -113,7 +113,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	const chunks = 300
 	turns := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	turns[0] <- struct{}{}
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		me := int(x.p.Prompt[0] - '0')
 		for i := range chunks {
 			<-turns[me]
@@ -130,7 +130,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 	}
 	for _, id := range sessions {
 		s := must(h.Await(context.Background(), id))(t)
-		texts[s.SessionID] = s.Result
+		texts[s.HumanLayerSession] = s.Result
 	}
 	hasEnd(t, c, 2)
 	live := c.all()
@@ -139,7 +139,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 		reported := make(map[string]string)
 		for _, n := range list {
 			if d, ok := n.Payload.(domain.MessageDelta); ok {
-				reported[n.Ref.SessionID] += d.Text
+				reported[n.Ref.HumanLayerSession] += d.Text
 			}
 		}
 		return reported
@@ -164,7 +164,7 @@ func TestNothingIsMissedWhereMessagesWereMergedAtTheSameTime(t *testing.T) {
 }
 
 func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say("x"); return completed })
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { x.say("x"); return completed })
 	await(t, h, launch(t, h, "p"))
 	all := subscribe(t, h, eventlog.Subscribing{}, 0)
 	hasEnd(t, all, 1)
@@ -179,7 +179,7 @@ func TestReplayBeginsAfterWhatWasSeen(t *testing.T) {
 }
 
 func TestFiltersChoose(t *testing.T) {
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult { x.say(x.p.Prompt); return completed })
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { x.say(x.p.Prompt); return completed })
 	a1 := await(t, h, launchIn(t, h, "a", "a1"))
 	b1 := await(t, h, launchIn(t, h, "b", "b1"))
 	a2 := await(t, h, launchIn(t, h, "a", "a2"))
@@ -189,11 +189,11 @@ func TestFiltersChoose(t *testing.T) {
 		ends int
 	}{
 		"all":          {eventlog.Subscribing{}, "a1b1a2", 3},
-		"a run":        {eventlog.Subscribing{Run: a1.RunID}, "a1", 1},
-		"a task":       {eventlog.Subscribing{Run: domain.TaskName(b1.Task)}, "b1", 1},
-		"a thread":     {eventlog.Subscribing{Run: a1.Thread.UUID}, "a1a2", 2},
-		"a last run":   {eventlog.Subscribing{Run: a2.SessionID}, "a2", 1},
-		"only its end": {eventlog.Subscribing{Run: a1.RunID, Kinds: []domain.EventKind{domain.EventRunState}}, "", 1},
+		"a run":        {eventlog.Subscribing{Turn: a1.HumanLayerRun}, "a1", 1},
+		"a task":       {eventlog.Subscribing{Turn: domain.TaskName(b1.Task)}, "b1", 1},
+		"a thread":     {eventlog.Subscribing{Turn: a1.Session.UUID}, "a1a2", 2},
+		"a last run":   {eventlog.Subscribing{Turn: a2.HumanLayerSession}, "a2", 1},
+		"only its end": {eventlog.Subscribing{Turn: a1.HumanLayerRun, Kinds: []domain.EventKind{domain.EventTurnState}}, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, 0)
@@ -218,14 +218,14 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 		"from now on":        {eventlog.Subscribing{}, -1, 1},
 		"from the beginning": {eventlog.Subscribing{}, 0, 1},
 		"from the end":       {eventlog.Subscribing{}, h.events.Last(), 1},
-		"of this run":        {eventlog.Subscribing{Run: s.RunID, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
-		"not that":           {eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1, 0},
+		"of this run":        {eventlog.Subscribing{Turn: s.HumanLayerRun, Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1, 1},
+		"not that":           {eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTurnState}}, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
 			// A later event shows that the replay is complete.
 			title := "new " + name
-			must(h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Title: &title}))(t)
+			must(h.Settings().Update(context.Background(), s.UUID, sessionsettings.Change{Title: &title}))(t)
 			count := func(kind domain.EventKind) (n int) {
 				for _, k := range got.kinds() {
 					if k == kind {
@@ -253,7 +253,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 	await(t, h, s)
 	pendingOf(t, h, 1)
 	inState(t, h, other, domain.WaitingInput)
-	got := subscribe(t, h, eventlog.Subscribing{Run: other.RunID}, -1)
+	got := subscribe(t, h, eventlog.Subscribing{Turn: other.HumanLayerRun}, -1)
 	// The announcement follows the commit, so more may arrive.
 	got.until(t, func() bool { return slices.Contains(got.kinds(), domain.EventApprovalRequested) })
 }
@@ -266,7 +266,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 		c := &collected{}
 		sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}, Since: -1}, c.deliver)
 		require.NoError(t, err)
-		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.RunID, Tool: "Write"}) // before the run starts
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Turn: s.HumanLayerRun, Tool: "Write"}) // before the turn starts
 		require.NoError(t, err)
 		sub.Start()
 		c.until(t, func() bool { return len(c.kinds()) > 0 })
@@ -279,7 +279,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 
 func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	gate, first := make(chan struct{}), make(chan struct{})
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		<-first         // the subscriber has read no delta yet, and reads no more
 		for range 600 { // more than the buffer holds
 			x.say(strings.Repeat("x", 10_000))
@@ -324,7 +324,7 @@ func TestHundredsOfSubscribersComeAndGo(t *testing.T) { synctest.Test(t, testHun
 
 func testHundredsOfSubscribers(t *testing.T) {
 	stop := make(chan struct{})
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		for {
 			select {
 			case <-stop:
@@ -345,7 +345,7 @@ func testHundredsOfSubscribers(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			n := 0
-			sub, err := h.events.Subscribe(ctx, eventlog.Subscribing{Run: s.RunID, Since: int64(i%2) - 1}, func(context.Context, eventlog.Notice) error {
+			sub, err := h.events.Subscribe(ctx, eventlog.Subscribing{Turn: s.HumanLayerRun, Since: int64(i%2) - 1}, func(context.Context, eventlog.Notice) error {
 				if n++; n > 3 && i%3 == 0 {
 					return broken
 				}
@@ -373,7 +373,7 @@ func testHundredsOfSubscribers(t *testing.T) {
 
 func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
+		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed })
 		blocked := make(chan struct{})
 		var once sync.Once
 		sub := must(h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, _ eventlog.Notice) error {
@@ -400,17 +400,17 @@ func TestCloseEndsASubscriberThatDoesNotRead(t *testing.T) {
 // concurrently.
 func TestWatchKnowsTheSessionOfEachEvent(t *testing.T) {
 	end := make(chan struct{})
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-end; return completed },
+	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { <-end; return completed },
 		func(o *Options) { o.Limits.MaxTurns = 1 })
 	first := inState(t, h, launch(t, h, "first"), domain.Running)
 	second := launch(t, h, "second") // starts in the transaction that ends the first
 	var mu sync.Mutex
 	var wrong []domain.Event
 	var seq int64
-	watch := h.events.Watch(func(e domain.Event, s domain.Session) {
+	watch := h.events.Watch(func(e domain.Event, s domain.TurnInSession) {
 		mu.Lock()
 		defer mu.Unlock()
-		if s.Run.ID != e.Run || seq > 0 && e.Seq != seq+1 {
+		if s.Turn.ID != e.Turn || seq > 0 && e.Seq != seq+1 {
 			wrong = append(wrong, e)
 		}
 		seq = e.Seq

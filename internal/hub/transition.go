@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Values of Run.ErrorCode that the hub sets.
+// Values of Turn.ErrorCode that the hub sets.
 const (
 	codeOrphaned     = "ORPHANED"
 	codeTimeout      = "TIMEOUT"
@@ -25,7 +25,7 @@ type outcome struct {
 	message string // for a human
 	stop    string // the agent's stop reason
 	signIn  []domain.AuthMethod
-	// leaveApprovals keeps open questions open, because the process ended the run and no client
+	// leaveApprovals keeps open questions open, because the process ended the turn and no client
 	// asked for that.
 	leaveApprovals bool
 	// leaveOpen keeps the current message, running tool calls and undelivered answers open, because
@@ -33,76 +33,76 @@ type outcome struct {
 	leaveOpen bool
 }
 
-// transition is the only function that changes the state of a run. In one transaction it updates
-// the row, adds the event, and closes open approvals if the run ends. It updates run in place. Runs
+// transition is the only function that changes the state of a turn. In one transaction it updates
+// the row, adds the event, and closes open approvals if the turn ends. It updates run in place. Runs
 // that may start now start at the end of the transaction, which must be one of [Hub.change].
-func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outcome) error {
-	from := run.State
+func (h *Hub) transition(t store.Tx, turn *domain.Turn, to domain.State, why outcome) error {
+	from := turn.State
 	if !from.CanBecome(to) {
-		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
+		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(turn.Task), from, to)
 	}
-	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout && !domain.IsBudgetCode(run.ErrorCode) || to == domain.Cancelled
-	run.State, run.Active = to, t.Now()
+	stopped := from == domain.Interrupting && turn.ErrorCode != codeTimeout && !domain.IsBudgetCode(turn.ErrorCode) || to == domain.Cancelled
+	turn.State, turn.Active = to, t.Now()
 	if to == domain.Starting {
-		run.Started = t.Now()
-		h.clocks.begin(run.ID, run.Started)
+		turn.Started = t.Now()
+		h.clocks.begin(turn.ID, turn.Started)
 	}
-	run.ClockOff = h.clocks.off(*run, t.Now())
-	h.clocks.pause(run.ID, to == domain.WaitingInput)
+	turn.ClockOff = h.clocks.off(*turn, t.Now())
+	h.clocks.pause(turn.ID, to == domain.WaitingInput)
 	if to.Ended() {
-		h.clocks.end(run.ID)
+		h.clocks.end(turn.ID)
 	}
-	run.ErrorCode, run.Stop = cmp.Or(why.code, run.ErrorCode), cmp.Or(why.stop, run.Stop)
+	turn.ErrorCode, turn.Stop = cmp.Or(why.code, turn.ErrorCode), cmp.Or(why.stop, turn.Stop)
 	if why.message != "" {
-		run.Error, run.SignIn = why.message, why.signIn
+		turn.Error, turn.SignIn = why.message, why.signIn
 	}
 	if to.Ended() {
-		run.Ended = t.Now()
+		turn.Ended = t.Now()
 		if why.leaveOpen {
-			h.conversation.Drop(t, run.ID)
-		} else if err := h.conversation.End(t, run); err != nil {
+			h.conversation.Drop(t, turn.ID)
+		} else if err := h.conversation.End(t, turn); err != nil {
 			return err
 		}
 	}
 	if (to.Ended() || to == domain.Interrupting) && !why.leaveApprovals {
-		if err := h.approvals.CancelQuestions(t, *run); err != nil {
+		if err := h.approvals.CancelQuestions(t, *turn); err != nil {
 			return err
 		}
 	}
-	if err := t.UpdateRun(*run); err != nil {
+	if err := t.UpdateTurn(*turn); err != nil {
 		return err
 	}
-	thread, err := h.touch(t, run.Thread)
+	session, err := h.touch(t, turn.Session)
 	if err != nil {
 		return err
 	}
-	if err := h.announceState(t, *run, thread, from, why.reason); err != nil {
+	if err := h.announceState(t, *turn, session, from, why.reason); err != nil {
 		return err
 	}
 	if to.Ended() && !why.leaveOpen {
-		if err := h.approvals.SettleAnswers(t, *run, stopped); err != nil {
+		if err := h.approvals.SettleAnswers(t, *turn, stopped); err != nil {
 			return err
 		}
 	}
-	if err := h.gates.Changed(t, *run); err != nil {
+	if err := h.gates.Changed(t, *turn); err != nil {
 		return err
 	}
-	h.follow(t, *run, from)
+	h.follow(t, *turn, from)
 	h.mayStart = h.mayStart || letsStart(from, to)
 	return nil
 }
 
-// touch updates the thread's time.
-func (h *Hub) touch(t store.Tx, id int64) (domain.Thread, error) {
-	thread, err := t.Thread(h.ctx, id)
+// touch updates the session's time.
+func (h *Hub) touch(t store.Tx, id int64) (domain.Session, error) {
+	session, err := t.Session(h.ctx, id)
 	if err != nil {
-		return thread, err
+		return session, err
 	}
-	thread.Active = t.Now()
-	return thread, t.UpdateThread(thread)
+	session.Active = t.Now()
+	return session, t.UpdateSession(session)
 }
 
-// letsStart reports whether a transition may let a queued run start.
+// letsStart reports whether a transition may let a queued turn start.
 func letsStart(from, to domain.State) bool {
 	return to == domain.Queued || from.HoldsSlot() && !to.HoldsSlot() || from.Active() && to.Ended() // its executor is free
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/sessionsettings"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // allowed lists the permitted transitions, including those that the end of an executor or the
@@ -38,13 +38,13 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 	h.Drain(context.Background()) // nothing starts
 	for _, from := range everyState {
 		for _, to := range everyState {
-			run := insert(t, h, from)
+			turn := insert(t, h, from)
 			before := h.events.Last()
 			err := h.write(context.Background(), func(tx store.Tx) error {
-				run := run
-				return h.transition(tx, &run, to, outcome{code: "CODE", message: "message", stop: "stop"})
+				turn := turn
+				return h.transition(tx, &turn, to, outcome{code: "CODE", message: "message", stop: "stop"})
 			})
-			now, rerr := h.store.Run(context.Background(), run.ID)
+			now, rerr := h.store.Turn(context.Background(), turn.ID)
 			require.NoError(t, rerr)
 			if slices.Contains(strings.Fields(allowed[from]), string(to)) {
 				assert.NoError(t, err, "%s to %s", from, to)
@@ -63,9 +63,9 @@ func TestOnlyTheTransitionsOfTheTableAreMade(t *testing.T) {
 	}
 }
 
-func TestEveryTransitionOfARunIsTold(t *testing.T) {
+func TestEveryTransitionOfATurnIsTold(t *testing.T) {
 	h := openHub(t, database(t), askOnce)
-	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTurnState}}, -1)
 	s := launch(t, h, "a")
 	approve(t, h, pendingOf(t, h, 1)[0], "")
 	await(t, h, s)
@@ -88,23 +88,23 @@ func TestADraftIsDiscarded(t *testing.T) {
 func TestADraftIsLaunched(t *testing.T) {
 	ctx := context.Background()
 	var given prompts
-	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		given.add(x)
 		return completed
 	}, func(o *Options) { o.Limits.QueueCap = 1 })
-	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventRunState}}, -1)
-	draft := func(prompt string) domain.Session {
+	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTurnState}}, -1)
+	draft := func(prompt string) domain.TurnInSession {
 		return must(h.Launch(ctx, LaunchSpec{Prompt: prompt, Draft: true, Settings: domain.Settings{MaxTurns: 3}, Metadata: []byte(`{"a":1}`)}))(t)
 	}
 	title, mode := "Named", "plan"
 	own, other := draft("its own"), draft("replaced")
-	must(h.Settings().Update(ctx, own.SessionID, threadsettings.Change{Title: &title, Mode: &mode}))(t)
-	assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true}))))
+	must(h.Settings().Update(ctx, own.HumanLayerSession, sessionsettings.Change{Title: &title, Mode: &mode}))(t)
+	assert.Equal(t, domain.KindBadState, kindOf(t, errorOf(h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession, Fork: true}))))
 
-	launched, err := h.Continue(ctx, ContinueSpec{From: own.SessionID, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
+	launched, err := h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession, Settings: func(s *domain.Settings) { s.SystemPrompt, s.MaxTurns = "Be kind.", 0 }})
 	require.NoError(t, err)
-	assert.Equal(t, own.SessionID, launched.SessionID, "it is the same run")
-	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Thread.Settings.SystemPrompt, launched.Thread.Settings.MaxTurns})
+	assert.Equal(t, own.HumanLayerSession, launched.HumanLayerSession, "it is the same run")
+	assert.Equal(t, []any{"Named", "plan", "Be kind.", 3}, []any{launched.Title, launched.Mode, launched.Session.Settings.SystemPrompt, launched.Session.Settings.MaxTurns})
 	assert.JSONEq(t, `{"a":1}`, string(launched.Metadata))
 	await(t, h, launched)
 	launched = must(h.Continue(ctx, ContinueSpec{From: domain.TaskName(other.Task), Prompt: "another", Priority: 7, Metadata: []byte(`{"b":2}`)}))(t)
@@ -112,7 +112,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	assert.JSONEq(t, `{"b":2}`, string(launched.Metadata))
 	await(t, h, launched)
 	assert.Equal(t, []string{"its own", "another"}, given.all())
-	c := conversationOf(t, h, other.SessionID)
+	c := conversationOf(t, h, other.HumanLayerSession)
 	require.Len(t, c.Entries, 1)
 	assert.Equal(t, "another", c.Entries[0].Content)
 	want := []string{"draft queued", "queued starting", "starting running", "running completed"}
@@ -120,7 +120,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	events.until(t, func() bool { return len(events.states()) == len(want) })
 	assert.Equal(t, want, events.states())
 
-	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID})
+	_, err = h.Continue(ctx, ContinueSpec{From: own.HumanLayerSession})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err), "it is no draft any more, so it is asked something")
 }
 
@@ -129,8 +129,8 @@ func TestADraftNeedsRoomInTheQueue(t *testing.T) {
 	s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "later", Draft: true}))(t)
 	h.Drain(context.Background()) // nothing starts
 	waiting := launch(t, h, "first")
-	assert.Equal(t, domain.KindQueueFull, kindOf(t, errorOf(h.Continue(context.Background(), ContinueSpec{From: s.SessionID}))))
-	must(h.Interrupt(context.Background(), waiting.SessionID, ""))(t)
-	s = must(h.Continue(context.Background(), ContinueSpec{From: s.SessionID}))(t)
+	assert.Equal(t, domain.KindQueueFull, kindOf(t, errorOf(h.Continue(context.Background(), ContinueSpec{From: s.HumanLayerSession}))))
+	must(h.Interrupt(context.Background(), waiting.HumanLayerSession, ""))(t)
+	s = must(h.Continue(context.Background(), ContinueSpec{From: s.HumanLayerSession}))(t)
 	assert.Equal(t, domain.Queued, s.State)
 }

@@ -71,7 +71,7 @@ func agentDoes(prompt string) domain.TriggerAction {
 var notifies = domain.TriggerAction{Type: domain.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
 
 // answers fails for a prompt that begins with the word, and completes for one that quotes it.
-func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+func answers(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 	if strings.HasPrefix(x.p.Prompt, "fail") {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
 	}
@@ -79,13 +79,13 @@ func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 	return completed
 }
 
-func TestARunThatEndsBeginsAnother(t *testing.T) {
+func TestATurnThatEndsBeginsAnother(t *testing.T) {
 	r := rules(config.Trigger{ID: "mend", Type: "turn.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	first := await(t, h, launch(t, h, "fail, please"))
 	c.await(t, domain.TriggerSubmitted)
-	list := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
+	list := must(h.store.TurnsInSessions(context.Background(), domain.TurnFilter{Source: domain.SourceTrigger}))(t)
 	require.Len(t, list, 1)
 	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": fail, please {{payload.nothing}}", list[0].Prompt)
 	assert.Equal(t, "Trigger mend", list[0].Title)
@@ -102,7 +102,7 @@ func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
 	c.await(t, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerDepthLimited)
 }
 
-// The number of runs that a trigger starts in an hour is limited, also when each run starts a new
+// The number of turns that a trigger starts in an hour is limited, also when each turn starts a new
 // chain.
 func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 	r := rules(config.Trigger{ID: "n", Type: "turn.completed", Action: notifies})
@@ -163,7 +163,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 			reported = subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, h.Events().Last())
 			decide(t, h, approval.Decision{ID: pending[0].ID, Decision: c.decision, Comment: "because"})
 			reported.await(t, c.status)
-			draft := must(h.store.Session(context.Background(), pending[0].Run))(t)
+			draft := must(h.store.TurnInSession(context.Background(), pending[0].Turn))(t)
 			if c.state == domain.Completed {
 				draft = await(t, h, draft)
 			}
@@ -290,9 +290,9 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 		time.Sleep(12 * time.Minute) // fake time, as in all tests here: two times are due
 		synctest.Wait()
 		require.Len(t, must(h.store.TriggerExecutions(context.Background(), "tick", 10))(t), 2)
-		runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
-		require.Len(t, runs, 2)
-		assert.Equal(t, "tick 2000-01-01T00:10:00Z", runs[0].Prompt)
+		turns := must(h.store.TurnsInSessions(context.Background(), domain.TurnFilter{Source: domain.SourceTrigger}))(t)
+		require.Len(t, turns, 2)
+		assert.Equal(t, "tick 2000-01-01T00:10:00Z", turns[0].Prompt)
 		require.NoError(t, h.Close())
 	})
 }
@@ -373,8 +373,8 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 					require.NoError(t, h.Close())
 				}
 				h = openHub(t, file, answers, r.option)
-				runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
-				assert.Equal(t, c.due, each(runs, promptOf))
+				turns := must(h.store.TurnsInSessions(context.Background(), domain.TurnFilter{Source: domain.SourceTrigger}))(t)
+				assert.Equal(t, c.due, each(turns, promptOf))
 				require.NoError(t, h.Close())
 			})
 		})
@@ -421,8 +421,8 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	c := executed(t, h)
 	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.await(t, domain.TriggerSubmitted)
-	runs := must(h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger}))(t)
-	assert.Regexp(t, "^a.go (create|modify)$", runs[0].Prompt)
+	turns := must(h.store.TurnsInSessions(context.Background(), domain.TurnFilter{Source: domain.SourceTrigger}))(t)
+	assert.Regexp(t, "^a.go (create|modify)$", turns[0].Prompt)
 	w := h.Triggers().Sources().Watch
 	assert.Equal(t, []any{true, []string{"."}, 1, ""}, []any{w.Enabled, w.Paths, w.Directories, w.Problem})
 
@@ -440,7 +440,7 @@ func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
 	r.Automation.MaxDepth = 2
 	n := 0
 	var mu sync.Mutex
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	h := openHub(t, database(t), func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		mu.Lock()
 		n++
 		file := filepath.Join(root, fmt.Sprintf("made-%d.go", n))

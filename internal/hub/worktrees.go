@@ -122,20 +122,20 @@ func (h *Hub) linkIntoWorktree(dir string, blocks []catalog.ContentBlock) {
 }
 
 // checkWorktree returns an error if the conversation had a worktree that is gone.
-func (h *Hub) checkWorktree(t store.Tx, thread domain.Thread) error {
-	if !h.lostWorktree(thread) {
+func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
+	if !h.lostWorktree(session) {
 		return nil
 	}
-	last, err := t.LastRun(h.ctx, thread.ID)
+	last, err := t.LastTurn(h.ctx, session.ID)
 	if err != nil {
 		return err
 	}
-	return domain.Errorf(domain.KindNoWorktree, "the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory", h.rootOf(thread.CWD), domain.TaskName(last.Task))
+	return domain.Errorf(domain.KindNoWorktree, "the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory", h.rootOf(session.CWD), domain.TaskName(last.Task))
 }
 
 // lostWorktree reports whether the conversation had a worktree that is gone.
-func (h *Hub) lostWorktree(thread domain.Thread) bool {
-	top, found := h.Worktree(thread.CWD)
+func (h *Hub) lostWorktree(session domain.Session) bool {
+	top, found := h.Worktree(session.CWD)
 	if !found {
 		return false
 	}
@@ -164,8 +164,8 @@ func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked 
 	if _, in := h.Worktree(spec.CWD); in {
 		return false, false, nil
 	}
-	if spec.ThreadAlias != "" {
-		_, err := h.store.FindThread(ctx, spec.ThreadAlias)
+	if spec.SessionAlias != "" {
+		_, err := h.store.FindSession(ctx, spec.SessionAlias)
 		if !errors.Is(err, store.ErrNotFound) {
 			return false, false, err // a conversation that exists
 		}
@@ -259,101 +259,101 @@ func worktreeName(spec LaunchSpec) string {
 	return strings.Join(words, " ")
 }
 
-// startInWorktree makes the worktree ready in which a run is about to start, and returns its
+// startInWorktree makes the worktree ready in which a turn is about to start, and returns its
 // conversation. A conversation that a trigger has begun gets its worktree here, since a transaction
 // begins it.
-func (h *Hub) startInWorktree(ctx context.Context, run domain.Run, thread domain.Thread) (domain.Thread, error) {
+func (h *Hub) startInWorktree(ctx context.Context, turn domain.Turn, session domain.Session) (domain.Session, error) {
 	if h.opts.Worktrees == nil {
-		return thread, nil
+		return session, nil
 	}
-	ctx = clientenv.Context(ctx, h.environments.of(run.ID))
-	configured, waits := h.configuredWorktrees(run.Restricted)
-	if run.Source == domain.SourceTrigger && run.Parent == 0 && thread.CWD == h.opts.Root {
+	ctx = clientenv.Context(ctx, h.environments.of(turn.ID))
+	configured, waits := h.configuredWorktrees(turn.Restricted)
+	if turn.Source == domain.SourceTrigger && turn.Parent == 0 && session.CWD == h.opts.Root {
 		var err error
-		if thread, err = h.createForTrigger(ctx, run, thread); err != nil {
-			return thread, err
+		if session, err = h.createForTrigger(ctx, turn, session); err != nil {
+			return session, err
 		}
 	}
-	top, found := h.Worktree(thread.CWD)
+	top, found := h.Worktree(session.CWD)
 	if !found {
-		return thread, nil
+		return session, nil
 	}
 	prepared, of := false, h.prepared.of(top)
 	select {
 	case prepared = <-of:
 	default:
-		h.sayInWorktree(run, "Waiting for the worktree: it is being set up, renewed or discarded.")
+		h.sayInWorktree(turn, "Waiting for the worktree: it is being set up, renewed or discarded.")
 		select {
 		case prepared = <-of:
 		case <-ctx.Done():
-			return thread, ctx.Err()
+			return session, ctx.Err()
 		}
 	}
 	defer func() { of <- prepared }()
-	renews := configured.Use == config.WorktreeTurn && run.Parent != 0
+	renews := configured.Use == config.WorktreeTurn && turn.Parent != 0
 	if prepared && !renews {
-		return thread, nil
+		return session, nil
 	}
-	repository, w, err := h.openWorktree(ctx, top, !run.Restricted)
+	repository, w, err := h.openWorktree(ctx, top, !turn.Restricted)
 	if err != nil {
-		return thread, err
+		return session, err
 	}
 	if renews {
 		if renewed, err := repository.Renew(ctx, w); err != nil {
-			h.sayInWorktree(run, fmt.Sprintf("The worktree is unchanged: %v.", err))
+			h.sayInWorktree(turn, fmt.Sprintf("The worktree is unchanged: %v.", err))
 		} else if renewed {
-			h.sayInWorktree(run, "All work in the worktree is landed: it is at the commit of "+w.Into+" now.")
+			h.sayInWorktree(turn, "All work in the worktree is landed: it is at the commit of "+w.Into+" now.")
 		}
 	}
 	if !prepared {
-		err = h.prepareWorktree(ctx, run, repository, w, configured, waits)
+		err = h.prepareWorktree(ctx, turn, repository, w, configured, waits)
 		prepared = err == nil
 	}
-	return thread, err
+	return session, err
 }
 
-func (h *Hub) createForTrigger(ctx context.Context, run domain.Run, thread domain.Thread) (domain.Thread, error) {
-	spec := LaunchSpec{CWD: thread.CWD, Title: run.Title, Prompt: run.Prompt}
+func (h *Hub) createForTrigger(ctx context.Context, turn domain.Turn, session domain.Session) (domain.Session, error) {
+	spec := LaunchSpec{CWD: session.CWD, Title: turn.Title, Prompt: turn.Prompt}
 	undo, without, err := h.createWorktree(ctx, &spec)
-	if err != nil || spec.CWD == thread.CWD {
+	if err != nil || spec.CWD == session.CWD {
 		if without != "" {
-			h.sayInWorktree(run, noWorktree(without))
+			h.sayInWorktree(turn, noWorktree(without))
 		}
-		return thread, err
+		return session, err
 	}
 	err = h.write(ctx, func(t store.Tx) error {
-		now, err := t.Thread(ctx, thread.ID)
+		now, err := t.Session(ctx, session.ID)
 		if err != nil {
 			return err
 		}
 		now.CWD = spec.CWD
-		thread = now
-		return t.UpdateThread(now)
+		session = now
+		return t.UpdateSession(now)
 	})
 	if err != nil {
 		undo()
 	}
-	return thread, err
+	return session, err
 }
 
 func noWorktree(reason string) string { return "This conversation has no worktree: " + reason + "." }
 
 // prepareWorktree copies the configured files into a worktree and runs the setup command, unless that
 // was done.
-func (h *Hub) prepareWorktree(ctx context.Context, run domain.Run, of Worktrees, w worktree.Worktree, configured config.Worktrees, waits bool) error {
+func (h *Hub) prepareWorktree(ctx context.Context, turn domain.Turn, of Worktrees, w worktree.Worktree, configured config.Worktrees, waits bool) error {
 	var setup func(context.Context) error
 	if configured.Setup != nil {
 		setup = func(ctx context.Context) error {
-			h.sayInWorktree(run, "The setup of the worktree begins: "+commandText(configured.Setup))
-			return h.runInWorktree(ctx, configured.Setup, w.Dir, configured.Timeout)
+			h.sayInWorktree(turn, "The setup of the worktree begins: "+commandText(configured.Setup))
+			return h.startTurnInWorktree(ctx, configured.Setup, w.Dir, configured.Timeout)
 		}
 	}
 	copies, err := of.Prepare(ctx, w, configured.Copy, setup)
 	for _, s := range copies.Skipped {
-		h.sayInWorktree(run, fmt.Sprintf("Not copied into the worktree: %s %s.", s.Path, s.Reason))
+		h.sayInWorktree(turn, fmt.Sprintf("Not copied into the worktree: %s %s.", s.Path, s.Reason))
 	}
 	if waits && err == nil {
-		h.sayInWorktree(run, "The project's file configures worktrees, and has no effect until you trust it: duet-rpc trust.")
+		h.sayInWorktree(turn, "The project's file configures worktrees, and has no effect until you trust it: duet-rpc trust.")
 	}
 	var failed *commandError
 	if errors.As(err, &failed) {
@@ -387,8 +387,8 @@ func (e *commandError) Error() string {
 // shownOutput limits the output of a failed command in an error, in bytes.
 const shownOutput = 2 << 10
 
-// runInWorktree runs a configured command. A failure of the command is a *commandError.
-func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, timeout time.Duration) error {
+// startTurnInWorktree runs a configured command. A failure of the command is a *commandError.
+func (h *Hub) startTurnInWorktree(ctx context.Context, argv []string, dir string, timeout time.Duration) error {
 	env := map[string]string{"DUET_PROJECT": h.opts.Root, "DUET_WORKTREE": dir}
 	command := usercommand.Command{
 		Argv: argv, Directory: dir, Env: clientenv.From(ctx).ForCommand(h.opts.Getenv, env), Timeout: timeout, Keep: shownOutput,
@@ -401,9 +401,9 @@ func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, time
 	return &commandError{command: commandText(argv), reason: reason, output: strings.TrimSpace(ran.Output.Text())}
 }
 
-// sayInWorktree tells the readers of a conversation about its worktree, before a run.
-func (h *Hub) sayInWorktree(run domain.Run, text string) {
-	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Note(t, run, conversation.NoteWorktree, text) })
+// sayInWorktree tells the readers of a conversation about its worktree, before a turn.
+func (h *Hub) sayInWorktree(turn domain.Turn, text string) {
+	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Note(t, turn, conversation.NoteWorktree, text) })
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("a note about a worktree was not stored", "text", text, "err", err)
 	}
@@ -426,8 +426,8 @@ func (h *Hub) tidyWorktrees() {
 		return
 	}
 	h.active.Go(func() {
-		err := h.everyLeaf(h.ctx, func(s domain.Session) {
-			if top, found := h.Worktree(s.Thread.CWD); found {
+		err := h.everyLeaf(h.ctx, func(s domain.TurnInSession) {
+			if top, found := h.Worktree(s.Session.CWD); found {
 				unused[filepath.Base(top)] = false
 			}
 		})

@@ -39,7 +39,7 @@ type worktreeWorld struct {
 	read              func(path string) string
 }
 
-func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *worktreeWorld {
+func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *fakeTurn)) *worktreeWorld {
 	testkit.NeedTool(t, "git")
 	for name, value := range map[string]string{"GIT_CONFIG_SYSTEM": os.DevNull} {
 		t.Setenv(name, value)
@@ -65,7 +65,7 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 	w.git("init", "-q", "-b", "main")
 	w.git("add", ".")
 	w.git("commit", "-q", "-m", "first")
-	w.hub = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	w.hub = openHub(t, database(t), func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult {
 		play(w, x)
 		return completed
 	}, func(o *Options) {
@@ -84,19 +84,19 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *turn)) *workt
 	return w
 }
 
-func (w *worktreeWorld) launch(prompt string) domain.Session {
+func (w *worktreeWorld) launch(prompt string) domain.TurnInSession {
 	w.Helper()
 	return await(w.T, w.hub, must(w.hub.Launch(w.Context(), LaunchSpec{Prompt: prompt, Worktree: new(true)}))(w))
 }
 
 // A launch that is sent again, at once or later, is the first one.
 func TestLaunchOnce(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	spec := LaunchSpec{
 		Prompt: "p", Worktree: new(true), CallerID: "019d4a1e-0000-7000-8000-000000000001", Once: true,
 	}
 	var group sync.WaitGroup
-	found := make(chan domain.Session, 3)
+	found := make(chan domain.TurnInSession, 3)
 	for range cap(found) {
 		group.Go(func() {
 			s, err := w.hub.Launch(t.Context(), spec)
@@ -119,7 +119,7 @@ func TestLaunchOnce(t *testing.T) {
 // The changes that an agent makes in a worktree are reviewed and rewound there, and the user's files
 // stay as they are until they are landed.
 func TestChangesInAWorktree(t *testing.T) {
-	w := newWorktreeWorld(t, func(w *worktreeWorld, x *turn) {
+	w := newWorktreeWorld(t, func(w *worktreeWorld, x *fakeTurn) {
 		assert.Equal(t, filepath.Dir(x.p.CWD), x.p.Launch.Root, "the top of the worktree limits the agent")
 		edited, before, after := filepath.Join(x.p.CWD, "a.txt"), "one\n", "two\n"
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "in_progress"})
@@ -129,11 +129,11 @@ func TestChangesInAWorktree(t *testing.T) {
 		w.write(filepath.Join(x.p.Launch.Root, "above.txt"), "two\n")
 		x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: "1", Status: "completed"})
 	})
-	run := w.launch("Fix the parser now, please: it fails")
-	dir := run.Thread.CWD
+	turn := w.launch("Fix the parser now, please: it fails")
+	dir := turn.Session.CWD
 	assert.Equal(t, filepath.Join(w.parent, "fix-the-parser-now-please", "sub"), dir)
 	files := func() map[string]string {
-		list := must(w.hub.review.Files(t.Context(), run))(t)
+		list := must(w.hub.review.Files(t.Context(), turn))(t)
 		all := make(map[string]string)
 		for _, f := range list {
 			all[filepath.ToSlash(must(filepath.Rel(filepath.Dir(dir), f.Path))(t))] = f.State
@@ -152,24 +152,24 @@ func TestChangesInAWorktree(t *testing.T) {
 	for _, d := range []changereview.Decision{
 		{Path: above, Decision: changereview.Revert}, {Path: above, Decision: changereview.Reopen}, {Path: filepath.Join(dir, "a.txt"), Decision: changereview.Revert},
 	} {
-		must(w.hub.review.Decide(t.Context(), run, d))(t)
+		must(w.hub.review.Decide(t.Context(), turn, d))(t)
 	}
 	assert.Equal(t, "one\n", w.read(filepath.Join(dir, "a.txt")))
-	assert.Equal(t, above, must(w.hub.SessionFile(run, "../above.txt"))(t))
-	_, err := w.hub.SessionFile(run, filepath.Join(w.root, "a.txt"))
+	assert.Equal(t, above, must(w.hub.SessionFile(turn, "../above.txt"))(t))
+	_, err := w.hub.SessionFile(turn, filepath.Join(w.root, "a.txt"))
 	assert.Error(t, err, "the user's files are not those of the session")
 
-	assert.Len(t, must(w.hub.Rewind(t.Context(), RewindSpec{Run: run.UUID}))(t).Files, 2)
+	assert.Len(t, must(w.hub.Rewind(t.Context(), RewindSpec{Turn: turn.UUID}))(t).Files, 2)
 	assert.NoFileExists(t, filepath.Join(dir, "new.txt"))
-	must(w.hub.UndoRewind(t.Context(), run.UUID))(t)
+	must(w.hub.UndoRewind(t.Context(), turn.UUID))(t)
 	assert.Empty(t, w.git("status", "--porcelain"))
 
-	landed := must(w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge}))(t)
+	landed := must(w.hub.Land(t.Context(), LandSpec{Turn: turn.UUID, Method: worktree.Merge}))(t)
 	assert.Equal(t, "main", landed.Into)
 	assert.ElementsMatch(t, []string{"above.txt", "sub/new.txt"}, landed.Files)
 	assert.Equal(t, "new\n", w.read(filepath.Join(w.root, "new.txt")))
 	assert.Empty(t, w.git("status", "--porcelain"))
-	assert.Empty(t, must(w.hub.Delete(t.Context(), run.UUID))(t).Worktree)
+	assert.Empty(t, must(w.hub.Delete(t.Context(), turn.UUID))(t).Worktree)
 	assert.NoDirExists(t, filepath.Dir(dir))
 	assert.Equal(t, "main", strings.TrimSpace(w.git("branch", "--format=%(refname:short)")))
 	assert.NotContains(t, w.trusts, false)
@@ -177,43 +177,43 @@ func TestChangesInAWorktree(t *testing.T) {
 
 // A conflict changes nothing; work that is discarded with force is found again.
 func TestConflictAndDiscardedWorkInAWorktree(t *testing.T) {
-	w := newWorktreeWorld(t, func(w *worktreeWorld, x *turn) { w.write(filepath.Join(x.p.CWD, "a.txt"), "agent\n") })
-	run := w.launch("fix")
+	w := newWorktreeWorld(t, func(w *worktreeWorld, x *fakeTurn) { w.write(filepath.Join(x.p.CWD, "a.txt"), "agent\n") })
+	turn := w.launch("fix")
 	mine := filepath.Join(w.root, "a.txt")
 	w.write(mine, "mine\n")
-	_, err := w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: worktree.Merge})
+	_, err := w.hub.Land(t.Context(), LandSpec{Turn: turn.UUID, Method: worktree.Merge})
 	assert.Equal(t, domain.KindOverlap, kindOf(t, err))
 	w.git("commit", "-qam", "mine")
 	head := w.git("rev-parse", "HEAD")
 	for _, method := range []worktree.Method{worktree.Merge, worktree.Squash, worktree.Rebase, worktree.Patch} {
-		_, err = w.hub.Land(t.Context(), LandSpec{Run: run.UUID, Method: method})
+		_, err = w.hub.Land(t.Context(), LandSpec{Turn: turn.UUID, Method: method})
 		assert.Equal(t, domain.KindConflict, kindOf(t, err), method)
 	}
 	assert.Equal(t, head, w.git("rev-parse", "HEAD"))
 	assert.Equal(t, "mine\n", w.read(mine))
 	assert.Empty(t, w.git("status", "--porcelain"))
 
-	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.DiscardWorktree(t.Context(), run.UUID, false))))
-	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.Delete(t.Context(), run.UUID))))
-	done := must(w.hub.DiscardWorktree(t.Context(), run.UUID, true))(t)
-	assert.NoDirExists(t, run.Thread.CWD)
+	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.DiscardWorktree(t.Context(), turn.UUID, false))))
+	assert.Equal(t, domain.KindLosses, kindOf(t, errorOf(w.hub.Delete(t.Context(), turn.UUID))))
+	done := must(w.hub.DiscardWorktree(t.Context(), turn.UUID, true))(t)
+	assert.NoDirExists(t, turn.Session.CWD)
 	assert.Equal(t, "agent\n", w.git("show", done.Ref+":sub/a.txt"))
 
-	_, err = w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"})
+	_, err = w.hub.Continue(t.Context(), ContinueSpec{From: turn.UUID, Prompt: "more"})
 	assert.Equal(t, domain.KindNoWorktree, kindOf(t, err))
-	fork := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more", Fork: true}))(t)
-	assert.Equal(t, w.root, await(t, w.hub, fork).Thread.CWD)
+	fork := must(w.hub.Continue(t.Context(), ContinueSpec{From: turn.UUID, Prompt: "more", Fork: true}))(t)
+	assert.Equal(t, w.root, await(t, w.hub, fork).Session.CWD)
 
 	// A later worktree of the same name is not its worktree.
 	again := w.launch("fix")
-	assert.NotEqual(t, run.Thread.CWD, again.Thread.CWD)
-	assert.Equal(t, domain.KindNoWorktree, kindOf(t, errorOf(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"}))))
+	assert.NotEqual(t, turn.Session.CWD, again.Session.CWD)
+	assert.Equal(t, domain.KindNoWorktree, kindOf(t, errorOf(w.hub.Continue(t.Context(), ContinueSpec{From: turn.UUID, Prompt: "more"}))))
 }
 
 // A prompt that comes while a worktree is discarded does not start in it.
 func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 	starts := 0
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) { starts++ })
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) { starts++ })
 	w.cleanup = []string{"clean up"}
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	w.hub.executors.(*executors).commands = func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) {
@@ -221,13 +221,13 @@ func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 		<-goOn
 		return catalog.RunCommandResult{}, nil
 	}
-	run := w.launch("fix")
+	turn := w.launch("fix")
 	discarded := make(chan error, 1)
-	go func() { discarded <- errorOf(w.hub.DiscardWorktree(t.Context(), run.UUID, false)) }()
+	go func() { discarded <- errorOf(w.hub.DiscardWorktree(t.Context(), turn.UUID, false)) }()
 	<-begun
-	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: run.UUID, Prompt: "more"}))(t)
+	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: turn.UUID, Prompt: "more"}))(t)
 	require.Eventually(t, func() bool {
-		for _, e := range conversationOf(t, w.hub, more.SessionID).Entries {
+		for _, e := range conversationOf(t, w.hub, more.HumanLayerSession).Entries {
 			if strings.HasPrefix(e.Content, "Waiting for the worktree") {
 				return true
 			}
@@ -240,12 +240,12 @@ func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 	assert.Equal(t, domain.Failed, failed.State)
 	assert.Contains(t, failed.Error, "the worktree no longer exists")
 	assert.Equal(t, 1, starts)
-	assert.NoDirExists(t, run.Thread.CWD)
+	assert.NoDirExists(t, turn.Session.CWD)
 }
 
 // Without a commit there is no worktree, and the error says what to do.
 func TestNoWorktreeWithoutACommit(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	refused := func(want string) {
 		t.Helper()
 		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: new(true)})
@@ -262,43 +262,43 @@ func TestNoWorktreeWithoutACommit(t *testing.T) {
 
 // What a trigger begins, a chat and a conversation that exists, with worktrees in the configuration.
 func TestWhichConversationsGetAWorktree(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
-	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", ThreadAlias: "mine"}))(t)
-	assert.Equal(t, w.root, await(t, w.hub, before).Thread.CWD)
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
+	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", SessionAlias: "mine"}))(t)
+	assert.Equal(t, w.root, await(t, w.hub, before).Session.CWD)
 	w.use = config.WorktreeSession
-	begin := func() domain.Session {
-		var run domain.Run
+	begin := func() domain.TurnInSession {
+		var turn domain.Turn
 		require.NoError(t, w.hub.write(t.Context(), func(tx store.Tx) (err error) {
-			run, err = forTriggers{w.hub}.Begin(tx, trigger.Begin{Prompt: "check", Title: "Nightly"})
+			turn, err = forTriggers{w.hub}.Begin(tx, trigger.Begin{Prompt: "check", Title: "Nightly"})
 			return err
 		}))
-		return await(t, w.hub, must(w.hub.query.ByRun(t.Context(), run.ID))(t))
+		return await(t, w.hub, must(w.hub.query.ByTurn(t.Context(), turn.ID))(t))
 	}
 	first := begin()
-	assert.Equal(t, filepath.Join(w.parent, "nightly", "sub"), first.Thread.CWD)
-	assert.Equal(t, filepath.Join(w.parent, "nightly-2", "sub"), begin().Thread.CWD)
+	assert.Equal(t, filepath.Join(w.parent, "nightly", "sub"), first.Session.CWD)
+	assert.Equal(t, filepath.Join(w.parent, "nightly-2", "sub"), begin().Session.CWD)
 	more := must(w.hub.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "more"}))(t)
-	assert.Equal(t, first.Thread.CWD, await(t, w.hub, more).Thread.CWD)
+	assert.Equal(t, first.Session.CWD, await(t, w.hub, more).Session.CWD)
 
 	launched := func(spec LaunchSpec) string {
 		spec.Prompt = "hello"
-		return await(t, w.hub, must(w.hub.Launch(t.Context(), spec))(t)).Thread.CWD
+		return await(t, w.hub, must(w.hub.Launch(t.Context(), spec))(t)).Session.CWD
 	}
-	assert.Equal(t, w.root, launched(LaunchSpec{ThreadAlias: "mine"}), "a conversation that exists")
-	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{ThreadAlias: "new"}))
+	assert.Equal(t, w.root, launched(LaunchSpec{SessionAlias: "mine"}), "a conversation that exists")
+	assert.Equal(t, filepath.Join(w.parent, "hello", "sub"), launched(LaunchSpec{SessionAlias: "new"}))
 	assert.Equal(t, w.root, launched(LaunchSpec{Worktree: new(false)}))
 	assert.Equal(t, w.root, launched(LaunchSpec{chat: true}))
 	assert.Equal(t, w.top, launched(LaunchSpec{CWD: w.top}), "outside of the project")
-	assert.Equal(t, first.Thread.CWD, launched(LaunchSpec{CWD: first.Thread.CWD}), "in a worktree already")
+	assert.Equal(t, first.Session.CWD, launched(LaunchSpec{CWD: first.Session.CWD}), "in a worktree already")
 	// Renamed, because git may still be writing objects of the last checkpoint.
 	require.NoError(t, os.Rename(filepath.Join(w.top, ".git"), filepath.Join(w.top, "moved")))
 	assert.Equal(t, w.root, launched(LaunchSpec{}))
-	assert.Equal(t, w.root, begin().Thread.CWD)
+	assert.Equal(t, w.root, begin().Session.CWD)
 }
 
 // A hub that opens finishes the landing of a killed one.
 func TestUnfinishedLanding(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	w.launch("used")
 	states := must(filepath.Glob(filepath.Join(w.parent, ".duet-*")))(t)
 	require.Len(t, states, 1)
@@ -309,8 +309,8 @@ func TestUnfinishedLanding(t *testing.T) {
 
 // A worktree that no conversation uses is deleted when the hub opens, unless it has work.
 func TestUnusedWorktrees(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
-	kept := w.launch("used").Thread.CWD
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
+	kept := w.launch("used").Session.CWD
 	of := must(worktree.Open(t.Context(), worktree.Options{Dir: w.root, Parent: w.parent}))(t)
 	unused := must(of.Create(t.Context(), "unused", ""))(t)
 	work := must(of.Create(t.Context(), "work", ""))(t)
@@ -337,7 +337,7 @@ func (w worktreeOnABadDisk) Create(ctx context.Context, name, base string, taken
 // A disk that fails for a moment does not mean that a directory has no committed files. The worktree that
 // was made is discarded.
 func TestANewWorktreeThatCannotBeReadIsNotCalledEmpty(t *testing.T) {
-	w := newWorktreeWorld(t, func(*worktreeWorld, *turn) {})
+	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	open := w.hub.opts.Worktrees.Open
 	w.hub.opts.Worktrees.Open = func(ctx context.Context, trusts bool) (Worktrees, error) {
 		of, err := open(ctx, trusts)

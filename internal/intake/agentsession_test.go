@@ -42,15 +42,15 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, r.report(t, c.kind, c.data), c.data)
 	}
-	seen, err := r.store.AgentSession(t.Context(), r.run.Thread)
+	seen, err := r.store.AgentSession(t.Context(), r.turn.Session)
 	require.NoError(t, err)
 	assert.Equal(t, domain.AgentSession{
 		Agent: agent, Modes: &domain.Selection{Current: "code", Choices: modes}, Models: models, Options: []domain.AgentOption{}, Commands: commands,
 		Info: &domain.SessionInfo{Title: "A title", Updated: "now"},
 	}, seen.AgentSession)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"code", "small"}, []string{run.AgentMode, run.Model})
+	assert.Equal(t, []string{"code", "small"}, []string{turn.AgentMode, turn.Model})
 	assert.Equal(t, 2, r.reconsidered, "each time it was in another mode")
 	assert.Equal(t, 2, r.changed)
 }
@@ -59,7 +59,7 @@ func TestWhatAnAgentTellsOfItsSessionIsKept(t *testing.T) {
 func TestModesWithoutNames(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventMode, `{"current":"plan","available":["plan","build"]}`)
-	seen, err := r.store.AgentSession(t.Context(), r.run.Thread)
+	seen, err := r.store.AgentSession(t.Context(), r.turn.Session)
 	require.NoError(t, err)
 	assert.Equal(t, &domain.Selection{Current: "plan", Choices: []domain.Choice{{ID: "plan"}, {ID: "build"}}}, seen.Modes)
 }
@@ -72,7 +72,7 @@ func TestAnEventCarriesNoMoreThanItCan(t *testing.T) {
 	}
 	got := r.report(t, catalog.EventSession, `{"mode":{"current":"ask"},"commands":[`+strings.Join(commands, ",")+`]}`)
 	assert.Equal(t, []domain.Payload{domain.AgentSessionChanged{AgentSession: domain.AgentSession{Modes: &domain.Selection{Current: "ask"}}, Truncated: true}}, got)
-	seen, err := r.store.AgentSession(t.Context(), r.run.Thread)
+	seen, err := r.store.AgentSession(t.Context(), r.turn.Session)
 	require.NoError(t, err)
 	assert.Len(t, seen.Commands, 2000, "all of it is kept")
 }

@@ -25,63 +25,63 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	if from.task == "" && !s.Ended { // only the supervisor omits the task, when an executor ends
 		return errOthersTask
 	}
-	run, err := w.runOf(t, from)
+	turn, err := w.turnOf(t, from)
 	if err != nil {
 		return err
 	}
 	if s.Background != nil {
-		if err := w.recordBackground(t, run, s); err != nil {
+		if err := w.recordBackground(t, turn, s); err != nil {
 			return err
 		}
 		s.Background, s.Ended = nil, false
 	}
-	last, err := t.LastRun(w.ctx, run.Thread)
-	if err != nil || last.ID != run.ID {
+	last, err := t.LastTurn(w.ctx, turn.Session)
+	if err != nil || last.ID != turn.ID {
 		return err
 	}
-	if thread, err := t.Thread(w.ctx, run.Thread); err != nil || thread.Agent != run.Agent { // the conversation has another agent now
+	if session, err := t.Session(w.ctx, turn.Session); err != nil || session.Agent != turn.Agent { // the conversation has another agent now
 		return err
 	}
-	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
+	if err := json.Unmarshal(w.opts.Keys(turn.Session).JSON(encode(s)), &s); err != nil {
 		return err
 	}
-	if err := w.recordAgentSession(t, run, s); err != nil || s.Mode == nil || s.Mode.Current == "" {
+	if err := w.recordAgentSession(t, turn, s); err != nil || s.Mode == nil || s.Mode.Current == "" {
 		return err
 	}
-	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
+	return w.recordMode(t, turn, catalog.Mode{Current: s.Mode.Current})
 }
 
-// recordLate stores what an agent reports after its run has ended: the rest of a message, an update
+// recordLate stores what an agent reports after its turn has ended: the rest of a message, an update
 // of a tool call, a notice, or further usage.
 func (w *recorder) recordLate(t store.Tx, r report) error {
-	run, err := w.runOf(t, *r.between)
+	turn, err := w.turnOf(t, *r.between)
 	if err != nil {
 		return err
 	}
-	secrets := w.opts.Keys(run.Thread)
-	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
+	secrets := w.opts.Keys(turn.Session)
+	r.turn, r.between, r.data = turn.ID, nil, secrets.JSON(r.data)
 	switch r.kind {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		if r.delta.Meta != nil {
 			r.delta.Meta = secrets.JSON(r.delta.Meta)
 		}
-		return w.opts.Conversation.Late(t, run, r.delta, r.kind == catalog.EventThinkingChunk, secrets.Text)
+		return w.opts.Conversation.Late(t, turn, r.delta, r.kind == catalog.EventThinkingChunk, secrets.Text)
 	case catalog.EventNotice, catalog.EventCompaction:
-		return w.recordNote(t, run, r)
+		return w.recordNote(t, turn, r)
 	case catalog.EventUsage:
-		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, run, u) })
+		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, turn, u) })
 	}
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {
 		if r.kind == catalog.EventError { // the turn it belongs to is over
-			w.opts.Logger.Info("content of a late tool call was left out", "run", run.UUID)
+			w.opts.Logger.Info("content of a late tool call was left out", "run", turn.UUID)
 			return
 		}
 		failed = decoded(r, func(call catalog.ToolCall) error {
-			if _, err := t.ToolItem(w.ctx, run.ID, call.ToolID); err != nil {
+			if _, err := t.ToolItem(w.ctx, turn.ID, call.ToolID); err != nil {
 				return err
 			}
-			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
+			return w.opts.Conversation.Tool(t, &turn, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
 	}}
 	unpacked.take(r)
@@ -90,25 +90,25 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 
 // recordBackground stores the background work of a conversation's agent. If the agent has
 // ended, the conversation gets a message that names the work that was cut short.
-func (w *recorder) recordBackground(t store.Tx, run domain.Run, s catalog.Session) error {
-	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
+func (w *recorder) recordBackground(t store.Tx, turn domain.Turn, s catalog.Session) error {
+	if err := json.Unmarshal(w.opts.Keys(turn.Session).JSON(encode(s)), &s); err != nil {
 		return err
 	}
-	before, err := t.AgentSession(w.ctx, run.Thread)
+	before, err := t.AgentSession(w.ctx, turn.Session)
 	if err != nil || len(before.Background) == 0 && len(s.Background) == 0 {
 		return err
 	}
 	if s.Ended && len(before.Background) > 0 {
-		if err := w.opts.Conversation.BackgroundCut(t, run, before.Background); err != nil {
+		if err := w.opts.Conversation.BackgroundCut(t, turn, before.Background); err != nil {
 			return err
 		}
 	}
-	run.Agent = cmp.Or(before.Agent, run.Agent) // the conversation may use another agent by now
-	if err := w.recordAgentSession(t, run, catalog.Session{Background: s.Background}); err != nil {
+	turn.Agent = cmp.Or(before.Agent, turn.Agent) // the conversation may use another agent by now
+	if err := w.recordAgentSession(t, turn, catalog.Session{Background: s.Background}); err != nil {
 		return err
 	}
 	now := sessionOf(s).Background
-	t.AfterCommit(func() { w.background.set(run.Thread, now) })
+	t.AfterCommit(func() { w.background.set(turn.Session, now) })
 	return nil
 }
 
@@ -120,12 +120,12 @@ func (in *Intake) CutBackground(t store.Tx) error {
 		return err
 	}
 	for _, s := range sessions {
-		run, err := t.LastRun(in.recorder.ctx, s.Thread)
+		turn, err := t.LastTurn(in.recorder.ctx, s.Session)
 		if err == nil {
-			err = in.opts.Conversation.BackgroundCut(t, run, s.Background)
+			err = in.opts.Conversation.BackgroundCut(t, turn, s.Background)
 		}
 		if err == nil {
-			err = in.recorder.recordAgentSession(t, run, catalog.Session{Background: []domain.BackgroundTask{}})
+			err = in.recorder.recordAgentSession(t, turn, catalog.Session{Background: []domain.BackgroundTask{}})
 		}
 		if err != nil {
 			return err
@@ -135,8 +135,8 @@ func (in *Intake) CutBackground(t store.Tx) error {
 }
 
 // Background returns the background work of a conversation's agent.
-func (in *Intake) Background(thread int64) []domain.BackgroundTask {
-	return in.recorder.background.of(thread)
+func (in *Intake) Background(session int64) []domain.BackgroundTask {
+	return in.recorder.background.of(session)
 }
 
 // WorksInBackground reports whether an agent has background work.
@@ -153,53 +153,53 @@ type background struct {
 	tasks map[int64][]domain.BackgroundTask
 }
 
-func (b *background) set(thread int64, tasks []domain.BackgroundTask) {
+func (b *background) set(session int64, tasks []domain.BackgroundTask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(tasks) == 0 {
-		delete(b.tasks, thread)
+		delete(b.tasks, session)
 		return
 	}
 	if b.tasks == nil {
 		b.tasks = make(map[int64][]domain.BackgroundTask)
 	}
-	b.tasks[thread] = tasks
+	b.tasks[session] = tasks
 }
 
-func (b *background) of(thread int64) []domain.BackgroundTask {
+func (b *background) of(session int64) []domain.BackgroundTask {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tasks[thread]
+	return b.tasks[session]
 }
 
-// runOf returns the run that a report between prompts follows.
-func (w *recorder) runOf(t store.Tx, from between) (domain.Run, error) {
+// turnOf returns the turn that a report between prompts follows.
+func (w *recorder) turnOf(t store.Tx, from between) (domain.Turn, error) {
 	if from.task == "" { // from the supervisor: the executor has ended
-		thread, err := t.FindThread(w.ctx, from.conversation)
+		session, err := t.FindSession(w.ctx, from.conversation)
 		if err != nil {
-			return domain.Run{}, err
+			return domain.Turn{}, err
 		}
-		return t.LastRun(w.ctx, thread)
+		return t.LastTurn(w.ctx, session)
 	}
 	id, err := t.Find(w.ctx, from.task)
 	if err != nil {
-		return domain.Run{}, err
+		return domain.Turn{}, err
 	}
-	run, err := t.Run(w.ctx, id)
+	turn, err := t.Turn(w.ctx, id)
 	if err != nil {
-		return run, err
+		return turn, err
 	}
-	thread, err := t.Thread(w.ctx, run.Thread)
-	if err == nil && (run.UUID != from.task || thread.UUID != from.conversation) {
+	session, err := t.Session(w.ctx, turn.Session)
+	if err == nil && (turn.UUID != from.task || session.UUID != from.conversation) {
 		err = errOthersTask
 	}
-	return run, err
+	return turn, err
 }
 
-// recordAgentSession stores the session data that the agent of a run reports, and announces what
+// recordAgentSession stores the session data that the agent of a turn reports, and announces what
 // has changed.
-func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Session) error {
-	changed, err := w.updateAgentSession(t, &run, sessionOf(s))
+func (w *recorder) recordAgentSession(t store.Tx, turn domain.Turn, s catalog.Session) error {
+	changed, err := w.updateAgentSession(t, &turn, sessionOf(s))
 	if err != nil || changed == nil || reflect.DeepEqual(*changed, domain.AgentSession{Takes: changed.Takes}) { // only the hub uses that
 		return err
 	}
@@ -210,31 +210,31 @@ func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Sess
 	if event.Size() > domain.MaxEventText {
 		event.Modes, event.Models = nil, nil
 	}
-	return announce(t, run, event)
+	return announce(t, turn, event)
 }
 
-// recordMode stores and announces the mode of a run's agent.
-func (w *recorder) recordMode(t store.Tx, run domain.Run, m catalog.Mode) error {
+// recordMode stores and announces the mode of a turn's agent.
+func (w *recorder) recordMode(t store.Tx, turn domain.Turn, m catalog.Mode) error {
 	now := domain.AgentSession{Modes: &domain.Selection{Current: m.Current, Choices: m.Choices}}
 	if len(m.Choices) == 0 {
 		for _, id := range m.Available {
 			now.Modes.Choices = append(now.Modes.Choices, domain.Choice{ID: id})
 		}
 	}
-	if _, err := w.updateAgentSession(t, &run, now); err != nil {
+	if _, err := w.updateAgentSession(t, &turn, now); err != nil {
 		return err
 	}
-	return announce(t, run, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: m.Choices})
+	return announce(t, turn, domain.AgentModeChanged{Mode: m.Current, Modes: m.Available, Choices: m.Choices})
 }
 
 // updateAgentSession stores the reported parts of now, and returns those that have changed, or nil.
-func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.AgentSession) (*domain.AgentSession, error) {
-	seen, err := t.AgentSession(w.ctx, run.Thread)
+func (w *recorder) updateAgentSession(t store.Tx, turn *domain.Turn, now domain.AgentSession) (*domain.AgentSession, error) {
+	seen, err := t.AgentSession(w.ctx, turn.Session)
 	if err != nil {
 		return nil, err
 	}
-	if seen.Thread == 0 || seen.Agent != run.Agent {
-		seen = domain.AgentSessionSeen{Thread: run.Thread, Agent: run.Agent}
+	if seen.Session == 0 || seen.Agent != turn.Agent {
+		seen = domain.AgentSessionSeen{Session: turn.Session, Agent: turn.Agent}
 	}
 	if m := now.Modes; m != nil && seen.Modes != nil && m.Current != "" && (len(m.Choices) == 0 || isBare(m.Choices, seen.Modes.Choices)) {
 		now.Modes = &domain.Selection{Current: m.Current, Choices: seen.Modes.Choices}
@@ -246,7 +246,7 @@ func (w *recorder) updateAgentSession(t store.Tx, run *domain.Run, now domain.Ag
 			return nil, err
 		}
 	}
-	if err := w.confirm(t, run, now); err != nil || !some {
+	if err := w.confirm(t, turn, now); err != nil || !some {
 		return nil, err
 	}
 	return &changed, nil
@@ -262,40 +262,40 @@ func isBare(choices, known []domain.Choice) bool {
 	return slices.Equal(domain.IDs(choices), domain.IDs(known))
 }
 
-// confirm stores in a run the settings that its agent reports. The policy and later runs use them.
-func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession) error {
-	was := *run
+// confirm stores in a run the settings that its agent reports. The policy and later turns use them.
+func (w *recorder) confirm(t store.Tx, turn *domain.Turn, now domain.AgentSession) error {
+	was := *turn
 	if mode := now.Mode(); mode != "" {
-		run.AgentMode = mode
+		turn.AgentMode = mode
 	}
 	if model := now.Model(); model != "" {
-		run.Model = model
+		turn.Model = model
 	}
-	if run.AgentMode == was.AgentMode && run.Model == was.Model {
+	if turn.AgentMode == was.AgentMode && turn.Model == was.Model {
 		return nil
 	}
-	if err := t.UpdateRun(*run); err != nil {
+	if err := t.UpdateTurn(*turn); err != nil {
 		return err
 	}
-	w.opts.Runs.Changed(t, run.ID)
-	if run.AgentMode == was.AgentMode {
+	w.opts.Turns.Changed(t, turn.ID)
+	if turn.AgentMode == was.AgentMode {
 		return nil
 	}
-	if err := w.modeTaken(t, *run); err != nil {
+	if err := w.modeTaken(t, *turn); err != nil {
 		return err
 	}
-	return w.opts.Answers.Reconsider(t, run.Thread)
+	return w.opts.Answers.Reconsider(t, turn.Session)
 }
 
-// modeTaken notes that the agent is in the mode that the user has chosen during its run: what the agent
-// reports after that counts, as it does in a run without a change of the mode.
-func (w *recorder) modeTaken(t store.Tx, run domain.Run) error {
-	thread, err := t.Thread(w.ctx, run.Thread)
-	if err != nil || run.ID > thread.Settings.ModeRun || catalog.ModeName(run.AgentMode) != catalog.ModeName(thread.Mode) {
+// modeTaken notes that the agent is in the mode that the user has chosen during its turn: what the agent
+// reports after that counts, as it does in a turn without a change of the mode.
+func (w *recorder) modeTaken(t store.Tx, turn domain.Turn) error {
+	session, err := t.Session(w.ctx, turn.Session)
+	if err != nil || turn.ID > session.Settings.ModeTurn || catalog.ModeName(turn.AgentMode) != catalog.ModeName(session.Mode) {
 		return err
 	}
-	thread.Settings.ModeRun = run.ID - 1
-	return t.UpdateThread(thread)
+	session.Settings.ModeTurn = turn.ID - 1
+	return t.UpdateSession(session)
 }
 
 func sessionOf(s catalog.Session) domain.AgentSession {

@@ -11,18 +11,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
-// maxRunContent limits the bytes of content stored for the agent of a run. Repeated content counts
+// maxTurnContent limits the bytes of content stored for the agent of a turn. Repeated content counts
 // once.
-const maxRunContent = 64 << 20
+const maxTurnContent = 64 << 20
 
 // unpacker extracts the bytes of content from reports, so that the store's writer need not. Invalid
-// content becomes an error event that ends nothing. The lock of its Run guards it. It runs after
+// content becomes an error event that ends nothing. The lock of its Turn guards it. It runs after
 // the redactor.
 type unpacker struct {
 	secrets *redact.Secrets
 	pass    func(report)
 
-	kept map[string]bool // attachments of the run
+	kept map[string]bool // attachments of the turn
 	size int64           // their total bytes
 }
 
@@ -31,17 +31,17 @@ func (u *unpacker) take(r report) {
 	case catalog.EventContent:
 		var m catalog.MessageContent
 		if json.Unmarshal(r.data, &m) != nil {
-			u.problem(r.run, "it is no content")
+			u.problem(r.turn, "it is no content")
 			return
 		}
-		if r.blocks = u.read(r.run, []catalog.ContentBlock{m.Content}); len(r.blocks) == 0 {
+		if r.blocks = u.read(r.turn, []catalog.ContentBlock{m.Content}); len(r.blocks) == 0 {
 			return
 		}
 		r.data, r.parent, r.thought = nil, m.ParentID, m.Thought
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		var call catalog.ToolCall
 		if bytes.Contains(r.data, []byte(`"content"`)) && json.Unmarshal(r.data, &call) == nil && call.Content != nil {
-			r.blocks = u.read(r.run, call.Content)
+			r.blocks = u.read(r.turn, call.Content)
 			call.Content = nil
 			r.data = encode(call)
 		}
@@ -50,11 +50,11 @@ func (u *unpacker) take(r report) {
 }
 
 // read returns the valid blocks. The result is not nil.
-func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Content {
+func (u *unpacker) read(turn int64, blocks []catalog.ContentBlock) []domain.Content {
 	list := make([]domain.Content, 0, len(blocks))
 	for i, b := range blocks {
 		if i == conversation.MaxBlocks {
-			u.problem(run, fmt.Sprintf("it is more than %d blocks", i))
+			u.problem(turn, fmt.Sprintf("it is more than %d blocks", i))
 			break
 		}
 		c, err := conversation.ReadContent(b)
@@ -62,7 +62,7 @@ func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Conte
 			err = u.admit(&c)
 		}
 		if err != nil {
-			u.problem(run, err.Error())
+			u.problem(turn, err.Error())
 			continue
 		}
 		list = append(list, c)
@@ -84,8 +84,8 @@ func (u *unpacker) admit(c *domain.Content) error {
 	if u.kept[c.Attachment] {
 		return nil
 	}
-	if u.size+c.Size > maxRunContent {
-		return fmt.Errorf("with it the prompt's content would be more than %d bytes", maxRunContent)
+	if u.size+c.Size > maxTurnContent {
+		return fmt.Errorf("with it the prompt's content would be more than %d bytes", maxTurnContent)
 	}
 	if u.kept == nil {
 		u.kept = make(map[string]bool)
@@ -95,15 +95,15 @@ func (u *unpacker) admit(c *domain.Content) error {
 	return nil
 }
 
-func (u *unpacker) problem(run int64, why string) {
-	u.pass(report{run: run, kind: catalog.EventError, data: encode(catalog.ReportedError{
+func (u *unpacker) problem(turn int64, why string) {
+	u.pass(report{turn: turn, kind: catalog.EventError, data: encode(catalog.ReportedError{
 		Code: conversation.ContentRefused, Message: "content that the agent sent was left out: " + why,
 	})})
 }
 
-// redactor removes the secrets of a run's thread from its reports. A secret may be split over
+// redactor removes the secrets of a turn's session from its reports. A secret may be split over
 // pieces of a message, so redactor holds back an end that could begin one. For a secret split over
-// messages, see [redact.Stream]. The lock of its Run guards it.
+// messages, see [redact.Stream]. The lock of its Turn guards it.
 type redactor struct {
 	pass   func(report)
 	stream redact.Stream

@@ -39,17 +39,17 @@ func TestAnImageIsAMessageOfItsOwn(t *testing.T) {
 	image := list[1].(domain.MessageAdded)
 	assert.Equal(t, []domain.Block{block}, image.Blocks)
 	assert.Equal(t, "[image image/png 3 B]", image.Text)
-	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	items, err := r.store.ItemsOfTurn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
 	require.Len(t, items, 2)
 	assert.Equal(t, domain.MessageContent{Blocks: []domain.Block{block}}, items[1].Data)
 	kept, err := r.store.Attachment(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, domain.Attachment{ID: id, MIMEType: "image/png", Data: []byte{0, 1, 2}}, kept)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, 2, run.Messages)
-	assert.Equal(t, "Look: ", run.Result, "a text is the answer")
+	assert.Equal(t, 2, turn.Messages)
+	assert.Equal(t, "Look: ", turn.Result, "a text is the answer")
 }
 
 // A sub-agent's image belongs to its call, not to the answer.
@@ -58,13 +58,13 @@ func TestASubAgentsImageIsOfItsCall(t *testing.T) {
 	list := r.report(t, catalog.EventContent, `{"content":{"type":"image","mimeType":"image/png","data":"AAEC"},"parent_id":"call"}`)
 	require.Len(t, list, 1)
 	assert.Equal(t, "call", list[0].(domain.MessageAdded).ParentID)
-	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	items, err := r.store.ItemsOfTurn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
 	require.Len(t, items, 1)
 	assert.Equal(t, "call", items[0].ParentID)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Empty(t, run.Result)
+	assert.Empty(t, turn.Result)
 }
 
 // An image in the agent's thought is a thought, not an answer.
@@ -77,15 +77,15 @@ func TestAThoughtThatIsAnImageIsKept(t *testing.T) {
 	picture := list[1].(domain.MessageAdded)
 	assert.Equal(t, domain.ItemThinking, picture.Type)
 	assert.Equal(t, []domain.Block{block}, picture.Blocks)
-	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	items, err := r.store.ItemsOfTurn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
 	require.Len(t, items, 2)
 	assert.Equal(t, domain.ItemThinking, items[1].Kind)
 	assert.Equal(t, domain.MessageContent{Blocks: []domain.Block{block}}, items[1].Data)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Empty(t, run.Result)
-	assert.Zero(t, run.Messages)
+	assert.Empty(t, turn.Result)
+	assert.Zero(t, turn.Messages)
 }
 
 func TestWhatAToolGivesBackIsKept(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWhatAToolGivesBackIsKept(t *testing.T) {
 	r.report(t, catalog.EventToolCall, `{"tool_id":"t","tool":"Read","input":{"content":"is no content"}}`)
 	list := r.report(t, catalog.EventToolResult, `{"tool_id":"t","content":[{"type":"image","mimeType":"image/png","data":"AAEC"},{"type":"image","mimeType":"x","data":"AAEC"},{"type":"resource_link","uri":"file:///a","name":"a"}]}`)
 	assert.Len(t, problems(list), 1)
-	item, err := r.store.ToolItem(t.Context(), r.run.ID, "t")
+	item, err := r.store.ToolItem(t.Context(), r.turn.ID, "t")
 	require.NoError(t, err)
 	details := item.Data.(domain.ToolDetails)
 	require.Len(t, details.Blocks, 2)
@@ -127,31 +127,31 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 		}
 	}
 	result := catalog.ExecutePromptResult{Status: catalog.StatusCompleted}
-	assert.Equal(t, result, r.desk.run.Judge(result), "the run has completed nevertheless")
+	assert.Equal(t, result, r.desk.turn.Judge(result), "the run has completed nevertheless")
 }
 
 func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, conversation.MaxBlock+1)) }
 
-func TestTheContentOfARunIsBounded(t *testing.T) {
+func TestTheContentOfATurnIsBounded(t *testing.T) {
 	r := newRecords(t)
 	image := func(n byte, size int) string {
 		data := make([]byte, size)
 		data[0] = n
 		return `{"content":{"type":"image","mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
 	}
-	most := maxRunContent / conversation.MaxBlock
+	most := maxTurnContent / conversation.MaxBlock
 	for n := range most {
 		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), conversation.MaxBlock))))
 	}
 	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), conversation.MaxBlock))), 1)
 	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, conversation.MaxBlock))), "it is there already")
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxRunContent%conversation.MaxBlock))), "the limit itself")
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxTurnContent%conversation.MaxBlock))), "the limit itself")
 	assert.Len(t, problems(r.report(t, catalog.EventContent, image(0, 1))), 1, "one byte more")
 	assert.Empty(t, problems(r.report(t, catalog.EventContent, `{"content":{"type":"resource_link","uri":"u"}}`)))
 
 	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, conversation.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`
 	assert.Len(t, problems(r.report(t, catalog.EventToolResult, many)), 1)
-	item, err := r.store.ToolItem(t.Context(), r.run.ID, "t")
+	item, err := r.store.ToolItem(t.Context(), r.turn.ID, "t")
 	require.NoError(t, err)
 	assert.Len(t, item.Data.(domain.ToolDetails).Blocks, conversation.MaxBlocks)
 }
@@ -161,7 +161,7 @@ func TestKeysAreTakenOutOfContent(t *testing.T) {
 	r := newRecords(t)
 	secrets := &redact.Secrets{}
 	secrets.Add(key)
-	r.desk.run = r.Begin(r.run.ID, r.run.UUID, secrets)
+	r.desk.turn = r.Begin(r.turn.ID, r.turn.UUID, secrets)
 	blob := base64.StdEncoding.EncodeToString([]byte("KEY=" + key))
 	for _, resource := range []string{`"text":"KEY=` + key + `"`, `"blob":"` + blob + `"`} {
 		list := r.report(t, catalog.EventContent, `{"content":{"type":"resource","resource":{"uri":"file:///.env",`+resource+`}}}`)

@@ -34,15 +34,15 @@ func (f *failing) attempt() error {
 	return nil
 }
 
-func (f *failing) Called(store.Tx, domain.Run) error { return f.attempt() }
+func (f *failing) Called(store.Tx, domain.Turn) error { return f.attempt() }
 
-func (f *failing) CallEnded(store.Tx, domain.Run, string) error { return f.attempt() }
+func (f *failing) CallEnded(store.Tx, domain.Turn, string) error { return f.attempt() }
 
-func (f *failing) Used(store.Tx, domain.Run) error { return f.attempt() }
+func (f *failing) Used(store.Tx, domain.Turn) error { return f.attempt() }
 
 func (f *failing) Taken(store.Tx, int64, []string) error { return f.attempt() }
 
-func (f *failing) Done(store.Tx, domain.Run, string) error { return f.attempt() }
+func (f *failing) Done(store.Tx, domain.Turn, string) error { return f.attempt() }
 
 func (f *failing) Reconsider(store.Tx, int64) error { return f.attempt() }
 
@@ -67,24 +67,24 @@ func (t failingTx) put(call func() error) error {
 	return call()
 }
 
-func (t failingTx) Run(ctx context.Context, id int64) (domain.Run, error) {
-	return get(t, func() (domain.Run, error) { return t.Tx.Run(ctx, id) })
+func (t failingTx) Turn(ctx context.Context, id int64) (domain.Turn, error) {
+	return get(t, func() (domain.Turn, error) { return t.Tx.Turn(ctx, id) })
 }
 
 func (t failingTx) Find(ctx context.Context, id string) (int64, error) {
 	return get(t, func() (int64, error) { return t.Tx.Find(ctx, id) })
 }
 
-func (t failingTx) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
-	return get(t, func() (domain.Run, error) { return t.Tx.LastRun(ctx, thread) })
+func (t failingTx) LastTurn(ctx context.Context, session int64) (domain.Turn, error) {
+	return get(t, func() (domain.Turn, error) { return t.Tx.LastTurn(ctx, session) })
 }
 
-func (t failingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return get(t, func() (domain.Thread, error) { return t.Tx.Thread(ctx, id) })
+func (t failingTx) Session(ctx context.Context, id int64) (domain.Session, error) {
+	return get(t, func() (domain.Session, error) { return t.Tx.Session(ctx, id) })
 }
 
-func (t failingTx) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, thread) })
+func (t failingTx) AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error) {
+	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, session) })
 }
 
 func (t failingTx) Append(e domain.Event) (int64, error) {
@@ -95,12 +95,12 @@ func (t failingTx) PutAgentSession(s domain.AgentSessionSeen) error {
 	return t.put(func() error { return t.Tx.PutAgentSession(s) })
 }
 
-func (t failingTx) UpdateRun(r domain.Run) error {
-	return t.put(func() error { return t.Tx.UpdateRun(r) })
+func (t failingTx) UpdateTurn(r domain.Turn) error {
+	return t.put(func() error { return t.Tx.UpdateTurn(r) })
 }
 
-func (t failingTx) UpdateThread(th domain.Thread) error {
-	return t.put(func() error { return t.Tx.UpdateThread(th) })
+func (t failingTx) UpdateSession(th domain.Session) error {
+	return t.put(func() error { return t.Tx.UpdateSession(th) })
 }
 
 func (t failingTx) PutProcess(p domain.Process) error {
@@ -144,7 +144,7 @@ func TestNoErrorOfAReportIsLost(t *testing.T) {
 			opts := &r.recorder.opts
 			opts.Budget, opts.Answers = f, f
 			opts.Keys = func(int64) *redact.Secrets { return &redact.Secrets{} }
-			reported, err := r.reportOf(r.run.ID, c.kind, json.RawMessage(c.data))
+			reported, err := r.reportOf(r.turn.ID, c.kind, json.RawMessage(c.data))
 			require.NoError(t, err)
 			if c.kind == catalog.EventContent {
 				reported.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
@@ -206,14 +206,14 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 		"of no task":               {between{"thread", "x"}, nil, ""},
 		"of an empty task":         {between{"thread", ""}, nil, ""},
 		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
-			next := r.run
-			next.ID, next.UUID, next.SessionID, next.RunID = 0, "next", "s2", "r2"
-			return tx.InsertRun(&next)
+			next := r.turn
+			next.ID, next.UUID, next.HumanLayerSession, next.HumanLayerRun = 0, "next", "s2", "r2"
+			return tx.InsertTurn(&next)
 		}, ""},
 		"another agent continues": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
-			thread, err := tx.Thread(t.Context(), r.run.Thread)
-			thread.Agent = "another"
-			return errors.Join(err, tx.UpdateThread(thread))
+			session, err := tx.Session(t.Context(), r.turn.Session)
+			session.Agent = "another"
+			return errors.Join(err, tx.UpdateSession(session))
 		}, ""},
 	} {
 		r := newRecords(t)
@@ -225,9 +225,9 @@ func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
 			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
 		}))
 		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // waits for the report
-		run, err := r.store.Run(t.Context(), r.run.ID)
+		turn, err := r.store.Turn(t.Context(), r.turn.ID)
 		require.NoError(t, err)
-		assert.Equal(t, c.want, run.AgentMode, name)
+		assert.Equal(t, c.want, turn.AgentMode, name)
 	}
 }
 

@@ -92,12 +92,12 @@ func (d *disk) release() {
 	}
 }
 
-// desk is an intake with one run. It fakes the run functions and Health, and records reports as
+// desk is an intake with one turn. It fakes the turn functions and Health, and records reports as
 // they are.
 type desk struct {
 	*Intake
 	disk disk
-	run  *Run
+	turn *Turn
 
 	mu       sync.Mutex // guards the fields below
 	ended    bool
@@ -113,18 +113,18 @@ func newDesk(t *testing.T, secrets ...string) *desk {
 	t.Helper()
 	d := &desk{}
 	ctx, cancel := context.WithCancel(context.Background())
-	d.Intake = New(ctx, Options{Store: &d.disk, Runs: d, Health: d, Root: func(string) string { return "/root" }})
+	d.Intake = New(ctx, Options{Store: &d.disk, Turns: d, Health: d, Root: func(string) string { return "/root" }})
 	d.recorder.write = d.keep
 	t.Cleanup(func() { d.Close(); cancel() })
 	var known redact.Secrets
 	for _, s := range secrets {
 		known.Add(s)
 	}
-	d.run = d.Begin(1, "task", &known)
+	d.turn = d.Begin(1, "task", &known)
 	return d
 }
 
-func (d *desk) RunOf(_ context.Context, have, _ string) (int64, error) {
+func (d *desk) TurnOf(_ context.Context, have, _ string) (int64, error) {
 	if have != token {
 		return 0, errors.New("unknown")
 	}

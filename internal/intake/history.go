@@ -60,21 +60,21 @@ func (h *History) Prompt() (prompt string) {
 	return prompt
 }
 
-// RecordHistory stores a history as the messages and tool calls of a run that has not ended. It
+// RecordHistory stores a history as the messages and tool calls of a turn that has not ended. It
 // logs and drops an invalid part.
 func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	for _, p := range h.parts {
 		var err error
-		var run domain.Run
+		var turn domain.Turn
 		if p.said || p.kind == catalog.EventPlan { // the preceding message ends first
-			run, err = in.endMessageOf(t, id)
+			turn, err = in.endMessageOf(t, id)
 		}
 		switch {
 		case err != nil:
 		case p.said:
-			err = in.opts.Conversation.Said(t, run, p.text, p.content)
+			err = in.opts.Conversation.Said(t, turn, p.text, p.content)
 		default:
-			p.run = id
+			p.turn = id
 			err = in.recorder.record(t, p.report)
 		}
 		switch {
@@ -87,11 +87,11 @@ func (in *Intake) RecordHistory(t store.Tx, id int64, h *History) error {
 	return nil
 }
 
-// endMessageOf ends the message of a run's agent and returns the updated run.
-func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Run, error) {
-	run, err := t.Run(in.recorder.ctx, id)
+// endMessageOf ends the message of a turn's agent and returns the updated run.
+func (in *Intake) endMessageOf(t store.Tx, id int64) (domain.Turn, error) {
+	turn, err := t.Turn(in.recorder.ctx, id)
 	if err == nil {
-		err = in.opts.Conversation.CloseMessage(t, &run)
+		err = in.opts.Conversation.CloseMessage(t, &turn)
 	}
-	return run, err
+	return turn, err
 }

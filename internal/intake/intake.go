@@ -1,9 +1,9 @@
 // Package intake receives the reports of agents and stores them.
 //
-// An executor reports with the token of its run (reports.go). The [Run] puts reports into the order
+// An executor reports with the token of its turn (reports.go). The [Run] puts reports into the order
 // of their sequence numbers (order.go) and redacts the agent's secrets (content.go). The queue
 // passes all waiting reports to the store's writer in one transaction (queue.go). If too many wait,
-// the throttle pauses executors (throttle.go). A run with a refused report has not completed,
+// the throttle pauses executors (throttle.go). A turn with a refused report has not completed,
 // whatever its executor says (reports.go).
 package intake
 
@@ -18,38 +18,38 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is the intake's access to runs.
-type Runs interface {
-	// RunOf returns the run of an executor's token; task is an id of the run, or "". The error is
+// Turns is the intake's access to turns.
+type Turns interface {
+	// TurnOf returns the turn of an executor's token; task is an id of the turn, or "". The error is
 	// safe to show to the executor.
-	RunOf(ctx context.Context, token, task string) (run int64, err error)
-	// GoesOn reports whether reports of the run are still accepted.
-	GoesOn(run int64) bool
-	// AgentStarted notes that a process of the run has been recorded.
-	AgentStarted(run int64)
-	// Changed drops the cached data of the run's thread, which t changes.
-	Changed(t store.Tx, run int64)
+	TurnOf(ctx context.Context, token, task string) (turn int64, err error)
+	// GoesOn reports whether reports of the turn are still accepted.
+	GoesOn(turn int64) bool
+	// AgentStarted notes that a process of the turn has been recorded.
+	AgentStarted(turn int64)
+	// Changed drops the cached data of the turn's session, which t changes.
+	Changed(t store.Tx, turn int64)
 }
 
 // Answers is the intake's access to answers.
 type Answers interface {
-	// Taken notes that the agent of a run has acted on the answers to these approvals.
-	Taken(t store.Tx, run int64, approvals []string) error
-	// Done notes that the action at an address is complete, as the run's agent reports.
-	Done(t store.Tx, run domain.Run, approval string) error
-	// Reconsider applies the policy again to the open questions of a thread.
-	Reconsider(t store.Tx, thread int64) error
+	// Taken notes that the agent of a turn has acted on the answers to these approvals.
+	Taken(t store.Tx, turn int64, approvals []string) error
+	// Done notes that the action at an address is complete, as the turn's agent reports.
+	Done(t store.Tx, turn domain.Turn, approval string) error
+	// Reconsider applies the policy again to the open questions of a session.
+	Reconsider(t store.Tx, session int64) error
 }
 
-// Budget compares the usage of a run with its limits. Its methods are called inside transactions
-// and may end the run.
+// Budget compares the usage of a turn with its limits. Its methods are called inside transactions
+// and may end the turn.
 type Budget interface {
 	// Called counts a tool call that begins.
-	Called(t store.Tx, run domain.Run) error
+	Called(t store.Tx, turn domain.Turn) error
 	// CallEnded counts a tool call that has ended; tool is its id.
-	CallEnded(t store.Tx, run domain.Run, tool string) error
-	// Used checks the increased usage of a run.
-	Used(t store.Tx, run domain.Run) error
+	CallEnded(t store.Tx, turn domain.Turn, tool string) error
+	// Used checks the increased usage of a turn.
+	Used(t store.Tx, turn domain.Turn) error
 }
 
 // Health records problems with storing reports. The store's writer calls its methods, which must
@@ -70,19 +70,19 @@ type Queue interface {
 type Options struct {
 	Store        Queue
 	Conversation *conversation.Writer
-	Runs         Runs
+	Turns        Turns
 	Answers      Answers
 	Budget       Budget // nil: no limits
 	Health       Health
-	Keys         func(thread int64) *redact.Secrets // secrets of a thread's agents
-	Root         func(path string) string           // the directory to which the name of a file is relative in diffs
+	Keys         func(session int64) *redact.Secrets // secrets of a session's agents
+	Root         func(path string) string            // the directory to which the name of a file is relative in diffs
 	Logger       *slog.Logger
 }
 
 // Intake receives the reports of agents. Its methods may be called from any goroutine.
 type Intake struct {
 	opts     Options
-	runs     runs
+	turns    turns
 	recorder *recorder
 	queue    *queue
 	throttle *throttle
@@ -94,8 +94,8 @@ func New(ctx context.Context, opts Options) *Intake {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	in := &Intake{opts: opts, runs: runs{byID: make(map[int64]*Run)}, throttle: newThrottle(ctx, opts.Logger)}
-	in.recorder = newRecorder(ctx, opts, &in.runs)
+	in := &Intake{opts: opts, turns: turns{byID: make(map[int64]*Turn)}, throttle: newThrottle(ctx, opts.Logger)}
+	in.recorder = newRecorder(ctx, opts, &in.turns)
 	in.queue = newQueue(opts.Store, in.recorder, in.throttle)
 	return in
 }
@@ -103,25 +103,25 @@ func New(ctx context.Context, opts Options) *Intake {
 // Close releases waiting reporters and stops retries of failed transactions.
 func (in *Intake) Close() { in.queue.close() }
 
-// Begin accepts the reports of a run until End. task is the run's UUID; secrets are redacted from
+// Begin accepts the reports of a turn until End. task is the turn's UUID; secrets are redacted from
 // the reports.
-func (in *Intake) Begin(run int64, task string, secrets *redact.Secrets) *Run {
-	r := newRun(in.queue, run, task, secrets)
-	in.runs.put(run, r)
+func (in *Intake) Begin(turn int64, task string, secrets *redact.Secrets) *Turn {
+	r := newTurn(in.queue, turn, task, secrets)
+	in.turns.put(turn, r)
 	return r
 }
 
-// End drops further reports of a run that has ended.
-func (in *Intake) End(run int64) { in.runs.remove(run) }
+// End drops further reports of a turn that has ended.
+func (in *Intake) End(turn int64) { in.turns.remove(turn) }
 
 // Join lets the intake pause and resume an executor until leave is called. After leave returns, the
 // executor gets no more calls.
 func (in *Intake) Join(e Executor) (leave func()) { return in.throttle.join(e) }
 
-// Silence returns the current silence of a live run's agent. ok is false if the agent is not
+// Silence returns the current silence of a live turn's agent. ok is false if the agent is not
 // silent.
-func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
-	r := in.runs.get(run)
+func (in *Intake) Silence(turn int64) (domain.AgentSilent, bool) {
+	r := in.turns.get(turn)
 	if r == nil {
 		return domain.AgentSilent{}, false
 	}
@@ -132,55 +132,55 @@ func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
 	return *s, true
 }
 
-// EndMessage passes on all reports of a run so far, so that the caller can add something after
+// EndMessage passes on all reports of a turn so far, so that the caller can add something after
 // them. The writer has them when EndMessage returns. It waits for missing reports as long as they
 // may still arrive, or until ctx ends.
-func (in *Intake) EndMessage(ctx context.Context, run int64) {
-	if r := in.runs.get(run); r != nil {
+func (in *Intake) EndMessage(ctx context.Context, turn int64) {
+	if r := in.turns.get(turn); r != nil {
 		r.endMessage(ctx)
 	}
 }
 
 // Answered notes that an executor got the answer to an approval but does not confirm answers. Its
 // next report shows that the agent has taken the answer.
-func (in *Intake) Answered(run int64, approval string) {
-	if r := in.runs.get(run); r != nil {
+func (in *Intake) Answered(turn int64, approval string) {
+	if r := in.turns.get(turn); r != nil {
 		r.answered(approval)
 	}
 }
 
 // runs holds the live runs by row id.
-type runs struct {
+type turns struct {
 	mu   sync.Mutex // guards byID
-	byID map[int64]*Run
+	byID map[int64]*Turn
 }
 
 // get returns a live run, or nil.
-func (r *runs) get(id int64) *Run {
+func (r *turns) get(id int64) *Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byID[id]
 }
 
-func (r *runs) put(id int64, run *Run) {
+func (r *turns) put(id int64, turn *Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byID[id] = run
+	r.byID[id] = turn
 }
 
-func (r *runs) remove(id int64) {
+func (r *turns) remove(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.byID, id)
 }
 
-// withTask returns the runs with a UUID: one or none.
-func (r *runs) withTask(task string) (found []*Run) {
+// withTask returns the turns with a UUID: one or none.
+func (r *turns) withTask(task string) (found []*Turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, run := range r.byID {
-		if run.task == task {
-			found = append(found, run)
+	for _, turn := range r.byID {
+		if turn.task == task {
+			found = append(found, turn)
 		}
 	}
 	return found

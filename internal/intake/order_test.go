@@ -65,7 +65,7 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 			d.say(t, 1, maxEarly+3)
 		}, inOrder + fmt.Sprintf("%d ", maxEarly+3), true},
 		"nothing waits after the end": {func(t *testing.T, d *desk) {
-			d.run.Finish()
+			d.turn.Finish()
 			d.say(t, 2)
 			assert.Equal(t, "2 ", d.said())
 		}, "2 ", false},
@@ -74,9 +74,9 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t)
 				c.reports(t, d)
-				d.run.Finish()
+				d.turn.Finish()
 				assert.Equal(t, c.want, d.said())
-				assert.Equal(t, c.lost, d.run.Judge(completed).Status != catalog.StatusCompleted, "a report was refused")
+				assert.Equal(t, c.lost, d.turn.Judge(completed).Status != catalog.StatusCompleted, "a report was refused")
 			})
 		})
 	}
@@ -150,7 +150,7 @@ func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
 func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	const key = "sk-0123456789"
 	for name, end := range map[string]func(*testing.T, *desk){
-		"the run":        func(_ *testing.T, d *desk) { d.run.Finish() },
+		"the run":        func(_ *testing.T, d *desk) { d.turn.Finish() },
 		"something else": func(_ *testing.T, d *desk) { d.EndMessage(context.Background(), 1) },
 		"a changed file": func(t *testing.T, d *desk) {
 			assert.NoError(t, d.ReportMessage(t.Context(), catalog.ReportMessageParams{

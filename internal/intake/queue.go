@@ -37,7 +37,7 @@ type queue struct {
 	throttle *throttle
 
 	// adding is held from adding a report until the writer has been asked. Otherwise a reporter
-	// whose report joins a request could end its run before that request is made.
+	// whose report joins a request could end its turn before that request is made.
 	adding sync.Mutex
 
 	mu      sync.Mutex // guards the fields below
@@ -110,7 +110,7 @@ func (q *queue) ask() {
 	})
 }
 
-// askAgain retries failed reports at once, before the end of a run is stored: afterwards no report
+// askAgain retries failed reports at once, before the end of a turn is stored: afterwards no report
 // can be added.
 func (q *queue) askAgain() {
 	q.mu.Lock()
@@ -168,15 +168,15 @@ func (q *queue) close() {
 const (
 	// gapTimeout is how long an early report waits for those before it.
 	gapTimeout = 200 * time.Millisecond
-	// maxEarly limits the early reports of a run, and maxEarlyBytes their total size.
+	// maxEarly limits the early reports of a turn, and maxEarlyBytes their total size.
 	maxEarly      = 256
 	maxEarlyBytes = 4 << 20
 	// maxGaps limits the remembered gaps.
 	maxGaps = 64
 )
 
-// order puts the reports of a run into the order of their sequence numbers; executors may send them
-// in any order. The lock of its Run guards it.
+// order puts the reports of a turn into the order of their sequence numbers; executors may send them
+// in any order. The lock of its Turn guards it.
 type order struct {
 	pass   func(report) // receives reports in order
 	refuse func(error)  // receives the error of a report that came too late

@@ -120,7 +120,7 @@ func TestWhoDoesNotPauseWaits(t *testing.T) {
 	}
 }
 
-// Reports of two runs share a transaction, and neither reporter continues before the writer has the
+// Reports of two turns share a transaction, and neither reporter continues before the writer has the
 // request.
 func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
 	d := newDesk(t)
@@ -137,13 +137,13 @@ func TestNobodyGoesOnBeforeTheWriterKnowsOfTheReport(t *testing.T) {
 }
 
 // Reports that wait because no transaction could begin are stored before the end of their run.
-func TestTheEndOfARunIsKeptAfterWhatWaits(t *testing.T) {
+func TestTheEndOfATurnIsKeptAfterWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		d.disk.notBegun = fmt.Errorf("begin: %w", store.ErrLocked)
 		d.say(t, 1)
 		d.disk.set(func(s *disk) { s.notBegun = nil })
-		d.run.Finish()
+		d.turn.Finish()
 		assert.Equal(t, "1 ", d.said())
 		time.Sleep(2 * retryAfter)
 		assert.Equal(t, 2, d.disk.timesAsked(), "it is asked for once")
@@ -166,7 +166,7 @@ func TestWhatCannotBeKeptYetIsKeptLater(t *testing.T) {
 		d.disk.set(func(s *disk) { s.notBegun = nil })
 		time.Sleep(retryAfter)
 		assert.Equal(t, "1 2 ", d.said())
-		assert.Equal(t, completed, d.run.Judge(completed))
+		assert.Equal(t, completed, d.turn.Judge(completed))
 
 		d.disk.set(func(s *disk) { s.notBegun = fmt.Errorf("begin: %w", store.ErrLocked) })
 		d.say(t, 3)
@@ -177,9 +177,9 @@ func TestWhatCannotBeKeptYetIsKeptLater(t *testing.T) {
 	})
 }
 
-// Lost reports are known when the end of their run is judged, even in the same transaction, and
+// Lost reports are known when the end of their turn is judged, even in the same transaction, and
 // each counts once.
-func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
+func TestATurnWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func(*desk)
 		lost int
@@ -193,9 +193,9 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 		d.disk.held = true
 		d.say(t, 1)
 		var atOnce catalog.ExecutePromptResult
-		d.disk.Enqueue(func(store.Tx) error { atOnce = d.run.Judge(completed); return nil }, func(error) {})
+		d.disk.Enqueue(func(store.Tx) error { atOnce = d.turn.Judge(completed); return nil }, func(error) {})
 		d.disk.release()
-		result := d.run.Judge(completed)
+		result := d.turn.Judge(completed)
 		assert.Equal(t, catalog.StatusFailed, result.Status, name)
 		assert.Contains(t, result.Error.Message, "but a report of it could not be stored", name)
 		assert.Equal(t, [2]int{0, c.lost}, d.problems(), name)
@@ -206,7 +206,7 @@ func TestARunWhoseReportsCouldNotBeKeptHasNotCompleted(t *testing.T) {
 	d := newDesk(t)
 	d.fail = func(report) error { return store.ErrFull }
 	d.say(t, 1)
-	assert.Equal(t, completed, d.run.Judge(completed), "the end by a full disk is reported otherwise")
+	assert.Equal(t, completed, d.turn.Judge(completed), "the end by a full disk is reported otherwise")
 	assert.Equal(t, [2]int{1, 0}, d.problems())
 }
 
@@ -223,10 +223,10 @@ func TestAReportThatMakesNoSenseIsLeftOut(t *testing.T) {
 	d.ReportRefused("another task", errors.New("lost"))
 	d.say(t, 1)
 	assert.Equal(t, "1 ", d.said())
-	assert.Contains(t, d.run.Judge(completed).Error.Message, "2 reports")
+	assert.Contains(t, d.turn.Judge(completed).Error.Message, "2 reports")
 }
 
-func TestNobodyIsHeardOfARunThatHasEnded(t *testing.T) {
+func TestNobodyIsHeardOfATurnThatHasEnded(t *testing.T) {
 	d := newDesk(t)
 	d.disk.held = true
 	d.say(t, 1) // on its way
@@ -236,7 +236,7 @@ func TestNobodyIsHeardOfARunThatHasEnded(t *testing.T) {
 	d.say(t, 2)
 	d.ReportRefused("task", errors.New("lost"))
 	assert.Empty(t, d.said())
-	assert.Equal(t, completed, d.run.Judge(completed))
+	assert.Equal(t, completed, d.turn.Judge(completed))
 	assert.Error(t, d.ReportProgress(t.Context(), catalog.ReportProgressParams{SessionToken: "another"}))
 }
 

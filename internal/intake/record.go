@@ -16,12 +16,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// record stores a report: in the conversation of its run, in the run, or only as an event. It
+// record stores a report: in the conversation of its turn, in the turn, or only as an event. It
 // returns an error only if the disk is full, which rolls the transaction back.
 func (w *recorder) record(t store.Tx, r report) error {
 	err := w.recordReport(t, r)
 	if err != nil {
-		w.opts.Conversation.Drop(t, r.run)
+		w.opts.Conversation.Drop(t, r.turn)
 	}
 	return err
 }
@@ -32,107 +32,107 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	}
 	switch r.kind {
 	case catalog.EventContentDelta:
-		return w.opts.Conversation.Delta(t, r.run, r.delta, false)
+		return w.opts.Conversation.Delta(t, r.turn, r.delta, false)
 	case catalog.EventThinkingChunk:
-		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
+		return w.opts.Conversation.Delta(t, r.turn, r.delta, true)
 	}
 	if r.between != nil {
 		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })
 	}
-	run, err := t.Run(w.ctx, r.run)
+	turn, err := t.Turn(w.ctx, r.turn)
 	if err != nil {
 		return err
 	}
-	if run.State.Ended() && r.kind != catalog.EventProcess { // its end has been announced already
+	if turn.State.Ended() && r.kind != catalog.EventProcess { // its end has been announced already
 		return nil
 	}
 	switch r.kind {
 	case catalog.EventMessageStart, catalog.EventMessageStop:
-		return w.opts.Conversation.CloseMessage(t, &run)
+		return w.opts.Conversation.CloseMessage(t, &turn)
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		return decoded(r, func(call catalog.ToolCall) error {
-			return w.recordTool(t, run, call, r)
+			return w.recordTool(t, turn, call, r)
 		})
 	case catalog.EventContent:
-		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks, r.thought)
+		return w.opts.Conversation.Content(t, &turn, r.parent, r.blocks, r.thought)
 	case catalog.EventUserMessage:
 		return decoded(r, func(m catalog.UserMessage) error {
-			return w.opts.Conversation.Steered(t, &run, m.Text)
+			return w.opts.Conversation.Steered(t, &turn, m.Text)
 		})
 	case catalog.EventNotice, catalog.EventCompaction:
-		return w.recordNote(t, run, r)
+		return w.recordNote(t, turn, r)
 	case catalog.EventPlan:
-		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
+		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, turn, plan) })
 	case catalog.EventFileChange:
-		return w.opts.Conversation.File(t, run, *r.change)
+		return w.opts.Conversation.File(t, turn, *r.change)
 	case catalog.EventPermissionTaken:
-		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, run.ID, p.ApprovalIDs) })
+		return decoded(r, func(p catalog.PermissionTaken) error { return w.opts.Answers.Taken(t, turn.ID, p.ApprovalIDs) })
 	case catalog.EventElicitationDone:
-		return decoded(r, func(e catalog.ElicitationDone) error { return w.opts.Answers.Done(t, run, e.ApprovalID) })
+		return decoded(r, func(e catalog.ElicitationDone) error { return w.opts.Answers.Done(t, turn, e.ApprovalID) })
 	case catalog.EventDenialEndedTurn:
-		return w.opts.Conversation.DenialEndedTurn(t, &run)
+		return w.opts.Conversation.DenialEndedTurn(t, &turn)
 	case catalog.EventNativeSession:
-		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, run, n) })
+		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, turn, n) })
 	case catalog.EventUsage:
-		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, run, u) })
+		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, turn, u) })
 	case catalog.EventProcess:
 		return decoded(r, func(p catalog.Process) error {
-			t.AfterCommit(func() { w.opts.Runs.AgentStarted(run.ID) })
-			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
+			t.AfterCommit(func() { w.opts.Turns.AgentStarted(turn.ID) })
+			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Turn: turn.ID})
 		})
 	case catalog.EventMode:
-		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, run, m) })
+		return decoded(r, func(m catalog.Mode) error { return w.recordMode(t, turn, m) })
 	case catalog.EventSession:
-		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, run, s) })
+		return decoded(r, func(s catalog.Session) error { return w.recordAgentSession(t, turn, s) })
 	case catalog.EventSilence:
-		return decoded(r, func(s catalog.Silence) error { return w.recordSilence(t, run, s) })
+		return decoded(r, func(s catalog.Silence) error { return w.recordSilence(t, turn, s) })
 	case kindProgress:
-		run.Progress = r.data
-		if err := t.UpdateRun(run); err != nil {
+		turn.Progress = r.data
+		if err := t.UpdateTurn(turn); err != nil {
 			return err
 		}
-		return announce(t, run, domain.ProgressReported{Report: object(r.data)})
+		return announce(t, turn, domain.ProgressReported{Report: object(r.data)})
 	case catalog.EventError:
-		return w.recordError(t, run, r)
+		return w.recordError(t, turn, r)
 	case catalog.EventRaw:
 		if len(r.data) == 0 {
-			return announce(t, run, domain.AgentUpdated{})
+			return announce(t, turn, domain.AgentUpdated{})
 		}
-		return announce(t, run, domain.AgentUpdated{Update: r.data})
+		return announce(t, turn, domain.AgentUpdated{Update: r.data})
 	}
-	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
+	return announce(t, turn, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
 }
 
 // recordNote stores what an agent reports of its work besides messages.
-func (w *recorder) recordNote(t store.Tx, run domain.Run, r report) error {
+func (w *recorder) recordNote(t store.Tx, turn domain.Turn, r report) error {
 	if r.kind == catalog.EventNotice {
-		return decoded(r, func(n catalog.Notice) error { return w.opts.Conversation.Notice(t, run, n) })
+		return decoded(r, func(n catalog.Notice) error { return w.opts.Conversation.Notice(t, turn, n) })
 	}
-	return decoded(r, func(c catalog.Compaction) error { return w.opts.Conversation.Compacted(t, run, c) })
+	return decoded(r, func(c catalog.Compaction) error { return w.opts.Conversation.Compacted(t, turn, c) })
 }
 
-// recordError announces an error that does not end a run. If the conversation needs it, it becomes
+// recordError announces an error that does not end a turn. If the conversation needs it, it becomes
 // part of the conversation too.
-func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
-	if err := announce(t, run, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
+func (w *recorder) recordError(t store.Tx, turn domain.Turn, r report) error {
+	if err := announce(t, turn, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
 		return err
 	}
 	var e catalog.ReportedError
 	if json.Unmarshal(r.data, &e) != nil {
 		return nil
 	}
-	return w.opts.Conversation.ErrorReported(t, run, e.Code, e.Message)
+	return w.opts.Conversation.ErrorReported(t, turn, e.Code, e.Message)
 }
 
-// recordUsage stores the usage of a run so far. 0 means not reported.
-func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
+// recordUsage stores the usage of a turn so far. 0 means not reported.
+func (w *recorder) recordUsage(t store.Tx, turn domain.Turn, u catalog.Usage) error {
 	u = u.Bounded()
 	set := func(field *int64, value int64) {
 		if value > 0 {
 			*field = value
 		}
 	}
-	k := &run.Tokens
+	k := &turn.Tokens
 	set(&k.Input, u.InputTokens)
 	set(&k.Output, u.OutputTokens)
 	set(&k.CacheRead, u.CacheReadTokens)
@@ -142,77 +142,77 @@ func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) erro
 	if u.CostUSD > 0 {
 		k.CostUSD = u.CostUSD
 	}
-	if err := t.UpdateRun(run); err != nil {
+	if err := t.UpdateTurn(turn); err != nil {
 		return err
 	}
-	if err := announce(t, run, domain.UsageReported{
+	if err := announce(t, turn, domain.UsageReported{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
 		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD, Meta: u.Meta,
 	}); err != nil {
 		return err
 	}
-	if w.opts.Budget == nil || run.State.Ended() { // no run is left to stop
+	if w.opts.Budget == nil || turn.State.Ended() { // no turn is left to stop
 		return nil
 	}
-	return w.opts.Budget.Used(t, run)
+	return w.opts.Budget.Used(t, turn)
 }
 
 // recordTool stores a reported tool call and counts those that begin or end.
-func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall, r report) error {
+func (w *recorder) recordTool(t store.Tx, turn domain.Turn, call catalog.ToolCall, r report) error {
 	ended := r.kind == catalog.EventToolResult
-	if err := w.opts.Conversation.Tool(t, &run, call, r.blocks, ended); err != nil {
+	if err := w.opts.Conversation.Tool(t, &turn, call, r.blocks, ended); err != nil {
 		return err
 	}
 	switch {
 	case w.opts.Budget == nil:
 	case ended:
-		return w.opts.Budget.CallEnded(t, run, cmp.Or(call.ToolID, call.Tool))
+		return w.opts.Budget.CallEnded(t, turn, cmp.Or(call.ToolID, call.Tool))
 	case r.kind == catalog.EventToolCall:
-		return w.opts.Budget.Called(t, run)
+		return w.opts.Budget.Called(t, turn)
 	}
 	return nil
 }
 
-// recordSilence stores that a run's agent shows no activity, and keeps it in memory while it lasts.
+// recordSilence stores that a turn's agent shows no activity, and keeps it in memory while it lasts.
 // The agent's complaint stays in the conversation.
-func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
+func (w *recorder) recordSilence(t store.Tx, turn domain.Turn, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS).UTC(), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
-	if live := w.runs.get(run.ID); live != nil { // set first, because a client that gets the event may request it at once
+	if live := w.turns.get(turn.ID); live != nil { // set first, because a client that gets the event may request it at once
 		live.silence.Store(&p)
 	}
-	if err := announce(t, run, p); err != nil || !s.Ended {
+	if err := announce(t, turn, p); err != nil || !s.Ended {
 		return err
 	}
-	return w.opts.Conversation.Silence(t, run, s)
+	return w.opts.Conversation.Silence(t, turn, s)
 }
 
-// recordSession stores the agent's own session id of a run.
-func (w *recorder) recordSession(t store.Tx, run domain.Run, n catalog.NativeSession) error {
-	thread, err := t.Thread(w.ctx, run.Thread)
+// recordSession stores the agent's own session id of a turn.
+func (w *recorder) recordSession(t store.Tx, turn domain.Turn, n catalog.NativeSession) error {
+	session, err := t.Session(w.ctx, turn.Session)
 	if err != nil {
 		return err
 	}
-	replaced := n.Primed && thread.NativeSession != "" && thread.NativeSession != n.SessionID
-	thread.NativeSession = n.SessionID
-	if err := t.UpdateThread(thread); err != nil {
+	replaced := n.Primed && session.NativeSession != "" && session.NativeSession != n.SessionID
+	session.NativeSession = n.SessionID
+	if err := t.UpdateSession(session); err != nil {
 		return err
 	}
-	w.opts.Runs.Changed(t, run.ID)
+	w.opts.Turns.Changed(t, turn.ID)
 	if replaced {
-		if err := w.opts.Conversation.SessionReplaced(t, run); err != nil {
+		if err := w.opts.Conversation.SessionReplaced(t, turn); err != nil {
 			return err
 		}
 	}
 	if n.Forked {
-		last, err := t.LastRun(w.ctx, thread.Parent)
-		if err == nil && last.ID != thread.ForkRun {
-			err = w.opts.Conversation.ForkedLater(t, run)
+		last, err := t.LastTurn(w.ctx, session.Parent)
+		if err == nil && last.ID != session.ForkTurn {
+			err = w.opts.Conversation.ForkedLater(t, turn)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return announce(t, run, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: replaced, Forked: n.Forked})
+	return announce(t, turn, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: replaced, Forked: n.Forked})
 }
 
 // decoded records a report whose data is a T.
@@ -236,23 +236,23 @@ func object(raw json.RawMessage) json.RawMessage {
 type recorder struct {
 	ctx   context.Context // ends with the hub
 	opts  Options
-	runs  *runs
+	turns *turns
 	write func(store.Tx, report) error // record, except in tests
 
 	background background
 }
 
-func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {
-	w := &recorder{ctx: ctx, opts: opts, runs: runs}
+func newRecorder(ctx context.Context, opts Options, turns *turns) *recorder {
+	w := &recorder{ctx: ctx, opts: opts, turns: turns}
 	w.write = w.record
 	return w
 }
 
-// recordAll stores reports. It logs and drops an invalid one, and that run cannot complete; other
+// recordAll stores reports. It logs and drops an invalid one, and that turn cannot complete; other
 // reports are not affected.
 func (w *recorder) recordAll(t store.Tx, reports []report) error {
 	for _, r := range joinLate(reports) {
-		if r.between == nil && !w.opts.Runs.GoesOn(r.run) {
+		if r.between == nil && !w.opts.Turns.GoesOn(r.turn) {
 			continue
 		}
 		if err := w.write(t, r); err != nil {
@@ -260,8 +260,8 @@ func (w *recorder) recordAll(t store.Tx, reports []report) error {
 				return err
 			}
 			w.opts.Logger.Warn("a report of an agent was refused", "kind", r.kind, "err", err)
-			if run := w.runs.get(r.run); run != nil {
-				run.refusals.addKind(r.kind, err)
+			if turn := w.turns.get(r.turn); turn != nil {
+				turn.refusals.addKind(r.kind, err)
 			}
 		}
 	}
@@ -285,15 +285,15 @@ func joinLate(reports []report) []report {
 // errNotKept is the reason for refusing reports that could not be stored; the log has the cause.
 var errNotKept = errors.New("they could not be kept")
 
-// notRecorded notes refused reports before the end of a run is stored, which may happen in the same
+// notRecorded notes refused reports before the end of a turn is stored, which may happen in the same
 // transaction. A nil error means a panic, which the writer reports.
 func (w *recorder) notRecorded(reports []report, err error) {
 	if store.IsFull(err) {
-		return // their runs end for that reason
+		return // their turns end for that reason
 	}
 	for i := range reports {
-		if run := w.runs.get(reports[i].run); run != nil {
-			run.refusals.add(errNotKept)
+		if turn := w.turns.get(reports[i].turn); turn != nil {
+			turn.refusals.add(errNotKept)
 		}
 	}
 }
@@ -316,10 +316,10 @@ func (w *recorder) delayed(err error) {
 	}
 }
 
-// Run receives the reports of one run. Its methods may be called from any goroutine.
-type Run struct {
+// Run receives the reports of one turn. Its methods may be called from any goroutine.
+type Turn struct {
 	id       int64
-	task     string // UUID of the run
+	task     string // UUID of the turn
 	queue    *queue
 	refusals refusals
 	silence  atomic.Pointer[domain.AgentSilent] // as last reported; nil: never
@@ -332,8 +332,8 @@ type Run struct {
 	unconfirmed []string // approvals whose answers the next report shows to be taken
 }
 
-func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
-	r := &Run{id: id, task: task, queue: q}
+func newTurn(q *queue, id int64, task string, secrets *redact.Secrets) *Turn {
+	r := &Turn{id: id, task: task, queue: q}
 	r.content = unpacker{secrets: secrets, pass: q.add}
 	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: r.content.take}
 	r.order = order{pass: r.redactor.take, refuse: r.refusals.add, late: r.skipMissing}
@@ -341,25 +341,25 @@ func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
 }
 
 // take receives a report with its sequence number, counted from 1; 0 means unnumbered.
-func (r *Run) take(sequence int64, what report) {
+func (r *Turn) take(sequence int64, what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.unconfirmed) > 0 {
-		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.unconfirmed})})
+		r.order.take(0, report{turn: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.unconfirmed})})
 		r.unconfirmed = nil
 	}
 	r.order.take(sequence, what)
 }
 
 // answered implements [Intake.Answered].
-func (r *Run) answered(approval string) {
+func (r *Turn) answered(approval string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unconfirmed = append(r.unconfirmed, approval)
 }
 
 // skipMissing passes on reports that have waited long enough for those before them.
-func (r *Run) skipMissing() {
+func (r *Turn) skipMissing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order.skipMissing()
@@ -368,7 +368,7 @@ func (r *Run) skipMissing() {
 
 // Finish passes on all waiting reports, because the executor has reported its end. Later reports do
 // not wait.
-func (r *Run) Finish() {
+func (r *Turn) Finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order.finish()
@@ -376,7 +376,7 @@ func (r *Run) Finish() {
 	r.queue.askAgain()
 }
 
-func (r *Run) endMessage(ctx context.Context) {
+func (r *Turn) endMessage(ctx context.Context) {
 	r.mu.Lock()
 	inOrder := r.order.settled()
 	r.mu.Unlock()
@@ -390,28 +390,28 @@ func (r *Run) endMessage(ctx context.Context) {
 	r.queue.askAgain()
 }
 
-func (r *Run) complete(result catalog.ExecutePromptResult) {
+func (r *Turn) complete(result catalog.ExecutePromptResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.completion = &result
 }
 
 // Completion returns the end that the executor reported with report_completion, or nil.
-func (r *Run) Completion() *catalog.ExecutePromptResult {
+func (r *Turn) Completion() *catalog.ExecutePromptResult {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.completion
 }
 
-// Judge returns the effective result of a run: it has not completed if output is missing, whatever
+// Judge returns the effective result of a turn: it has not completed if output is missing, whatever
 // its executor says. The failure's text is redacted.
-func (r *Run) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
+func (r *Turn) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
 	result.Error = withoutKeys(result.Error, r.redactor.stream.Secrets)
 	return r.refusals.judge(result)
 }
 
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
+// announce adds an event of a turn to the log.
+func announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
+	_, err := t.Append(turn.Event(p))
 	return err
 }

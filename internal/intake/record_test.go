@@ -23,7 +23,7 @@ import (
 type records struct {
 	desk
 	store   store.Store
-	run     domain.Run
+	turn    domain.Turn
 	changed int // calls of Changed
 
 	reconsidered int // calls of Reconsider
@@ -35,11 +35,11 @@ func (r *records) Changed(store.Tx, int64) { r.changed++ }
 
 func (r *records) AgentStarted(int64) {}
 
-func (r *records) Done(store.Tx, domain.Run, string) error { return nil }
+func (r *records) Done(store.Tx, domain.Turn, string) error { return nil }
 
-func (r *records) Taken(t store.Tx, run int64, approvals []string) error {
+func (r *records) Taken(t store.Tx, turn int64, approvals []string) error {
 	for _, id := range approvals {
-		if err := t.TakeAnswer(id, run); err != nil {
+		if err := t.TakeAnswer(id, turn); err != nil {
 			return err
 		}
 	}
@@ -64,19 +64,19 @@ func newRecords(t *testing.T) *records {
 	t.Cleanup(func() { s.Close() })
 	r.store = s
 	r.Intake = New(t.Context(), Options{
-		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.Session, bool) { return domain.Session{}, false }),
-		Runs: r, Answers: r, Health: r, Root: func(string) string { return "/root" },
+		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.TurnInSession, bool) { return domain.TurnInSession{}, false }),
+		Turns: r, Answers: r, Health: r, Root: func(string) string { return "/root" },
 	})
 	t.Cleanup(r.Close)
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
-		thread := domain.Thread{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", NativeSession: "old", Created: tx.Now(), Active: tx.Now()}
-		if err := tx.InsertThread(&thread); err != nil {
+		session := domain.Session{UUID: "thread", CWD: "/", Agent: "fake", Mode: "default", NativeSession: "old", Created: tx.Now(), Active: tx.Now()}
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		r.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Agent: "fake", Created: tx.Now(), Active: tx.Now()}
-		return tx.InsertRun(&r.run)
+		r.turn = domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run", Session: session.ID, State: domain.Running, Agent: "fake", Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertTurn(&r.turn)
 	}))
-	r.desk.run = r.Begin(r.run.ID, r.run.UUID, &redact.Secrets{})
+	r.desk.turn = r.Begin(r.turn.ID, r.turn.UUID, &redact.Secrets{})
 	return r
 }
 
@@ -153,13 +153,13 @@ func TestWhatReportsBecome(t *testing.T) {
 		assert.Equal(t, c.want, got, c.kind)
 	}
 	assert.Equal(t, 2, r.changed, "its own session, and its mode")
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.EqualValues(t, 7, run.Tokens.Input)
-	assert.Equal(t, "hello", run.Result)
+	assert.EqualValues(t, 7, turn.Tokens.Input)
+	assert.Equal(t, "hello", turn.Result)
 	processes, err := r.store.Processes(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Run: r.run.ID}}, processes)
+	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Turn: r.turn.ID}}, processes)
 }
 
 // Values that a usage report omits stay unchanged.
@@ -167,18 +167,18 @@ func TestUsageIsKeptAsItWasToldLast(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4,"context_used":5,"context_size":6,"cost_usd":0.5}`)
 	r.report(t, catalog.EventUsage, `{"output_tokens":7}`)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, domain.Tokens{Input: 1, Output: 7, CacheRead: 3, CacheWrite: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.5}, run.Tokens)
+	assert.Equal(t, domain.Tokens{Input: 1, Output: 7, CacheRead: 3, CacheWrite: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.5}, turn.Tokens)
 }
 
-// The usage of many runs is added up, so implausible values are refused.
+// The usage of many turns is added up, so implausible values are refused.
 func TestFiguresThatMakeNoSenseAreNotKept(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":9223372036854775807,"cache_read_tokens":-3,"context_used":5,"context_size":9223372036854775807,"cost_usd":1e308}`)
-	run, err := r.store.Run(t.Context(), r.run.ID)
+	turn, err := r.store.Turn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, domain.Tokens{Input: 1, ContextUsed: 5}, run.Tokens)
+	assert.Equal(t, domain.Tokens{Input: 1, ContextUsed: 5}, turn.Tokens)
 }
 
 // A history keeps its order: a human's message follows the earlier output.
@@ -197,8 +197,8 @@ func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 		said("end"),
 		{EventType: catalog.EventMessageStop},
 	}, &redact.Secrets{})
-	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return r.RecordHistory(tx, r.run.ID, h) }))
-	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return r.RecordHistory(tx, r.turn.ID, h) }))
+	items, err := r.store.ItemsOfTurn(t.Context(), r.turn.ID)
 	require.NoError(t, err)
 	var got []string
 	for _, i := range items {
@@ -209,21 +209,21 @@ func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 
 func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r := newRecords(t)
-	_, silent := r.Silence(r.run.ID)
+	_, silent := r.Silence(r.turn.ID)
 	assert.False(t, silent)
 	reported := false
-	r.announced = func() { _, reported = r.Silence(r.run.ID) }
+	r.announced = func() { _, reported = r.Silence(r.turn.ID) }
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"note":"n"}`)
-	s, silent := r.Silence(r.run.ID)
+	s, silent := r.Silence(r.turn.ID)
 	assert.True(t, reported, "a client that receives it may ask for it")
 	assert.True(t, silent)
 	assert.Equal(t, "n", s.Note)
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"ended":true}`)
-	_, silent = r.Silence(r.run.ID)
+	_, silent = r.Silence(r.turn.ID)
 	assert.False(t, silent)
 	r.report(t, catalog.EventSilence, `{"since_ms":7000}`)
-	r.End(r.run.ID)
-	_, silent = r.Silence(r.run.ID)
+	r.End(r.turn.ID)
+	_, silent = r.Silence(r.turn.ID)
 	assert.False(t, silent, "with its run it has ended")
 }
 
@@ -276,13 +276,13 @@ func TestSilenceIsNoEndOfAMessage(t *testing.T) {
 	assert.Equal(t, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "two"}}, r.report(t, catalog.EventContentDelta, `{"delta":{"text":"two"}}`))
 }
 
-// A report that arrives after its run has ended changes nothing, except a process to be ended with
-// the run.
+// A report that arrives after its turn has ended changes nothing, except a process to be ended with
+// the turn.
 func TestALateReportChangesNothing(t *testing.T) {
 	r := newRecords(t)
 	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error {
-		r.run.State = domain.Completed
-		return tx.UpdateRun(r.run)
+		r.turn.State = domain.Completed
+		return tx.UpdateTurn(r.turn)
 	}))
 	for kind, data := range map[string]string{
 		catalog.EventContentDelta: `{"delta":{"text":"too late"}}`, catalog.EventPlan: `{"entries":[]}`, catalog.EventRaw: `{}`, catalog.EventProcess: `{"pid":7}`,

@@ -24,7 +24,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 
 func TestACompletionIsKept(t *testing.T) {
 	d := newDesk(t)
-	assert.Nil(t, d.run.Completion())
+	assert.Nil(t, d.turn.Completion())
 	assert.NoError(t, d.ReportCompletion(t.Context(), catalog.ReportCompletionParams{SessionToken: token, Status: catalog.StatusCancelled}))
-	assert.Equal(t, catalog.StatusCancelled, d.run.Completion().Status)
+	assert.Equal(t, catalog.StatusCancelled, d.turn.Completion().Status)
 }

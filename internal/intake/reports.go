@@ -19,16 +19,16 @@ import (
 
 // ReportMessage receives one event of an agent.
 func (in *Intake) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {
-	run, err := in.speaker(ctx, p.SessionToken, p.TaskID)
-	if err != nil || run == nil {
+	turn, err := in.speaker(ctx, p.SessionToken, p.TaskID)
+	if err != nil || turn == nil {
 		return err
 	}
-	r, err := in.reportOf(run.id, p.EventType, p.EventData)
+	r, err := in.reportOf(turn.id, p.EventType, p.EventData)
 	if err != nil {
-		run.refusals.addKind(p.EventType, err)
+		turn.refusals.addKind(p.EventType, err)
 		return err
 	}
-	run.take(p.Sequence, r)
+	turn.take(p.Sequence, r)
 	return nil
 }
 
@@ -44,22 +44,22 @@ func (in *Intake) ReportError(ctx context.Context, p catalog.ReportErrorParams) 
 
 // report receives an unnumbered report.
 func (in *Intake) report(ctx context.Context, token, task, kind string, value any) error {
-	run, err := in.speaker(ctx, token, task)
-	if err != nil || run == nil {
+	turn, err := in.speaker(ctx, token, task)
+	if err != nil || turn == nil {
 		return err
 	}
-	run.take(0, report{run: run.id, kind: kind, data: encode(value)})
+	turn.take(0, report{turn: turn.id, kind: kind, data: encode(value)})
 	return nil
 }
 
 // ReportCompletion receives the end of a task, which an executor reports before it answers
 // execute_prompt. It counts if that answer does not arrive; see [Run.Completion].
 func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
-	run, err := in.speaker(ctx, p.SessionToken, p.TaskID)
-	if err != nil || run == nil {
+	turn, err := in.speaker(ctx, p.SessionToken, p.TaskID)
+	if err != nil || turn == nil {
 		return err
 	}
-	run.complete(catalog.ExecutePromptResult{Status: p.Status, TokenUsage: p.TokenUsage, Error: p.Error})
+	turn.complete(catalog.ExecutePromptResult{Status: p.Status, TokenUsage: p.TokenUsage, Error: p.Error})
 	return nil
 }
 
@@ -88,21 +88,21 @@ func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) erro
 	return nil
 }
 
-// ReportRefused notes that a report of an executor was lost in transit. task is the run's UUID. The
-// caller has checked that the executor has the run. It ignores a run that has ended.
+// ReportRefused notes that a report of an executor was lost in transit. task is the turn's UUID. The
+// caller has checked that the executor has the turn. It ignores a turn that has ended.
 func (in *Intake) ReportRefused(task string, why error) {
-	for _, run := range in.runs.withTask(task) {
-		run.refusals.add(why)
+	for _, turn := range in.turns.withTask(task) {
+		turn.refusals.add(why)
 	}
 }
 
-// speaker returns the run of an executor's token, or nil if it has ended.
-func (in *Intake) speaker(ctx context.Context, token, task string) (*Run, error) {
-	id, err := in.opts.Runs.RunOf(ctx, token, task)
+// speaker returns the turn of an executor's token, or nil if it has ended.
+func (in *Intake) speaker(ctx context.Context, token, task string) (*Turn, error) {
+	id, err := in.opts.Turns.TurnOf(ctx, token, task)
 	if err != nil {
 		return nil, err
 	}
-	return in.runs.get(id), nil
+	return in.turns.get(id), nil
 }
 
 // Kinds of reports that are not events of the catalog.
@@ -111,9 +111,9 @@ const (
 	kindSessionBetween = "session between" // catalog.Session between prompts
 )
 
-// report is one report of an executor about a run.
+// report is one report of an executor about a turn.
 type report struct {
-	run    int64
+	turn   int64
 	kind   string // catalog.Event…, or kind…
 	data   json.RawMessage
 	delta  catalog.ContentDelta     // for a delta, which has no data
@@ -123,7 +123,7 @@ type report struct {
 
 	thought bool // for content: part of a thought
 
-	between *between // for reports between prompts, which have no run
+	between *between // for reports between prompts, which have no turn
 }
 
 // size returns its approximate memory, in bytes.
@@ -140,7 +140,7 @@ func (r *report) isDelta() bool {
 	return r.kind == catalog.EventContentDelta || r.kind == catalog.EventThinkingChunk
 }
 
-// isLateText reports whether it is text of a run that has ended.
+// isLateText reports whether it is text of a turn that has ended.
 func (r *report) isLateText() bool { return r.between != nil && r.isDelta() }
 
 // continuedBy reports whether next belongs to the same message.
@@ -153,8 +153,8 @@ var errNoPath = errors.New("a file change without a path")
 
 // reportOf converts an agent's event into a report. It does the slow work, so that the store's
 // writer need not.
-func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (report, error) {
-	r := report{run: run, kind: kind, data: data}
+func (in *Intake) reportOf(turn int64, kind string, data json.RawMessage) (report, error) {
+	r := report{turn: turn, kind: kind, data: data}
 	switch {
 	case r.isDelta():
 		r.data = nil
@@ -193,11 +193,11 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// CodeOutputMissing is the error code of a run that would have completed, but lacks some of its
+// CodeOutputMissing is the error code of a turn that would have completed, but lacks some of its
 // agent's output.
 const CodeOutputMissing = "OUTPUT_MISSING"
 
-// refusals are the refused reports of a run. Its methods may be called from any goroutine; the zero
+// refusals are the refused reports of a turn. Its methods may be called from any goroutine; the zero
 // value is empty.
 type refusals struct {
 	mu    sync.Mutex // guards the fields below
@@ -217,7 +217,7 @@ func (r *refusals) add(why error) {
 // addKind is add for a report of a kind.
 func (r *refusals) addKind(kind string, why error) { r.add(fmt.Errorf("%s: %w", kind, why)) }
 
-// judge returns the effective result of a run: it has not completed if a report was refused,
+// judge returns the effective result of a turn: it has not completed if a report was refused,
 // whatever its executor says.
 func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
 	r.mu.Lock()

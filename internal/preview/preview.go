@@ -19,7 +19,7 @@ type Options struct {
 	Write      func(context.Context, func(store.Tx) error) error
 	// Run finds the run of a session, conversation or task id: the last of a conversation, and the
 	// last of all for "". Zero means none.
-	Run func(ctx context.Context, id string) (domain.Session, error)
+	Run func(ctx context.Context, id string) (domain.TurnInSession, error)
 	// Scope resolves such an id to a run or a conversation; the other one is 0.
 	Scope func(ctx context.Context, id string) (run, thread int64, err error)
 	// WithoutKeys redacts the API keys of a conversation in a text.

@@ -36,12 +36,12 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 	if !ok {
 		return false, nil
 	}
-	m.Thread, m.Run = s.Thread.ID, s.Run.ID
+	m.Session, m.Turn = s.Session.ID, s.Turn.ID
 	p.clean(&m)
 	said := []domain.PageMessage{m}
 	if lost > 0 {
 		said = append([]domain.PageMessage{{
-			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages are missing here: pages sent them too fast)", lost), Thread: m.Thread, Run: m.Run,
+			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages are missing here: pages sent them too fast)", lost), Session: m.Session, Turn: m.Turn,
 		}}, said...)
 	}
 	err = p.opts.Write(ctx, func(t store.Tx) error {
@@ -53,7 +53,7 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 		t.AfterCommit(func() {
 			for i := range said {
 				message := said[i]
-				message.Session = s.Run.SessionID
+				message.HumanLayerSession = s.Turn.HumanLayerSession
 				p.tell(Update{Said: &message})
 			}
 		})
@@ -85,7 +85,7 @@ func (p *Preview) clean(m *domain.PageMessage) {
 		}
 	}
 	for text, most := range map[*string]int{&m.Text: mostText, &m.Stack: mostText, &m.URL: mostPlace} {
-		*text = cut(p.opts.WithoutKeys(m.Thread, *text), most)
+		*text = cut(p.opts.WithoutKeys(m.Session, *text), most)
 	}
 	m.Line, m.Column = max(0, m.Line), max(0, m.Column)
 }
@@ -108,7 +108,7 @@ func cut(text string, most int) string {
 func (p *Preview) Messages(ctx context.Context, session string, f domain.PageFilter) ([]domain.PageMessage, error) {
 	if session != "" {
 		var err error
-		if f.Run, f.Thread, err = p.opts.Scope(ctx, session); err != nil {
+		if f.Turn, f.Session, err = p.opts.Scope(ctx, session); err != nil {
 			return nil, err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // processes leaves out no process that has an environment, except the first.
-func TestProcessesLeavesOutKernelThreadsOnly(t *testing.T) {
+func TestProcessesLeavesOutKernelSessionsOnly(t *testing.T) {
 	entries, err := os.ReadDir("/proc")
 	require.NoError(t, err)
 	listed := processes()

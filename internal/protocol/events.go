@@ -109,10 +109,10 @@ func Data(e domain.Event) json.RawMessage { return encode(data(e)) }
 func data(e domain.Event) any {
 	ids := idsOf(e.Ref)
 	switch p := e.Payload.(type) {
-	case domain.RunStateChanged:
+	case domain.TurnStateChanged:
 		return statusData{
-			ids: ids, ThreadID: p.ThreadUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From), State: string(p.To),
-			ParentSessionID: p.ParentSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason,
+			ids: ids, ThreadID: p.SessionUUID, OldStatus: StatusOf(p.From), NewStatus: StatusOf(p.To), OldState: string(p.From), State: string(p.To),
+			ParentSessionID: p.ParentHumanLayerSession, Title: p.Title, Agent: p.Agent, Reason: p.Reason, Error: p.Error, ErrorCode: p.ErrorCode, StopReason: p.StopReason,
 			AuthMethods: p.SignIn,
 		}
 	case domain.MessageDelta:
@@ -166,11 +166,11 @@ func data(e domain.Event) any {
 	case domain.AgentSilent:
 		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
 	case domain.TriggerExecuted:
-		if e.Ref == (domain.RunRef{}) {
+		if e.Ref == (domain.TurnRef{}) {
 			return triggerDataOf(nil, p)
 		}
 		return triggerDataOf(&ids, p)
-	case domain.ThreadDeleted:
+	case domain.SessionDeleted:
 		return deletedDataOf(p)
 	case domain.TerminalPrinted:
 		return terminalOutput(p)
@@ -199,7 +199,9 @@ type ids struct {
 	TaskID    string `json:"task_id"`
 }
 
-func idsOf(r domain.RunRef) ids { return ids{r.SessionID, r.RunID, domain.TaskName(r.Task)} }
+func idsOf(r domain.TurnRef) ids {
+	return ids{r.HumanLayerSession, r.HumanLayerRun, domain.TaskName(r.Task)}
+}
 
 // withIDs returns an object with the ids of a run before its own members.
 func withIDs(run ids, object json.RawMessage) json.RawMessage {
@@ -498,10 +500,10 @@ type deletedData struct {
 	Kept       int      `json:"kept,omitempty"`
 }
 
-func deletedDataOf(p domain.ThreadDeleted) deletedData {
-	d := deletedData{ThreadID: p.ThreadUUID, Kept: p.Kept}
-	for _, r := range p.Runs {
-		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.SessionID), append(d.TaskIDs, domain.TaskName(r.Task))
+func deletedDataOf(p domain.SessionDeleted) deletedData {
+	d := deletedData{ThreadID: p.SessionUUID, Kept: p.Kept}
+	for _, r := range p.Turns {
+		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.HumanLayerSession), append(d.TaskIDs, domain.TaskName(r.Task))
 	}
 	return d
 }
@@ -640,7 +642,7 @@ var EventTypes = []string{
 
 // eventTypes maps kinds of events to the clients' names.
 var eventTypes = map[domain.EventKind]string{
-	domain.EventRunState:          TypeStatus,
+	domain.EventTurnState:         TypeStatus,
 	domain.EventMessage:           TypeConversation,
 	domain.EventToolCall:          TypeConversation,
 	domain.EventDelta:             TypeDelta,
@@ -664,7 +666,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventTerminalExit:      TypeTerminalExit,
 	domain.EventTerminalLagged:    TypeLagged,
 	domain.EventSecretRequested:   TypeSecret,
-	domain.EventThreadDeleted:     TypeDeleted,
+	domain.EventSessionDeleted:    TypeDeleted,
 	domain.EventTrigger:           TypeTrigger,
 	domain.EventBuild:             TypeBuild,
 	domain.EventIteration:         TypeIteration,

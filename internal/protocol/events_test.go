@@ -18,7 +18,7 @@ import (
 func TestEventData(t *testing.T) {
 	var text strings.Builder
 	for _, zero := range []domain.Payload{
-		domain.RunStateChanged{},
+		domain.TurnStateChanged{},
 		domain.MessageDelta{},
 		domain.MessageAdded{},
 		domain.ToolCallChanged{},
@@ -41,7 +41,7 @@ func TestEventData(t *testing.T) {
 		domain.SecretRequested{},
 		domain.Lagged{},
 		domain.LogDamaged{},
-		domain.ThreadDeleted{},
+		domain.SessionDeleted{},
 		domain.TriggerExecuted{},
 		domain.QueueChanged{},
 		domain.ChangeDecided{},
@@ -59,7 +59,7 @@ func TestEventData(t *testing.T) {
 			full.Set(reflect.ValueOf(p))
 		}
 		for _, p := range []domain.Payload{zero, full.Interface().(domain.Payload)} {
-			ref := domain.RunRef{SessionID: "s", RunID: "r", Task: 3}
+			ref := domain.TurnRef{HumanLayerSession: "s", HumanLayerRun: "r", Task: 3}
 			data, err := json.MarshalIndent(protocol.Data(domain.Event{Ref: ref, Payload: p}), "", "\t")
 			require.NoError(t, err)
 			text.WriteString(string(p.Kind()) + " " + protocol.TypeOf(p.Kind()) + "\n" + string(data) + "\n\n")

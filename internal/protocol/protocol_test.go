@@ -42,7 +42,7 @@ func TestEventsInBothDialects(t *testing.T) {
 }
 
 func TestWhatIsToldOfTasks(t *testing.T) {
-	s := domain.Session{}
+	s := domain.TurnInSession{}
 	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
 	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
 	spelled := func(n *Notification) string {

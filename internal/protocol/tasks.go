@@ -62,7 +62,7 @@ type taskEnded struct {
 
 // TaskChanged returns the notification about a task's new state, or nil. seq is the number of the
 // event. s is the current task, which may be in a later state.
-func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
+func TaskChanged(to domain.State, s domain.TurnInSession, seq int64) *Notification {
 	id := domain.TaskName(s.Task)
 	switch to {
 	case domain.Queued:
@@ -71,13 +71,13 @@ func TaskChanged(to domain.State, s domain.Session, seq int64) *Notification {
 		return notification(methodTaskStarted, taskStarted{TaskID: id, Seq: seq})
 	case domain.Completed:
 		result := Cut(s.Result, longestTaskResult)
-		return notification(methodTaskCompleted, taskEnded{TaskID: id, Seq: seq, Result: &result, Duration: DurationMS(s.Run)})
+		return notification(methodTaskCompleted, taskEnded{TaskID: id, Seq: seq, Result: &result, Duration: DurationMS(s.Turn)})
 	case domain.Failed:
-		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run), Duration: DurationMS(s.Run), AuthMethods: s.SignIn})
+		return notification(methodTaskFailed, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Turn), Duration: DurationMS(s.Turn), AuthMethods: s.SignIn})
 	case domain.Cancelled, domain.Interrupted:
-		return notification(methodTaskCancelled, taskEnded{TaskID: id, Seq: seq, Reason: taskReason(s.Run)})
+		return notification(methodTaskCancelled, taskEnded{TaskID: id, Seq: seq, Reason: taskReason(s.Turn)})
 	case domain.TimedOut:
-		return notification(methodTaskTimeout, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Run)})
+		return notification(methodTaskTimeout, taskEnded{TaskID: id, Seq: seq, Error: taskError(s.Turn)})
 	}
 	return nil
 }
@@ -87,9 +87,9 @@ func TaskOutput(task int64, output string, seq int64) *Notification {
 	return notification(methodTaskOutput, taskOutput{domain.TaskName(task), output, "stdout", seq})
 }
 
-func taskError(r domain.Run) string { return Cut(ErrorText(r), longestTaskResult) }
+func taskError(r domain.Turn) string { return Cut(ErrorText(r), longestTaskResult) }
 
-func taskReason(r domain.Run) string {
+func taskReason(r domain.Turn) string {
 	if r.Error == "" {
 		return string(r.State)
 	}

@@ -163,7 +163,7 @@ func ElicitationOf(e domain.Elicitation) *Elicitation {
 }
 
 // ErrorText returns why a run failed, or "".
-func ErrorText(r domain.Run) string {
+func ErrorText(r domain.Turn) string {
 	if r.Error == "" && r.State == domain.TimedOut {
 		return "the time limit was reached"
 	}
@@ -172,7 +172,7 @@ func ErrorText(r domain.Run) string {
 
 // ExecutionError returns why a run failed, for the executor catalog. Neither the message nor the
 // code is ever empty.
-func ExecutionError(r domain.Run) (message, code string) {
+func ExecutionError(r domain.Turn) (message, code string) {
 	byDefault := "EXECUTOR_ERROR"
 	if r.State == domain.TimedOut {
 		byDefault = "TIMEOUT"
@@ -190,7 +190,7 @@ func AgentOfTool(tool string) string {
 
 // DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended. It
 // leaves out the time by which the clock was set, and the time in which the machine slept.
-func DurationMS(r domain.Run) *int64 {
+func DurationMS(r domain.Turn) *int64 {
 	if r.Started.IsZero() || r.Ended.IsZero() {
 		return nil
 	}
@@ -212,4 +212,4 @@ func Cut(text string, most int) string {
 
 // IsContextOverflow reports whether a run failed because its prompt and history do not fit into the
 // model's context.
-func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
+func IsContextOverflow(r domain.Turn) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task

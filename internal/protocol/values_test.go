@@ -71,18 +71,18 @@ func TestStatesHaveOneWord(t *testing.T) {
 }
 
 // A clock that is set during a run gives no negative duration.
-func TestDurationOfARun(t *testing.T) {
+func TestDurationOfATurn(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for _, c := range []struct {
-		run  domain.Run
+		turn domain.Turn
 		want int64
 	}{
-		{domain.Run{Started: at, Ended: at.Add(time.Second)}, 1000},
-		{domain.Run{Started: at, Ended: at.Add(time.Hour), ClockOff: time.Hour - time.Second}, 1000},
-		{domain.Run{Started: at, Ended: at.Add(-time.Hour), ClockOff: -time.Hour - time.Second}, 1000},
-		{domain.Run{Started: at, Ended: at.Add(-time.Hour)}, 0},
+		{domain.Turn{Started: at, Ended: at.Add(time.Second)}, 1000},
+		{domain.Turn{Started: at, Ended: at.Add(time.Hour), ClockOff: time.Hour - time.Second}, 1000},
+		{domain.Turn{Started: at, Ended: at.Add(-time.Hour), ClockOff: -time.Hour - time.Second}, 1000},
+		{domain.Turn{Started: at, Ended: at.Add(-time.Hour)}, 0},
 	} {
-		assert.Equal(t, c.want, *DurationMS(c.run))
+		assert.Equal(t, c.want, *DurationMS(c.turn))
 	}
-	assert.Nil(t, DurationMS(domain.Run{Started: at}))
+	assert.Nil(t, DurationMS(domain.Turn{Started: at}))
 }

@@ -21,9 +21,9 @@ type Page struct {
 	Spoken bool
 }
 
-// Conversation holds the entries up to and including a run, in order.
+// Conversation holds the entries up to and including a turn, in order.
 type Conversation struct {
-	Session domain.Session
+	Turn    domain.TurnInSession
 	Entries []Entry
 	// Before is the number of events of the first entry that precede the page.
 	Before int
@@ -41,11 +41,11 @@ type Entry struct {
 	Cancelled bool // a cancelled queued prompt, which no agent gets
 }
 
-// Conversation returns a page of the conversation that leads to a run: first the earlier runs of
-// its thread and of the threads it was forked from. The cost of a page does not depend on its
+// Conversation returns a page of the conversation that leads to a turn: first the earlier turns of
+// its session and of the sessions it was forked from. The cost of a page does not depend on its
 // position.
 func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversation, error) {
-	s, err := q.Session(ctx, id)
+	s, err := q.Turn(ctx, id)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -53,8 +53,8 @@ func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversa
 	return c, store.Explain(err)
 }
 
-func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
-	c := Conversation{Session: s, Entries: []Entry{}}
+func (q *Queries) page(ctx context.Context, s domain.TurnInSession, p Page) (Conversation, error) {
+	c := Conversation{Turn: s, Entries: []Entry{}}
 	chain, err := q.Heads(ctx, s)
 	if err != nil {
 		return c, err
@@ -63,21 +63,21 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 	if left <= 0 {
 		left = math.MaxInt32
 	}
-	for _, run := range chain {
-		n, err := q.store.Length(ctx, run.ID, !p.Spoken)
+	for _, turn := range chain {
+		n, err := q.store.Length(ctx, turn.ID, !p.Spoken)
 		if err != nil {
 			return c, err
 		}
 		open := false
-		if !run.State.Ended() || run.ErrorCode == domain.CodeStoreFull { // otherwise everything is closed
-			if open, err = q.store.HasOpenDeltas(ctx, run.ID); err != nil {
+		if !turn.State.Ended() || turn.ErrorCode == domain.CodeStoreFull { // otherwise everything is closed
+			if open, err = q.store.HasOpenDeltas(ctx, turn.ID); err != nil {
 				return c, err
 			}
 		}
-		begin := max(p.Offset-c.Total, 0) // in this run
+		begin := max(p.Offset-c.Total, 0) // in this turn
 		c.Total += n
 		if begin < n && left > 0 {
-			added, err := q.addItems(ctx, &c, run, begin, left, p.Spoken)
+			added, err := q.addItems(ctx, &c, turn, begin, left, p.Spoken)
 			if err != nil {
 				return c, err
 			}
@@ -87,12 +87,12 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 			continue
 		}
 		if c.Total >= p.Offset && left > 0 {
-			last, err := conversation.Open(ctx, q.store, run.ID)
+			last, err := conversation.Open(ctx, q.store, turn.ID)
 			if err != nil {
 				return c, err
 			}
 			if last != nil { // not an item yet
-				c.Entries = append(c.Entries, entryOf(c, run, *last))
+				c.Entries = append(c.Entries, entryOf(c, turn, *last))
 				left--
 			}
 		}
@@ -101,10 +101,10 @@ func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversat
 	return c, q.addApprovals(ctx, c.Entries)
 }
 
-// addItems adds entries of a run to a page, beginning at one of its events, and returns their
+// addItems adds entries of a turn to a page, beginning at one of its events, and returns their
 // number of events.
-func (q *Queries) addItems(ctx context.Context, c *Conversation, run domain.RunHead, begin, limit int, spoken bool) (added int, err error) {
-	items, before, err := q.store.ItemsFrom(ctx, run.ID, !spoken, begin, limit)
+func (q *Queries) addItems(ctx context.Context, c *Conversation, turn domain.TurnHead, begin, limit int, spoken bool) (added int, err error) {
+	items, before, err := q.store.ItemsFrom(ctx, turn.ID, !spoken, begin, limit)
 	if err != nil || len(items) == 0 {
 		return 0, err
 	}
@@ -112,16 +112,16 @@ func (q *Queries) addItems(ctx context.Context, c *Conversation, run domain.RunH
 		c.Before = before
 	}
 	for _, i := range items {
-		c.Entries = append(c.Entries, entryOf(*c, run, i))
+		c.Entries = append(c.Entries, entryOf(*c, turn, i))
 		added += i.Events()
 	}
 	return added - before, nil
 }
 
-func entryOf(c Conversation, run domain.RunHead, i domain.Item) Entry {
+func entryOf(c Conversation, turn domain.TurnHead, i domain.Item) Entry {
 	return Entry{
-		Item: i, SessionID: run.SessionID, State: run.State, Native: c.Session.Thread.NativeSession, Open: i.ID == 0 && !run.State.Ended(),
-		Cancelled: run.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
+		Item: i, SessionID: turn.HumanLayerSession, State: turn.State, Native: c.Turn.Session.NativeSession, Open: i.ID == 0 && !turn.State.Ended(),
+		Cancelled: turn.State == domain.Cancelled && i.Kind == domain.ItemMessage && i.Role == "user",
 	}
 }
 
@@ -145,49 +145,49 @@ func (q *Queries) addApprovals(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// Items returns the items of a run, the unfinished message last.
-func (q *Queries) Items(ctx context.Context, run int64) ([]domain.Item, error) {
-	items, err := q.store.ItemsOfRun(ctx, run)
+// Items returns the items of a turn, the unfinished message last.
+func (q *Queries) Items(ctx context.Context, turn int64) ([]domain.Item, error) {
+	items, err := q.store.ItemsOfTurn(ctx, turn)
 	if err != nil {
 		return nil, err
 	}
-	last, err := conversation.Open(ctx, q.store, run)
+	last, err := conversation.Open(ctx, q.store, turn)
 	if last != nil {
 		items = append(items, *last)
 	}
 	return items, err
 }
 
-// Chain lists the runs whose conversation leads to a session, the oldest
+// Chain lists the turns whose conversation leads to a session, the oldest
 // first.
-func (q *Queries) Chain(ctx context.Context, s domain.Session) ([]domain.Run, error) {
-	return chainOf(ctx, q, s, q.store.RunsOfThread)
+func (q *Queries) Chain(ctx context.Context, s domain.TurnInSession) ([]domain.Turn, error) {
+	return chainOf(ctx, q, s, q.store.TurnsOfSession)
 }
 
-// Heads is Chain without the texts of the runs.
-func (q *Queries) Heads(ctx context.Context, s domain.Session) ([]domain.RunHead, error) {
-	return chainOf(ctx, q, s, q.store.RunHeads)
+// Heads is Chain without the texts of the turns.
+func (q *Queries) Heads(ctx context.Context, s domain.TurnInSession) ([]domain.TurnHead, error) {
+	return chainOf(ctx, q, s, q.store.TurnHeads)
 }
 
-// chainOf lists the runs of a session's thread, and of those that it was forked from, that lead to
+// chainOf lists the turns of a session's session, and of those that it was forked from, that lead to
 // it.
-func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(ctx context.Context, thread, upTo int64) ([]T, error)) ([]T, error) {
+func chainOf[T any](ctx context.Context, q *Queries, s domain.TurnInSession, of func(ctx context.Context, session, upTo int64) ([]T, error)) ([]T, error) {
 	var parts [][]T // the last first
-	thread, upTo := s.Thread, s.Run.ID
+	session, upTo := s.Session, s.Turn.ID
 	for {
-		runs, err := of(ctx, thread.ID, upTo)
+		turns, err := of(ctx, session.ID, upTo)
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, runs)
-		if thread.Parent == 0 {
+		parts = append(parts, turns)
+		if session.Parent == 0 {
 			break
 		}
-		if thread.Parent >= thread.ID { // a fork is newer than its parent
-			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, thread.ID, thread.Parent)
+		if session.Parent >= session.ID { // a fork is newer than its parent
+			return nil, fmt.Errorf("%w: the conversation %d is forked from %d", store.ErrDamaged, session.ID, session.Parent)
 		}
-		upTo = thread.ForkRun
-		if thread, err = q.store.Thread(ctx, thread.Parent); err != nil {
+		upTo = session.ForkTurn
+		if session, err = q.store.Session(ctx, session.Parent); err != nil {
 			return nil, err
 		}
 	}
@@ -195,9 +195,9 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(c
 	return slices.Concat(parts...), nil
 }
 
-// Output returns the text of one run's agent, without earlier runs.
-func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
-	items, err := q.Items(ctx, s.Run.ID)
+// Output returns the text of one turn's agent, without earlier turns.
+func (q *Queries) Output(ctx context.Context, s domain.TurnInSession) (string, error) {
+	items, err := q.Items(ctx, s.Turn.ID)
 	if err != nil {
 		return "", store.Explain(err)
 	}

@@ -20,55 +20,55 @@ func TestSessionsInMemoryAreTrue(t *testing.T) {
 	defer s.Close()
 	q = New(t.Context(), s)
 
-	thread := domain.Thread{UUID: "thread", CWD: "/", Agent: "a"}
-	run := domain.Run{UUID: "run", SessionID: "session", RunID: "run id", State: domain.Queued, Agent: "a"}
+	session := domain.Session{UUID: "thread", CWD: "/", Agent: "a"}
+	turn := domain.Turn{UUID: "run", HumanLayerSession: "session", HumanLayerRun: "run id", State: domain.Queued, Agent: "a"}
 	change := func(state domain.State, change func(store.Tx) error) {
 		require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
-			run.State = state
+			turn.State = state
 			if err := change(tx); err != nil {
 				return err
 			}
-			_, err := tx.Append(domain.Event{Run: run.ID, Thread: run.Thread, Payload: domain.RunStateChanged{To: state}})
+			_, err := tx.Append(domain.Event{Turn: turn.ID, Session: turn.Session, Payload: domain.TurnStateChanged{To: state}})
 			return err
 		}))
 	}
 	change(domain.Queued, func(tx store.Tx) error {
-		if err := tx.InsertThread(&thread); err != nil {
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
-		run.Thread = thread.ID
-		return tx.InsertRun(&run)
+		turn.Session = session.ID
+		return tx.InsertTurn(&turn)
 	})
-	known, there := q.Known(run.ID)
+	known, there := q.Known(turn.ID)
 	require.True(t, there)
 	assert.Equal(t, domain.Queued, known.State)
 
-	change(domain.Starting, func(tx store.Tx) error { return tx.UpdateRun(run) })
-	known, there = q.Known(run.ID)
+	change(domain.Starting, func(tx store.Tx) error { return tx.UpdateTurn(turn) })
+	known, there = q.Known(turn.ID)
 	require.True(t, there)
 	assert.Equal(t, domain.Starting, known.State)
 
-	thread.Title = "another"
+	session.Title = "another"
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
-		q.Changed(tx, run.ID)
-		if err := tx.UpdateThread(thread); err != nil {
+		q.Changed(tx, turn.ID)
+		if err := tx.UpdateSession(session); err != nil {
 			return err
 		}
-		_, err := tx.Append(domain.Event{Run: run.ID, Thread: run.Thread, Payload: domain.SettingsChanged{Title: &thread.Title}})
+		_, err := tx.Append(domain.Event{Turn: turn.ID, Session: turn.Session, Payload: domain.SettingsChanged{Title: &session.Title}})
 		return err
 	}))
-	found, err := q.SessionOf(t.Context(), run.ID)
+	found, err := q.TurnOf(t.Context(), turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, "session", found.SessionID)
-	assert.Equal(t, "another", found.Thread.Title)
+	assert.Equal(t, "session", found.HumanLayerSession)
+	assert.Equal(t, "another", found.Session.Title)
 	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
-		q.Changed(tx, run.ID)
+		q.Changed(tx, turn.ID)
 		return nil
 	}))
-	_, there = q.Known(run.ID)
+	_, there = q.Known(turn.ID)
 	assert.False(t, there, "it is read again when it is needed")
-	_, err = q.Session(t.Context(), "nobody")
+	_, err = q.Turn(t.Context(), "nobody")
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, domain.KindRunNotFound, refused.Kind)
+	assert.Equal(t, domain.KindTurnNotFound, refused.Kind)
 }

@@ -13,54 +13,54 @@ const (
 	sessionsKeptBytes = 16 << 20
 )
 
-// recentSessions caches recently used sessions. It may be used by any goroutine.
-type recentSessions struct {
-	mu    sync.Mutex // guards the fields below
-	byRun map[int64]domain.Session
-	bytes int
+// recentTurns caches recently used sessions. It may be used by any goroutine.
+type recentTurns struct {
+	mu     sync.Mutex // guards the fields below
+	byTurn map[int64]domain.TurnInSession
+	bytes  int
 }
 
-func newRecentSessions() *recentSessions {
-	return &recentSessions{byRun: make(map[int64]domain.Session)}
+func newRecentTurns() *recentTurns {
+	return &recentTurns{byTurn: make(map[int64]domain.TurnInSession)}
 }
 
-func sessionSize(s domain.Session) int {
-	n := len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Run.Title) + len(s.Metadata) + len(s.Progress)
-	for _, m := range s.Thread.Settings.MCPServers {
+func turnSize(s domain.TurnInSession) int {
+	n := len(s.Prompt) + len(s.Result) + len(s.Error) + len(s.Turn.Title) + len(s.Metadata) + len(s.Progress)
+	for _, m := range s.Session.Settings.MCPServers {
 		n += m.Size()
 	}
 	return n
 }
 
-func (r *recentSessions) of(run int64) (domain.Session, bool) {
+func (r *recentTurns) of(turn int64) (domain.TurnInSession, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, there := r.byRun[run]
+	s, there := r.byTurn[turn]
 	return s, there
 }
 
 // keep caches a session, and drops all others if the cache is full.
-func (r *recentSessions) keep(s domain.Session) {
+func (r *recentTurns) keep(s domain.TurnInSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropLocked(s.Run.ID)
-	if len(r.byRun) >= sessionsKept || r.bytes+sessionSize(s) > sessionsKeptBytes {
-		clear(r.byRun)
+	r.dropLocked(s.Turn.ID)
+	if len(r.byTurn) >= sessionsKept || r.bytes+turnSize(s) > sessionsKeptBytes {
+		clear(r.byTurn)
 		r.bytes = 0
 	}
-	r.byRun[s.Run.ID] = s
-	r.bytes += sessionSize(s)
+	r.byTurn[s.Turn.ID] = s
+	r.bytes += turnSize(s)
 }
 
-func (r *recentSessions) drop(run int64) {
+func (r *recentTurns) drop(turn int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropLocked(run)
+	r.dropLocked(turn)
 }
 
-func (r *recentSessions) dropLocked(run int64) {
-	if old, there := r.byRun[run]; there {
-		r.bytes -= sessionSize(old)
-		delete(r.byRun, run)
+func (r *recentTurns) dropLocked(turn int64) {
+	if old, there := r.byTurn[turn]; there {
+		r.bytes -= turnSize(old)
+		delete(r.byTurn, turn)
 	}
 }

@@ -12,65 +12,65 @@ import (
 type Reader interface {
 	// Conversations.
 
-	// Thread finds a thread by its row.
-	Thread(ctx context.Context, id int64) (domain.Thread, error)
-	// FindThread finds the thread that an id of any kind names.
-	FindThread(ctx context.Context, alias string) (int64, error)
-	// FindNative finds the thread of an agent's own session.
+	// Session finds a session by its row.
+	Session(ctx context.Context, id int64) (domain.Session, error)
+	// FindSession finds the session that an id of any kind names.
+	FindSession(ctx context.Context, alias string) (int64, error)
+	// FindNative finds the session of an agent's own session.
 	FindNative(ctx context.Context, native string) (int64, error)
 	// FindNativeOf is FindNative for the sessions of one agent.
 	FindNativeOf(ctx context.Context, agent, native string) (int64, error)
-	// NamesThread reports whether an id names a conversation, rather than one of its runs.
-	NamesThread(ctx context.Context, alias string) (bool, error)
-	// RecentPaths lists the directories of threads, the last used first, with how often each
+	// NamesSession reports whether an id names a conversation, rather than one of its turns.
+	NamesSession(ctx context.Context, alias string) (bool, error)
+	// RecentPaths lists the directories of sessions, the last used first, with how often each
 	// was used.
 	RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error)
-	// AgentSession returns the last report of a thread's agent about its session, or zero.
-	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
-	// LastAgentSession returns an agent's last report about its session in any thread, or
+	// AgentSession returns the last report of a session's agent about its session, or zero.
+	AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error)
+	// LastAgentSession returns an agent's last report about its session in any session, or
 	// zero. agent is its name in the configuration.
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 	// BackgroundSessions lists the sessions of agents that work in the background.
 	BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error)
-	// ForkedUpTo returns the last run of a thread that a fork of it shares, or 0.
-	ForkedUpTo(ctx context.Context, thread int64) (int64, error)
-	// HasUnfinished reports whether a thread has a run, other than except, that has
+	// ForkedUpTo returns the last turn of a session that a fork of it shares, or 0.
+	ForkedUpTo(ctx context.Context, session int64) (int64, error)
+	// HasUnfinished reports whether a session has a turn, other than except, that has
 	// not ended and is no draft.
-	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)
+	HasUnfinished(ctx context.Context, session, except int64) (bool, error)
 
 	// Runs.
 
-	// Run finds a run by its row.
-	Run(ctx context.Context, id int64) (domain.Run, error)
-	// Find finds the run that an id of any kind names: an id of the run, or one of its
-	// thread, which means the thread's last run, or domain.LastRun.
+	// Run finds a turn by its row.
+	Turn(ctx context.Context, id int64) (domain.Turn, error)
+	// Find finds the turn that an id of any kind names: an id of the turn, or one of its
+	// session, which means the session's last turn, or domain.LastTurn.
 	Find(ctx context.Context, alias string) (int64, error)
-	// Session finds a run by its row, with its thread.
-	Session(ctx context.Context, id int64) (domain.Session, error)
+	// Session finds a turn by its row, with its session.
+	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)
 	// Sessions lists runs, the newest first.
-	Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error)
-	// RunsOfThread lists the runs of a thread in the order of the conversation, up to
-	// the run upTo, or all if that is 0.
-	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
-	// RunHeads is RunsOfThread without the texts.
-	RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error)
-	// LastRun returns the last run of a thread, drafts aside.
-	LastRun(ctx context.Context, thread int64) (domain.Run, error)
-	// RunsIn lists the runs in the given states, the oldest first.
-	RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error)
-	// RunsFailedWith lists the runs that failed with an ErrorCode, from the run first on, the
-	// oldest first. It reads no run before first.
-	RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error)
-	// Startable lists the queued runs whose thread has no active run and no gates under way,
-	// in the order in which they are to start: by priority, then by age; within a thread by
+	TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error)
+	// TurnsOfSession lists the turns of a session in the order of the conversation, up to
+	// the turn upTo, or all if that is 0.
+	TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error)
+	// TurnHeads is TurnsOfSession without the texts.
+	TurnHeads(ctx context.Context, session, upTo int64) ([]domain.TurnHead, error)
+	// LastTurn returns the last turn of a session, drafts aside.
+	LastTurn(ctx context.Context, session int64) (domain.Turn, error)
+	// TurnsIn lists the runs in the given states, the oldest first.
+	TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error)
+	// TurnsFailedWith lists the turns that failed with an ErrorCode, from the turn first on, the
+	// oldest first. It reads no turn before first.
+	TurnsFailedWith(ctx context.Context, code string, first int64) ([]domain.Turn, error)
+	// Startable lists the queued turns whose session has no active turn and no gates under way,
+	// in the order in which they are to start: by priority, then by age; within a session by
 	// priority, then by place.
-	Startable(ctx context.Context, limit int) ([]domain.Session, error)
-	// UnfinishedRuns lists the runs of a thread that have not ended, drafts
+	Startable(ctx context.Context, limit int) ([]domain.TurnInSession, error)
+	// UnfinishedTurns lists the turns of a session that have not ended, drafts
 	// included, in the order of the conversation.
-	UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error)
+	UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error)
 	// Load is Counts for the states that scheduling depends on.
 	Load(ctx context.Context) (domain.Counts, error)
-	// Counts counts the runs in each state.
+	// Counts counts the turns in each state.
 	Counts(ctx context.Context) (domain.Counts, error)
 
 	// The log.
@@ -80,32 +80,32 @@ type Reader interface {
 	Events(ctx context.Context, after int64, limit int) ([]domain.Event, error)
 	// LastSeq returns the number of the last event that was not erased, or 0.
 	LastSeq(ctx context.Context) (int64, error)
-	// OpenDeltas lists the deltas of a run that no item holds yet.
-	OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error)
+	// OpenDeltas lists the deltas of a turn that no item holds yet.
+	OpenDeltas(ctx context.Context, turn int64) ([]domain.Event, error)
 	// HasOpenDeltas reports whether OpenDeltas has any.
-	HasOpenDeltas(ctx context.Context, run int64) (bool, error)
+	HasOpenDeltas(ctx context.Context, turn int64) (bool, error)
 
 	// Items: messages, thoughts, tool calls, notes; and files.
 
-	// ItemsOfRun lists the items of a run in order.
-	ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error)
-	// LastItem returns the last message, thought or tool call of a run.
-	LastItem(ctx context.Context, run int64) (domain.Item, error)
-	// ToolItem finds the tool call of a run by the agent's id.
-	ToolItem(ctx context.Context, run int64, key string) (domain.Item, error)
-	// NotedItem finds an item that a run has at most once: its plan, the note about the
+	// ItemsOfTurn lists the items of a turn in order.
+	ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error)
+	// LastItem returns the last message, thought or tool call of a turn.
+	LastItem(ctx context.Context, turn int64) (domain.Item, error)
+	// ToolItem finds the tool call of a turn by the agent's id.
+	ToolItem(ctx context.Context, turn int64, key string) (domain.Item, error)
+	// NotedItem finds an item that a turn has at most once: its plan, the note about the
 	// changed file key, or the note about the answer to the approval key.
-	NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error)
-	// OpenTools lists the tool calls of a run that have not ended.
-	OpenTools(ctx context.Context, run int64) ([]domain.Item, error)
+	NotedItem(ctx context.Context, turn int64, kind, key string) (domain.Item, error)
+	// OpenTools lists the tool calls of a turn that have not ended.
+	OpenTools(ctx context.Context, turn int64) ([]domain.Item, error)
 	// Attachment finds bytes by their id.
 	Attachment(ctx context.Context, id string) (domain.Attachment, error)
 	// AttachmentPart returns at most limit bytes of an attachment from offset on.
 	AttachmentPart(ctx context.Context, id string, offset int64, limit int) (domain.AttachmentInfo, []byte, error)
-	// Changes lists the files that a run changed, by path.
-	Changes(ctx context.Context, run int64) ([]domain.Change, error)
-	// ChangeDecisions lists the decisions about the changes of a run.
-	ChangeDecisions(ctx context.Context, run int64) ([]domain.ChangeDecision, error)
+	// Changes lists the files that a turn changed, by path.
+	Changes(ctx context.Context, turn int64) ([]domain.Change, error)
+	// ChangeDecisions lists the decisions about the changes of a turn.
+	ChangeDecisions(ctx context.Context, turn int64) ([]domain.ChangeDecision, error)
 
 	// Approvals and rules.
 
@@ -115,52 +115,52 @@ type Reader interface {
 	ApprovalBeginning(ctx context.Context, beginning string) (domain.Approval, error)
 	// Approvals finds approvals by their ids.
 	Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error)
-	// PendingApprovals lists the pending approvals of a run, or of all where run is 0, the
+	// PendingApprovals lists the pending approvals of a turn, or of all where turn is 0, the
 	// oldest first.
-	PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error)
-	// PendingInThread lists the pending approvals of a thread, the oldest first. It reads no
-	// approval of another thread.
-	PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// StaleApprovals lists the pending approvals of a thread whose process is dead, the
+	PendingApprovals(ctx context.Context, turn int64) ([]domain.Approval, error)
+	// PendingInSession lists the pending approvals of a session, the oldest first. It reads no
+	// approval of another session.
+	PendingInSession(ctx context.Context, session int64) ([]domain.Approval, error)
+	// StaleApprovals lists the pending approvals of a session whose process is dead, the
 	// oldest first.
-	StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// OvertakenApproval returns the last question of a thread that asked an answered
+	StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error)
+	// OvertakenApproval returns the last question of a session that asked an answered
 	// question again, and was left behind when the conversation went on.
-	OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error)
-	// CarriedDecision returns a decision of a thread that was made for a dead process and
+	OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error)
+	// CarriedDecision returns a decision of a session that was made for a dead process and
 	// answers this question.
-	CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error)
-	// CarriedDecisions lists the decisions of a thread that were made for dead
+	CarriedDecision(ctx context.Context, session int64, question string) (domain.Approval, error)
+	// CarriedDecisions lists the decisions of a session that were made for dead
 	// processes and are still unused, the oldest first.
-	CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error)
-	// UntakenAnswers lists the answers that a run's agent got and is not known to have acted
+	CarriedDecisions(ctx context.Context, session int64) ([]domain.Approval, error)
+	// UntakenAnswers lists the answers that a turn's agent got and is not known to have acted
 	// on, the oldest first.
-	UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error)
-	// HasAsked reports whether a run asked for a tool, answered or not.
-	HasAsked(ctx context.Context, run int64, tool string) (bool, error)
-	// HasDenied reports whether a person denied a request of a run.
-	HasDenied(ctx context.Context, run int64) (bool, error)
-	// Rules lists the rules of a thread and of the whole project, the oldest first.
-	Rules(ctx context.Context, thread int64) ([]domain.Rule, error)
-	// AllRules lists the rules of all threads and of the project, the oldest first.
+	UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error)
+	// HasAsked reports whether a turn asked for a tool, answered or not.
+	HasAsked(ctx context.Context, turn int64, tool string) (bool, error)
+	// HasDenied reports whether a person denied a request of a turn.
+	HasDenied(ctx context.Context, turn int64) (bool, error)
+	// Rules lists the rules of a session and of the whole project, the oldest first.
+	Rules(ctx context.Context, session int64) ([]domain.Rule, error)
+	// AllRules lists the rules of all sessions and of the project, the oldest first.
 	AllRules(ctx context.Context) ([]domain.Rule, error)
 
 	// Usage.
 
-	// Usage sums up the runs of a filter. A run that has not ended counts up to now.
+	// Usage sums up the turns of a filter. A turn that has not ended counts up to now.
 	Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error)
 	// UsageBy is Usage for each day, the last first, or for each agent, conversation or
 	// model, the most expensive first.
 	UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error)
-	// LastWith returns the last run of a thread that has an ErrorCode, or 0.
-	LastWith(ctx context.Context, thread int64, code string) (int64, error)
+	// LastWith returns the last turn of a session that has an ErrorCode, or 0.
+	LastWith(ctx context.Context, session int64, code string) (int64, error)
 
 	// Gates.
 
-	// GateLoop finds the loop that a run belongs to.
-	GateLoop(ctx context.Context, run int64) (domain.GateLoop, error)
-	// GateLoops finds the loops of runs, by run. Runs without a loop are left out.
-	GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error)
+	// GateLoop finds the loop that a turn belongs to.
+	GateLoop(ctx context.Context, turn int64) (domain.GateLoop, error)
+	// GateLoops finds the loops of turns, by run. Runs without a loop are left out.
+	GateLoops(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error)
 	// CheckedLoops lists the loops whose gates are being checked, the oldest first.
 	CheckedLoops(ctx context.Context) ([]domain.GateLoop, error)
 

@@ -21,13 +21,13 @@ type Store interface {
 	// Search finds items that contain all words. The last word may be the beginning of one. The best
 	// hits come first. If there are very many, the newest come first, with rank 0.
 	Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error)
-	// ItemsFrom lists items of a run, with notes or without. An item has one or two events. The first
+	// ItemsFrom lists items of a turn, with notes or without. An item has one or two events. The first
 	// item contains the event number offset, from 0; before is the number of its events before that
 	// one. The items have at least limit events, if there are so many, and at most one more. The cost
 	// does not grow with offset.
-	ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error)
-	// Length returns the number of events of a run's items, with notes or without.
-	Length(ctx context.Context, run int64, notes bool) (int, error)
+	ItemsFrom(ctx context.Context, turn int64, notes bool, offset, limit int) (items []domain.Item, before int, err error)
+	// Length returns the number of events of a turn's items, with notes or without.
+	Length(ctx context.Context, turn int64, notes bool) (int, error)
 
 	// Write runs change in a transaction and returns after the commit, which survives a power cut. If
 	// change fails, Write undoes it and returns its error. change runs in the writer's goroutine. It

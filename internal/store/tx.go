@@ -34,38 +34,38 @@ type Tx interface {
 	// Conversations, runs, and their items. An Update writes every field that can change. Its error is
 	// ErrNotFound if the row does not exist.
 
-	// InsertThread adds a thread and sets its ID.
-	InsertThread(th *domain.Thread) error
-	UpdateThread(th domain.Thread) error
-	// PutAgentSession keeps an agent's report about the session of a thread.
+	// InsertSession adds a session and sets its ID.
+	InsertSession(th *domain.Session) error
+	UpdateSession(th domain.Session) error
+	// PutAgentSession keeps an agent's report about the session of a session.
 	PutAgentSession(s domain.AgentSessionSeen) error
-	// InsertRun adds a run, sets its ID, Task and Place, and makes its ids aliases. It skips
+	// InsertTurn adds a turn, sets its ID, Task and Place, and makes its ids aliases. It skips
 	// a number whose task name is an alias already.
-	InsertRun(r *domain.Run) error
-	UpdateRun(r domain.Run) error
-	// SetPrompt changes the prompt of a run that has not begun. UpdateRun does not write it.
-	SetPrompt(run int64, prompt string, content []domain.Block) error
-	// SetPlace writes the Place, Priority and Parent of a queued run, of which
-	// UpdateRun writes the Priority alone. Places in a thread differ.
-	SetPlace(r domain.Run) error
-	// MoveDirectories replaces the directory from by to in the directories of threads and in
+	InsertTurn(r *domain.Turn) error
+	UpdateTurn(r domain.Turn) error
+	// SetPrompt changes the prompt of a turn that has not begun. UpdateTurn does not write it.
+	SetPrompt(turn int64, prompt string, content []domain.Block) error
+	// SetPlace writes the Place, Priority and Parent of a queued turn, of which
+	// UpdateTurn writes the Priority alone. Places in a session differ.
+	SetPlace(r domain.Turn) error
+	// MoveDirectories replaces the directory from by to in the directories of sessions and in
 	// the files that runs changed, as after a move of the project.
 	MoveDirectories(from, to string) error
-	// SetAlias makes an id name a run, or a thread where run is 0.
-	SetAlias(alias string, run, thread int64) error
+	// SetAlias makes an id name a turn, or a session where turn is 0.
+	SetAlias(alias string, turn, session int64) error
 	// IsTaken reports whether an id names something.
 	IsTaken(alias string) (bool, error)
-	// DeleteRuns deletes the runs of a thread that come after the run after, or all with the
-	// thread where that is 0, and everything that only they have: items, approvals,
-	// rules, changes of files, attachments that no other run has, aliases. Their events in the
-	// log are erased, and keep their numbers. The runs must have ended.
-	DeleteRuns(thread, after int64) error
+	// DeleteTurns deletes the turns of a session that come after the turn after, or all with the
+	// session where that is 0, and everything that only they have: items, approvals,
+	// rules, changes of files, attachments that no other turn has, aliases. Their events in the
+	// log are erased, and keep their numbers. The turns must have ended.
+	DeleteTurns(session, after int64) error
 	// InsertItem adds an item and sets its ID.
 	InsertItem(i *domain.Item) error
 	UpdateItem(i domain.Item) error
 	// PutAttachment keeps bytes under their id, unless they are there.
 	PutAttachment(a domain.Attachment) error
-	// PutChange keeps how a run changed a file. Before is kept from the first time.
+	// PutChange keeps how a turn changed a file. Before is kept from the first time.
 	PutChange(c domain.Change) error
 	// PutChangeDecision replaces the decision about a change. ChangeOpen removes it.
 	PutChangeDecision(d domain.ChangeDecision) error
@@ -76,9 +76,9 @@ type Tx interface {
 	// old clients know an approval by nothing else.
 	InsertApproval(a *domain.Approval) error
 	UpdateApproval(a domain.Approval) error
-	// TakeAnswer notes that the agent of a run has acted on the answer to an approval. It
-	// does nothing if that run did not get the answer, or has acted on it before.
-	TakeAnswer(id string, run int64) error
+	// TakeAnswer notes that the agent of a turn has acted on the answer to an approval. It
+	// does nothing if that turn did not get the answer, or has acted on it before.
+	TakeAnswer(id string, turn int64) error
 	// PutRule adds a rule, or renews the time of an equal one.
 	PutRule(r domain.Rule) error
 	// DeleteRule removes a rule. The error is ErrNotFound if there is none.
@@ -86,9 +86,9 @@ type Tx interface {
 
 	// Gates, triggers, and pages of previews.
 
-	// InsertGateLoop adds a loop, sets its ID, and adds its run to it.
+	// InsertGateLoop adds a loop, sets its ID, and adds its turn to it.
 	InsertGateLoop(l *domain.GateLoop) error
-	// UpdateGateLoop changes a loop, and adds its run to it.
+	// UpdateGateLoop changes a loop, and adds its turn to it.
 	UpdateGateLoop(l domain.GateLoop) error
 	// InsertTriggerExecution adds an execution, sets its ID, and deletes the oldest beyond
 	// MostTriggerExecutions. It fails if the trigger has an execution with that key.
@@ -107,6 +107,6 @@ type Tx interface {
 	DropProcess(mark string) error
 	// NoteKeyAccess notes a request for the API key of a service. outcome is a text, without
 	// the key.
-	NoteKeyAccess(run int64, service, outcome string) error
+	NoteKeyAccess(turn int64, service, outcome string) error
 	SetMeta(key, value string) error
 }

@@ -55,7 +55,7 @@ func (s *Supervisor) choose(ctx context.Context, purpose purpose, want catalog.L
 				p = s.start(purpose, want, c.instead)
 			}
 			s.markBusy(p, purpose)
-			p.threads[purpose]++
+			p.sessions[purpose]++
 			p.use()
 			return p, nil
 		}
@@ -124,7 +124,7 @@ func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *proc
 		}
 	}
 	p := &process{
-		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
+		supervisor: s, kind: of.kind, sessions: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
 		replaces: replaces,
 	}
 	if want.Driver == "executor" {
@@ -142,7 +142,7 @@ func (s *Supervisor) release(p *process, of purpose) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.uses--
-	p.threads[of]--
+	p.sessions[of]--
 	if p.ending {
 		return
 	}
@@ -150,8 +150,8 @@ func (s *Supervisor) release(p *process, of purpose) {
 		s.roomChanged()
 		p.idleSince = time.Now()
 	}
-	if of.thread != "" {
-		if p.threads[of] == 0 {
+	if of.session != "" {
+		if p.sessions[of] == 0 {
 			s.markIdle(p, of)
 		}
 		return // it has agents

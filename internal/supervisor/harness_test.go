@@ -252,12 +252,12 @@ func requireNone(t *testing.T, s *Supervisor) {
 	require.Zero(t, s.Count())
 }
 
-func acp(thread string) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: thread, Agent: "a", Driver: "acp"}
+func acp(session string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: session, Agent: "a", Driver: "acp"}
 }
 
-func command(thread string) catalog.LeaseRequest {
-	return catalog.LeaseRequest{Thread: thread, Agent: "c", Driver: "command"}
+func command(session string) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: session, Agent: "c", Driver: "command"}
 }
 
 func acquire(t *testing.T, s *Supervisor, want catalog.LeaseRequest) catalog.Lease {

@@ -16,7 +16,7 @@ const releaseWithin = 10 * time.Second
 // markIdle records that a conversation is idle, and ends agents that have waited too long, or
 // that exceed the limit. mu is held.
 func (s *Supervisor) markIdle(p *process, of purpose) {
-	i := &idleThread{process: p, of: of}
+	i := &idleSession{process: p, of: of}
 	i.timer = time.AfterFunc(s.opts.IdleAfter, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -41,13 +41,13 @@ func (s *Supervisor) markBusy(p *process, of purpose) {
 }
 
 // retire begins to end the agent of an idle conversation; mu is held.
-func (s *Supervisor) retire(i *idleThread) {
+func (s *Supervisor) retire(i *idleSession) {
 	if s.closed || i.ending || i.process.ending || s.idle.of(i.process, i.of) != i {
 		return
 	}
 	i.ending, i.works = true, false
 	s.work.Go(func() {
-		released := i.process.release(i.of.thread)
+		released := i.process.release(i.of.session)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.retired(i, released)
@@ -55,7 +55,7 @@ func (s *Supervisor) retire(i *idleThread) {
 }
 
 // retired handles the result of retire; mu is held.
-func (s *Supervisor) retired(i *idleThread, released bool) {
+func (s *Supervisor) retired(i *idleSession, released bool) {
 	i.ending = false
 	p := i.process
 	switch {
@@ -65,8 +65,8 @@ func (s *Supervisor) retired(i *idleThread, released bool) {
 		i.timer.Reset(s.opts.IdleAfter)
 	default:
 		s.idle.remove(i)
-		delete(p.threads, i.of)
-		if p.uses > 0 || len(p.threads) > 0 {
+		delete(p.sessions, i.of)
+		if p.uses > 0 || len(p.sessions) > 0 {
 			return
 		}
 		s.roomChanged()
@@ -82,7 +82,7 @@ func (s *Supervisor) retired(i *idleThread, released bool) {
 // isSpare reports whether an executor has neither agents nor work, so that the next conversation
 // can use it; the supervisor's mu is held.
 func (p *process) isSpare() bool {
-	return p.kind == kindACP && p.uses == 0 && len(p.threads) == 0 && !p.ending
+	return p.kind == kindACP && p.uses == 0 && len(p.sessions) == 0 && !p.ending
 }
 
 // hasSpare reports whether there is a spare executor besides one; mu is held.
@@ -113,23 +113,23 @@ func (s *Supervisor) linger(p *process) {
 // release makes the executor end the agent of a conversation, and reports whether it now has
 // none. A third-party executor has no method for that: it has only one conversation, and is
 // ended as a whole.
-func (p *process) release(thread string) bool {
+func (p *process) release(session string) bool {
 	<-p.started
 	if p.foreign || p.failure != nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
-	result, err := p.executor.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: thread})
+	result, err := p.executor.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: session})
 	if err != nil {
 		p.supervisor.opts.Logger.Debug("an executor did not end an agent that has nothing to do", "err", err)
 	}
 	return err != nil || result.Released
 }
 
-// An idleThread is a conversation without a running prompt, whose agent waits for the next one
+// An idleSession is a conversation without a running prompt, whose agent waits for the next one
 // in an executor.
-type idleThread struct {
+type idleSession struct {
 	process *process
 	of      purpose
 	timer   *time.Timer // ends its agent
@@ -137,12 +137,12 @@ type idleThread struct {
 	works   bool        // its agent has a program in a terminal, so it does not count as idle
 }
 
-// idleThreads are the idle conversations, the longest idle first. The supervisor's mu guards
+// idleSessions are the idle conversations, the longest idle first. The supervisor's mu guards
 // them.
-type idleThreads []*idleThread
+type idleSessions []*idleSession
 
 // of finds a conversation, or returns nil.
-func (l idleThreads) of(p *process, of purpose) *idleThread {
+func (l idleSessions) of(p *process, of purpose) *idleSession {
 	for _, i := range l {
 		if i.process == p && i.of == of {
 			return i
@@ -152,19 +152,19 @@ func (l idleThreads) of(p *process, of purpose) *idleThread {
 }
 
 // works reports whether an agent of a process has refused to end, because it works.
-func (l idleThreads) works(p *process) bool {
-	return slices.ContainsFunc(l, func(i *idleThread) bool { return i.process == p && i.works })
+func (l idleSessions) works(p *process) bool {
+	return slices.ContainsFunc(l, func(i *idleSession) bool { return i.process == p && i.works })
 }
 
 // remove removes a conversation from the list.
-func (l *idleThreads) remove(gone *idleThread) {
+func (l *idleSessions) remove(gone *idleSession) {
 	gone.timer.Stop()
-	*l = slices.DeleteFunc(*l, func(i *idleThread) bool { return i == gone })
+	*l = slices.DeleteFunc(*l, func(i *idleSession) bool { return i == gone })
 }
 
 // surplus returns the longest idle conversations beyond a limit.
-func (l idleThreads) surplus(most int) []*idleThread {
-	var idle []*idleThread
+func (l idleSessions) surplus(most int) []*idleSession {
+	var idle []*idleSession
 	for _, i := range l {
 		if !i.ending && !i.works && !i.process.ending {
 			idle = append(idle, i)

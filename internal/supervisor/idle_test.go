@@ -12,13 +12,13 @@ import (
 )
 
 // waiting returns the conversations with an idle agent, the longest idle first.
-func waiting(s *Supervisor) (threads []string) {
+func waiting(s *Supervisor) (sessions []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range s.idle {
-		threads = append(threads, i.of.thread)
+		sessions = append(sessions, i.of.session)
 	}
-	return threads
+	return sessions
 }
 
 // requireWaiting requires that exactly these are idle, once nothing runs.
@@ -29,9 +29,9 @@ func requireWaiting(t *testing.T, s *Supervisor, want ...string) {
 }
 
 // used returns the executor of a conversation that had a prompt.
-func used(t *testing.T, s *Supervisor, thread string) (pid string) {
+func used(t *testing.T, s *Supervisor, session string) (pid string) {
 	t.Helper()
-	l := acquire(t, s, acp(thread))
+	l := acquire(t, s, acp(session))
 	defer l.Release()
 	return prompt(t, l, "pid")
 }
@@ -61,8 +61,8 @@ func TestIdleExecutorEnds(t *testing.T) {
 
 func TestLongestIdleAgentIsEndedFirst(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 10 }, func(t *testing.T, s *Supervisor, _ *memory) {
-		for _, thread := range []string{"a", "b", "c", "d"} {
-			used(t, s, thread)
+		for _, session := range []string{"a", "b", "c", "d"} {
+			used(t, s, session)
 		}
 		requireWaiting(t, s, "c", "d")
 		used(t, s, "c")
@@ -89,8 +89,8 @@ func TestSpareExecutorIsReused(t *testing.T) {
 func TestAgentsOfOneExecutorEndIndividually(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle, o.Most = 2, 2 }, func(t *testing.T, s *Supervisor, _ *memory) {
 		works := acquire(t, s, acp("long"))
-		for _, thread := range []string{"a", "b", "c"} {
-			used(t, s, thread)
+		for _, session := range []string{"a", "b", "c"} {
+			used(t, s, session)
 			time.Sleep(time.Second)
 		}
 		requireWaiting(t, s, "b", "c")
@@ -109,8 +109,8 @@ func TestAgentsOfOneExecutorEndIndividually(t *testing.T) {
 // An agent with its own program in a terminal does not count as idle.
 func TestAgentWithRunningProgramIsKept(t *testing.T) {
 	inBubble(t, func(o *Options) { o.MostIdle = 1 }, func(t *testing.T, s *Supervisor, m *memory) {
-		for _, thread := range []string{"a works", "b works", "c"} {
-			used(t, s, thread)
+		for _, session := range []string{"a works", "b works", "c"} {
+			used(t, s, session)
 		}
 		time.Sleep(3 * idleAfter)
 		requireWaiting(t, s, "a works", "b works")

@@ -36,7 +36,7 @@ type process struct {
 	inventory  inventory
 
 	// The supervisor's mu guards these.
-	threads   map[purpose]int // conversations with an agent here, and how often each is used
+	sessions  map[purpose]int // conversations with an agent here, and how often each is used
 	uses      int
 	ending    bool
 	replaced  bool // another process has its place
@@ -49,15 +49,15 @@ type process struct {
 
 // has reports whether a conversation's agent is in this process. The supervisor's mu is held.
 func (p *process) has(of purpose) bool {
-	_, there := p.threads[of]
+	_, there := p.sessions[of]
 	return there
 }
 
 // holds reports whether the process has the agent of a conversation.
-func (p *process) holds(thread string) bool {
+func (p *process) holds(session string) bool {
 	p.supervisor.mu.Lock()
 	defer p.supervisor.mu.Unlock()
-	return thread != "" && p.has(purpose{p.kind, thread})
+	return session != "" && p.has(purpose{p.kind, session})
 }
 
 // use counts a use. The supervisor's mu is held.
@@ -210,16 +210,16 @@ func (p *process) kill() {
 
 // endBackground reports that the background work of the process's agents has ended.
 func (p *process) endBackground() {
-	var threads []string
+	var sessions []string
 	p.supervisor.mu.Lock()
-	for of := range p.threads {
-		if of.thread != "" {
-			threads = append(threads, of.thread)
+	for of := range p.sessions {
+		if of.session != "" {
+			sessions = append(sessions, of.session)
 		}
 	}
 	p.supervisor.mu.Unlock()
-	for _, thread := range threads {
-		ended := catalog.ReportSessionParams{SessionID: thread, Session: catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}}
+	for _, session := range sessions {
+		ended := catalog.ReportSessionParams{SessionID: session, Session: catalog.Session{Background: []domain.BackgroundTask{}, Ended: true}}
 		if err := p.supervisor.opts.Daemon.ReportSession(context.Background(), ended); err != nil {
 			p.supervisor.opts.Logger.Debug("cannot record the end of an agent", "err", err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-func TestThreadHasOwnExecutorWhileThereIsRoom(t *testing.T) {
+func TestSessionHasOwnExecutorWhileThereIsRoom(t *testing.T) {
 	inBubble(t, func(o *Options) { o.Most = 3 }, testOwnExecutors)
 }
 
@@ -43,9 +43,9 @@ func testOwnExecutors(t *testing.T, s *Supervisor, _ *memory) {
 	}
 }
 
-func foreign(name, thread string) catalog.LeaseRequest {
+func foreign(name, session string) catalog.LeaseRequest {
 	self, _ := os.Executable()
-	return catalog.LeaseRequest{Thread: thread, Agent: name, Driver: "executor", Command: []string{self}}
+	return catalog.LeaseRequest{Thread: session, Agent: name, Driver: "executor", Command: []string{self}}
 }
 
 // waits requires that there is no room, and returns a channel for the later lease.

@@ -66,7 +66,7 @@ type Supervisor struct {
 
 	mu        sync.Mutex // guards the fields below, and the uses of processes
 	processes map[*process]struct{}
-	idle      idleThreads
+	idle      idleSessions
 	changed   chan struct{} // closed and replaced when there may be room
 	closed    bool
 }
@@ -100,12 +100,12 @@ func (s *Supervisor) isClosed() bool {
 	return s.closed
 }
 
-// purpose determines which uses may share an executor. An ACP thread has one to itself while
+// purpose determines which uses may share an executor. An ACP session has one to itself while
 // there is room, then they share. Commands and terminals share one, whose place is always free.
-// A third-party executor runs one thread of one agent.
+// A third-party executor runs one session of one agent.
 type purpose struct {
-	kind   string // command, acp, or executor and the agent's name
-	thread string // "" if threads share
+	kind    string // command, acp, or executor and the agent's name
+	session string // "" if sessions share
 }
 
 const (
@@ -180,8 +180,8 @@ func (p *process) unserved(method string, err error) {
 	p.refused("", err)
 }
 
-// refuse converts an error of the hub for the wire. It reports an invalid token to the runs of
-// the executor, because the hub does not trust the run that such a message names.
+// refuse converts an error of the hub for the wire. It reports an invalid token to the turns of
+// the executor, because the hub does not trust the turn that such a message names.
 func (d daemon) refuse(task, method string, err error) error {
 	if err == nil {
 		return nil

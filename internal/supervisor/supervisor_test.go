@@ -24,7 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
-func TestCrashFailsOnlyItsOwnRun(t *testing.T) {
+func TestCrashFailsOnlyItsOwnTurn(t *testing.T) {
 	s := newSupervisor(t)
 	a, b := acquire(t, s, acp("a")), acquire(t, s, acp("b"))
 	pidA, pidB := prompt(t, a, "pid"), prompt(t, b, "pid")
@@ -86,7 +86,7 @@ func TestTerminalsOfOtherTasksAreRefused(t *testing.T) {
 }
 
 // An executor may report about the sessions of its own conversations, also between two of its
-// own tasks. A report about others does not affect its runs.
+// own tasks. A report about others does not affect its turns.
 func TestSessionsOfOtherConversationsAreRefused(t *testing.T) {
 	reported := reportedBeside(t, catalog.ExecutePromptParams{Prompt: "session", SessionID: "a", TaskID: "own"})
 	assert.Equal(t, []string{"session a after own"}, reported)
@@ -241,7 +241,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A third-party executor runs one thread of one agent, and is started by its own command.
+// A third-party executor runs one session of one agent, and is started by its own command.
 func TestThirdPartyExecutor(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Command = func() []string { return []string{"/no/such/program"} } })
 	pids := map[string]bool{}

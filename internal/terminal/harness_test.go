@@ -121,11 +121,11 @@ const (
 	secret = "sk-0123456789abcdef"
 )
 
-func (w *world) Session(_ context.Context, id string) (domain.Session, error) {
+func (w *world) Turn(_ context.Context, id string) (domain.TurnInSession, error) {
 	if id != task {
-		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no run has the id %q", id)
+		return domain.TurnInSession{}, domain.Errorf(domain.KindTurnNotFound, "no run has the id %q", id)
 	}
-	return domain.Session{Run: domain.Run{ID: 3, Thread: thread, SessionID: "session"}, Thread: domain.Thread{ID: thread}}, nil
+	return domain.TurnInSession{Turn: domain.Turn{ID: 3, Session: thread, HumanLayerSession: "session"}, Session: domain.Session{ID: thread}}, nil
 }
 
 func (w *world) Publish(e domain.Event) int {

@@ -42,7 +42,7 @@ type Executor interface {
 // Runs finds runs.
 type Runs interface {
 	// Session returns the run that an id of any kind names.
-	Session(ctx context.Context, id string) (domain.Session, error)
+	Turn(ctx context.Context, id string) (domain.TurnInSession, error)
 }
 
 // Publisher sends subscribers events that the log does not store. It must not block and must not
@@ -115,9 +115,9 @@ type Info struct {
 	CWD     string
 	Cols    int // 0 for an agent's terminal, which has no size
 	Rows    int
-	Tmux    string          // the tmux session, if it is one
-	OfAgent bool            // an agent runs it: people can only watch
-	Run     *domain.Session // of the agent; nil if unknown
+	Tmux    string                // the tmux session, if it is one
+	OfAgent bool                  // an agent runs it: people can only watch
+	Turn    *domain.TurnInSession // of the agent; nil if unknown
 	Started time.Time
 	Views   int  // number of views
 	Taken   bool // a view has its descriptor

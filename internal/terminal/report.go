@@ -18,10 +18,10 @@ func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedP
 	term := &terminal{Info: Info{
 		ID: p.TerminalID, PID: p.PID, Program: p.Program, Args: p.Args, CWD: p.CWD, OfAgent: true, Started: time.Now(),
 	}}
-	if run, ok := r.runOf(p.TaskID); ok {
-		term.Run = &run
+	if turn, ok := r.runOf(p.TaskID); ok {
+		term.Turn = &turn
 		term.Args = slices.Clone(p.Args)
-		secrets := r.opts.Secrets.Of(run.Run.Thread)
+		secrets := r.opts.Secrets.Of(turn.Turn.Session)
 		for i, arg := range term.Args {
 			term.Args[i] = secrets.Piece(arg)
 		}
@@ -35,12 +35,12 @@ func (r *Registry) TerminalStarted(_ context.Context, p catalog.TerminalStartedP
 }
 
 // runOf returns the run that a report names as the terminal's.
-func (r *Registry) runOf(task string) (domain.Session, bool) {
+func (r *Registry) runOf(task string) (domain.TurnInSession, bool) {
 	if task == "" {
-		return domain.Session{}, false
+		return domain.TurnInSession{}, false
 	}
-	run, err := r.opts.Runs.Session(r.ctx, task)
-	return run, err == nil
+	turn, err := r.opts.Runs.Turn(r.ctx, task)
+	return turn, err == nil
 }
 
 // TerminalOutput handles output of a terminal. Reports of one terminal must not overlap.
@@ -52,11 +52,11 @@ func (r *Registry) TerminalOutput(_ context.Context, p catalog.TerminalOutputPar
 // output sends output to views. At the end it includes text held back as a possible beginning of a
 // secret.
 func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
-	if run, ok := r.runOf(p.TaskID); ok {
-		if p = r.redact(p, run.Run.Thread, end); p.Data == "" {
+	if turn, ok := r.runOf(p.TaskID); ok {
+		if p = r.redact(p, turn.Turn.Session, end); p.Data == "" {
 			return
 		}
-		r.opts.Events.Publish(outputEvent(p, run))
+		r.opts.Events.Publish(outputEvent(p, turn))
 	}
 	printed := decode(p)
 	var views []*View
@@ -69,7 +69,7 @@ func (r *Registry) output(p catalog.TerminalOutputParams, end bool) {
 	}
 	r.mu.Unlock()
 	// Not with mu held: a view may block, and a new view already has this output.
-	deliver(views, outputEvent(p, domain.Session{}))
+	deliver(views, outputEvent(p, domain.TurnInSession{}))
 }
 
 // redact removes the secrets of a thread's agents from output. A secret may be split over reports.
@@ -129,8 +129,8 @@ func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams)
 	if executor != nil {
 		executor.Release()
 	}
-	run, _ := r.runOf(p.TaskID)
-	event := exitEvent(p, run)
+	turn, _ := r.runOf(p.TaskID)
+	event := exitEvent(p, turn)
 	r.opts.Log.Enqueue(func(t store.Tx) error {
 		_, err := t.Append(event)
 		return err
@@ -145,7 +145,7 @@ func (r *Registry) TerminalExit(_ context.Context, p catalog.TerminalExitParams)
 // end informs the views of a terminal of its end, and removes it. The caller releases the executor.
 // r.mu is held.
 func (r *Registry) end(term *terminal, p catalog.TerminalExitParams) {
-	deliver(term.views, exitEvent(p, domain.Session{}))
+	deliver(term.views, exitEvent(p, domain.TurnInSession{}))
 	delete(r.terminals, term.ID)
 }
 

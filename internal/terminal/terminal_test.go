@@ -295,13 +295,13 @@ func TestKeysAreTakenOutOfAgentsTerminals(t *testing.T) {
 	assert.Equal(t, want+"|exit", v.heard())
 	var published []string
 	for _, e := range w.published {
-		assert.EqualValues(t, 3, e.Run)
-		assert.EqualValues(t, thread, e.Thread)
+		assert.EqualValues(t, 3, e.Turn)
+		assert.EqualValues(t, thread, e.Session)
 		published = append(published, printed(e))
 	}
 	assert.Equal(t, want, strings.Join(published, "|"), "to subscribers, too")
 	require.Len(t, w.kept, 1, "output is not kept, the end is")
-	assert.EqualValues(t, 3, w.kept[0].Run)
+	assert.EqualValues(t, 3, w.kept[0].Turn)
 	assert.Equal(t, domain.TerminalExited{TerminalID: "a", TaskID: "the task", ExitCode: 2}, w.kept[0].Payload)
 	assert.Empty(t, r.redacted)
 }

@@ -66,7 +66,7 @@ func (t *terminal) show(v *View, past []byte) {
 	t.views = append(t.views, v)
 	v.Terminal = t.info()
 	if len(past) > 0 {
-		v.deliver(outputEvent(encode(t.ID, past), domain.Session{}))
+		v.deliver(outputEvent(encode(t.ID, past), domain.TurnInSession{}))
 	}
 }
 
@@ -90,14 +90,14 @@ func deliver(views []*View, e domain.Event) {
 }
 
 // outputEvent returns an event with output; run is zero if unknown.
-func outputEvent(p catalog.TerminalOutputParams, run domain.Session) domain.Event {
-	return event(run, domain.TerminalPrinted(p))
+func outputEvent(p catalog.TerminalOutputParams, turn domain.TurnInSession) domain.Event {
+	return event(turn, domain.TerminalPrinted(p))
 }
 
-func exitEvent(p catalog.TerminalExitParams, run domain.Session) domain.Event {
-	return event(run, domain.TerminalExited(p))
+func exitEvent(p catalog.TerminalExitParams, turn domain.TurnInSession) domain.Event {
+	return event(turn, domain.TerminalExited(p))
 }
 
-func event(run domain.Session, p domain.Payload) domain.Event {
-	return domain.Event{Time: time.Now(), Run: run.Run.ID, Thread: run.Run.Thread, Ref: run.Ref(), Payload: p}
+func event(turn domain.TurnInSession, p domain.Payload) domain.Event {
+	return domain.Event{Time: time.Now(), Turn: turn.Turn.ID, Session: turn.Turn.Session, Ref: turn.Ref(), Payload: p}
 }

@@ -1,4 +1,4 @@
-// Package trigger runs configured actions for events: file changes, times, ends of runs, and
+// Package trigger runs configured actions for events: file changes, times, ends of turns, and
 // questions.
 //
 // A trigger acts at most once for an event, even after a crash: the transaction that begins the
@@ -48,22 +48,22 @@ type Begin struct {
 	Draft                bool // waits for a person's approval
 }
 
-// Runs is the engine's access to runs. Methods with a store.Tx are part of the caller's
+// Turns is the engine's access to turns. Methods with a store.Tx are part of the caller's
 // transaction.
-type Runs interface {
+type Turns interface {
 	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// Begin adds a run in a new conversation.
-	Begin(t store.Tx, b Begin) (domain.Run, error)
+	// Begin adds a turn in a new conversation.
+	Begin(t store.Tx, b Begin) (domain.Turn, error)
 	// Submit queues a draft, Discard cancels it.
-	Submit(t store.Tx, run *domain.Run) error
-	Discard(t store.Tx, run *domain.Run) error
+	Submit(t store.Tx, turn *domain.Turn) error
+	Discard(t store.Tx, turn *domain.Turn) error
 }
 
 // Questions asks people.
 type Questions interface {
 	// Propose asks a person to approve an action. No rule answers it.
-	Propose(t store.Tx, run *domain.Run, a domain.Approval) error
+	Propose(t store.Tx, turn *domain.Turn, a domain.Approval) error
 }
 
 // Log is the event log.
@@ -71,13 +71,13 @@ type Log interface {
 	// Last returns the number of the last event.
 	Last() int64
 	// Replay calls f with the events of some kinds after since, up to upTo, until f returns false.
-	Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.Session) bool) error
+	Replay(ctx context.Context, kinds []domain.EventKind, since, upTo int64, f func(domain.Event, domain.TurnInSession) bool) error
 }
 
 // Options configure an Engine.
 type Options struct {
 	Store     store.Reader
-	Runs      Runs
+	Turns     Turns
 	Questions Questions
 	Log       Log
 	// Definitions returns the current configuration, without untrusted triggers. If it returns an
@@ -156,9 +156,9 @@ func (e *Engine) Committed(events []domain.Event) {
 	e.mu.Unlock()
 	if started && slices.ContainsFunc(events, func(ev domain.Event) bool {
 		kind := ev.Payload.Kind()
-		// Without triggers the configuration is not watched, so state changes of runs cause a
+		// Without triggers the configuration is not watched, so state changes of turns cause a
 		// check.
-		return kind == domain.EventRunState || slices.Contains(wants, kind)
+		return kind == domain.EventTurnState || slices.Contains(wants, kind)
 	}) {
 		e.Look()
 	}
@@ -203,7 +203,7 @@ type Event struct {
 	key        string // identifies the event: a trigger acts once for it
 	of         string // the only trigger that it is for, or "": all
 	depth      int    // number of trigger executions that led to it
-	restricted bool   // from a run for a client that does not trust the workspace
+	restricted bool   // from a turn for a client that does not trust the workspace
 }
 
 // members returns the event as conditions and templates see it.
@@ -391,7 +391,7 @@ func (e *Engine) meet(t config.Trigger, state domain.TriggerState, first bool) {
 	}
 	if state.Looked.IsZero() {
 		state.Looked = now
-		err := e.opts.Runs.Write(e.ctx, func(tx store.Tx) error {
+		err := e.opts.Turns.Write(e.ctx, func(tx store.Tx) error {
 			kept, err := tx.TriggerState(e.ctx, t.ID)
 			if err != nil {
 				return err

@@ -31,7 +31,7 @@ func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) er
 		return nil
 	}
 	x := executionOf(t, event)
-	err := e.opts.Runs.Write(ctx, func(tx store.Tx) error {
+	err := e.opts.Turns.Write(ctx, func(tx store.Tx) error {
 		goes, err := e.admit(tx, t, automation, event)
 		if err != nil || !goes {
 			return err
@@ -46,13 +46,13 @@ func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) er
 	if !errors.As(err, &refused) || refused.Kind == domain.KindUnavailable {
 		return err
 	}
-	return e.opts.Runs.Write(ctx, func(tx store.Tx) error {
+	return e.opts.Turns.Write(ctx, func(tx store.Tx) error {
 		goes, err := e.admit(tx, t, automation, event)
 		if err != nil || !goes {
 			return err
 		}
 		x.Status, x.Error = domain.TriggerError, refused.Message
-		return e.keep(tx, &x, domain.Run{})
+		return e.keep(tx, &x, domain.Turn{})
 	})
 }
 
@@ -116,7 +116,7 @@ func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automati
 	if err != nil || reported {
 		return false, err
 	}
-	return false, e.keep(tx, &x, domain.Run{})
+	return false, e.keep(tx, &x, domain.Turn{})
 }
 
 // pass skips an event for a trigger in cooldown, so that it is not handled after a restart either.
@@ -127,8 +127,8 @@ func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error
 	return tx.PutTriggerState(state)
 }
 
-// perform runs the action of an execution. draft is the run that waited for a person, or nil.
-func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
+// perform runs the action of an execution. draft is the turn that waited for a person, or nil.
+func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Turn) error {
 	var does domain.TriggerAction
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading the action of a trigger: %w", err)
@@ -137,7 +137,7 @@ func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.Tr
 		return e.begin(tx, does, x, draft)
 	}
 	if draft != nil && draft.State == domain.Draft {
-		if err := e.opts.Runs.Discard(tx, draft); err != nil {
+		if err := e.opts.Turns.Discard(tx, draft); err != nil {
 			return err
 		}
 	}
@@ -154,22 +154,22 @@ func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.Tr
 	default:
 		x.Status = domain.TriggerUnknown
 	}
-	return e.keep(tx, x, domain.Run{})
+	return e.keep(tx, x, domain.Turn{})
 }
 
 // begin begins the session of an execution.
-func (e *Engine) begin(tx store.Tx, does domain.TriggerAction, x *domain.TriggerExecution, draft *domain.Run) error {
+func (e *Engine) begin(tx store.Tx, does domain.TriggerAction, x *domain.TriggerExecution, draft *domain.Turn) error {
 	x.Status = domain.TriggerSubmitted
 	if draft == nil {
-		run, err := e.opts.Runs.Begin(tx, e.session(does, x, false))
+		turn, err := e.opts.Turns.Begin(tx, e.session(does, x, false))
 		if err != nil {
 			return err
 		}
-		x.Run = run.ID
-		return e.keep(tx, x, run)
+		x.Turn = turn.ID
+		return e.keep(tx, x, turn)
 	}
 	if draft.State == domain.Draft { // otherwise a client has launched or cancelled it
-		if err := e.opts.Runs.Submit(tx, draft); err != nil {
+		if err := e.opts.Turns.Submit(tx, draft); err != nil {
 			return err
 		}
 	}
@@ -195,25 +195,25 @@ func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) 
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading the action of a trigger: %w", err)
 	}
-	run, err := e.opts.Runs.Begin(tx, e.session(does, x, true))
+	turn, err := e.opts.Turns.Begin(tx, e.session(does, x, true))
 	if err != nil {
 		return err
 	}
 	id := uuid.NewString()
 	input, _ := json.Marshal(map[string]any{"trigger": t.ID, "action": does, "event": x.Event})
-	x.Status, x.Run, x.Approval = domain.TriggerWaiting, run.ID, id
+	x.Status, x.Turn, x.Approval = domain.TriggerWaiting, turn.ID, id
 	question := domain.Approval{
 		ID: id, CallID: id, Type: domain.FunctionCall, Tool: "trigger", Input: input, InputFixed: true, Status: domain.ApprovalPending,
 		Title: cut(fmt.Sprintf("Trigger %s (%s) wants to %s", t.ID, x.EventType, does.String()), 2000), Subject: cmp.Or(t.Description, "Trigger "+t.ID),
 	}
-	if err := e.opts.Questions.Propose(tx, &run, question); err != nil {
+	if err := e.opts.Questions.Propose(tx, &turn, question); err != nil {
 		return err
 	}
-	return e.keep(tx, x, run)
+	return e.keep(tx, x, turn)
 }
 
-// keep stores and announces an execution. run is its run, or zero.
-func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) error {
+// keep stores and announces an execution. turn is its turn, or zero.
+func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, turn domain.Turn) error {
 	if x.ID == 0 {
 		x.Time = tx.Now()
 		if err := tx.InsertTriggerExecution(x); err != nil {
@@ -231,8 +231,8 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 		executed.Message, executed.Channel = does.Message, does.Channel
 	}
 	event := domain.Event{Payload: executed}
-	if run.ID != 0 {
-		event = run.Event(executed)
+	if turn.ID != 0 {
+		event = turn.Event(executed)
 	}
 	_, err := tx.Append(event)
 	return err
@@ -240,7 +240,7 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 
 // noteSent records the result of sending an event.
 func (e *Engine) noteSent(x domain.TriggerExecution) {
-	e.warn(e.opts.Runs.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) }), "cannot record the result of a webhook", x.Trigger)
+	e.warn(e.opts.Turns.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Turn{}) }), "cannot record the result of a webhook", x.Trigger)
 }
 
 // giveUpSending records the events that a dead process was sending.
@@ -263,11 +263,11 @@ func (e *Engine) settle(ctx context.Context) {
 		if x.Status != domain.TriggerWaiting {
 			continue
 		}
-		err := e.opts.Runs.Write(ctx, func(tx store.Tx) error { return e.settleOne(tx, x) })
+		err := e.opts.Turns.Write(ctx, func(tx store.Tx) error { return e.settleOne(tx, x) })
 		var refused *domain.Error
 		if errors.As(err, &refused) && refused.Kind != domain.KindUnavailable {
 			x.Status, x.Error = domain.TriggerError, refused.Message
-			err = e.opts.Runs.Write(ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) })
+			err = e.opts.Turns.Write(ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Turn{}) })
 		}
 		e.warn(err, "cannot carry out a decision", x.Trigger)
 	}
@@ -277,13 +277,13 @@ func (e *Engine) settle(ctx context.Context) {
 func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 	a, err := tx.Approval(e.ctx, x.Approval)
 	if errors.Is(err, store.ErrNotFound) { // its conversation was deleted
-		x.Status, x.Run = domain.TriggerNoApprover, 0
-		return e.keep(tx, &x, domain.Run{})
+		x.Status, x.Turn = domain.TriggerNoApprover, 0
+		return e.keep(tx, &x, domain.Turn{})
 	}
 	if err != nil || a.Status == domain.ApprovalPending {
 		return err
 	}
-	draft, err := tx.Run(e.ctx, x.Run)
+	draft, err := tx.Turn(e.ctx, x.Turn)
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
 		x.Status = domain.TriggerNoApprover
 	}
 	if draft.State == domain.Draft {
-		if err := e.opts.Runs.Discard(tx, &draft); err != nil {
+		if err := e.opts.Turns.Discard(tx, &draft); err != nil {
 			return err
 		}
 	}

@@ -157,7 +157,7 @@ func (e *Engine) SwitchAll(ctx context.Context, on bool) error {
 		value = "false"
 	}
 	triggers := e.visible(true)
-	err := e.opts.Runs.Write(ctx, func(t store.Tx) error {
+	err := e.opts.Turns.Write(ctx, func(t store.Tx) error {
 		was, err := e.enabled(ctx, t)
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (e *Engine) Switch(ctx context.Context, id string, on, trusted bool) (known
 	if !known {
 		return false, nil
 	}
-	err = e.opts.Runs.Write(ctx, func(t store.Tx) error { return e.putSeen(ctx, t, id, &on) })
+	err = e.opts.Turns.Write(ctx, func(t store.Tx) error { return e.putSeen(ctx, t, id, &on) })
 	e.Look()
 	return true, err
 }

@@ -205,29 +205,29 @@ const mayStillWrite = 2 * time.Second
 // depthOfChanges returns the depth of the trigger sessions that were active during a change,
 // because the system does not report who wrote a file.
 func (e *Engine) depthOfChanges(ctx context.Context, b changeBatch) (depth int, err error) {
-	working, err := e.opts.Store.RunsIn(ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	working, err := e.opts.Store.TurnsIn(ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return 0, err
 	}
-	ended, err := e.opts.Store.Sessions(ctx, domain.RunFilter{Source: domain.SourceTrigger, Limit: 50})
+	ended, err := e.opts.Store.TurnsInSessions(ctx, domain.TurnFilter{Source: domain.SourceTrigger, Limit: 50})
 	if err != nil {
 		return 0, err
 	}
 	for _, s := range ended {
-		working = append(working, s.Run)
+		working = append(working, s.Turn)
 	}
-	for _, run := range working {
-		began := !run.Started.IsZero() && !run.Started.After(b.Last)
-		over := !run.Ended.IsZero() && run.Ended.Add(mayStillWrite).Before(b.First)
+	for _, turn := range working {
+		began := !turn.Started.IsZero() && !turn.Started.After(b.Last)
+		over := !turn.Ended.IsZero() && turn.Ended.Add(mayStillWrite).Before(b.First)
 		if began && !over {
-			depth = max(depth, depthOf(run))
+			depth = max(depth, depthOf(turn))
 		}
 	}
 	return depth, nil
 }
 
 // followedKinds are the kinds of log events that triggers may match.
-var followedKinds = []domain.EventKind{domain.EventRunState, domain.EventApprovalRequested, domain.EventApprovalResolved}
+var followedKinds = []domain.EventKind{domain.EventTurnState, domain.EventApprovalRequested, domain.EventApprovalResolved}
 
 // follow processes new events of the log if any trigger needs them. seen reports whether all were
 // handled.
@@ -248,7 +248,7 @@ func (e *Engine) follow(ctx context.Context) (seen bool) {
 	}
 	upTo := e.opts.Log.Last()
 	failed := false
-	err := e.opts.Log.Replay(ctx, followedKinds, e.followed, upTo, func(logged domain.Event, s domain.Session) bool {
+	err := e.opts.Log.Replay(ctx, followedKinds, e.followed, upTo, func(logged domain.Event, s domain.TurnInSession) bool {
 		event, ok := eventOf(logged, s)
 		if !ok || logged.Seq <= e.before && logged.Time.After(e.begun) { // from before the clock was set back
 			return true
@@ -290,12 +290,12 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 }
 
 // eventOf converts a log event for triggers.
-func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
+func eventOf(logged domain.Event, s domain.TurnInSession) (Event, bool) {
 	event := Event{
-		Source: config.SourceTurn, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
+		Source: config.SourceTurn, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Turn), restricted: s.Turn.Restricted,
 		Payload: map[string]any{
-			"session_id": logged.Ref.SessionID, "run_id": logged.Ref.RunID, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Thread.UUID,
-			"title": s.Run.Title, "agent": s.Run.Agent, "source": s.Run.Source, "prompt": cut(s.Run.Prompt, 2000), "working_dir": s.Thread.CWD,
+			"session_id": logged.Ref.HumanLayerSession, "run_id": logged.Ref.HumanLayerRun, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Session.UUID,
+			"title": s.Turn.Title, "agent": s.Turn.Agent, "source": s.Turn.Source, "prompt": cut(s.Turn.Prompt, 2000), "working_dir": s.Session.CWD,
 		},
 	}
 	set := func(key, value string) {
@@ -303,11 +303,11 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 			event.Payload[key] = value
 		}
 	}
-	if by := metadataOf(s.Run); by.Trigger != "" {
+	if by := metadataOf(s.Turn); by.Trigger != "" {
 		event.Payload["trigger"], event.Payload["depth"] = by.Trigger, by.Depth
 	}
 	switch p := logged.Payload.(type) {
-	case domain.RunStateChanged:
+	case domain.TurnStateChanged:
 		event.Type = "turn." + string(p.To)
 		event.Payload["state"] = string(p.To)
 		set("old_state", string(p.From))
@@ -316,7 +316,7 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 		set("error_code", p.ErrorCode)
 		set("stop_reason", p.StopReason)
 		if p.To.Ended() {
-			set("result", cut(s.Run.Result, 4000))
+			set("result", cut(s.Turn.Result, 4000))
 		}
 	case domain.ApprovalRequested:
 		event.Type, event.Source = config.ApprovalRequested, config.SourceApproval
@@ -338,24 +338,24 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	return event, true
 }
 
-// begunBy is the metadata of a run that a trigger began.
+// begunBy is the metadata of a turn that a trigger began.
 type begunBy struct {
 	Trigger string `json:"trigger"`
 	Depth   int    `json:"trigger_depth"`
 }
 
-func metadataOf(run domain.Run) (by begunBy) {
-	_ = json.Unmarshal(run.Metadata, &by) // absent, or a caller's own
+func metadataOf(turn domain.Turn) (by begunBy) {
+	_ = json.Unmarshal(turn.Metadata, &by) // absent, or a caller's own
 	return by
 }
 
-// depthOf returns the number of trigger executions that led to a run.
-func depthOf(run domain.Run) int {
-	switch run.Source {
+// depthOf returns the number of trigger executions that led to a turn.
+func depthOf(turn domain.Turn) int {
+	switch turn.Source {
 	case domain.SourceTrigger:
-		return max(metadataOf(run).Depth, 1)
-	case domain.SourceAgent: // the depth of the previous run
-		return max(metadataOf(run).Depth, 0)
+		return max(metadataOf(turn).Depth, 1)
+	case domain.SourceAgent: // the depth of the previous turn
+		return max(metadataOf(turn).Depth, 0)
 	}
 	return 0
 }

@@ -51,43 +51,43 @@ func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domai
 	return fit[0], nil
 }
 
-func (q queries) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
-	if run != 0 {
-		return all[domain.Approval](ctx, q.s, approvalsWhere("a.run = ? AND a.status = 'pending' ORDER BY a.n"), run)
+func (q queries) PendingApprovals(ctx context.Context, turn int64) ([]domain.Approval, error) {
+	if turn != 0 {
+		return all[domain.Approval](ctx, q.s, approvalsWhere("a.run = ? AND a.status = 'pending' ORDER BY a.n"), turn)
 	}
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' ORDER BY a.n"))
 }
 
-func (q queries) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.thread = ? ORDER BY a.n"), thread)
+func (q queries) PendingInSession(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.thread = ? ORDER BY a.n"), session)
 }
 
-func (q queries) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), thread, question)
+func (q queries) CarriedDecision(ctx context.Context, session int64, question string) (domain.Approval, error) {
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), session, question)
 }
 
-func (q queries) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.carried = 1 ORDER BY a.n"), thread)
+func (q queries) CarriedDecisions(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.carried = 1 ORDER BY a.n"), session)
 }
 
-func (q queries) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n"), run)
+func (q queries) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error) {
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.awaited_by = ? AND a.awaited_by != 0 AND a.status IN ('approved', 'responded') ORDER BY a.n"), turn)
 }
 
-func (q queries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"), thread)
+func (q queries) StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error) {
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"), session)
 }
 
-func (q queries) OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), thread, question)
+func (q queries) OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error) {
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), session, question)
 }
 
-func (q queries) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", run, tool)
+func (q queries) HasAsked(ctx context.Context, turn int64, tool string) (bool, error) {
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", turn, tool)
 }
 
-func (t *Tx) TakeAnswer(id string, run int64) error {
-	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.now), id, run)
+func (t *Tx) TakeAnswer(id string, turn int64) error {
+	_, err := t.exec("UPDATE approvals SET awaited_by = 0, taken = ? WHERE id = ? AND awaited_by = ? AND status IN ('approved', 'responded')", nano(t.now), id, turn)
 	return err
 }
 
@@ -108,8 +108,8 @@ func (t *Tx) UpdateApproval(a domain.Approval) error {
 	return update(t, "an approval", "approvals", &a)
 }
 
-func (q queries) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
-	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules WHERE thread IN (0, ?) ORDER BY id", thread)
+func (q queries) Rules(ctx context.Context, session int64) ([]domain.Rule, error) {
+	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules WHERE thread IN (0, ?) ORDER BY id", session)
 }
 
 func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {

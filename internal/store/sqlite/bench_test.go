@@ -20,27 +20,27 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// filled returns a store with a number of runs, each in its own thread and with a message.
-func filled(t testing.TB, runs int) *sqlite.Store {
+// filled returns a store with a number of turns, each in its own session and with a message.
+func filled(t testing.TB, turns int) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	states := []domain.State{domain.Completed, domain.Completed, domain.Completed, domain.Failed, domain.Interrupted}
 	err = s.Write(t.Context(), func(tx store.Tx) error {
-		for i := range runs {
-			thread := domain.Thread{UUID: uuid.NewString(), CWD: "/project", Agent: "demo", Archived: i%10 == 0, Created: tx.Now(), Active: tx.Now()}
-			if err := tx.InsertThread(&thread); err != nil {
+		for i := range turns {
+			session := domain.Session{UUID: uuid.NewString(), CWD: "/project", Agent: "demo", Archived: i%10 == 0, Created: tx.Now(), Active: tx.Now()}
+			if err := tx.InsertSession(&session); err != nil {
 				return err
 			}
-			run := domain.Run{
-				UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, Agent: "demo", Source: "task",
+			turn := domain.Turn{
+				UUID: uuid.NewString(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session.ID, Agent: "demo", Source: "task",
 				Prompt: "mend what is broken " + strconv.Itoa(i), State: states[i%len(states)], Created: tx.Now(), Active: tx.Now(), Result: "It works again.",
 			}
-			if err := tx.InsertRun(&run); err != nil {
+			if err := tx.InsertTurn(&turn); err != nil {
 				return err
 			}
-			item := domain.Item{Thread: thread.ID, Run: run.ID, Kind: "message", Role: "assistant", Content: "a flaky test, number " + strconv.Itoa(i), Created: tx.Now(), Updated: tx.Now()}
+			item := domain.Item{Session: session.ID, Turn: turn.ID, Kind: "message", Role: "assistant", Content: "a flaky test, number " + strconv.Itoa(i), Created: tx.Now(), Updated: tx.Now()}
 			if err := tx.InsertItem(&item); err != nil {
 				return err
 			}
@@ -56,23 +56,23 @@ func TestSessionsAreTheNewestMatches(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
 		name   string
-		filter domain.RunFilter
+		filter domain.TurnFilter
 		tasks  []int64
 	}{
-		{"all", domain.RunFilter{Limit: 3}, []int64{200, 199, 198}},
-		{"one state", domain.RunFilter{States: []domain.State{domain.Failed}, Limit: 3}, []int64{199, 194, 189}},
-		{"two states", domain.RunFilter{States: []domain.State{domain.Failed, domain.Interrupted}, Limit: 3}, []int64{200, 199, 195}},
-		{"before", domain.RunFilter{States: []domain.State{domain.Interrupted, domain.Failed}, Before: 199, Limit: 3}, []int64{195, 194, 190}},
-		{"archived", domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed}, Archived: &yes, Limit: 2}, []int64{191, 181}},
-		{"not archived", domain.RunFilter{Archived: &no, Before: 192, Limit: 2}, []int64{190, 189}},
-		{"leaves", domain.RunFilter{States: []domain.State{domain.Completed}, Leaves: true, Limit: 2}, []int64{198, 197}},
-		{"a thread", domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed}, Thread: 7, Limit: 2}, []int64{7}},
-		{"an agent", domain.RunFilter{Agent: "demo", Source: "task", Limit: 1}, []int64{200}},
-		{"an agent without any", domain.RunFilter{Agent: "other", Limit: 1}, nil},
-		{"a state without any", domain.RunFilter{States: []domain.State{domain.Running}}, nil},
+		{"all", domain.TurnFilter{Limit: 3}, []int64{200, 199, 198}},
+		{"one state", domain.TurnFilter{States: []domain.State{domain.Failed}, Limit: 3}, []int64{199, 194, 189}},
+		{"two states", domain.TurnFilter{States: []domain.State{domain.Failed, domain.Interrupted}, Limit: 3}, []int64{200, 199, 195}},
+		{"before", domain.TurnFilter{States: []domain.State{domain.Interrupted, domain.Failed}, Before: 199, Limit: 3}, []int64{195, 194, 190}},
+		{"archived", domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed}, Archived: &yes, Limit: 2}, []int64{191, 181}},
+		{"not archived", domain.TurnFilter{Archived: &no, Before: 192, Limit: 2}, []int64{190, 189}},
+		{"leaves", domain.TurnFilter{States: []domain.State{domain.Completed}, Leaves: true, Limit: 2}, []int64{198, 197}},
+		{"a thread", domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed}, Session: 7, Limit: 2}, []int64{7}},
+		{"an agent", domain.TurnFilter{Agent: "demo", Source: "task", Limit: 1}, []int64{200}},
+		{"an agent without any", domain.TurnFilter{Agent: "other", Limit: 1}, nil},
+		{"a state without any", domain.TurnFilter{States: []domain.State{domain.Running}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			list, err := s.Sessions(t.Context(), c.filter)
+			list, err := s.TurnsInSessions(t.Context(), c.filter)
 			require.NoError(t, err)
 			var tasks []int64
 			for _, one := range list {
@@ -81,7 +81,7 @@ func TestSessionsAreTheNewestMatches(t *testing.T) {
 			assert.Equal(t, c.tasks, tasks)
 		})
 	}
-	list, err := s.Sessions(t.Context(), domain.RunFilter{States: []domain.State{domain.Completed, domain.Failed, domain.Interrupted}})
+	list, err := s.TurnsInSessions(t.Context(), domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed, domain.Interrupted}})
 	require.NoError(t, err)
 	assert.Len(t, list, 200, "without a limit")
 }
@@ -91,18 +91,18 @@ func TestSearchRanksUpToALimit(t *testing.T) {
 	hits, err := s.Search(t.Context(), "fla", 2, 0) // 1001 items
 	require.NoError(t, err)
 	require.Len(t, hits, 2)
-	assert.Equal(t, []int64{1001, 1000}, []int64{hits[0].Run, hits[1].Run}, "the newest")
+	assert.Equal(t, []int64{1001, 1000}, []int64{hits[0].Turn, hits[1].Turn}, "the newest")
 	assert.Zero(t, hits[0].Rank)
 	assert.Contains(t, hits[0].Snippet, "«flaky»")
 	next, err := s.Search(t.Context(), "fla", 2, 2)
 	require.NoError(t, err)
 	require.Len(t, next, 2)
-	assert.Equal(t, int64(999), next[0].Run)
+	assert.Equal(t, int64(999), next[0].Turn)
 
 	hits, err = s.Search(t.Context(), "flaky 500", 2, 0)
 	require.NoError(t, err)
 	require.Len(t, hits, 1)
-	assert.Equal(t, int64(501), hits[0].Run)
+	assert.Equal(t, int64(501), hits[0].Turn)
 	assert.NotZero(t, hits[0].Rank)
 
 	s = filled(t, 1000)
@@ -119,7 +119,7 @@ func TestWriteAheadLogIsReused(t *testing.T) {
 	write := func() {
 		require.NoError(t, enqueue(s, func(tx store.Tx) error {
 			for range 1500 {
-				if _, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}}); err != nil {
+				if _, err := tx.Append(domain.Event{Session: 1, Turn: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: strings.Repeat("a piece of what it says ", 10)}}); err != nil {
 					return err
 				}
 			}
@@ -153,17 +153,17 @@ func BenchmarkSessions(b *testing.B) {
 	ended := []domain.State{domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting, domain.Completed, domain.Failed, domain.TimedOut, domain.Cancelled, domain.Interrupted}
 	for _, c := range []struct {
 		name   string
-		filter domain.RunFilter
+		filter domain.TurnFilter
 	}{
-		{"20", domain.RunFilter{States: ended, Limit: 20}},
-		{"1000", domain.RunFilter{States: ended, Limit: 1000}},
-		{"leaves-1000", domain.RunFilter{States: ended, Leaves: true, Limit: 1000}},
-		{"failed-20", domain.RunFilter{States: []domain.State{domain.Failed}, Limit: 20}},
-		{"running", domain.RunFilter{States: []domain.State{domain.Running}, Limit: 20}},
+		{"20", domain.TurnFilter{States: ended, Limit: 20}},
+		{"1000", domain.TurnFilter{States: ended, Limit: 1000}},
+		{"leaves-1000", domain.TurnFilter{States: ended, Leaves: true, Limit: 1000}},
+		{"failed-20", domain.TurnFilter{States: []domain.State{domain.Failed}, Limit: 20}},
+		{"running", domain.TurnFilter{States: []domain.State{domain.Running}, Limit: 20}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				_, err := s.Sessions(b.Context(), c.filter)
+				_, err := s.TurnsInSessions(b.Context(), c.filter)
 				require.NoError(b, err)
 			}
 		})
@@ -188,7 +188,7 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		require.NoError(b, enqueue(s, func(tx store.Tx) error {
 			for range 64 {
-				if _, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: "a piece of what it says "}}); err != nil {
+				if _, err := tx.Append(domain.Event{Session: 1, Turn: 1, Payload: domain.MessageDelta{Key: "msg-1", Text: "a piece of what it says "}}); err != nil {
 					return err
 				}
 			}
@@ -207,17 +207,17 @@ func BenchmarkToolCall(b *testing.B) {
 			for range 64 {
 				n++
 				key := fmt.Sprintf("call-%d", n)
-				if _, err := tx.Run(b.Context(), 1); err != nil {
+				if _, err := tx.Turn(b.Context(), 1); err != nil {
 					return err
 				}
 				if _, err := tx.ToolItem(b.Context(), 1, key); err != store.ErrNotFound {
 					return err
 				}
-				seq, err := tx.Append(domain.Event{Thread: 1, Run: 1, Payload: domain.ToolCallChanged{ID: "call"}})
+				seq, err := tx.Append(domain.Event{Session: 1, Turn: 1, Payload: domain.ToolCallChanged{ID: "call"}})
 				if err != nil {
 					return err
 				}
-				item := domain.Item{Thread: 1, Run: 1, Kind: "tool_call", Key: key, Seq: seq, Title: "make test", Status: "pending", Created: tx.Now(), Updated: tx.Now()}
+				item := domain.Item{Session: 1, Turn: 1, Kind: "tool_call", Key: key, Seq: seq, Title: "make test", Status: "pending", Created: tx.Now(), Updated: tx.Now()}
 				if err := tx.InsertItem(&item); err != nil {
 					return err
 				}

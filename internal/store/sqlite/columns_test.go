@@ -44,13 +44,13 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 			}, "SELECT "+columnNames[T](table)+" FROM "+table))
 			return got
 		}
-		if table == "runs" { // a run needs a thread
+		if table == "runs" { // a turn needs a session
 			write(func(tx *Tx) error {
-				th := domain.Thread{UUID: "t"}
-				if err := tx.InsertThread(&th); err != nil {
+				th := domain.Session{UUID: "t"}
+				if err := tx.InsertSession(&th); err != nil {
 					return err
 				}
-				reflect.ValueOf(&want).Elem().FieldByName("Thread").SetInt(th.ID)
+				reflect.ValueOf(&want).Elem().FieldByName("Session").SetInt(th.ID)
 				return nil
 			})
 		}
@@ -92,8 +92,8 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 }
 
 func TestEveryFieldIsStored(t *testing.T) {
-	roundTrip[domain.Thread](t, "threads", true)
-	roundTrip[domain.Run](t, "runs", true)
+	roundTrip[domain.Session](t, "threads", true)
+	roundTrip[domain.Turn](t, "runs", true)
 	roundTrip[itemRow](t, "items", true)
 	roundTrip[domain.Approval](t, "approvals", true, "n")
 	roundTrip[domain.Rule](t, "rules", false)
@@ -111,17 +111,17 @@ func TestEveryFieldIsStored(t *testing.T) {
 
 func TestZeroFieldsAreStored(t *testing.T) {
 	s := openNew(t)
-	run, th := domain.Run{}, domain.Thread{}
+	turn, th := domain.Turn{}, domain.Session{}
 	require.NoError(t, s.Write(ctx, func(tx store.Tx) error {
-		if err := tx.InsertThread(&th); err != nil {
+		if err := tx.InsertSession(&th); err != nil {
 			return err
 		}
-		run.Thread = th.ID
-		return tx.InsertRun(&run)
+		turn.Session = th.ID
+		return tx.InsertTurn(&turn)
 	}))
-	got, err := s.Session(ctx, run.ID)
+	got, err := s.TurnInSession(ctx, turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, domain.Session{Run: run, Thread: th}, got)
+	assert.Equal(t, domain.TurnInSession{Turn: turn, Session: th}, got)
 }
 
 func TestEveryPayloadIsStored(t *testing.T) {
@@ -132,7 +132,7 @@ func TestEveryPayloadIsStored(t *testing.T) {
 			n := 0
 			want := reflect.New(reflect.TypeOf(zero)).Elem()
 			testkit.Fill(want, &n)
-			event := domain.Event{Seq: 1, Time: time.Unix(0, 7).UTC(), Ref: domain.RunRef{SessionID: "s", RunID: "r", Task: 3}, Payload: want.Interface().(domain.Payload)}
+			event := domain.Event{Seq: 1, Time: time.Unix(0, 7).UTC(), Ref: domain.TurnRef{HumanLayerSession: "s", HumanLayerRun: "r", Task: 3}, Payload: want.Interface().(domain.Payload)}
 			r, err := rowOfEvent(event)
 			require.NoError(t, err)
 			assert.Equal(t, string(kind), r.Type)

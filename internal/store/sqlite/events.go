@@ -10,23 +10,23 @@ import (
 )
 
 // An eventRow is a row of the log. type is the kind of the payload, and data the payload as JSON,
-// with the run. A delta has its own columns instead, key and text; its data, which is rare, is a
+// with the turn. A delta has its own columns instead, key and text; its data, which is rare, is a
 // deltaData.
 type eventRow struct {
-	Seq    int64           `db:"seq"`
-	At     time.Time       `db:"at"`
-	Type   string          `db:"type"`
-	Thread int64           `db:"thread"`
-	Run    int64           `db:"run"`
-	Key    *string         `db:"key"`
-	Text   *string         `db:"text"`
-	Data   json.RawMessage `db:"data"`
+	Seq     int64           `db:"seq"`
+	At      time.Time       `db:"at"`
+	Type    string          `db:"type"`
+	Session int64           `db:"thread"`
+	Turn    int64           `db:"run"`
+	Key     *string         `db:"key"`
+	Text    *string         `db:"text"`
+	Data    json.RawMessage `db:"data"`
 }
 
 // eventData is the content of the column data.
 type eventData[P domain.Payload] struct {
-	Run     domain.RunRef `json:"run,omitzero"`
-	Payload P             `json:"payload"`
+	Turn    domain.TurnRef `json:"run,omitzero"`
+	Payload P              `json:"payload"`
 }
 
 type deltaData struct {
@@ -35,8 +35,8 @@ type deltaData struct {
 }
 
 // payloads decode the data of the stored kinds, apart from deltas.
-var payloads = map[domain.EventKind]func([]byte) (domain.RunRef, domain.Payload, error){
-	domain.EventRunState:          payload[domain.RunStateChanged],
+var payloads = map[domain.EventKind]func([]byte) (domain.TurnRef, domain.Payload, error){
+	domain.EventTurnState:         payload[domain.TurnStateChanged],
 	domain.EventMessage:           payload[domain.MessageAdded],
 	domain.EventToolCall:          payload[domain.ToolCallChanged],
 	domain.EventApprovalRequested: payload[domain.ApprovalRequested],
@@ -60,20 +60,20 @@ var payloads = map[domain.EventKind]func([]byte) (domain.RunRef, domain.Payload,
 	domain.EventGateStart:         payload[domain.GateStarted],
 	domain.EventGate:              payload[domain.GateChecked],
 	domain.EventLoopEnded:         payload[domain.LoopEnded],
-	domain.EventThreadDeleted:     payload[domain.ThreadDeleted],
+	domain.EventSessionDeleted:    payload[domain.SessionDeleted],
 	domain.EventErased:            payload[domain.Erased],
 	domain.EventTerminalExit:      payload[domain.TerminalExited],
 }
 
-func payload[P domain.Payload](data []byte) (domain.RunRef, domain.Payload, error) {
+func payload[P domain.Payload](data []byte) (domain.TurnRef, domain.Payload, error) {
 	var d eventData[P]
 	err := json.Unmarshal(data, &d)
-	return d.Run, d.Payload, err
+	return d.Turn, d.Payload, err
 }
 
 // rowOfEvent fails for payloads that the log does not store.
 func rowOfEvent(e domain.Event) (eventRow, error) {
-	r := eventRow{Seq: e.Seq, At: e.Time, Type: string(e.Payload.Kind()), Thread: e.Thread, Run: e.Run}
+	r := eventRow{Seq: e.Seq, At: e.Time, Type: string(e.Payload.Kind()), Session: e.Session, Turn: e.Turn}
 	var data any
 	if d, ok := e.Payload.(domain.MessageDelta); ok {
 		r.Key = &d.Key
@@ -96,7 +96,7 @@ func rowOfEvent(e domain.Event) (eventRow, error) {
 
 // value returns the event of a row. The error means that the row is damaged.
 func (r eventRow) value() (domain.Event, error) {
-	e := domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run}
+	e := domain.Event{Seq: r.Seq, Time: r.At, Session: r.Session, Turn: r.Turn}
 	var err error
 	switch kind := domain.EventKind(r.Type); {
 	case kind == domain.EventDelta, kind == domain.EventThoughtDelta:
@@ -111,7 +111,7 @@ func (r eventRow) value() (domain.Event, error) {
 		err = fmt.Errorf("the log has an entry of the unknown kind %q", r.Type)
 	}
 	if err != nil {
-		return domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run, Payload: domain.Unreadable{}}, err
+		return domain.Event{Seq: r.Seq, Time: r.At, Session: r.Session, Turn: r.Turn, Payload: domain.Unreadable{}}, err
 	}
 	return e, nil
 }
@@ -136,7 +136,7 @@ func (q queries) log(ctx context.Context, which string, args ...any) ([]domain.E
 	events := make([]domain.Event, len(rows))
 	for i, r := range rows {
 		if string(r.Data) == damagedJSON { // reported when it was scanned
-			events[i] = domain.Event{Seq: r.Seq, Time: r.At, Thread: r.Thread, Run: r.Run, Payload: domain.Unreadable{}}
+			events[i] = domain.Event{Seq: r.Seq, Time: r.At, Session: r.Session, Turn: r.Turn, Payload: domain.Unreadable{}}
 			continue
 		}
 		var err error
@@ -172,8 +172,8 @@ func (t *Tx) Append(e domain.Event) (int64, error) {
 
 func (t *Tx) Seq() int64 { return t.seq }
 
-func (q queries) Changes(ctx context.Context, run int64) ([]domain.Change, error) {
-	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.run = ? ORDER BY path", run)
+func (q queries) Changes(ctx context.Context, turn int64) ([]domain.Change, error) {
+	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.run = ? ORDER BY path", turn)
 }
 
 func (t *Tx) PutChange(c domain.Change) error {
@@ -184,7 +184,7 @@ func (t *Tx) PutChange(c domain.Change) error {
 
 // A usageRow has the columns of sums.
 type usageRow struct {
-	Runs       int     `db:"runs"`
+	Turns      int     `db:"runs"`
 	Input      int64   `db:"input"`
 	Output     int64   `db:"output"`
 	CacheRead  int64   `db:"cache_read"`
@@ -195,12 +195,12 @@ type usageRow struct {
 
 func (r usageRow) value() domain.Usage {
 	return domain.Usage{
-		Runs: r.Runs, Time: time.Duration(r.Time),
+		Turns: r.Turns, Time: time.Duration(r.Time),
 		Tokens: domain.Tokens{Input: r.Input, Output: r.Output, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, CostUSD: r.CostUSD},
 	}
 }
 
-// sums are the columns of a usageRow. The duration of a run excludes waiting for users, and the time by
+// sums are the columns of a usageRow. The duration of a turn excludes waiting for users, and the time by
 // which the clock was set. Cached tokens are counted separately, as
 // agents report them.
 const sums = `count(*),
@@ -210,18 +210,18 @@ const sums = `count(*),
 	coalesce(sum(max(0, CASE WHEN r.started = 0 THEN 0 WHEN r.ended = 0 THEN ? - r.started ELSE r.ended - r.started END - r.clock_off
 		- coalesce((SELECT sum(max(0, (CASE WHEN a.decided = 0 THEN ? ELSE a.decided END) - a.created)) FROM approvals a WHERE a.run = r.id), 0))), 0)`
 
-const runs = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM runs) r JOIN threads t ON t.id = r.thread
+const turns = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM runs) r JOIN threads t ON t.id = r.thread
 	WHERE r.state NOT IN ('draft', 'discarded')`
 
-// chosen returns the FROM clause for the runs of a filter, and the arguments of [sums] and of the
+// chosen returns the FROM clause for the turns of a filter, and the arguments of [sums] and of the
 // clause.
 func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) {
-	from, arguments = runs, []any{now.UnixNano(), now.UnixNano()}
+	from, arguments = turns, []any{now.UnixNano(), now.UnixNano()}
 	only := func(condition string, value int64) {
 		from, arguments = from+" AND "+condition, append(arguments, value)
 	}
-	if f.Thread != 0 {
-		only("r.thread = ?", f.Thread)
+	if f.Session != 0 {
+		only("r.thread = ?", f.Session)
 	}
 	if f.After != 0 {
 		only("r.id > ?", f.After)
@@ -250,7 +250,7 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 		key, order = "r.agent", "6 DESC, 9"
 	case domain.UsageByModel:
 		key, order = "r.agent_model", "6 DESC, 9"
-	case domain.UsageByThread:
+	case domain.UsageBySession:
 		key, title, order = "t.uuid", "t.title", "6 DESC, max(r.id) DESC"
 	default:
 		return nil, fmt.Errorf("usage cannot be grouped by %q", by)
@@ -269,6 +269,6 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 	return list, err
 }
 
-func (q queries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
-	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", thread, code)
+func (q queries) LastWith(ctx context.Context, session int64, code string) (id int64, err error) {
+	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", session, code)
 }

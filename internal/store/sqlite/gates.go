@@ -11,16 +11,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func (q queries) GateLoop(ctx context.Context, run int64) (domain.GateLoop, error) {
-	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", run)
+func (q queries) GateLoop(ctx context.Context, turn int64) (domain.GateLoop, error) {
+	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", turn)
 }
 
-func (q queries) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
+func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error) {
 	found := make(map[int64]domain.GateLoop)
-	if len(runs) == 0 {
+	if len(turns) == 0 {
 		return found, nil
 	}
-	ids, err := json.Marshal(runs)
+	ids, err := json.Marshal(turns)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (q queries) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
 	return all[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
 }
 
-func (q queries) HasDenied(ctx context.Context, run int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", run)
+func (q queries) HasDenied(ctx context.Context, turn int64) (bool, error) {
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", turn)
 }
 
 func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
@@ -52,7 +52,7 @@ func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
 
 // joinGateLoop adds the loop's run to the loop.
 func (t *Tx) joinGateLoop(l domain.GateLoop) error {
-	_, err := t.exec("INSERT INTO gate_runs (run, loop) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET loop = ?2", l.Run, l.ID)
+	_, err := t.exec("INSERT INTO gate_runs (run, loop) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET loop = ?2", l.Turn, l.ID)
 	return err
 }
 
@@ -63,13 +63,13 @@ func (t *Tx) UpdateGateLoop(l domain.GateLoop) error {
 	return t.joinGateLoop(l)
 }
 
-func (q queries) ChangeDecisions(ctx context.Context, run int64) ([]domain.ChangeDecision, error) {
-	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE run = ? ORDER BY part", run)
+func (q queries) ChangeDecisions(ctx context.Context, turn int64) ([]domain.ChangeDecision, error) {
+	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE run = ? ORDER BY part", turn)
 }
 
 func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
 	if d.State == domain.ChangeOpen {
-		_, err := t.exec("DELETE FROM change_decisions WHERE run = ? AND part = ?", d.Run, d.Part)
+		_, err := t.exec("DELETE FROM change_decisions WHERE run = ? AND part = ?", d.Turn, d.Part)
 		return err
 	}
 	_, err := insert(t, "change_decisions", &d, " ON CONFLICT DO UPDATE SET state = excluded.state, mode = excluded.mode")
@@ -80,7 +80,7 @@ func (q queries) PageMessages(ctx context.Context, f domain.PageFilter) ([]domai
 	list, err := all[domain.PageMessage](ctx, q.s, "SELECT "+columnNames[domain.PageMessage]("p")+`, coalesce(r.session_id, '')
 		FROM page_messages p LEFT JOIN runs r ON r.id = p.run
 		WHERE p.id > ?1 AND (?2 = 0 OR p.thread = ?2) AND (?3 = 0 OR p.run = ?3) AND (NOT ?4 OR p.kind = 'error' OR p.level IN ('warn', 'error')) ORDER BY p.id DESC LIMIT ?5`,
-		f.After, f.Thread, f.Run, f.Problems, f.Limit)
+		f.After, f.Session, f.Turn, f.Problems, f.Limit)
 	slices.Reverse(list)
 	return list, err
 }

@@ -82,41 +82,41 @@ func (q queries) item(ctx context.Context, which string, args ...any) (domain.It
 	return items[0], nil
 }
 
-func (q queries) ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? ORDER BY i.id", run)
+func (q queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? ORDER BY i.id", turn)
 }
 
-// ItemsAfter is ItemsOfRun for at most limit items after the item after.
-func (q queries) ItemsAfter(ctx context.Context, run, after int64, limit int) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
+// ItemsAfter is ItemsOfTurn for at most limit items after the item after.
+func (q queries) ItemsAfter(ctx context.Context, turn, after int64, limit int) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", turn, after, limit)
 }
 
-func (q queries) LastItem(ctx context.Context, run int64) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", run)
+func (q queries) LastItem(ctx context.Context, turn int64) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", turn)
 }
 
-func (q queries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", run, key)
+func (q queries) ToolItem(ctx context.Context, turn int64, key string) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", turn, key)
 }
 
-func (q queries) NotedItem(ctx context.Context, run int64, kind, key string) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", run, key, kind)
+func (q queries) NotedItem(ctx context.Context, turn int64, kind, key string) (domain.Item, error) {
+	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", turn, key, kind)
 }
 
-func (q queries) OpenTools(ctx context.Context, run int64) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", run)
+func (q queries) OpenTools(ctx context.Context, turn int64) ([]domain.Item, error) {
+	return q.items(ctx, "WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", turn)
 }
 
-func (q queries) OpenDeltas(ctx context.Context, run int64) ([]domain.Event, error) {
-	return q.log(ctx, openDeltas+" ORDER BY seq", run)
+func (q queries) OpenDeltas(ctx context.Context, turn int64) ([]domain.Event, error) {
+	return q.log(ctx, openDeltas+" ORDER BY seq", turn)
 }
 
-func (q queries) HasOpenDeltas(ctx context.Context, run int64) (bool, error) {
-	some, err := all[int64](ctx, q.s, "SELECT seq FROM events"+openDeltas+" LIMIT 1", run)
+func (q queries) HasOpenDeltas(ctx context.Context, turn int64) (bool, error) {
+	some, err := all[int64](ctx, q.s, "SELECT seq FROM events"+openDeltas+" LIMIT 1", turn)
 	return len(some) > 0, err
 }
 
-// openDeltas selects the deltas after a run's last message. A message's item is inserted with its
+// openDeltas selects the deltas after a turn's last message. A message's item is inserted with its
 // number, and keeps it: the last item has the highest number.
 const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
 	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
@@ -149,11 +149,11 @@ func (t *Tx) UpdateItem(i domain.Item) error {
 // noNotes is the condition that an item is not a note.
 const noNotes = " AND i.kind NOT IN ('plan', 'diff', 'approval')"
 
-// ItemsFrom lists items of a run, with notes or without, that contain up to limit events from
+// ItemsFrom lists items of a turn, with notes or without, that contain up to limit events from
 // position offset, or one more. before is the number of the first item's events before offset. It
 // scans few other items, whatever the offset.
-func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
-	p, err := s.placesOf(ctx, run)
+func (s *Store) ItemsFrom(ctx context.Context, turn int64, notes bool, offset, limit int) (items []domain.Item, before int, err error) {
+	p, err := s.placesOf(ctx, turn)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,7 +170,7 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 		Item   int64 `db:"id"`
 		Events int   `db:"events"`
 	}
-	steps, err := all[step](ctx, s.s, "SELECT i.id, "+itemEvents+" FROM items i "+which, run, at.item, markEvery)
+	steps, err := all[step](ctx, s.s, "SELECT i.id, "+itemEvents+" FROM items i "+which, turn, at.item, markEvery)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (s *Store) ItemsFrom(ctx context.Context, run int64, notes bool, offset, li
 		skip -= one.Events
 		after = one.Item
 	}
-	items, err = s.items(ctx, which, run, after, limit+1)
+	items, err = s.items(ctx, which, turn, after, limit+1)
 	for n, left := 0, limit+skip; n < len(items); n++ {
 		if left <= 0 {
 			items = items[:n]

@@ -23,7 +23,7 @@ func database(t *testing.T) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "duet.db")
 	s := openAt(t, path)
-	storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Queued)
+	storetest.AddTurn(t, s, storetest.NewSession(t, s, "").ID, domain.Queued)
 	require.NoError(t, s.Close())
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)

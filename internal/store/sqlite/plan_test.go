@@ -11,14 +11,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Queries at each change of a run scan no ended runs.
-func TestEndedRunsAreNotScanned(t *testing.T) {
+// Queries at each change of a turn scan no ended turns.
+func TestEndedTurnsAreNotScanned(t *testing.T) {
 	s := openNew(t)
 	_, err := s.HasUnfinished(ctx, 1, 2)
 	require.NoError(t, err)
 	_, err = s.Startable(ctx, 3)
 	require.NoError(t, err)
-	_, err = s.UnfinishedRuns(ctx, 1)
+	_, err = s.UnfinishedTurns(ctx, 1)
 	require.NoError(t, err)
 	asked := askedOf(s)
 	require.Len(t, asked, 3)
@@ -27,10 +27,10 @@ func TestEndedRunsAreNotScanned(t *testing.T) {
 	}
 }
 
-// The query for later failures scans no failures before a run.
+// The query for later failures scans no failures before a turn.
 func TestOlderFailuresAreNotScanned(t *testing.T) {
 	s := openNew(t)
-	_, err := s.RunsFailedWith(ctx, domain.CodeStoreFull, 7)
+	_, err := s.TurnsFailedWith(ctx, domain.CodeStoreFull, 7)
 	require.NoError(t, err)
 	asked := askedOf(s)
 	require.Len(t, asked, 1)
@@ -39,10 +39,10 @@ func TestOlderFailuresAreNotScanned(t *testing.T) {
 	assert.NotContains(t, plan, "TEMP B-TREE", "they come in order")
 }
 
-// Queries for a thread's open questions scan no questions of other threads.
-func TestQuestionsOfOtherThreadsAreNotScanned(t *testing.T) {
+// Queries for a session's open questions scan no questions of other sessions.
+func TestQuestionsOfOtherSessionsAreNotScanned(t *testing.T) {
 	s := openNew(t)
-	_, err := s.PendingInThread(ctx, 1)
+	_, err := s.PendingInSession(ctx, 1)
 	require.NoError(t, err)
 	_, err = s.StaleApprovals(ctx, 1)
 	require.NoError(t, err)

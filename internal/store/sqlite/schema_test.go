@@ -115,8 +115,8 @@ func TestDirectoriesMove(t *testing.T) {
 	ids := make(map[string]int64)
 	storetest.Write(t, s, func(tx store.Tx) error {
 		for dir := range want {
-			th := domain.Thread{UUID: dir, CWD: dir}
-			if err := tx.InsertThread(&th); err != nil {
+			th := domain.Session{UUID: dir, CWD: dir}
+			if err := tx.InsertSession(&th); err != nil {
 				return err
 			}
 			ids[dir] = th.ID
@@ -124,7 +124,7 @@ func TestDirectoriesMove(t *testing.T) {
 		return tx.MoveDirectories("/a/p", "/b/q")
 	})
 	for was, now := range want {
-		th, err := s.Thread(ctx, ids[was])
+		th, err := s.Session(ctx, ids[was])
 		require.NoError(t, err)
 		assert.Equal(t, now, th.CWD, was)
 	}
@@ -132,16 +132,16 @@ func TestDirectoriesMove(t *testing.T) {
 
 func TestChangedFilesMoveWithTheirProject(t *testing.T) {
 	s := openNew(t)
-	const run = 7
+	const turn = 7
 	storetest.Write(t, s, func(tx store.Tx) error {
 		for _, path := range []string{"/a/p/x", "/a/p2/x", "y", "/a/p/both", "/b/q/both"} {
-			if err := tx.PutChange(domain.Change{Run: run, Path: path}); err != nil {
+			if err := tx.PutChange(domain.Change{Turn: turn, Path: path}); err != nil {
 				return err
 			}
 		}
 		return tx.MoveDirectories("/a/p", "/b/q")
 	})
-	changes, err := s.Changes(ctx, run)
+	changes, err := s.Changes(ctx, turn)
 	require.NoError(t, err)
 	var paths []string
 	for _, c := range changes {

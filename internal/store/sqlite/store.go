@@ -1,5 +1,5 @@
 // Package sqlite stores conversations, runs, approvals and the log in an SQLite database. It does
-// not validate changes: package hub decides which change of a run is allowed.
+// not validate changes: package hub decides which change of a turn is allowed.
 //
 // A value's columns are named by the tags of its fields in package domain (columns.go).
 // schema.sql is the schema.

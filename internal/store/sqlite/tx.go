@@ -92,19 +92,19 @@ const itemEvents = "CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'f
 const (
 	// markEvery is the number of items between two marks.
 	markEvery = 64
-	// runsPlaced limits the runs with cached places: about 100 bytes each, and 32 for each
+	// turnsPlaced limits the turns with cached places: about 100 bytes each, and 32 for each
 	// markEvery items.
-	runsPlaced = 8192
+	turnsPlaced = 8192
 )
 
 // places is an index of a conversation's items, for entry at any position. It is built once per
-// run from an SQL index, and kept in memory until the run changes. Any goroutine may use it.
+// run from an SQL index, and kept in memory until the turn changes. Any goroutine may use it.
 type places struct {
-	mu   sync.Mutex // guards all of runs
-	runs map[int64]*runPlaces
+	mu    sync.Mutex // guards all of turns
+	turns map[int64]*turnPlaces
 }
 
-type runPlaces struct {
+type turnPlaces struct {
 	marks   []place // after each markEvery items
 	end     place   // after all items
 	whole   bool    // marks and end are valid
@@ -134,26 +134,26 @@ func (p *place) add(item int64, kind string, events int) {
 	}
 }
 
-func newPlaces() *places { return &places{runs: make(map[int64]*runPlaces)} }
+func newPlaces() *places { return &places{turns: make(map[int64]*turnPlaces)} }
 
-// of returns a copy of a run's known places. From now on, changes of the run are counted in
+// of returns a copy of a turn's known places. From now on, changes of the turn are counted in
 // entry.
-func (p *places) of(run int64) (known runPlaces, entry *runPlaces) {
+func (p *places) of(turn int64) (known turnPlaces, entry *turnPlaces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	entry = p.runs[run]
+	entry = p.turns[turn]
 	if entry == nil {
-		if len(p.runs) >= runsPlaced {
-			clear(p.runs)
+		if len(p.turns) >= turnsPlaced {
+			clear(p.turns)
 		}
-		entry = &runPlaces{}
-		p.runs[run] = entry
+		entry = &turnPlaces{}
+		p.turns[turn] = entry
 	}
 	return *entry, entry
 }
 
-// put stores counted places, unless the run has changed since.
-func (p *places) put(entry *runPlaces, counted runPlaces) {
+// put stores counted places, unless the turn has changed since.
+func (p *places) put(entry *turnPlaces, counted turnPlaces) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if entry.changes == counted.changes {
@@ -170,7 +170,7 @@ func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	t.AfterCommit(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		entry := p.runs[i.Run]
+		entry := p.turns[i.Turn]
 		if entry == nil {
 			return
 		}
@@ -183,10 +183,10 @@ func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 	})
 }
 
-// placesOf returns the places of a run.
-func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
+// placesOf returns the places of a turn.
+func (s *Store) placesOf(ctx context.Context, turn int64) (turnPlaces, error) {
 	all := s.places
-	known, entry := all.of(run)
+	known, entry := all.of(turn)
 	if known.whole {
 		return known, nil
 	}
@@ -206,7 +206,7 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 			known.marks = append(known.marks, at)
 		}
 		return err
-	}, "SELECT i.id, i.kind, "+itemEvents+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id", run, at.item)
+	}, "SELECT i.id, i.kind, "+itemEvents+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id", turn, at.item)
 	if err != nil {
 		return known, err
 	}
@@ -215,8 +215,8 @@ func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
 	return known, nil
 }
 
-// Length returns the number of events in the items of a run, with notes or without.
-func (s *Store) Length(ctx context.Context, run int64, notes bool) (int, error) {
-	p, err := s.placesOf(ctx, run)
+// Length returns the number of events in the items of a turn, with notes or without.
+func (s *Store) Length(ctx context.Context, turn int64, notes bool) (int, error) {
+	p, err := s.placesOf(ctx, turn)
 	return p.end.count(notes), err
 }

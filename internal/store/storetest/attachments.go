@@ -36,17 +36,17 @@ func testAttachmentsAreStoredOnce(t *testing.T, k kind) {
 	_, _, err = s.AttachmentPart(ctx, "nothing", 0, 1)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 
-	th := NewThread(t, s, "")
-	run := AddRun(t, s, th.ID, domain.Draft, func(r *domain.Run) { r.Content = blocks() })
-	found, err := s.Run(ctx, run.ID)
+	th := NewSession(t, s, "")
+	turn := AddTurn(t, s, th.ID, domain.Draft, func(r *domain.Turn) { r.Content = blocks() })
+	found, err := s.Turn(ctx, turn.ID)
 	require.NoError(t, err)
 	assert.Equal(t, blocks(), found.Content)
-	Write(t, s, func(tx store.Tx) error { return tx.SetPrompt(run.ID, "other", nil) })
-	found, err = s.Run(ctx, run.ID)
+	Write(t, s, func(tx store.Tx) error { return tx.SetPrompt(turn.ID, "other", nil) })
+	found, err = s.Turn(ctx, turn.ID)
 	require.NoError(t, err)
 	assert.Nil(t, found.Content)
 
-	item := domain.Item{Thread: th.ID, Run: run.ID, Kind: domain.ItemTool, Key: "t", Data: domain.ToolDetails{Blocks: blocks()}}
+	item := domain.Item{Session: th.ID, Turn: turn.ID, Kind: domain.ItemTool, Key: "t", Data: domain.ToolDetails{Blocks: blocks()}}
 	Write(t, s, func(tx store.Tx) error {
 		if err := tx.InsertItem(&item); err != nil {
 			return err
@@ -54,7 +54,7 @@ func testAttachmentsAreStoredOnce(t *testing.T, k kind) {
 		item.ParentID = "task" // reported after the question
 		return tx.UpdateItem(item)
 	})
-	tool, err := s.ToolItem(ctx, run.ID, "t")
+	tool, err := s.ToolItem(ctx, turn.ID, "t")
 	require.NoError(t, err)
 	assert.Equal(t, item.Data, tool.Data)
 	assert.Equal(t, "task", tool.ParentID)

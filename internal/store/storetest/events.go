@@ -18,8 +18,8 @@ func payloads() []domain.Payload {
 	raw := json.RawMessage(`{"a":1.50,"a":"<b>","c":"\ud800"}`)
 	details := toolDetails()
 	return []domain.Payload{
-		domain.RunStateChanged{ThreadUUID: "t", From: domain.Running, To: domain.Failed, ParentSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s", SignIn: []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}},
-		domain.RunStateChanged{To: domain.Queued},
+		domain.TurnStateChanged{SessionUUID: "t", From: domain.Running, To: domain.Failed, ParentHumanLayerSession: "p", Title: text, Agent: "a", Reason: "r", Error: "e", ErrorCode: "C", StopReason: "s", SignIn: []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}},
+		domain.TurnStateChanged{To: domain.Queued},
 		domain.MessageDelta{Key: "k", Text: text},
 		domain.MessageDelta{Key: "k", Thought: true, ParentID: "p"},
 		domain.MessageDelta{Key: "k", Text: text, Meta: raw},
@@ -51,7 +51,7 @@ func payloads() []domain.Payload {
 		domain.AgentUpdated{Update: raw},
 		domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "x", ToolID: "1", Tool: "y", Ended: true},
 		domain.TriggerExecuted{Execution: 1, Trigger: "t", EventType: "e", Action: "a", Status: "s", Message: text, Channel: "c", Approval: "i", Error: "x"},
-		domain.ThreadDeleted{ThreadUUID: "u", Runs: []domain.RunRef{{SessionID: "s", RunID: "r", Task: 1}}, Kept: 2},
+		domain.SessionDeleted{SessionUUID: "u", Turns: []domain.TurnRef{{HumanLayerSession: "s", HumanLayerRun: "r", Task: 1}}, Kept: 2},
 		domain.BuildProgressed{
 			BuildID: "b", Name: "n", Stage: "failed", Command: []string{"make"}, Duration: time.Second, Errors: 2, Warnings: 3, Reason: "r",
 			Diagnostics: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}},
@@ -86,9 +86,9 @@ func testEventRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
 	var appended []domain.Event
 	for _, p := range payloads() {
-		e := domain.Event{Thread: 1, Run: 2, Payload: p}
+		e := domain.Event{Session: 1, Turn: 2, Payload: p}
 		if _, delta := p.(domain.MessageDelta); !delta {
-			e.Ref = domain.RunRef{SessionID: "s", RunID: "r", Task: 3}
+			e.Ref = domain.TurnRef{HumanLayerSession: "s", HumanLayerRun: "r", Task: 3}
 		}
 		Write(t, s, func(tx store.Tx) (err error) {
 			e.Time = tx.Now()

@@ -18,12 +18,12 @@ func Write(t *testing.T, s store.Store, change func(store.Tx) error) {
 	require.NoError(t, s.Write(ctx, change))
 }
 
-// NewThread adds a thread, with an alias unless that is "".
-func NewThread(t *testing.T, s store.Store, alias string) domain.Thread {
+// NewSession adds a session, with an alias unless that is "".
+func NewSession(t *testing.T, s store.Store, alias string) domain.Session {
 	t.Helper()
-	th := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
+	th := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "a", Created: time.Unix(1, 0), Active: time.Unix(1, 0)}
 	Write(t, s, func(tx store.Tx) error {
-		if err := tx.InsertThread(&th); err != nil {
+		if err := tx.InsertSession(&th); err != nil {
 			return err
 		}
 		if alias != "" {
@@ -36,10 +36,10 @@ func NewThread(t *testing.T, s store.Store, alias string) domain.Thread {
 	return th
 }
 
-// NewRun returns a run of a thread, modified by change. It is not stored yet.
-func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
-	r := domain.Run{
-		UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread, Prompt: "p", Agent: "a",
+// NewTurn returns a turn of a session, modified by change. It is not stored yet.
+func NewTurn(session int64, state domain.State, change ...func(*domain.Turn)) domain.Turn {
+	r := domain.Turn{
+		UUID: uuid.NewString(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session, Prompt: "p", Agent: "a",
 		Source: "task", State: state, Created: time.Unix(1, 0), Active: time.Unix(1, 0),
 	}
 	for _, f := range change {
@@ -48,11 +48,11 @@ func NewRun(thread int64, state domain.State, change ...func(*domain.Run)) domai
 	return r
 }
 
-// AddRun adds a run made by [NewRun].
-func AddRun(t *testing.T, s store.Store, thread int64, state domain.State, change ...func(*domain.Run)) domain.Run {
+// AddTurn adds a turn made by [NewTurn].
+func AddTurn(t *testing.T, s store.Store, session int64, state domain.State, change ...func(*domain.Turn)) domain.Turn {
 	t.Helper()
-	r := NewRun(thread, state, change...)
-	Write(t, s, func(tx store.Tx) error { return tx.InsertRun(&r) })
+	r := NewTurn(session, state, change...)
+	Write(t, s, func(tx store.Tx) error { return tx.InsertTurn(&r) })
 	return r
 }
 

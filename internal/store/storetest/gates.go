@@ -11,12 +11,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testGateLoopOfEachRun(t *testing.T, k kind) {
+func testGateLoopOfEachTurn(t *testing.T, k kind) {
 	s := k.openNew(t)
-	thread := NewThread(t, s, "")
-	first, second, other := AddRun(t, s, thread.ID, domain.Completed), AddRun(t, s, thread.ID, domain.Running), AddRun(t, s, thread.ID, domain.Queued)
+	session := NewSession(t, s, "")
+	first, second, other := AddTurn(t, s, session.ID, domain.Completed), AddTurn(t, s, session.ID, domain.Running), AddTurn(t, s, session.ID, domain.Queued)
 	l := domain.GateLoop{
-		Thread: thread.ID, Run: first.ID, Gates: []domain.Gate{{Name: "make <test>"}, {Name: "tests", Configured: true}}, MaxIterations: 3, Iteration: 1, State: domain.LoopWorking,
+		Session: session.ID, Turn: first.ID, Gates: []domain.Gate{{Name: "make <test>"}, {Name: "tests", Configured: true}}, MaxIterations: 3, Iteration: 1, State: domain.LoopWorking,
 	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertGateLoop(&l) })
 	assert.NotZero(t, l.ID)
@@ -24,7 +24,7 @@ func testGateLoopOfEachRun(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Equal(t, l, got)
 
-	l.Run, l.Iteration, l.State, l.Reason = second.ID, 2, domain.LoopChecking, "r"
+	l.Turn, l.Iteration, l.State, l.Reason = second.ID, 2, domain.LoopChecking, "r"
 	l.Results = []domain.GateResult{
 		{Gate: "tests", Passed: true, Duration: time.Second},
 		{Gate: "make <test>", Reason: "exit status 1", Errors: 1, Warnings: 2, Output: "o", Findings: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}}},
@@ -40,7 +40,7 @@ func testGateLoopOfEachRun(t *testing.T, k kind) {
 	assert.Equal(t, []domain.GateLoop{l}, checked)
 
 	// Deleting the conversation deletes its loops.
-	Write(t, s, func(tx store.Tx) error { return tx.DeleteRuns(thread.ID, 0) })
+	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, 0) })
 	_, err = s.GateLoop(ctx, first.ID)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	checked, err = s.CheckedLoops(ctx)
@@ -48,21 +48,21 @@ func testGateLoopOfEachRun(t *testing.T, k kind) {
 	assert.Empty(t, checked)
 }
 
-// No run begins in a conversation while its gates are checked.
-func testNoRunStartsDuringGates(t *testing.T, k kind) {
+// No turn begins in a conversation while its gates are checked.
+func testNoTurnStartsDuringGates(t *testing.T, k kind) {
 	s := k.openNew(t)
-	thread, elsewhere := NewThread(t, s, ""), NewThread(t, s, "")
-	done := AddRun(t, s, thread.ID, domain.Completed)
-	waits, free := AddRun(t, s, thread.ID, domain.Queued), AddRun(t, s, elsewhere.ID, domain.Queued)
+	session, elsewhere := NewSession(t, s, ""), NewSession(t, s, "")
+	done := AddTurn(t, s, session.ID, domain.Completed)
+	waits, free := AddTurn(t, s, session.ID, domain.Queued), AddTurn(t, s, elsewhere.ID, domain.Queued)
 	startable := func() (ids []int64) {
 		list, err := s.Startable(ctx, 10)
 		require.NoError(t, err)
 		for _, one := range list {
-			ids = append(ids, one.Run.ID)
+			ids = append(ids, one.Turn.ID)
 		}
 		return ids
 	}
-	l := domain.GateLoop{Thread: thread.ID, Run: done.ID, MaxIterations: 1, Iteration: 1, State: domain.LoopChecking}
+	l := domain.GateLoop{Session: session.ID, Turn: done.ID, MaxIterations: 1, Iteration: 1, State: domain.LoopChecking}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertGateLoop(&l) })
 	assert.Equal(t, []int64{free.ID}, startable())
 	l.State = domain.LoopPassed
@@ -72,16 +72,16 @@ func testNoRunStartsDuringGates(t *testing.T, k kind) {
 
 func testHasDenied(t *testing.T, k kind) {
 	s := k.openNew(t)
-	run := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
+	turn := AddTurn(t, s, NewSession(t, s, "").ID, domain.Running)
 	for i, c := range []struct {
 		status, by string
 		has        bool
 	}{{domain.ApprovalApproved, domain.DecidedByUser, false}, {domain.ApprovalDenied, "rule=user", false}, {domain.ApprovalDenied, domain.DecidedByUser, true}} {
 		id := string(rune('a' + i))
 		Write(t, s, func(tx store.Tx) error {
-			return tx.InsertApproval(&domain.Approval{ID: id, CallID: id, Thread: run.Thread, Run: run.ID, Type: domain.FunctionCall, Status: c.status, DecidedBy: c.by})
+			return tx.InsertApproval(&domain.Approval{ID: id, CallID: id, Session: turn.Session, Turn: turn.ID, Type: domain.FunctionCall, Status: c.status, DecidedBy: c.by})
 		})
-		has, err := s.HasDenied(ctx, run.ID)
+		has, err := s.HasDenied(ctx, turn.ID)
 		require.NoError(t, err)
 		assert.Equal(t, c.has, has)
 	}

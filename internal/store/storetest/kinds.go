@@ -31,7 +31,7 @@ func testApprovalRoundTrip(t *testing.T, k kind) {
 	for _, a := range []domain.Approval{
 		{ID: "none"},
 		{
-			ID: "all", Thread: 1, Run: 2, Type: domain.FunctionCall, Tool: "T", Input: json.RawMessage(`{"a":1.50,"a":2}`), Title: "t", Subject: "s", ToolKind: "k",
+			ID: "all", Session: 1, Turn: 2, Type: domain.FunctionCall, Tool: "T", Input: json.RawMessage(`{"a":1.50,"a":2}`), Title: "t", Subject: "s", ToolKind: "k",
 			Paths: []string{"/p"}, Diffs: toolDetails().Diffs, Options: options(), Channel: json.RawMessage(`{"slack":{}}`), Status: domain.ApprovalPending,
 			Stale: true, Carried: true, Question: "q", Created: time.Unix(1, 0).UTC(), Deadline: time.Unix(2, 0).UTC(), Decided: time.Unix(3, 0).UTC(), DecidedBy: "d", Comment: "c",
 			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x", Reopened: "y", Plan: "# p", Details: "d", Explanation: "e",
@@ -47,7 +47,7 @@ func testApprovalRoundTrip(t *testing.T, k kind) {
 
 func testItemRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
-	r := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
+	r := AddTurn(t, s, NewSession(t, s, "").ID, domain.Running)
 	kinds := map[string][]domain.ItemData{
 		domain.ItemMessage: {nil, domain.MessageContent{Blocks: blocks()}, domain.MessageContent{Meta: json.RawMessage(`{"a":1.50}`)}},
 		domain.ItemTool:    {toolDetails(), domain.ToolDetails{}, nil},
@@ -60,12 +60,12 @@ func testItemRoundTrip(t *testing.T, k kind) {
 	var written []domain.Item
 	for kind, list := range kinds {
 		for _, data := range list {
-			i := domain.Item{Thread: r.Thread, Run: r.ID, Kind: kind, Key: "k", Input: json.RawMessage(`{"a":1.50}`), Data: data, Created: time.Unix(1, 0).UTC(), Updated: time.Unix(2, 0).UTC()}
+			i := domain.Item{Session: r.Session, Turn: r.ID, Kind: kind, Key: "k", Input: json.RawMessage(`{"a":1.50}`), Data: data, Created: time.Unix(1, 0).UTC(), Updated: time.Unix(2, 0).UTC()}
 			Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
 			written = append(written, i)
 		}
 	}
-	found, err := s.ItemsOfRun(ctx, r.ID)
+	found, err := s.ItemsOfTurn(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, written, found)
 
@@ -73,7 +73,7 @@ func testItemRoundTrip(t *testing.T, k kind) {
 		written[i].Data = kinds[written[i].Kind][0]
 		Write(t, s, func(tx store.Tx) error { return tx.UpdateItem(written[i]) })
 	}
-	found, err = s.ItemsOfRun(ctx, r.ID)
+	found, err = s.ItemsOfTurn(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, written, found)
 }

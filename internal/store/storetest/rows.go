@@ -13,21 +13,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func testAliasesFindRuns(t *testing.T, k kind) {
+func testAliasesFindTurns(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewThread(t, s, "conversation")
-	first := AddRun(t, s, th.ID, domain.Completed, func(r *domain.Run) { r.CallerID = "mine" })
-	last := AddRun(t, s, th.ID, domain.Queued)
+	th := NewSession(t, s, "conversation")
+	first := AddTurn(t, s, th.ID, domain.Completed, func(r *domain.Turn) { r.CallerID = "mine" })
+	last := AddTurn(t, s, th.ID, domain.Queued)
 	for alias, want := range map[string]int64{
-		first.UUID: first.ID, first.SessionID: first.ID, first.RunID: first.ID, "task-0001": first.ID, "mine": first.ID,
+		first.UUID: first.ID, first.HumanLayerSession: first.ID, first.HumanLayerRun: first.ID, "task-0001": first.ID, "mine": first.ID,
 		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
 	} {
 		got, err := s.Find(ctx, alias)
 		require.NoError(t, err, alias)
 		assert.Equal(t, want, got, alias)
-		thread, err := s.FindThread(ctx, alias)
+		session, err := s.FindSession(ctx, alias)
 		require.NoError(t, err, alias)
-		assert.Equal(t, th.ID, thread, alias)
+		assert.Equal(t, th.ID, session, alias)
 	}
 	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%"} {
 		_, err := s.Find(ctx, none)
@@ -35,40 +35,40 @@ func testAliasesFindRuns(t *testing.T, k kind) {
 	}
 }
 
-func testThreadWithoutRuns(t *testing.T, k kind) {
+func testSessionWithoutTurns(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewThread(t, s, "")
+	th := NewSession(t, s, "")
 	_, err := s.Find(ctx, th.UUID)
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
 func testStartableOrder(t *testing.T, k kind) {
 	s := k.openNew(t)
-	priority := func(n int) func(*domain.Run) { return func(r *domain.Run) { r.Priority = n } }
-	threads := make([]domain.Thread, 6)
-	for i := range threads {
-		threads[i] = NewThread(t, s, "")
+	priority := func(n int) func(*domain.Turn) { return func(r *domain.Turn) { r.Priority = n } }
+	sessions := make([]domain.Session, 6)
+	for i := range sessions {
+		sessions[i] = NewSession(t, s, "")
 	}
-	old := AddRun(t, s, threads[0].ID, domain.Queued)
-	AddRun(t, s, threads[0].ID, domain.Queued) // after the old one
-	high := AddRun(t, s, threads[1].ID, domain.Queued, priority(5))
-	AddRun(t, s, threads[2].ID, domain.Queued)
-	urgent := AddRun(t, s, threads[2].ID, domain.Queued, priority(1)) // goes first in its own thread, too
-	low := AddRun(t, s, threads[3].ID, domain.Queued, priority(-1))
+	old := AddTurn(t, s, sessions[0].ID, domain.Queued)
+	AddTurn(t, s, sessions[0].ID, domain.Queued) // after the old one
+	high := AddTurn(t, s, sessions[1].ID, domain.Queued, priority(5))
+	AddTurn(t, s, sessions[2].ID, domain.Queued)
+	urgent := AddTurn(t, s, sessions[2].ID, domain.Queued, priority(1)) // goes first in its own session, too
+	low := AddTurn(t, s, sessions[3].ID, domain.Queued, priority(-1))
 	for i, busy := range []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting} {
-		th := NewThread(t, s, fmt.Sprint("busy", i))
-		AddRun(t, s, th.ID, busy)
-		AddRun(t, s, th.ID, domain.Queued, priority(100))
+		th := NewSession(t, s, fmt.Sprint("busy", i))
+		AddTurn(t, s, th.ID, busy)
+		AddTurn(t, s, th.ID, domain.Queued, priority(100))
 	}
-	AddRun(t, s, threads[4].ID, domain.Draft, priority(100))
-	AddRun(t, s, threads[5].ID, domain.Completed)
-	ended := AddRun(t, s, threads[5].ID, domain.Queued)
+	AddTurn(t, s, sessions[4].ID, domain.Draft, priority(100))
+	AddTurn(t, s, sessions[5].ID, domain.Completed)
+	ended := AddTurn(t, s, sessions[5].ID, domain.Queued)
 
 	list, err := s.Startable(ctx, 10)
 	require.NoError(t, err)
 	var ids []int64
 	for _, r := range list {
-		ids = append(ids, r.Run.ID)
+		ids = append(ids, r.Turn.ID)
 	}
 	assert.Equal(t, []int64{high.ID, urgent.ID, old.ID, ended.ID, low.ID}, ids)
 	list, err = s.Startable(ctx, 2)
@@ -85,40 +85,40 @@ func testStartableOrder(t *testing.T, k kind) {
 
 func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 	s := k.openNew(t)
-	a, b := NewThread(t, s, ""), NewThread(t, s, "")
+	a, b := NewSession(t, s, ""), NewSession(t, s, "")
 	b.Archived = true
-	Write(t, s, func(tx store.Tx) error { return tx.UpdateThread(b) })
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateSession(b) })
 	for i := range 10 {
-		th := []domain.Thread{a, b}[i%2]
-		AddRun(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Run) {
+		th := []domain.Session{a, b}[i%2]
+		AddTurn(t, s, th.ID, []domain.State{domain.Completed, domain.Failed, domain.Queued}[i%3], func(r *domain.Turn) {
 			r.Agent = []string{"x", "y"}[i/5]
 			r.Source = []string{"task", "chat"}[i%2]
 			r.Parent = int64(i / 2) // 0 for the first two
 		})
 	}
-	ids := func(f domain.RunFilter) (list []int64) {
+	ids := func(f domain.TurnFilter) (list []int64) {
 		t.Helper()
-		sessions, err := s.Sessions(ctx, f)
+		turns, err := s.TurnsInSessions(ctx, f)
 		require.NoError(t, err)
-		for _, s := range sessions {
-			list = append(list, s.Run.ID)
+		for _, s := range turns {
+			list = append(list, s.Turn.ID)
 		}
 		return list
 	}
 	yes, no := true, false
-	assert.Equal(t, []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, ids(domain.RunFilter{}))
-	assert.Equal(t, []int64{9, 6, 3}, ids(domain.RunFilter{States: []domain.State{domain.Queued}}))
-	assert.Equal(t, []int64{9, 8, 6, 5, 3, 2}, ids(domain.RunFilter{States: []domain.State{domain.Queued, domain.Failed}}))
-	assert.Equal(t, []int64{10, 9, 8, 7, 6}, ids(domain.RunFilter{Agent: "y"}))
-	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Source: "chat"}))
-	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.RunFilter{Archived: &yes}))
-	assert.Equal(t, []int64{9, 7}, ids(domain.RunFilter{Archived: &no, Agent: "y"}))
-	assert.Equal(t, []int64{9, 7, 5, 3, 1}, ids(domain.RunFilter{Thread: a.ID}))
-	assert.Equal(t, []int64{10, 9}, ids(domain.RunFilter{Leaves: true}))
+	assert.Equal(t, []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, ids(domain.TurnFilter{}))
+	assert.Equal(t, []int64{9, 6, 3}, ids(domain.TurnFilter{States: []domain.State{domain.Queued}}))
+	assert.Equal(t, []int64{9, 8, 6, 5, 3, 2}, ids(domain.TurnFilter{States: []domain.State{domain.Queued, domain.Failed}}))
+	assert.Equal(t, []int64{10, 9, 8, 7, 6}, ids(domain.TurnFilter{Agent: "y"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.TurnFilter{Source: "chat"}))
+	assert.Equal(t, []int64{10, 8, 6, 4, 2}, ids(domain.TurnFilter{Archived: &yes}))
+	assert.Equal(t, []int64{9, 7}, ids(domain.TurnFilter{Archived: &no, Agent: "y"}))
+	assert.Equal(t, []int64{9, 7, 5, 3, 1}, ids(domain.TurnFilter{Session: a.ID}))
+	assert.Equal(t, []int64{10, 9}, ids(domain.TurnFilter{Leaves: true}))
 
 	var paged []int64
 	for before, pages := int64(0), 0; ; pages++ {
-		page := ids(domain.RunFilter{Before: before, Limit: 3})
+		page := ids(domain.TurnFilter{Before: before, Limit: 3})
 		if len(page) == 0 {
 			assert.Equal(t, 4, pages)
 			break
@@ -126,62 +126,62 @@ func testSessionsAreFilteredAndPaged(t *testing.T, k kind) {
 		paged = append(paged, page...)
 		before = page[len(page)-1]
 	}
-	assert.Equal(t, ids(domain.RunFilter{}), paged, "each once")
+	assert.Equal(t, ids(domain.TurnFilter{}), paged, "each once")
 
-	first, err := s.Session(ctx, 1)
+	first, err := s.TurnInSession(ctx, 1)
 	require.NoError(t, err)
-	assert.Empty(t, first.ParentSession)
-	third, err := s.Session(ctx, 3)
+	assert.Empty(t, first.ParentHumanLayerSession)
+	third, err := s.TurnInSession(ctx, 3)
 	require.NoError(t, err)
-	assert.Equal(t, first.SessionID, third.ParentSession)
+	assert.Equal(t, first.HumanLayerSession, third.ParentHumanLayerSession)
 }
 
-func testRunsOfAThread(t *testing.T, k kind) {
+func testTurnsOfASession(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewThread(t, s, "")
-	one := AddRun(t, s, th.ID, domain.Completed)
-	two := AddRun(t, s, th.ID, domain.Running)
-	AddRun(t, s, th.ID, domain.Draft)
-	list, err := s.RunsOfThread(ctx, th.ID, 0)
+	th := NewSession(t, s, "")
+	one := AddTurn(t, s, th.ID, domain.Completed)
+	two := AddTurn(t, s, th.ID, domain.Running)
+	AddTurn(t, s, th.ID, domain.Draft)
+	list, err := s.TurnsOfSession(ctx, th.ID, 0)
 	require.NoError(t, err)
 	assert.Len(t, list, 3)
-	list, err = s.RunsOfThread(ctx, th.ID, one.ID)
+	list, err = s.TurnsOfSession(ctx, th.ID, one.ID)
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
-	last, err := s.LastRun(ctx, th.ID)
+	last, err := s.LastTurn(ctx, th.ID)
 	require.NoError(t, err)
 	assert.Equal(t, two.ID, last.ID, "drafts aside")
-	list, err = s.RunsIn(ctx, domain.Draft, domain.Running)
+	list, err = s.TurnsIn(ctx, domain.Draft, domain.Running)
 	require.NoError(t, err)
 	assert.Len(t, list, 2)
-	code := func(c string) func(*domain.Run) { return func(r *domain.Run) { r.ErrorCode = c } }
-	AddRun(t, s, th.ID, domain.Failed, code("FULL"))
-	three := AddRun(t, s, th.ID, domain.Failed, code("FULL"))
-	AddRun(t, s, th.ID, domain.Failed, code("ELSE"))
-	AddRun(t, s, th.ID, domain.TimedOut, code("FULL"))
-	four := AddRun(t, s, th.ID, domain.Failed, code("FULL"))
-	list, err = s.RunsFailedWith(ctx, "FULL", three.ID)
+	code := func(c string) func(*domain.Turn) { return func(r *domain.Turn) { r.ErrorCode = c } }
+	AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
+	three := AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
+	AddTurn(t, s, th.ID, domain.Failed, code("ELSE"))
+	AddTurn(t, s, th.ID, domain.TimedOut, code("FULL"))
+	four := AddTurn(t, s, th.ID, domain.Failed, code("FULL"))
+	list, err = s.TurnsFailedWith(ctx, "FULL", three.ID)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	assert.Equal(t, []int64{three.ID, four.ID}, []int64{list[0].ID, list[1].ID})
-	_, err = s.Run(ctx, 99)
+	_, err = s.Turn(ctx, 99)
 	assert.ErrorIs(t, err, store.ErrNotFound)
-	err = s.Write(ctx, func(tx store.Tx) error { return tx.UpdateRun(domain.Run{ID: 99}) })
+	err = s.Write(ctx, func(tx store.Tx) error { return tx.UpdateTurn(domain.Turn{ID: 99}) })
 	assert.ErrorIs(t, err, store.ErrNotFound)
 }
 
 func testSearchAcceptsAnyText(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewThread(t, s, "")
-	r := AddRun(t, s, th.ID, domain.Running)
+	th := NewSession(t, s, "")
+	r := AddTurn(t, s, th.ID, domain.Running)
 	add := func(content string) domain.Item {
-		i := domain.Item{Thread: th.ID, Run: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
+		i := domain.Item{Session: th.ID, Turn: r.ID, Kind: "message", Content: content, Created: time.Now(), Updated: time.Now()}
 		Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&i) })
 		return i
 	}
 	greeting := add("Grüße aus Köln, said the C++ compiler's author")
 	add(`a "quoted phrase" and file_name.go:12`)
-	tool := domain.Item{Thread: th.ID, Run: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
+	tool := domain.Item{Session: th.ID, Turn: r.ID, Kind: "tool_call", Key: "k", Title: "List files", Result: "alpha.txt", Status: "pending", Created: time.Now(), Updated: time.Now()}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertItem(&tool) })
 
 	for words, want := range map[string]int{
@@ -228,7 +228,7 @@ func testApprovalByCallID(t *testing.T, k kind) {
 	for i, status := range []string{domain.ApprovalPending, domain.ApprovalDenied} {
 		Write(t, s, func(tx store.Tx) error {
 			return tx.InsertApproval(&domain.Approval{
-				ID: fmt.Sprint("a", i), Thread: 1, Run: int64(i + 1), Type: domain.FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
+				ID: fmt.Sprint("a", i), Session: 1, Turn: int64(i + 1), Type: domain.FunctionCall, CallID: "call", Status: status, Paths: []string{"x"},
 				Created: time.Unix(int64(i+1), 0), Input: []byte(`{"a":1}`),
 			})
 		})
@@ -271,9 +271,9 @@ func testChangeKeepsFirstContent(t *testing.T, k kind) {
 	s := k.openNew(t)
 	text := func(s string) *string { return &s }
 	put := func(c domain.Change) { Write(t, s, func(tx store.Tx) error { return tx.PutChange(c) }) }
-	put(domain.Change{Run: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
-	put(domain.Change{Run: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
-	put(domain.Change{Run: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
+	put(domain.Change{Turn: 1, Path: "b", After: text("1"), Seq: 1, Updated: time.Unix(1, 0)})
+	put(domain.Change{Turn: 1, Path: "a", Before: text("0"), After: text("1"), Seq: 2, Updated: time.Unix(1, 0)})
+	put(domain.Change{Turn: 1, Path: "a", Before: text("1"), After: nil, Seq: 3, Updated: time.Unix(2, 0)})
 	list, err := s.Changes(ctx, 1)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
@@ -287,14 +287,14 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	s := k.openNew(t)
 	for range 2 { // the same rule counts once
 		Write(t, s, func(tx store.Tx) error {
-			return errors.Join(tx.PutRule(domain.Rule{Thread: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
+			return errors.Join(tx.PutRule(domain.Rule{Session: 1, Effect: "allow", Tool: "Write"}), tx.PutRule(domain.Rule{Effect: "deny", Tool: "Bash", Command: "rm"}))
 		})
 	}
 	rules, err := s.Rules(ctx, 1)
 	require.NoError(t, err)
 	assert.Len(t, rules, 2)
-	assert.Equal(t, domain.Rule{ID: rules[0].ID, Thread: 1, Effect: "allow", Tool: "Write", Created: rules[0].Created}, rules[0])
-	for _, r := range []domain.Rule{{Thread: 3, Effect: "allow", Tool: "Bash", Command: "rm *"}, {Thread: 3, Effect: "allow", Tool: "Bash", Command: "rm *", Pattern: true}, {Thread: 3, Effect: "allow", Tool: "Write", Path: "/p/*"}} {
+	assert.Equal(t, domain.Rule{ID: rules[0].ID, Session: 1, Effect: "allow", Tool: "Write", Created: rules[0].Created}, rules[0])
+	for _, r := range []domain.Rule{{Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *"}, {Session: 3, Effect: "allow", Tool: "Bash", Command: "rm *", Pattern: true}, {Session: 3, Effect: "allow", Tool: "Write", Path: "/p/*"}} {
 		Write(t, s, func(tx store.Tx) error { return tx.PutRule(r) })
 		all, err := s.Rules(ctx, 3)
 		require.NoError(t, err)
@@ -312,25 +312,25 @@ func testRulesAndKeyAccesses(t *testing.T, k kind) {
 	accesses, err := s.KeyAccesses(ctx, 2)
 	require.NoError(t, err)
 	require.Len(t, accesses, 2)
-	assert.EqualValues(t, 2, accesses[0].Run, "the newest first")
+	assert.EqualValues(t, 2, accesses[0].Turn, "the newest first")
 	assert.Equal(t, "configured", accesses[0].Outcome)
 }
 
 func testProcessesAndPaths(t *testing.T, k kind) {
 	s := k.openNew(t)
 	Write(t, s, func(tx store.Tx) error {
-		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Run: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Run: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Run: 2}))
+		return errors.Join(tx.PutProcess(domain.Process{PID: 5, Mark: "m", Turn: 1}), tx.PutProcess(domain.Process{PID: 6, Mark: "m", Turn: 2}), tx.PutProcess(domain.Process{PID: 7, Mark: "n", Turn: 2}))
 	})
 	list, err := s.Processes(ctx)
 	require.NoError(t, err)
-	assert.ElementsMatch(t, []domain.Process{{PID: 6, Mark: "m", Run: 2}, {PID: 7, Mark: "n", Run: 2}}, list)
+	assert.ElementsMatch(t, []domain.Process{{PID: 6, Mark: "m", Turn: 2}, {PID: 7, Mark: "n", Turn: 2}}, list)
 	Write(t, s, func(tx store.Tx) error { return tx.DropProcess("m") })
 	list, err = s.Processes(ctx)
 	require.NoError(t, err)
 	assert.Len(t, list, 1)
 
 	for range 2 {
-		NewThread(t, s, "")
+		NewSession(t, s, "")
 	}
 	paths, err := s.RecentPaths(ctx, 10)
 	require.NoError(t, err)
@@ -340,27 +340,27 @@ func testProcessesAndPaths(t *testing.T, k kind) {
 
 func testOpenDeltas(t *testing.T, k kind) {
 	s := k.openNew(t)
-	th := NewThread(t, s, "")
-	r := AddRun(t, s, th.ID, domain.Running)
+	th := NewSession(t, s, "")
+	r := AddTurn(t, s, th.ID, domain.Running)
 	delta := func(key, text string) {
 		Write(t, s, func(tx store.Tx) error {
-			_, err := tx.Append(domain.Event{Run: r.ID, Thread: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
+			_, err := tx.Append(domain.Event{Turn: r.ID, Session: th.ID, Payload: domain.MessageDelta{Key: key, Text: text}})
 			return err
 		})
 	}
 	delta("1", "a")
 	Write(t, s, func(tx store.Tx) error {
-		seq, err := tx.Append(domain.Event{Run: r.ID, Payload: domain.MessageAdded{Type: "message", Key: "1", Text: "a"}})
+		seq, err := tx.Append(domain.Event{Turn: r.ID, Payload: domain.MessageAdded{Type: "message", Key: "1", Text: "a"}})
 		if err != nil {
 			return err
 		}
-		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Seq: seq, Kind: "message", Content: "a"})
+		return tx.InsertItem(&domain.Item{Session: th.ID, Turn: r.ID, Seq: seq, Kind: "message", Content: "a"})
 	})
 	last, err := s.LastItem(ctx, r.ID)
 	require.NoError(t, err)
 	assert.Equal(t, "a", last.Content)
 	Write(t, s, func(tx store.Tx) error {
-		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Kind: domain.ItemSystem, Content: "of the hub"})
+		return tx.InsertItem(&domain.Item{Session: th.ID, Turn: r.ID, Kind: domain.ItemSystem, Content: "of the hub"})
 	})
 	last, err = s.LastItem(ctx, r.ID)
 	require.NoError(t, err)
@@ -377,10 +377,10 @@ func testOpenDeltas(t *testing.T, k kind) {
 
 func testAgentSessions(t *testing.T, k kind) {
 	s := k.openNew(t)
-	one, two := NewThread(t, s, ""), NewThread(t, s, "")
-	seen := func(thread int64) domain.AgentSessionSeen {
+	one, two := NewSession(t, s, ""), NewSession(t, s, "")
+	seen := func(session int64) domain.AgentSessionSeen {
 		t.Helper()
-		got, err := s.AgentSession(ctx, thread)
+		got, err := s.AgentSession(ctx, session)
 		require.NoError(t, err)
 		return got
 	}
@@ -392,14 +392,14 @@ func testAgentSessions(t *testing.T, k kind) {
 	}
 	assert.Zero(t, seen(one.ID))
 	assert.Zero(t, last("a"))
-	whole := domain.AgentSessionSeen{AgentSession: agentSession(), Thread: one.ID, Agent: "a", Seen: time.Unix(5, 7).UTC()}
+	whole := domain.AgentSessionSeen{AgentSession: agentSession(), Session: one.ID, Agent: "a", Seen: time.Unix(5, 7).UTC()}
 	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
 	assert.Equal(t, whole, seen(one.ID))
 	assert.Zero(t, seen(two.ID))
 	assert.Equal(t, whole, last("a"))
 	assert.Zero(t, last("b"))
 
-	later := domain.AgentSessionSeen{Thread: two.ID, Agent: "a", Seen: time.Unix(6, 0).UTC()}
+	later := domain.AgentSessionSeen{Session: two.ID, Agent: "a", Seen: time.Unix(6, 0).UTC()}
 	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(later) })
 	assert.Equal(t, later, last("a"))
 	whole.Seen, whole.Info = time.Unix(7, 0).UTC(), nil
@@ -415,23 +415,23 @@ func testAgentSessions(t *testing.T, k kind) {
 	require.NoError(t, err)
 	assert.Empty(t, works)
 
-	run := AddRun(t, s, one.ID, domain.Running, func(r *domain.Run) { r.AgentMode, r.Model = "plan", "big" })
-	got, err := s.Run(ctx, run.ID)
+	turn := AddTurn(t, s, one.ID, domain.Running, func(r *domain.Turn) { r.AgentMode, r.Model = "plan", "big" })
+	got, err := s.Turn(ctx, turn.ID)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"plan", "big"}, []string{got.AgentMode, got.Model})
 	got.AgentMode, got.Model = "default", ""
-	Write(t, s, func(tx store.Tx) error { return tx.UpdateRun(got) })
-	session, err := s.Session(ctx, run.ID)
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateTurn(got) })
+	of, err := s.TurnInSession(ctx, turn.ID)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"default", ""}, []string{session.AgentMode, session.Model})
+	assert.Equal(t, []string{"default", ""}, []string{of.AgentMode, of.Model})
 }
 
 func testChangeDecisions(t *testing.T, k kind) {
 	s := k.openNew(t)
-	thread := NewThread(t, s, "")
-	run, other := AddRun(t, s, thread.ID, domain.Completed), AddRun(t, s, thread.ID, domain.Completed)
-	decisions := func(run int64) []domain.ChangeDecision {
-		list, err := s.ChangeDecisions(ctx, run)
+	session := NewSession(t, s, "")
+	turn, other := AddTurn(t, s, session.ID, domain.Completed), AddTurn(t, s, session.ID, domain.Completed)
+	decisions := func(turn int64) []domain.ChangeDecision {
+		list, err := s.ChangeDecisions(ctx, turn)
 		require.NoError(t, err)
 		return list
 	}
@@ -439,17 +439,17 @@ func testChangeDecisions(t *testing.T, k kind) {
 		Write(t, s, func(tx store.Tx) error { return tx.PutChangeDecision(d) })
 		return d
 	}
-	assert.Empty(t, decisions(run.ID))
-	put(domain.ChangeDecision{Run: run.ID, Part: "b", State: domain.ChangeAccepted})
-	b := put(domain.ChangeDecision{Run: run.ID, Part: "b", State: domain.ChangeReverted, Mode: 0o755})
-	a := put(domain.ChangeDecision{Run: run.ID, Part: "a", State: domain.ChangeAccepted})
-	others := put(domain.ChangeDecision{Run: other.ID, Part: "a", State: domain.ChangeAccepted})
-	assert.Equal(t, []domain.ChangeDecision{a, b}, decisions(run.ID))
-	put(domain.ChangeDecision{Run: run.ID, Part: "a", State: domain.ChangeOpen})
-	assert.Equal(t, []domain.ChangeDecision{b}, decisions(run.ID))
+	assert.Empty(t, decisions(turn.ID))
+	put(domain.ChangeDecision{Turn: turn.ID, Part: "b", State: domain.ChangeAccepted})
+	b := put(domain.ChangeDecision{Turn: turn.ID, Part: "b", State: domain.ChangeReverted, Mode: 0o755})
+	a := put(domain.ChangeDecision{Turn: turn.ID, Part: "a", State: domain.ChangeAccepted})
+	others := put(domain.ChangeDecision{Turn: other.ID, Part: "a", State: domain.ChangeAccepted})
+	assert.Equal(t, []domain.ChangeDecision{a, b}, decisions(turn.ID))
+	put(domain.ChangeDecision{Turn: turn.ID, Part: "a", State: domain.ChangeOpen})
+	assert.Equal(t, []domain.ChangeDecision{b}, decisions(turn.ID))
 	assert.Equal(t, []domain.ChangeDecision{others}, decisions(other.ID))
 
-	Write(t, s, func(tx store.Tx) error { return tx.DeleteRuns(thread.ID, run.ID) })
-	assert.Equal(t, []domain.ChangeDecision{b}, decisions(run.ID))
+	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(session.ID, turn.ID) })
+	assert.Equal(t, []domain.ChangeDecision{b}, decisions(turn.ID))
 	assert.Empty(t, decisions(other.ID), "they have gone with their run")
 }

@@ -17,7 +17,7 @@ func testTriggerExecutions(t *testing.T, k kind) {
 	s := k.openNew(t)
 	whole := domain.TriggerExecution{
 		Trigger: "t", Key: "seq:1", EventType: "turn.failed", EventSource: "turn", Event: json.RawMessage(`{"a":1}`), Time: time.Unix(5, 7).UTC(), Status: domain.TriggerWaiting,
-		Action: "agent", Does: json.RawMessage(`{"type":"agent"}`), Run: 3, Approval: "a", Depth: 2, Error: "e",
+		Action: "agent", Does: json.RawMessage(`{"type":"agent"}`), Turn: 3, Approval: "a", Depth: 2, Error: "e",
 	}
 	Write(t, s, func(tx store.Tx) error { return tx.InsertTriggerExecution(&whole) })
 	assert.NotZero(t, whole.ID)
@@ -44,7 +44,7 @@ func testTriggerExecutions(t *testing.T, k kind) {
 	open, err := s.OpenTriggerExecutions(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, []domain.TriggerExecution{whole}, open)
-	whole.Status, whole.Run, whole.Approval, whole.Error = domain.TriggerDenied, 4, "b", "f"
+	whole.Status, whole.Turn, whole.Approval, whole.Error = domain.TriggerDenied, 4, "b", "f"
 	Write(t, s, func(tx store.Tx) error { return tx.UpdateTriggerExecution(whole) })
 	open, err = s.OpenTriggerExecutions(ctx)
 	require.NoError(t, err)

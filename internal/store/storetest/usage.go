@@ -14,34 +14,34 @@ import (
 
 func testUsage(t *testing.T, k kind) {
 	s := k.openNew(t)
-	one, other := NewThread(t, s, ""), NewThread(t, s, "")
+	one, other := NewSession(t, s, ""), NewSession(t, s, "")
 	day := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
-	used := func(at time.Time, agent, model string, cost float64) func(*domain.Run) {
-		return func(r *domain.Run) {
+	used := func(at time.Time, agent, model string, cost float64) func(*domain.Turn) {
+		return func(r *domain.Turn) {
 			r.Created, r.Agent, r.Model = at, agent, model
 			r.Started, r.Ended = at.Add(time.Second), at.Add(11*time.Second)
 			r.Tokens = domain.Tokens{Input: 10, Output: 1, CacheRead: 5, CacheWrite: 2, CostUSD: cost, ContextUsed: 99}
 		}
 	}
-	add := func(thread int64, state domain.State, change func(*domain.Run)) domain.Run {
-		run := AddRun(t, s, thread, state, change)
-		change(&run)
-		Write(t, s, func(tx store.Tx) error { return tx.UpdateRun(run) })
-		return run
+	add := func(session int64, state domain.State, change func(*domain.Turn)) domain.Turn {
+		turn := AddTurn(t, s, session, state, change)
+		change(&turn)
+		Write(t, s, func(tx store.Tx) error { return tx.UpdateTurn(turn) })
+		return turn
 	}
 	first := add(one.ID, domain.Completed, used(day, "a", "m", 0.5))
-	second := add(one.ID, domain.Interrupted, func(r *domain.Run) {
+	second := add(one.ID, domain.Interrupted, func(r *domain.Turn) {
 		used(day.Add(24*time.Hour), "a", "m", 0.25)(r)
-		r.ErrorCode = domain.CodeThreadBudget
+		r.ErrorCode = domain.CodeSessionBudget
 		r.Ended, r.ClockOff = r.Ended.Add(5*time.Hour), 5*time.Hour // the clock was set forward
 	})
-	running := add(other.ID, domain.Running, func(r *domain.Run) {
+	running := add(other.ID, domain.Running, func(r *domain.Turn) {
 		used(day.Add(24*time.Hour), "b", "", 2)(r)
 		r.Ended = time.Time{}
 	})
 	add(other.ID, domain.Draft, used(day, "b", "", 100))
 	waited := domain.Approval{
-		ID: "q", Thread: one.ID, Run: first.ID, Type: domain.FunctionCall, CallID: "c", Tool: "t", Input: json.RawMessage("{}"), Status: domain.ApprovalApproved,
+		ID: "q", Session: one.ID, Turn: first.ID, Type: domain.FunctionCall, CallID: "c", Tool: "t", Input: json.RawMessage("{}"), Status: domain.ApprovalApproved,
 		Created: day.Add(2 * time.Second), Decided: day.Add(8 * time.Second),
 	}
 	set := waited
@@ -58,13 +58,13 @@ func testUsage(t *testing.T, k kind) {
 		require.NoError(t, err)
 		return u
 	}
-	sum := func(runs int, cost float64, took time.Duration) domain.Usage {
-		n := int64(runs)
-		return domain.Usage{Runs: runs, Tokens: domain.Tokens{Input: 10 * n, Output: n, CacheRead: 5 * n, CacheWrite: 2 * n, CostUSD: cost}, Time: took}
+	sum := func(turns int, cost float64, took time.Duration) domain.Usage {
+		n := int64(turns)
+		return domain.Usage{Turns: turns, Tokens: domain.Tokens{Input: 10 * n, Output: n, CacheRead: 5 * n, CacheWrite: 2 * n, CostUSD: cost}, Time: took}
 	}
 	assert.Equal(t, sum(3, 2.75, 4*time.Second+10*time.Second+time.Minute), usage(domain.UsageFilter{}), "without what was waited for a person, and without drafts")
-	assert.Equal(t, sum(2, 0.75, 14*time.Second), usage(domain.UsageFilter{Thread: one.ID}))
-	assert.Equal(t, sum(1, 0.25, 10*time.Second), usage(domain.UsageFilter{Thread: one.ID, After: first.ID}))
+	assert.Equal(t, sum(2, 0.75, 14*time.Second), usage(domain.UsageFilter{Session: one.ID}))
+	assert.Equal(t, sum(1, 0.25, 10*time.Second), usage(domain.UsageFilter{Session: one.ID, After: first.ID}))
 	assert.Equal(t, sum(1, 0.5, 4*time.Second), usage(domain.UsageFilter{Til: day.Add(24 * time.Hour)}))
 	assert.Equal(t, sum(2, 2.25, 10*time.Second+time.Minute), usage(domain.UsageFilter{Since: day.Add(24 * time.Hour)}))
 	assert.Equal(t, domain.Usage{}, usage(domain.UsageFilter{Since: day.Add(48 * time.Hour)}))
@@ -86,10 +86,10 @@ func testUsage(t *testing.T, k kind) {
 	keys, costs = by(domain.UsageByModel)
 	assert.Equal(t, []string{"", "m"}, keys)
 	assert.Equal(t, []float64{2, 0.75}, costs)
-	keys, _ = by(domain.UsageByThread)
+	keys, _ = by(domain.UsageBySession)
 	assert.Equal(t, []string{other.UUID, one.UUID}, keys)
 
-	for code, want := range map[string]int64{domain.CodeThreadBudget: second.ID, domain.CodeDayBudget: 0} {
+	for code, want := range map[string]int64{domain.CodeSessionBudget: second.ID, domain.CodeDayBudget: 0} {
 		last, err := s.LastWith(ctx, one.ID, code)
 		require.NoError(t, err)
 		assert.Equal(t, want, last)

@@ -46,15 +46,15 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	require.NoError(t, os.Mkdir(path, 0o700))
 	s := k.openAt(t, path)
 	assert.Equal(t, path, filepath.Dir(s.Path()))
-	th := NewThread(t, s, "")
+	th := NewSession(t, s, "")
 	until := time.Unix(500, 0).UTC()
 	th.Settings = domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &until, AllowedTools: []string{"Bash(git:*)"}, MCPServers: []domain.MCPServer{
 		{Name: "a <b>", Command: "c", Args: []string{"-x", ""}, Env: map[string]string{"K": "v"}},
 		{Name: "b", Type: "http", URL: "http://localhost", Headers: map[string]string{"H": "v"}},
 	}}
 	th.Title, th.NativeSession, th.Archived = "Ti\"tle", "native-1", true
-	Write(t, s, func(tx store.Tx) error { return tx.UpdateThread(th) })
-	r := AddRun(t, s, th.ID, domain.Queued, func(r *domain.Run) {
+	Write(t, s, func(tx store.Tx) error { return tx.UpdateSession(th) })
+	r := AddTurn(t, s, th.ID, domain.Queued, func(r *domain.Turn) {
 		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
 		r.SignIn = []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}
 		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
@@ -63,12 +63,12 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	require.NoError(t, s.Close())
 
 	s = k.openAt(t, path)
-	got, err := s.Session(ctx, r.ID)
+	got, err := s.TurnInSession(ctx, r.ID)
 	require.NoError(t, err)
-	assert.Equal(t, r, withTimes(got.Run, r))
-	assert.Equal(t, th.Settings, got.Thread.Settings)
-	assert.Equal(t, th.Title, got.Thread.Title)
-	assert.True(t, got.Thread.Archived)
+	assert.Equal(t, r, withTimes(got.Turn, r))
+	assert.Equal(t, th.Settings, got.Session.Settings)
+	assert.Equal(t, th.Title, got.Session.Title)
+	assert.True(t, got.Session.Archived)
 	id, err := s.FindNative(ctx, "native-1")
 	require.NoError(t, err)
 	assert.Equal(t, th.ID, id)
@@ -76,7 +76,7 @@ func testStoreSurvivesReopening(t *testing.T, k kind) {
 	assert.ErrorIs(t, err, store.ErrNotFound, "no native session without a run")
 }
 
-func withTimes(a, b domain.Run) domain.Run {
+func withTimes(a, b domain.Turn) domain.Turn {
 	for _, p := range []struct{ a, b *time.Time }{{&a.Created, &b.Created}, {&a.Started, &b.Started}, {&a.Ended, &b.Ended}, {&a.Active, &b.Active}} {
 		if p.a.Equal(*p.b) {
 			*p.a = *p.b

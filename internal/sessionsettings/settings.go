@@ -1,5 +1,5 @@
-// Package threadsettings changes the settings of conversations and sends them to the active agent.
-package threadsettings
+// Package sessionsettings changes the settings of conversations and sends them to the active agent.
+package sessionsettings
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// Runs is the access of [Settings] to runs. Its methods may be called from any goroutine.
-type Runs interface {
+// Turns is the access of [Settings] to turns. Its methods may be called from any goroutine.
+type Turns interface {
 	// Write runs a transaction. Its error is safe to show to clients.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// LeaseOf returns the executor that works for a thread, or nil. It returns one as long as the
-	// thread's run reads as active.
-	LeaseOf(thread int64) catalog.Lease
+	// LeaseOf returns the executor that works for a session, or nil. It returns one as long as the
+	// session's turn reads as active.
+	LeaseOf(session int64) catalog.Lease
 }
 
 // Agents looks up configured agents.
@@ -39,21 +39,21 @@ type Agents interface {
 
 // Questions holds the open approvals.
 type Questions interface {
-	// Reconsider answers the open questions that the thread's settings can answer now.
-	Reconsider(t store.Tx, thread int64) error
-	// CloseStale closes a thread's questions of dead agents.
-	CloseStale(t store.Tx, thread int64) error
+	// Reconsider answers the open questions that the session's settings can answer now.
+	Reconsider(t store.Tx, session int64) error
+	// CloseStale closes a session's questions of dead agents.
+	CloseStale(t store.Tx, session int64) error
 }
 
 // Options configure Settings. All of them are required.
 type Options struct {
 	Store     store.Reader
 	Query     *query.Queries
-	Runs      Runs
+	Turns     Turns
 	Agents    Agents
 	Questions Questions
-	// MayArchive returns an error if the agent of a thread goes on by itself.
-	MayArchive func(t store.Tx, thread int64) error
+	// MayArchive returns an error if the agent of a session goes on by itself.
+	MayArchive func(t store.Tx, session int64) error
 	Logger     *slog.Logger
 }
 
@@ -73,11 +73,11 @@ func New(ctx context.Context, opts Options) *Settings {
 // Close waits until no change is being sent, or ctx ends. The context of [New] must have ended.
 func (ts *Settings) Close(ctx context.Context) error { return ts.telling.Close(ctx) }
 
-// Update changes the thread of a run. An active agent gets its mode, model and options afterwards;
-// a refusal becomes an error of its run. SetAgent waits for the agent instead.
-func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Session, error) {
+// Update changes the session of a turn. An active agent gets its mode, model and options afterwards;
+// a refusal becomes an error of its turn. SetAgent waits for the agent instead.
+func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.TurnInSession, error) {
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
 	return ts.keep(ctx, id, c, c.isForAgent)
 }
@@ -85,12 +85,12 @@ func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Ses
 // SetAgent is Update, but waits until the active agent has accepted its mode, model and options;
 // live reports whether one is active. If the agent refuses, nothing changes. SetAgent overwrites
 // changes that Update stored meanwhile, because it comes later.
-func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.Session, live bool, err error) {
+func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.TurnInSession, live bool, err error) {
 	named, err := ts.checkChange(ctx, id, c)
 	if err != nil {
-		return domain.Session{}, false, err
+		return domain.TurnInSession{}, false, err
 	}
-	turn := ts.turns.take(named.Thread.ID, false)
+	turn := ts.turns.take(named.Session.ID, false)
 	select {
 	case <-turn.before:
 		defer turn.done()
@@ -98,11 +98,11 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 		if !ts.telling.Go(func() { <-turn.before; turn.done() }) { // later turns still wait for earlier ones
 			turn.done()
 		}
-		return domain.Session{}, false, ctx.Err()
+		return domain.TurnInSession{}, false, ctx.Err()
 	}
-	if !c.isForAnother(named.Thread) {
-		if live, err = ts.setLive(ctx, named.Thread, c); err != nil {
-			return domain.Session{}, false, err
+	if !c.isForAnother(named.Session) {
+		if live, err = ts.setLive(ctx, named.Session, c); err != nil {
+			return domain.TurnInSession{}, false, err
 		}
 	}
 	// Settings stored meanwhile reach the agent first; then this change is sent again and wins.
@@ -111,13 +111,13 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 }
 
 // checkChange refuses an invalid change, and returns the session that id names.
-func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.Session, error) {
+func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.TurnInSession, error) {
 	if c.Mode != nil && *c.Mode == "" {
-		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duets...)
+		return domain.TurnInSession{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duets...)
 	}
-	named, err := ts.opts.Query.Session(ctx, id)
+	named, err := ts.opts.Query.Turn(ctx, id)
 	if err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
 	var mode, model string
 	set(&mode, c.Mode)
@@ -126,21 +126,21 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 	if err != nil {
 		return named, err
 	}
-	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, agent, mode, model, c.Options)
+	return named, ts.Check(ctx, ts.opts.Store, named.Session.ID, agent, mode, model, c.Options)
 }
 
 // keep stores a checked change. If tell returns true at the commit, the agent gets the changes
 // afterwards, one after the other.
-func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.Session, error) {
-	var run domain.Run
-	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
+func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.TurnInSession, error) {
+	var turn domain.Turn
+	err := ts.opts.Turns.Write(ctx, func(t store.Tx) error {
 		var err error
-		if run, err = query.Find(ts.ctx, t, id); err != nil {
+		if turn, err = query.Find(ts.ctx, t, id); err != nil {
 			return err
 		}
-		thread, err := t.Thread(ts.ctx, run.Thread)
+		session, err := t.Session(ts.ctx, turn.Session)
 		if err == nil && c.Archived != nil && *c.Archived {
-			err = ts.opts.MayArchive(t, thread.ID)
+			err = ts.opts.MayArchive(t, session.ID)
 		}
 		if err != nil {
 			return err
@@ -149,65 +149,65 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 			Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
 			Options: c.Options,
 		}
-		if c.isForAnother(thread) {
+		if c.isForAnother(session) {
 			agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)
 			if err != nil {
 				return err
 			}
-			if err := ts.giveTo(t, &thread, agent.Name, &changed); err != nil {
+			if err := ts.giveTo(t, &session, agent.Name, &changed); err != nil {
 				return err
 			}
-			if run, err = t.Run(ts.ctx, run.ID); err != nil { // a draft gets it too
+			if turn, err = t.Turn(ts.ctx, turn.ID); err != nil { // a draft gets it too
 				return err
 			}
 		}
-		set(&thread.Title, c.Title)
-		set(&thread.Mode, c.Mode)
-		set(&thread.Model, c.Model)
-		set(&thread.Archived, c.Archived)
-		set(&thread.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
-		set(&thread.Settings.SkipPermissions, c.SkipPermissions)
-		set(&thread.Settings.AdditionalDirectories, c.AdditionalDirectories)
-		thread.Settings.Options = WithOptions(thread.Settings.Options, c.Options)
+		set(&session.Title, c.Title)
+		set(&session.Mode, c.Mode)
+		set(&session.Model, c.Model)
+		set(&session.Archived, c.Archived)
+		set(&session.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
+		set(&session.Settings.SkipPermissions, c.SkipPermissions)
+		set(&session.Settings.AdditionalDirectories, c.AdditionalDirectories)
+		session.Settings.Options = WithOptions(session.Settings.Options, c.Options)
 		if c.SkipPermissions != nil {
-			thread.Settings.SkipPermissionsUntil = nil
+			session.Settings.SkipPermissionsUntil = nil
 			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
 				until := t.Now().Add(*d).UTC()
-				thread.Settings.SkipPermissionsUntil = &until
+				session.Settings.SkipPermissionsUntil = &until
 				changed.SkipUntil = until
 			}
 		}
-		set(&run.Title, c.Title)
-		set(&run.Mode, c.Mode)
-		if err := t.UpdateRun(run); err != nil {
+		set(&turn.Title, c.Title)
+		set(&turn.Mode, c.Mode)
+		if err := t.UpdateTurn(turn); err != nil {
 			return err
 		}
-		if c.Mode != nil { // whichever run of the thread was named
-			if err := ts.setModes(t, &thread, *c.Mode); err != nil {
+		if c.Mode != nil { // whichever turn of the session was named
+			if err := ts.setModes(t, &session, *c.Mode); err != nil {
 				return err
 			}
 		}
-		if err := t.UpdateThread(thread); err != nil {
+		if err := t.UpdateSession(session); err != nil {
 			return err
 		}
-		ts.opts.Query.Changed(t, run.ID)
-		if err := announce(t, run, changed); err != nil {
+		ts.opts.Query.Changed(t, turn.ID)
+		if err := announce(t, turn, changed); err != nil {
 			return err
 		}
 		t.AfterCommit(func() {
 			if tell() {
-				ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c)
+				ts.tellInBackground(domain.TurnInSession{Turn: turn, Session: session}, c)
 			}
 		})
-		return ts.opts.Questions.Reconsider(t, thread.ID)
+		return ts.opts.Questions.Reconsider(t, session.ID)
 	})
 	if err != nil {
-		return domain.Session{}, err
+		return domain.TurnInSession{}, err
 	}
-	return ts.opts.Query.ByRun(ctx, run.ID)
+	return ts.opts.Query.ByTurn(ctx, turn.ID)
 }
 
-// Change is a change of a thread's settings; a nil field means no change.
+// Change is a change of a session's settings; a nil field means no change.
 type Change struct {
 	Agent                  *string // configured name; the fields below then apply to that agent
 	Title                  *string
@@ -221,9 +221,9 @@ type Change struct {
 	Options                map[string]string // the agent's options by id; "" removes one; nil: no change
 }
 
-// isForAnother reports whether it changes the thread's agent.
-func (c Change) isForAnother(thread domain.Thread) bool {
-	return c.Agent != nil && *c.Agent != thread.Agent
+// isForAnother reports whether it changes the session's agent.
+func (c Change) isForAnother(session domain.Session) bool {
+	return c.Agent != nil && *c.Agent != session.Agent
 }
 
 // isForAgent reports whether the agent must get it.
@@ -258,79 +258,79 @@ func set[T any](field, value *T) {
 	}
 }
 
-// announce adds an event of a run to the log.
-func announce(t store.Tx, run domain.Run, p domain.Payload) error {
-	_, err := t.Append(run.Event(p))
+// announce adds an event of a turn to the log.
+func announce(t store.Tx, turn domain.Turn, p domain.Payload) error {
+	_, err := t.Append(turn.Event(p))
 	return err
 }
 
-// setModes changes the mode of a thread's runs that have not ended. Ended runs keep theirs; later
-// runs begin with the thread's.
-func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) error {
-	last, err := t.LastRun(ts.ctx, thread.ID)
+// setModes changes the mode of a session's turns that have not ended. Ended turns keep theirs; later
+// runs begin with the session's.
+func (ts *Settings) setModes(t store.Tx, session *domain.Session, mode string) error {
+	last, err := t.LastTurn(ts.ctx, session.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	thread.Settings.ModeRun = last.ID
-	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
+	session.Settings.ModeTurn = last.ID
+	turns, err := t.UnfinishedTurns(ts.ctx, session.ID)
 	if err != nil {
 		return err
 	}
-	for _, run := range runs {
-		agentMode := run.AgentMode
-		if run.State.Active() && catalog.ModeName(agentMode) == catalog.ModeName(mode) {
-			thread.Settings.ModeRun = run.ID - 1 // the agent is in it: its next report counts
+	for _, turn := range turns {
+		agentMode := turn.AgentMode
+		if turn.State.Active() && catalog.ModeName(agentMode) == catalog.ModeName(mode) {
+			session.Settings.ModeTurn = turn.ID - 1 // the agent is in it: its next report counts
 		}
-		if run.State == domain.Draft || run.State == domain.Queued {
+		if turn.State == domain.Draft || turn.State == domain.Queued {
 			agentMode = "" // the mode in which the agent would have continued
 		}
-		if run.Mode == mode && run.AgentMode == agentMode {
+		if turn.Mode == mode && turn.AgentMode == agentMode {
 			continue
 		}
-		run.Mode, run.AgentMode = mode, agentMode
-		if err := t.UpdateRun(run); err != nil {
+		turn.Mode, turn.AgentMode = mode, agentMode
+		if err := t.UpdateTurn(turn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// turns serializes the sends to the agents of threads: one at a time per thread, in order. The zero
+// turns serializes the sends to the agents of sessions: one at a time per session, in order. The zero
 // value is ready.
 type turns struct {
 	mu   sync.Mutex // guards the fields below
 	last map[int64]chan struct{}
-	kept map[int64]int // turns of threads whose change is already stored
+	kept map[int64]int // turns of sessions whose change is already stored
 }
 
 // turn is one send. It may run when before is closed.
 type turn struct {
 	before <-chan struct{}
 
-	of     *turns
-	thread int64
-	isKept bool          // the change is stored
-	mine   chan struct{} // closed at its end
+	of      *turns
+	session int64
+	isKept  bool          // the change is stored
+	mine    chan struct{} // closed at its end
 }
 
-// take returns the next turn of a thread, for a change that is already stored or not. It never
+// take returns the next turn of a session, for a change that is already stored or not. It never
 // blocks.
-func (o *turns) take(thread int64, isKept bool) turn {
+func (o *turns) take(session int64, isKept bool) turn {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.last == nil {
 		o.last, o.kept = make(map[int64]chan struct{}), make(map[int64]int)
 	}
-	mine, previous := make(chan struct{}), o.last[thread]
+	mine, previous := make(chan struct{}), o.last[session]
 	if previous == nil {
 		previous = make(chan struct{})
 		close(previous)
 	}
-	o.last[thread] = mine
+	o.last[session] = mine
 	if isKept {
-		o.kept[thread]++
+		o.kept[session]++
 	}
-	return turn{previous, o, thread, isKept, mine}
+	return turn{previous, o, session, isKept, mine}
 }
 
 // done ends the turn. It must be called exactly once.
@@ -338,11 +338,11 @@ func (t turn) done() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	if t.isKept {
-		t.of.kept[t.thread]--
+		t.of.kept[t.session]--
 	}
-	if t.of.last[t.thread] == t.mine {
-		delete(t.of.last, t.thread)
-		delete(t.of.kept, t.thread)
+	if t.of.last[t.session] == t.mine {
+		delete(t.of.last, t.session)
+		delete(t.of.kept, t.session)
 	}
 	close(t.mine)
 }
@@ -351,5 +351,5 @@ func (t turn) done() {
 func (t turn) isOvertaken() bool {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
-	return t.of.kept[t.thread] > 0
+	return t.of.kept[t.session] > 0
 }

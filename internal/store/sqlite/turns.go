@@ -13,58 +13,58 @@ import (
 
 // sessionColumns returns the columns for all[domain.Session].
 func sessionColumns() string {
-	return columnNames[domain.Run]("r") + ", " + columnNames[domain.Thread]("t") +
+	return columnNames[domain.Turn]("r") + ", " + columnNames[domain.Session]("t") +
 		", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.place LIMIT 1)"
 }
 
 const sessionJoins = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 
-func (q queries) Run(ctx context.Context, id int64) (domain.Run, error) {
-	return first[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.id = ?", id)
+func (q queries) Turn(ctx context.Context, id int64) (domain.Turn, error) {
+	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.id = ?", id)
 }
 
-func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) {
-	return first[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
+func (q queries) TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error) {
+	return first[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
 func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.run, 0), (SELECT id FROM runs WHERE thread = a.thread ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
-	if err == nil && id == 0 { // a thread without runs
+	if err == nil && id == 0 { // a session without runs
 		err = store.ErrNotFound
 	}
-	if errors.Is(err, store.ErrNotFound) && alias == domain.LastRun {
-		id, _, err = lastRun(ctx, q.s)
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
+		id, _, err = lastTurn(ctx, q.s)
 	}
 	return id, err
 }
 
-// lastRun returns the last run of a conversation that was continued with last, and its thread.
-func lastRun(ctx context.Context, s *statements) (run, thread int64, err error) {
+// lastTurn returns the last turn of a conversation that was continued with last, and its session.
+func lastTurn(ctx context.Context, s *statements) (turn, session int64, err error) {
 	type ids struct {
-		Run    int64 `db:"id"`
-		Thread int64 `db:"thread"`
+		Turn    int64 `db:"id"`
+		Session int64 `db:"thread"`
 	}
 	last, err := first[ids](ctx, s, `SELECT r.id, r.thread FROM runs r
 		WHERE r.thread = (SELECT thread FROM runs WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1) AND r.state NOT IN ('draft', 'discarded')
 		ORDER BY r.place DESC LIMIT 1`)
-	return last.Run, last.Thread, err
+	return last.Turn, last.Session, err
 }
 
-func (q queries) NamesThread(ctx context.Context, alias string) (bool, error) {
-	run, err := first[int64](ctx, q.s, "SELECT run FROM aliases WHERE alias = ?", alias)
+func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
+	turn, err := first[int64](ctx, q.s, "SELECT run FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
-	return run == 0, err
+	return turn == 0, err
 }
 
-func (q queries) FindThread(ctx context.Context, alias string) (int64, error) {
-	thread, err := first[int64](ctx, q.s, "SELECT thread FROM aliases WHERE alias = ?", alias)
-	if errors.Is(err, store.ErrNotFound) && alias == domain.LastRun {
-		_, thread, err = lastRun(ctx, q.s)
+func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
+	session, err := first[int64](ctx, q.s, "SELECT thread FROM aliases WHERE alias = ?", alias)
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
+		_, session, err = lastTurn(ctx, q.s)
 	}
-	return thread, err
+	return session, err
 }
 
 func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
@@ -75,21 +75,21 @@ func (q queries) FindNativeOf(ctx context.Context, agent, native string) (int64,
 	return first[int64](ctx, q.s, "SELECT id FROM threads WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
 }
 
-func (q queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
+func (q queries) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error) {
 	if f.Limit <= 0 {
 		f.Limit = 1000
 	}
-	ids, args := chosenRuns(f)
-	list, err := all[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
+	ids, args := chosenTurns(f)
+	list, err := all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
 	// The rows come in this order, but SQL does not guarantee it.
-	slices.SortFunc(list, func(a, b domain.Session) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
+	slices.SortFunc(list, func(a, b domain.TurnInSession) int { return cmp.Compare(b.Turn.ID, a.Turn.ID) })
 	return list, err
 }
 
-// chosenRuns selects the ids alone, state by state: each list is in the order of an index, and
-// SQLite merges them until there are enough. So it scans no more runs than necessary, however
+// chosenTurns selects the ids alone, state by state: each list is in the order of an index, and
+// SQLite merges them until there are enough. So it scans no more turns than necessary, however
 // many exist.
-func chosenRuns(f domain.RunFilter) (query string, args []any) {
+func chosenTurns(f domain.TurnFilter) (query string, args []any) {
 	states := f.States
 	if len(states) == 0 {
 		states = []domain.State{""}
@@ -110,8 +110,8 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 		if f.Source != "" {
 			add("r.source = ?", f.Source)
 		}
-		if f.Thread != 0 {
-			add("r.thread = ?", f.Thread)
+		if f.Session != 0 {
+			add("r.thread = ?", f.Session)
 		}
 		if f.Archived != nil {
 			add("EXISTS (SELECT 1 FROM threads t WHERE t.id = r.thread AND t.archived = ?)", *f.Archived)
@@ -131,25 +131,25 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 	return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, f.Limit)
 }
 
-// upToRun selects runs up to the place of one, or all if that is 0.
-const upToRun = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
+// upToTurn selects runs up to the place of one, or all if that is 0.
+const upToTurn = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
 
-func (q queries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
-	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
+func (q queries) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.thread = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
 }
 
-func (q queries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error) {
-	return all[domain.RunHead](ctx, q.s, "SELECT "+columnNames[domain.RunHead]("r")+" FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
+func (q queries) TurnHeads(ctx context.Context, session, upTo int64) ([]domain.TurnHead, error) {
+	return all[domain.TurnHead](ctx, q.s, "SELECT "+columnNames[domain.TurnHead]("r")+" FROM runs r WHERE r.thread = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
 }
 
-func (q queries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
-	return first[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", thread)
+func (q queries) LastTurn(ctx context.Context, session int64) (domain.Turn, error) {
+	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", session)
 }
 
-func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.Run, error) {
-	var list []domain.Run
+func (q queries) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error) {
+	var list []domain.Turn
 	for _, s := range states {
-		some, err := all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
+		some, err := all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
 		if err != nil {
 			return nil, err
 		}
@@ -158,29 +158,29 @@ func (q queries) RunsIn(ctx context.Context, states ...domain.State) ([]domain.R
 	return list, nil
 }
 
-func (q queries) RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error) {
-	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
+func (q queries) TurnsFailedWith(ctx context.Context, code string, first int64) ([]domain.Turn, error) {
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
 
 // unfinished is the condition of the partial index runs_unfinished. A query that contains it
-// literally scans no ended runs, however many a thread has.
+// literally scans no ended turns, however many a session has.
 // https://sqlite.org/partialindex.html#queries_using_partial_indexes
 const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
 
-func (q queries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
-	return all[domain.Session](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
+func (q queries) Startable(ctx context.Context, limit int) ([]domain.TurnInSession, error) {
+	return all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.place < r.place)))
 		AND NOT EXISTS (SELECT 1 FROM gate_loops g WHERE g.thread = r.thread AND g.state = 'checking')
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 
-func (q queries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
-	return all[domain.Run](ctx, q.s, "SELECT "+columnNames[domain.Run]("r")+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.place", thread)
+func (q queries) UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error) {
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.place", session)
 }
 
-func (q queries) HasUnfinished(ctx context.Context, thread, except int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", thread, except)
+func (q queries) HasUnfinished(ctx context.Context, session, except int64) (bool, error) {
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", session, except)
 }
 
 func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
@@ -208,7 +208,7 @@ func (q queries) Load(ctx context.Context) (domain.Counts, error) {
 	return counts, nil
 }
 
-func (t *Tx) InsertRun(r *domain.Run) error {
+func (t *Tx) InsertTurn(r *domain.Turn) error {
 	number, err := first[int64](background, t.s, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'")
 	if err != nil {
 		return err
@@ -223,11 +223,11 @@ func (t *Tx) InsertRun(r *domain.Run) error {
 	if _, err := insert(t, "runs", r, ""); err != nil {
 		return err
 	}
-	for _, alias := range []string{r.UUID, r.SessionID, r.RunID, domain.TaskName(r.Task), r.CallerID} {
+	for _, alias := range []string{r.UUID, r.HumanLayerSession, r.HumanLayerRun, domain.TaskName(r.Task), r.CallerID} {
 		if alias == "" {
 			continue
 		}
-		if err := t.SetAlias(alias, r.ID, r.Thread); err != nil {
+		if err := t.SetAlias(alias, r.ID, r.Session); err != nil {
 			return err
 		}
 	}
@@ -235,19 +235,19 @@ func (t *Tx) InsertRun(r *domain.Run) error {
 }
 
 func (t *Tx) IsTaken(alias string) (bool, error) {
-	_, err := t.FindThread(background, alias)
+	_, err := t.FindSession(background, alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (t *Tx) SetAlias(alias string, run, thread int64) error {
-	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, run, thread)
+func (t *Tx) SetAlias(alias string, turn, session int64) error {
+	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, turn, session)
 	return err
 }
 
-func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
+func (t *Tx) SetPrompt(turn int64, prompt string, content []domain.Block) error {
 	text, err := encode(content)
 	if err != nil {
 		return err
@@ -255,14 +255,14 @@ func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
 	if len(content) == 0 {
 		text = ""
 	}
-	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, text, run)
+	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, text, turn)
 }
 
-func (t *Tx) SetPlace(r domain.Run) error {
+func (t *Tx) SetPlace(r domain.Turn) error {
 	return t.changeOne("a run", "UPDATE runs SET place = ?, priority = ?, parent = ? WHERE id = ?", r.Place, r.Priority, r.Parent, r.ID)
 }
 
-func (t *Tx) UpdateRun(r domain.Run) error { return update(t, "a run", "runs", &r) }
+func (t *Tx) UpdateTurn(r domain.Turn) error { return update(t, "a run", "runs", &r) }
 
 func (q queries) Processes(ctx context.Context) ([]domain.Process, error) {
 	return all[domain.Process](ctx, q.s, "SELECT "+columnNames[domain.Process]("p")+" FROM processes p")
@@ -278,8 +278,8 @@ func (t *Tx) DropProcess(mark string) error {
 	return err
 }
 
-func (t *Tx) NoteKeyAccess(run int64, service, outcome string) error {
-	_, err := insert(t, "key_access", &domain.KeyAccess{At: t.now, Run: run, Service: service, Outcome: outcome}, "")
+func (t *Tx) NoteKeyAccess(turn int64, service, outcome string) error {
+	_, err := insert(t, "key_access", &domain.KeyAccess{At: t.now, Turn: turn, Service: service, Outcome: outcome}, "")
 	return err
 }
 

@@ -11,20 +11,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func (q queries) Thread(ctx context.Context, id int64) (domain.Thread, error) {
-	return first[domain.Thread](ctx, q.s, "SELECT "+columnNames[domain.Thread]("t")+" FROM threads t WHERE t.id = ?", id)
+func (q queries) Session(ctx context.Context, id int64) (domain.Session, error) {
+	return first[domain.Session](ctx, q.s, "SELECT "+columnNames[domain.Session]("t")+" FROM threads t WHERE t.id = ?", id)
 }
 
 func (q queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	return all[domain.RecentPath](ctx, q.s, "SELECT cwd, max(active) AS used, count(*) FROM threads GROUP BY cwd ORDER BY used DESC LIMIT ?", limit)
 }
 
-func (t *Tx) InsertThread(th *domain.Thread) (err error) {
+func (t *Tx) InsertSession(th *domain.Session) (err error) {
 	th.ID, err = insert(t, "threads", th, "")
 	return err
 }
 
-func (t *Tx) UpdateThread(th domain.Thread) error { return update(t, "a thread", "threads", &th) }
+func (t *Tx) UpdateSession(th domain.Session) error { return update(t, "a thread", "threads", &th) }
 
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
 	_, err := insert(t, "agent_sessions", &s, " ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, session = excluded.session")
@@ -39,13 +39,13 @@ func (t *Tx) MoveDirectories(from, to string) error {
 	if err != nil {
 		return err
 	}
-	// A run that continues after a move may have changed a file under both paths.
+	// A turn that continues after a move may have changed a file under both paths.
 	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	return err
 }
 
-func (q queries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE thread = ?", thread))
+func (q queries) AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error) {
+	return orZero(first[domain.AgentSessionSeen](ctx, q.s, "SELECT "+columnNames[domain.AgentSessionSeen]("s")+" FROM agent_sessions s WHERE thread = ?", session))
 }
 
 func (q queries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
@@ -64,46 +64,46 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 	return s, err
 }
 
-func (q queries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
+func (q queries) ForkedUpTo(ctx context.Context, session int64) (int64, error) {
+	return first[int64](ctx, q.s, "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", session)
 }
 
-// goneRuns selects the runs to delete: ?1 is their thread, ?2 the run before them.
-const goneRuns = "(SELECT id FROM runs WHERE thread = ?1 AND place > coalesce((SELECT place FROM runs WHERE id = ?2), 0))"
+// goneTurns selects the turns to delete: ?1 is their session, ?2 the turn before them.
+const goneTurns = "(SELECT id FROM runs WHERE thread = ?1 AND place > coalesce((SELECT place FROM runs WHERE id = ?2), 0))"
 
 // eraseEvents reduces events to their numbers and times.
 const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', thread = 0, run = 0, key = NULL, text = NULL, data = '{}' WHERE "
 
-func (t *Tx) DeleteRuns(thread, after int64) error {
-	attached, err := t.attachedOnlyTo(thread, after)
+func (t *Tx) DeleteTurns(session, after int64) error {
+	attached, err := t.attachedOnlyTo(session, after)
 	if err != nil {
 		return err
 	}
 	deletions := []string{
-		"INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result FROM items WHERE indexed = 1 AND run IN " + goneRuns,
-		"DELETE FROM items WHERE run IN " + goneRuns,
-		"DELETE FROM approvals WHERE run IN " + goneRuns,
-		"DELETE FROM changes WHERE run IN " + goneRuns,
-		"DELETE FROM change_decisions WHERE run IN " + goneRuns,
-		"DELETE FROM aliases WHERE run IN " + goneRuns,
-		"DELETE FROM gate_loops WHERE run IN " + goneRuns,
-		"DELETE FROM gate_runs WHERE run IN " + goneRuns,
-		"DELETE FROM page_messages WHERE run IN " + goneRuns,
-		eraseEvents + "run IN " + goneRuns,
+		"INSERT INTO items_text (items_text, rowid, content, title, result) SELECT 'delete', id, content, title, result FROM items WHERE indexed = 1 AND run IN " + goneTurns,
+		"DELETE FROM items WHERE run IN " + goneTurns,
+		"DELETE FROM approvals WHERE run IN " + goneTurns,
+		"DELETE FROM changes WHERE run IN " + goneTurns,
+		"DELETE FROM change_decisions WHERE run IN " + goneTurns,
+		"DELETE FROM aliases WHERE run IN " + goneTurns,
+		"DELETE FROM gate_loops WHERE run IN " + goneTurns,
+		"DELETE FROM gate_runs WHERE run IN " + goneTurns,
+		"DELETE FROM page_messages WHERE run IN " + goneTurns,
+		eraseEvents + "run IN " + goneTurns,
 	}
 	if after == 0 {
 		deletions = append(deletions,
 			"DELETE FROM aliases WHERE thread = ?1 AND ?2 = 0",
 			"DELETE FROM rules WHERE thread = ?1 AND ?2 = 0",
 			"DELETE FROM agent_sessions WHERE thread = ?1 AND ?2 = 0",
-			eraseEvents+"thread = ?1 AND run = 0 AND ?2 = 0 AND type != '"+string(domain.EventThreadDeleted)+"'",
-			"DELETE FROM runs WHERE id IN "+goneRuns,
+			eraseEvents+"thread = ?1 AND run = 0 AND ?2 = 0 AND type != '"+string(domain.EventSessionDeleted)+"'",
+			"DELETE FROM runs WHERE id IN "+goneTurns,
 			"DELETE FROM threads WHERE id = ?1 AND ?2 = 0")
 	} else {
-		deletions = append(deletions, "DELETE FROM runs WHERE id IN "+goneRuns)
+		deletions = append(deletions, "DELETE FROM runs WHERE id IN "+goneTurns)
 	}
 	for _, sql := range deletions {
-		if _, err := t.exec(sql, thread, after); err != nil {
+		if _, err := t.exec(sql, session, after); err != nil {
 			return err
 		}
 	}
@@ -118,8 +118,8 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 // attachmentRef matches an attachment's id in a row; see domain.Block.
 var attachmentRef = lazyregexp.New(`"attachment_id":"([^"]+)"`)
 
-// attachedOnlyTo returns the ids of the attachments that only the runs to delete use.
-func (t *Tx) attachedOnlyTo(thread, after int64) (map[string]bool, error) {
+// attachedOnlyTo returns the ids of the attachments that only the turns to delete use.
+func (t *Tx) attachedOnlyTo(session, after int64) (map[string]bool, error) {
 	ids := make(map[string]bool)
 	for _, of := range []struct {
 		which string
@@ -141,8 +141,8 @@ func (t *Tx) attachedOnlyTo(thread, after int64) (map[string]bool, error) {
 				}
 			}
 			return nil
-		}, `SELECT data FROM items WHERE data LIKE '%"attachment_id":%' AND run`+of.which+goneRuns+
-			` UNION ALL SELECT content FROM runs WHERE content LIKE '%"attachment_id":%' AND id`+of.which+goneRuns, thread, after)
+		}, `SELECT data FROM items WHERE data LIKE '%"attachment_id":%' AND run`+of.which+goneTurns+
+			` UNION ALL SELECT content FROM runs WHERE content LIKE '%"attachment_id":%' AND id`+of.which+goneTurns, session, after)
 		if err != nil {
 			return nil, err
 		}

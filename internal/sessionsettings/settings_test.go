@@ -1,4 +1,4 @@
-package threadsettings
+package sessionsettings
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
-// world fakes everything that Settings uses, and the executor of every thread.
+// world fakes everything that Settings uses, and the executor of every session.
 type world struct {
 	*Settings
 	catalog.Lease
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	w.Settings = New(ctx, Options{Store: w.store, Query: query.New(ctx, w.store), Runs: w, Agents: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
+	w.Settings = New(ctx, Options{Store: w.store, Query: query.New(ctx, w.store), Turns: w, Agents: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, w.Close(context.Background()))
@@ -95,66 +95,66 @@ func (w *world) Known(string) config.Agent {
 	return config.Agent{Name: "fake", Driver: config.DriverACP}
 }
 
-func (w *world) Reconsider(_ store.Tx, thread int64) error {
+func (w *world) Reconsider(_ store.Tx, session int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.reconsidered = append(w.reconsidered, thread)
+	w.reconsidered = append(w.reconsidered, session)
 	return nil
 }
 
-// thread adds a conversation with a run in each of the states.
-func (w *world) thread(t *testing.T, states ...domain.State) (runs []domain.Run) {
+// session adds a conversation with a turn in each of the states.
+func (w *world) session(t *testing.T, states ...domain.State) (turns []domain.Turn) {
 	t.Helper()
-	thread := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
+	session := domain.Session{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
 	require.NoError(t, w.store.Write(t.Context(), func(tx store.Tx) error {
-		if err := tx.InsertThread(&thread); err != nil {
+		if err := tx.InsertSession(&session); err != nil {
 			return err
 		}
 		for _, state := range states {
-			r := domain.Run{
-				UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, State: state, Agent: "fake",
+			r := domain.Turn{
+				UUID: uuid.NewString(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session.ID, State: state, Agent: "fake",
 				Mode: catalog.ModeDefault, AgentMode: "its own", Created: time.Now(), Active: time.Now(),
 			}
-			if err := tx.InsertRun(&r); err != nil {
+			if err := tx.InsertTurn(&r); err != nil {
 				return err
 			}
-			runs = append(runs, r)
+			turns = append(turns, r)
 		}
-		return tx.PutAgentSession(domain.AgentSessionSeen{Thread: thread.ID, Agent: "fake", Seen: time.Now(), AgentSession: domain.AgentSession{
+		return tx.PutAgentSession(domain.AgentSessionSeen{Session: session.ID, Agent: "fake", Seen: time.Now(), AgentSession: domain.AgentSession{
 			Models: &domain.Selection{Choices: []domain.Choice{{ID: "small"}, {ID: "large"}}},
 		}})
 	}))
-	return runs
+	return turns
 }
 
-func (w *world) run(t *testing.T, id int64) domain.Run {
+func (w *world) turn(t *testing.T, id int64) domain.Turn {
 	t.Helper()
-	r, err := w.store.Run(t.Context(), id)
+	r, err := w.store.Turn(t.Context(), id)
 	require.NoError(t, err)
 	return r
 }
 
-// A mode applies to the conversation and its active runs. Queued runs do not begin in the agent's
+// A mode applies to the conversation and its active turns. Queued turns do not begin in the agent's
 // earlier mode.
-func TestModeOfRuns(t *testing.T) {
+func TestModeOfTurns(t *testing.T) {
 	w := newWorld(t)
-	runs := w.thread(t, domain.Completed, domain.Running, domain.Queued)
-	s, err := w.Update(t.Context(), runs[1].UUID, Change{Mode: new(catalog.ModePlan)})
+	turns := w.session(t, domain.Completed, domain.Running, domain.Queued)
+	s, err := w.Update(t.Context(), turns[1].UUID, Change{Mode: new(catalog.ModePlan)})
 	require.NoError(t, err)
-	assert.Equal(t, catalog.ModePlan, s.Thread.Mode)
-	assert.Equal(t, runs[2].ID, s.Thread.Settings.ModeRun)
-	for i, want := range []domain.Run{{Mode: catalog.ModeDefault, AgentMode: "its own"}, {Mode: catalog.ModePlan, AgentMode: "its own"}, {Mode: catalog.ModePlan}} {
-		got := w.run(t, runs[i].ID)
-		assert.Equal(t, want, domain.Run{Mode: got.Mode, AgentMode: got.AgentMode}, "run %d", i)
+	assert.Equal(t, catalog.ModePlan, s.Session.Mode)
+	assert.Equal(t, turns[2].ID, s.Session.Settings.ModeTurn)
+	for i, want := range []domain.Turn{{Mode: catalog.ModeDefault, AgentMode: "its own"}, {Mode: catalog.ModePlan, AgentMode: "its own"}, {Mode: catalog.ModePlan}} {
+		got := w.turn(t, turns[i].ID)
+		assert.Equal(t, want, domain.Turn{Mode: got.Mode, AgentMode: got.AgentMode}, "run %d", i)
 	}
-	assert.Equal(t, []int64{runs[0].Thread}, w.reconsidered)
+	assert.Equal(t, []int64{turns[0].Session}, w.reconsidered)
 }
 
 // An option set to "" is removed, and unnamed ones stay.
 func TestOptionsAndDeadline(t *testing.T) {
 	w := newWorld(t)
-	id := w.thread(t, domain.Completed)[0].UUID
-	var s domain.Session
+	id := w.session(t, domain.Completed)[0].UUID
+	var s domain.TurnInSession
 	for _, c := range []Change{
 		{Options: map[string]string{"a": "1", "b": "2"}, Title: new("title"), AdditionalDirectories: &[]string{"/q"}},
 		{Options: map[string]string{"a": "", "c": "3"}, SkipPermissions: new(true), SkipPermissionsTimeout: new(time.Hour)},
@@ -163,15 +163,15 @@ func TestOptionsAndDeadline(t *testing.T) {
 		s, err = w.Update(t.Context(), id, c)
 		require.NoError(t, err)
 	}
-	assert.Equal(t, map[string]string{"b": "2", "c": "3"}, s.Thread.Settings.Options)
-	assert.Equal(t, "title", s.Thread.Title)
-	assert.Equal(t, []string{"/q"}, s.Thread.Settings.AdditionalDirectories)
-	require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
-	assert.WithinDuration(t, time.Now().Add(time.Hour), *s.Thread.Settings.SkipPermissionsUntil, 10*time.Minute)
+	assert.Equal(t, map[string]string{"b": "2", "c": "3"}, s.Session.Settings.Options)
+	assert.Equal(t, "title", s.Session.Title)
+	assert.Equal(t, []string{"/q"}, s.Session.Settings.AdditionalDirectories)
+	require.NotNil(t, s.Session.Settings.SkipPermissionsUntil)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), *s.Session.Settings.SkipPermissionsUntil, 10*time.Minute)
 	for _, c := range []Change{{SkipPermissions: new(true)}, {SkipPermissions: new(false), SkipPermissionsTimeout: new(time.Hour)}} {
 		s, err := w.Update(t.Context(), id, c)
 		require.NoError(t, err)
-		assert.Nil(t, s.Thread.Settings.SkipPermissionsUntil)
+		assert.Nil(t, s.Session.Settings.SkipPermissionsUntil)
 	}
 }
 
@@ -179,20 +179,20 @@ func TestOptionsAndDeadline(t *testing.T) {
 func TestRefusedChanges(t *testing.T) {
 	w := newWorld(t)
 	w.works = true
-	run := w.thread(t, domain.Running)[0]
+	turn := w.session(t, domain.Running)[0]
 	for text, c := range map[string]Change{
 		"permission_mode: expected a permission mode, received an empty string": {Mode: new("")},
 		`model: expected a model of the agent fake, received "huge"`:            {Model: new("huge"), Title: new("x")},
 	} {
-		_, err := w.Update(t.Context(), run.UUID, c)
+		_, err := w.Update(t.Context(), turn.UUID, c)
 		assert.EqualError(t, err, text)
-		_, _, err = w.SetAgent(t.Context(), run.UUID, c)
+		_, _, err = w.SetAgent(t.Context(), turn.UUID, c)
 		assert.EqualError(t, err, text)
 	}
 	_, err := w.Update(t.Context(), "nothing", Change{Title: new("x")})
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, domain.KindRunNotFound, refused.Kind)
+	assert.Equal(t, domain.KindTurnNotFound, refused.Kind)
 	_, err = w.OfAgent(t.Context(), "none")
 	assert.EqualError(t, err, "no such agent")
 	assert.Empty(t, w.set)
@@ -202,36 +202,36 @@ func TestRefusedChanges(t *testing.T) {
 // SetAgent reports whether an agent is active, and its refusal, which changes nothing.
 func TestSetAgent(t *testing.T) {
 	w := newWorld(t)
-	run := w.thread(t, domain.Running)[0]
+	turn := w.session(t, domain.Running)[0]
 	for _, works := range []bool{false, true} {
 		w.works = works
-		s, live, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("small"), Options: map[string]string{"a": ""}})
+		s, live, err := w.SetAgent(t.Context(), turn.UUID, Change{Model: new("small"), Options: map[string]string{"a": ""}})
 		require.NoError(t, err)
 		assert.Equal(t, works, live)
-		assert.Equal(t, "small", s.Thread.Model)
+		assert.Equal(t, "small", s.Session.Model)
 	}
-	_, _, err := w.SetAgent(t.Context(), run.UUID, Change{Title: new("T")})
+	_, _, err := w.SetAgent(t.Context(), turn.UUID, Change{Title: new("T")})
 	require.NoError(t, err)
 	assert.Equal(t, []catalog.SetSessionParams{{SessionID: w.set[0].SessionID, Model: "small"}}, w.set, "an option that is not asked for any more and a title are nothing to set")
 	w.result = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large"), Title: new("U")})
+	_, _, err = w.SetAgent(t.Context(), turn.UUID, Change{Model: new("large"), Title: new("U")})
 	assert.EqualError(t, err, "not now")
 	w.err = errors.New("it has gone")
-	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
+	_, _, err = w.SetAgent(t.Context(), turn.UUID, Change{Model: new("large")})
 	assert.EqualError(t, err, "cannot send the setting to the agent: it has gone")
 	assert.ErrorIs(t, err, w.err)
-	thread, err := w.store.Thread(t.Context(), run.Thread)
+	session, err := w.store.Session(t.Context(), turn.Session)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"small", "T"}, []string{thread.Model, thread.Title})
+	assert.Equal(t, []string{"small", "T"}, []string{session.Model, session.Title})
 }
 
-// Update stores the change; a refusal becomes an error of the run.
-func TestRefusalIsToldToTheRun(t *testing.T) {
+// Update stores the change; a refusal becomes an error of the turn.
+func TestRefusalIsToldToTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.works, w.result = true, catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
-	s, err := w.Update(t.Context(), w.thread(t, domain.Running)[0].UUID, Change{Model: new("large")})
+	s, err := w.Update(t.Context(), w.session(t, domain.Running)[0].UUID, Change{Model: new("large")})
 	require.NoError(t, err)
-	assert.Equal(t, "large", s.Thread.Model)
+	assert.Equal(t, "large", s.Session.Model)
 	require.NoError(t, w.Close(t.Context()))
 	last := w.events[len(w.events)-1].Payload
 	require.IsType(t, domain.AgentErrorReported{}, last)
@@ -243,21 +243,21 @@ func TestAgentEndsWithWhatIsKept(t *testing.T) {
 	for name, meanwhile := range map[string][]string{"one change": {"large"}, "one there and back": {"large", ""}, "none": nil} {
 		w := newWorld(t)
 		w.works = true
-		run := w.thread(t, domain.Running)[0]
+		turn := w.session(t, domain.Running)[0]
 		w.setting = func() {
 			for _, model := range meanwhile {
-				_, err := w.Update(t.Context(), run.UUID, Change{Model: &model, Options: map[string]string{"a": model}})
+				_, err := w.Update(t.Context(), turn.UUID, Change{Model: &model, Options: map[string]string{"a": model}})
 				assert.NoError(t, err)
 			}
 		}
-		_, live, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("small"), Options: map[string]string{"a": "1"}})
+		_, live, err := w.SetAgent(t.Context(), turn.UUID, Change{Model: new("small"), Options: map[string]string{"a": "1"}})
 		require.NoError(t, err)
 		assert.True(t, live)
 		require.NoError(t, w.Close(t.Context()))
-		thread, err := w.store.Thread(t.Context(), run.Thread)
+		session, err := w.store.Session(t.Context(), turn.Session)
 		require.NoError(t, err)
 		last := w.set[len(w.set)-1]
-		assert.Equal(t, []string{thread.Model, thread.Settings.Options["a"]}, []string{last.Model, last.Options["a"]}, name)
+		assert.Equal(t, []string{session.Model, session.Settings.Options["a"]}, []string{last.Model, last.Options["a"]}, name)
 		if meanwhile == nil {
 			assert.Len(t, w.set, 1, "it is sent once")
 		}
@@ -268,7 +268,7 @@ func TestAgentEndsWithWhatIsKept(t *testing.T) {
 func TestAgentIsToldInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.works = true
-	id := w.thread(t, domain.Running)[0].UUID
+	id := w.session(t, domain.Running)[0].UUID
 	var want, got []string
 	for i := range 60 {
 		want = append(want, fmt.Sprint(i))

@@ -1,4 +1,4 @@
-package threadsettings
+package sessionsettings
 
 import (
 	"cmp"
@@ -20,18 +20,18 @@ import (
 // its executor allows.
 const agentAnswers = 40 * time.Second
 
-// OfSession returns the modes, models and options of the agent in a run's thread, as reported for
-// the thread's session.
-func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (Known, error) {
-	seen, err := ts.opts.Store.AgentSession(ctx, s.Run.Thread)
-	if seen.Agent != s.Thread.Agent {
+// OfTurn returns the modes, models and options of the agent in a turn's session, as reported for
+// the session's session.
+func (ts *Settings) OfTurn(ctx context.Context, s domain.TurnInSession) (Known, error) {
+	seen, err := ts.opts.Store.AgentSession(ctx, s.Turn.Session)
+	if seen.Agent != s.Session.Agent {
 		seen.AgentSession = domain.AgentSession{}
 	}
-	return settingsOfAgent(ts.opts.Agents.Known(s.Thread.Agent), seen.AgentSession), err
+	return settingsOfAgent(ts.opts.Agents.Known(s.Session.Agent), seen.AgentSession), err
 }
 
 // OfAgent returns the modes, models and options of a configured agent, "" for the default one, as
-// last reported in any thread.
+// last reported in any session.
 func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 	agent, err := ts.opts.Agents.Agent(name)
 	if err != nil {
@@ -41,22 +41,22 @@ func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 	return settingsOfAgent(agent, reported), err
 }
 
-// Check refuses a mode, model or option value that the thread's agent is known not to have. "" and
+// Check refuses a mode, model or option value that the session's agent is known not to have. "" and
 // nil are not checked. An agent without reports is asked when it starts.
-func (ts *Settings) Check(ctx context.Context, from store.Reader, thread int64, agent, mode, model string, options map[string]string) error {
+func (ts *Settings) Check(ctx context.Context, from store.Reader, session int64, agent, mode, model string, options map[string]string) error {
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}
-	reported, err := ReportedBy(ctx, from, thread, agent)
+	reported, err := ReportedBy(ctx, from, session, agent)
 	if err != nil {
 		return err
 	}
 	return checkSetting(ts.opts.Agents.Known(agent), reported, mode, model, options)
 }
 
-// setLive sets the active agent of a thread, and reports whether one is active.
-func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change) (bool, error) {
-	p := catalog.SetSessionParams{SessionID: thread.UUID}
+// setLive sets the active agent of a session, and reports whether one is active.
+func (ts *Settings) setLive(ctx context.Context, session domain.Session, c Change) (bool, error) {
+	p := catalog.SetSessionParams{SessionID: session.UUID}
 	set(&p.Mode, c.Mode)
 	set(&p.Model, c.Model)
 	for id, value := range c.Options {
@@ -67,7 +67,7 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 			p.Options[id] = value
 		}
 	}
-	lease := ts.opts.Runs.LeaseOf(thread.ID)
+	lease := ts.opts.Turns.LeaseOf(session.ID)
 	if lease == nil || p.Mode == "" && p.Model == "" && p.Options == nil {
 		return false, nil
 	}
@@ -85,8 +85,8 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 
 // tellInBackground sends a change to the agent after the earlier ones. It never blocks, because the
 // store's writer calls it.
-func (ts *Settings) tellInBackground(s domain.Session, c Change) {
-	turn := ts.turns.take(s.Thread.ID, true)
+func (ts *Settings) tellInBackground(s domain.TurnInSession, c Change) {
+	turn := ts.turns.take(s.Session.ID, true)
 	if !ts.telling.Go(func() {
 		defer turn.done()
 		<-turn.before
@@ -96,14 +96,14 @@ func (ts *Settings) tellInBackground(s domain.Session, c Change) {
 	}
 }
 
-// setInBackground is setLive without a waiting caller: a refusal becomes an error of the run.
-func (ts *Settings) setInBackground(s domain.Session, c Change) {
-	_, refused := ts.setLive(ts.ctx, s.Thread, c)
+// setInBackground is setLive without a waiting caller: a refusal becomes an error of the turn.
+func (ts *Settings) setInBackground(s domain.TurnInSession, c Change) {
+	_, refused := ts.setLive(ts.ctx, s.Session, c)
 	if refused == nil || ts.ctx.Err() != nil {
 		return
 	}
 	report, _ := json.Marshal(map[string]string{"code": "SETTING_REFUSED", "message": refused.Error()})
-	if err := ts.opts.Runs.Write(ts.ctx, func(t store.Tx) error { return announce(t, s.Run, domain.AgentErrorReported{Report: report}) }); err != nil {
+	if err := ts.opts.Turns.Write(ts.ctx, func(t store.Tx) error { return announce(t, s.Turn, domain.AgentErrorReported{Report: report}) }); err != nil {
 		ts.opts.Logger.Warn("an agent refused a setting, and this cannot be recorded", "err", err)
 	}
 }
@@ -223,15 +223,15 @@ func checkOptions(agent string, reported domain.AgentSession, wanted map[string]
 
 // SettingSessions reads the reports of agents, see the store's ThreadReader.
 type SettingSessions interface {
-	AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error)
+	AgentSession(ctx context.Context, session int64) (domain.AgentSessionSeen, error)
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 }
 
-// ReportedBy returns the report of a thread's agent for its session, or else the agent's last
-// report in another thread. thread may be 0.
-func ReportedBy(ctx context.Context, from SettingSessions, thread int64, agent string) (domain.AgentSession, error) {
-	if thread != 0 {
-		seen, err := from.AgentSession(ctx, thread)
+// ReportedBy returns the report of a session's agent for its session, or else the agent's last
+// report in another session. session may be 0.
+func ReportedBy(ctx context.Context, from SettingSessions, session int64, agent string) (domain.AgentSession, error) {
+	if session != 0 {
+		seen, err := from.AgentSession(ctx, session)
 		if err != nil || seen.Agent == agent && seen.Agent != "" {
 			return seen.AgentSession, err
 		}
@@ -242,51 +242,51 @@ func ReportedBy(ctx context.Context, from SettingSessions, thread int64, agent s
 
 // agentAfter returns the agent of a session's conversation after a change. It checks that the
 // caller may use that agent.
-func (ts *Settings) agentAfter(ctx context.Context, s domain.Session, c Change) (string, error) {
-	if !c.isForAnother(s.Thread) {
-		return s.Thread.Agent, nil
+func (ts *Settings) agentAfter(ctx context.Context, s domain.TurnInSession, c Change) (string, error) {
+	if !c.isForAnother(s.Session) {
+		return s.Session.Agent, nil
 	}
 	agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)
 	return agent.Name, err
 }
 
-// giveTo changes the agent of a thread, from the next prompt on. The new agent starts its own
+// giveTo changes the agent of a session, from the next prompt on. The new agent starts its own
 // session and gets the transcript. The previous agent's settings and permissions do not carry over,
 // and its open questions are closed. giveTo adds these effects to changed.
-func (ts *Settings) giveTo(t store.Tx, thread *domain.Thread, agent string, changed *domain.SettingsChanged) error {
-	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
+func (ts *Settings) giveTo(t store.Tx, session *domain.Session, agent string, changed *domain.SettingsChanged) error {
+	turns, err := t.UnfinishedTurns(ts.ctx, session.ID)
 	if err != nil {
 		return err
 	}
-	for _, run := range runs {
-		if run.State != domain.Draft {
-			return domain.Errorf(domain.KindBadState, "%s is %s: its conversation can get another agent when it has ended", domain.TaskName(run.Task), run.State.Words())
+	for _, turn := range turns {
+		if turn.State != domain.Draft {
+			return domain.Errorf(domain.KindBadState, "%s is %s: its conversation can get another agent when it has ended", domain.TaskName(turn.Task), turn.State.Words())
 		}
-		run.Agent, run.Mode, run.AgentMode = agent, askingMode(run.Mode), ""
-		if err := t.UpdateRun(run); err != nil {
+		turn.Agent, turn.Mode, turn.AgentMode = agent, askingMode(turn.Mode), ""
+		if err := t.UpdateTurn(turn); err != nil {
 			return err
 		}
 	}
-	if err := ts.opts.Questions.CloseStale(t, thread.ID); err != nil {
+	if err := ts.opts.Questions.CloseStale(t, session.ID); err != nil {
 		return err
 	}
-	thread.Agent, thread.NativeSession = agent, ""
-	thread.Model, thread.Settings.Options = "", nil
+	session.Agent, session.NativeSession = agent, ""
+	session.Model, session.Settings.Options = "", nil
 	changed.Agent = &agent
-	if mode := askingMode(thread.Mode); mode != thread.Mode {
-		thread.Mode = mode
+	if mode := askingMode(session.Mode); mode != session.Mode {
+		session.Mode = mode
 		changed.Mode = cmp.Or(changed.Mode, &mode)
 	}
 	no := false
-	if thread.Settings.SkipPermissions {
-		thread.Settings.SkipPermissions, thread.Settings.SkipPermissionsUntil = false, nil
+	if session.Settings.SkipPermissions {
+		session.Settings.SkipPermissions, session.Settings.SkipPermissionsUntil = false, nil
 		changed.SkipPermissions = cmp.Or(changed.SkipPermissions, &no)
 	}
-	if thread.Settings.AutoAcceptEdits {
-		thread.Settings.AutoAcceptEdits = false
+	if session.Settings.AutoAcceptEdits {
+		session.Settings.AutoAcceptEdits = false
 		changed.AutoAcceptEdits = cmp.Or(changed.AutoAcceptEdits, &no)
 	}
-	return ts.setModes(t, thread, thread.Mode)
+	return ts.setModes(t, session, session.Mode)
 }
 
 // askingMode returns plan for plan, else default, so that no permission carries over.

@@ -1,5 +1,5 @@
-// Package domain has the values of the whole program: conversations (threads) and their runs,
-// items, approvals, events, and the table of run states. It imports nothing of this module.
+// Package domain has the values of the whole program: conversations (sessions) and their turns,
+// items, approvals, events, and the table of turn states. It imports nothing of this module.
 //
 // Tags name the column of a field (db) and its member in JSON (json), both in the database and,
 // where clients see the value itself, on the wire. Raw JSON in a value is third-party text,
@@ -14,48 +14,48 @@ import (
 	"time"
 )
 
-// A Run is one prompt and its execution, which protocols call task, session or run. Each of its ids
+// A Turn is one prompt and its execution, which protocols call task, session or turn. Each of its ids
 // finds it.
-type Run struct {
-	ID        int64           `db:"id,key"`
-	UUID      string          `db:"uuid,fixed"`       // UUIDv7, ours
-	Task      int64           `db:"task,fixed"`       // the number in task-0001
-	SessionID string          `db:"session_id,fixed"` // a UUID, HumanLayer's session_id
-	RunID     string          `db:"run_id,fixed"`     // a UUID, HumanLayer's run_id
-	CallerID  string          `db:"caller_id,fixed"`  // the caller's own id, or ""
-	Thread    int64           `db:"thread,fixed"`
-	Place     int64           `db:"place,fixed"`  // orders the runs of a thread: the ID, unless queued runs were reordered
-	Parent    int64           `db:"parent,fixed"` // the run before, or 0
-	Prompt    string          `db:"prompt,fixed"`
-	Content   []Block         `db:"content,fixed"` // in addition to the prompt's text
-	Title     string          `db:"title"`
-	Agent     string          `db:"agent"`
-	Source    string          `db:"source"` // one of the Source constants
-	State     State           `db:"state"`
-	Priority  int             `db:"priority"`    // higher first
-	Mode      string          `db:"mode"`        // requested: a permission mode, or a mode of the agent
-	AgentMode string          `db:"agent_mode"`  // the agent's last reported mode, or ""
-	Model     string          `db:"agent_model"` // as the agent reports it, or ""
-	Tools     []string        `db:"tools"`       // allowed; empty: all
-	Timeout   time.Duration   `db:"timeout"`     // 0: the configured one
-	Quiet     bool            `db:"quiet"`       // no deltas are wanted
-	Created   time.Time       `db:"created"`
-	Started   time.Time       `db:"started"` // zero before
-	Ended     time.Time       `db:"ended"`   // zero before
-	Active    time.Time       `db:"active"`  // the last activity
-	Error     string          `db:"error"`
-	ErrorCode string          `db:"error_code"` // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
-	Stop      string          `db:"stop"`       // the agent's stop reason
-	SignIn    []AuthMethod    `db:"sign_in"`    // ways to sign in, if it failed for lack of that
-	Result    string          `db:"result"`     // the last message of the agent
-	Messages  int             `db:"messages"`   // how many the agent sent
-	Tokens    Tokens          `db:"tokens"`
-	Progress  json.RawMessage `db:"progress"` // the executor's last progress report
-	Metadata  json.RawMessage `db:"metadata"` // the caller's JSON object, with the agent's plan added
+type Turn struct {
+	ID                int64           `db:"id,key"`
+	UUID              string          `db:"uuid,fixed"`       // UUIDv7, ours
+	Task              int64           `db:"task,fixed"`       // the number in task-0001
+	HumanLayerSession string          `db:"session_id,fixed"` // a UUID, HumanLayer's session_id
+	HumanLayerRun     string          `db:"run_id,fixed"`     // a UUID, HumanLayer's run_id
+	CallerID          string          `db:"caller_id,fixed"`  // the caller's own id, or ""
+	Session           int64           `db:"thread,fixed"`
+	Place             int64           `db:"place,fixed"`  // orders the turns of a session: the ID, unless queued turns were reordered
+	Parent            int64           `db:"parent,fixed"` // the turn before, or 0
+	Prompt            string          `db:"prompt,fixed"`
+	Content           []Block         `db:"content,fixed"` // in addition to the prompt's text
+	Title             string          `db:"title"`
+	Agent             string          `db:"agent"`
+	Source            string          `db:"source"` // one of the Source constants
+	State             State           `db:"state"`
+	Priority          int             `db:"priority"`    // higher first
+	Mode              string          `db:"mode"`        // requested: a permission mode, or a mode of the agent
+	AgentMode         string          `db:"agent_mode"`  // the agent's last reported mode, or ""
+	Model             string          `db:"agent_model"` // as the agent reports it, or ""
+	Tools             []string        `db:"tools"`       // allowed; empty: all
+	Timeout           time.Duration   `db:"timeout"`     // 0: the configured one
+	Quiet             bool            `db:"quiet"`       // no deltas are wanted
+	Created           time.Time       `db:"created"`
+	Started           time.Time       `db:"started"` // zero before
+	Ended             time.Time       `db:"ended"`   // zero before
+	Active            time.Time       `db:"active"`  // the last activity
+	Error             string          `db:"error"`
+	ErrorCode         string          `db:"error_code"` // in capitals: ORPHANED, TIMEOUT, AGENT_EXITED, ...
+	Stop              string          `db:"stop"`       // the agent's stop reason
+	SignIn            []AuthMethod    `db:"sign_in"`    // ways to sign in, if it failed for lack of that
+	Result            string          `db:"result"`     // the last message of the agent
+	Messages          int             `db:"messages"`   // how many the agent sent
+	Tokens            Tokens          `db:"tokens"`
+	Progress          json.RawMessage `db:"progress"` // the executor's last progress report
+	Metadata          json.RawMessage `db:"metadata"` // the caller's JSON object, with the agent's plan added
 
 	// ClockOff is by how much the time from Started to Ended, or until now, is longer than the time in
 	// which its agent could work: the clock was set, the machine slept, or the process had died. Time in
-	// which the run waited for a person has no part in it.
+	// which the turn waited for a person has no part in it.
 	ClockOff time.Duration `db:"clock_off"`
 
 	// Restricted says that the client did not trust the workspace: the project's file has no
@@ -63,11 +63,11 @@ type Run struct {
 	Restricted bool `db:"restricted"`
 }
 
-// CodeStoreFull is the ErrorCode of a run that a full disk ended: its open items and questions
+// CodeStoreFull is the ErrorCode of a turn that a full disk ended: its open items and questions
 // were not closed.
 const CodeStoreFull = "STORE_FULL"
 
-// Tokens is the usage of a run.
+// Tokens is the usage of a turn.
 type Tokens struct {
 	Input       int64   `json:"input,omitempty"`
 	Output      int64   `json:"output,omitempty"`
@@ -78,35 +78,35 @@ type Tokens struct {
 	CostUSD     float64 `json:"cost_usd,omitempty"`
 }
 
-// A Session is a run with its thread.
-type Session struct {
-	Run
-	Thread        Thread `db:",inline"`
-	ParentSession string `db:"parent_session,read"` // SessionID of the run before, or ""
-	FirstWords    string `db:"first_words,read"`    // of the thread's first prompt, at most 400 characters
+// A Session is a turn with its session.
+type TurnInSession struct {
+	Turn
+	Session                 Session `db:",inline"`
+	ParentHumanLayerSession string  `db:"parent_session,read"` // SessionID of the turn before, or ""
+	FirstWords              string  `db:"first_words,read"`    // of the session's first prompt, at most 400 characters
 }
 
-// A RunFilter chooses runs. The zero value means all.
-type RunFilter struct {
+// A TurnFilter chooses runs. The zero value means all.
+type TurnFilter struct {
 	States   []State
 	Agent    string
 	Source   string
-	Thread   int64
-	Archived *bool // of the thread
-	Leaves   bool  // only the last run of each thread
-	Before   int64 // only runs with a smaller row: for paging
+	Session  int64
+	Archived *bool // of the session
+	Leaves   bool  // only the last turn of each session
+	Before   int64 // only turns with a smaller row: for paging
 	Limit    int   // at most that many; 0: 1,000
 }
 
-// A RunHead is a run without its texts.
-type RunHead struct {
-	ID        int64  `db:"id"`
-	SessionID string `db:"session_id"`
-	State     State  `db:"state"`
-	ErrorCode string `db:"error_code"`
+// A TurnHead is a turn without its texts.
+type TurnHead struct {
+	ID                int64  `db:"id"`
+	HumanLayerSession string `db:"session_id"`
+	State             State  `db:"state"`
+	ErrorCode         string `db:"error_code"`
 }
 
-// TaskName is AIWG's name of a run, such as task-0001.
+// TaskName is AIWG's name of a turn, such as task-0001.
 func TaskName(n int64) string { return fmt.Sprintf("task-%04d", n) }
 
 // IsTaskName reports whether an id has the form of TaskName.
@@ -115,10 +115,10 @@ func IsTaskName(id string) bool {
 	return ok && len(digits) >= 4 && strings.Trim(digits, "0123456789") == ""
 }
 
-// Counts is the number of runs in each state.
+// Counts is the number of turns in each state.
 type Counts map[State]int
 
-// Values of Run.Source.
+// Values of Turn.Source.
 const (
 	SourceTask     = "task"     // task.submit
 	SourceChat     = "chat"     // chat.send
@@ -135,9 +135,9 @@ const (
 	SourceKeptQuestion = "kept_question" // the question stays when its caller disconnects
 )
 
-// IsWritten reports whether a client wrote the prompt, so that clients may edit it while the run is
+// IsWritten reports whether a client wrote the prompt, so that clients may edit it while the turn is
 // queued.
-func (r Run) IsWritten() bool {
+func (r Turn) IsWritten() bool {
 	switch r.Source {
 	case SourceTask, SourceChat, SourceSession, SourceExecute:
 		return true
@@ -145,13 +145,13 @@ func (r Run) IsWritten() bool {
 	return false
 }
 
-// IsQuestion reports whether a run is a client's question, without an agent.
-func (r Run) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }
+// IsQuestion reports whether a turn is a client's question, without an agent.
+func (r Turn) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }
 
-// A State is the state of a run.
+// A State is the state of a turn.
 type State string
 
-// The states of a run.
+// The states of a turn.
 const (
 	Draft        State = "draft"
 	Queued       State = "queued"
@@ -176,7 +176,7 @@ func (s State) Ended() bool {
 	return false
 }
 
-// Words returns the state for people: a run that a user or the hub ended is interrupted, whether
+// Words returns the state for people: a turn that a user or the hub ended is interrupted, whether
 // it had started or not.
 func (s State) Words() string {
 	switch s {
@@ -190,7 +190,7 @@ func (s State) Words() string {
 	return string(s)
 }
 
-// Active reports whether a run in this state has an agent.
+// Active reports whether a turn in this state has an agent.
 func (s State) Active() bool {
 	switch s {
 	case Starting, Running, WaitingInput, Interrupting:
@@ -199,7 +199,7 @@ func (s State) Active() bool {
 	return false
 }
 
-// New is the state of a run before it is queued in the same transaction. It is never visible.
+// New is the state of a turn before it is queued in the same transaction. It is never visible.
 const New State = ""
 
 // transitions are the allowed changes of state.
@@ -213,15 +213,15 @@ var transitions = map[State][]State{
 	Interrupting: {Interrupted, TimedOut, Failed},
 }
 
-// CanBecome reports whether a run may go from this state to another one.
+// CanBecome reports whether a turn may go from this state to another one.
 func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
 
-// HoldsSlot reports whether a run in this state counts against the limit of concurrent runs. A run
+// HoldsSlot reports whether a turn in this state counts against the limit of concurrent runs. A turn
 // that waits for a person does not, and continues without waiting for a slot.
 func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }
 
-// LastRun is the alias of the newest run, drafts aside, if no run has it as an id.
-const LastRun = "last"
+// LastTurn is the alias of the newest run, drafts aside, if no turn has it as an id.
+const LastTurn = "last"
 
 // A prompt of the hub that asks an agent to continue begins with goOn, and repeats the request after
 // theRequest.
@@ -244,11 +244,11 @@ func RequestOf(prompt string) string {
 	return prompt
 }
 
-// QueueChanged says that a queued run was edited or moved.
+// QueueChanged says that a queued turn was edited or moved.
 type QueueChanged struct {
 	Text      *string  `json:"text,omitempty"`      // the new prompt; nil: as before
 	Truncated bool     `json:"truncated,omitempty"` // Text is cut to [MaxEventText]
-	Order     []string `json:"order"`               // SessionIDs of the conversation's queued runs, the next one first
+	Order     []string `json:"order"`               // SessionIDs of the conversation's queued turns, the next one first
 }
 
 // EventQueue is the kind of [QueueChanged].

@@ -1,4 +1,4 @@
-package threadsettings
+package sessionsettings
 
 import (
 	"context"
@@ -106,36 +106,36 @@ func TestCheckContent(t *testing.T) {
 	assert.Error(t, CheckContent("ours", domain.AgentSession{Takes: &domain.PromptTakes{Audio: true}}, []domain.Content{image}))
 }
 
-// seen holds agents' reports: one in a thread, and the last ones elsewhere.
+// seen holds agents' reports: one in a session, and the last ones elsewhere.
 type seen struct {
-	inThread domain.AgentSessionSeen
-	last     map[string]*domain.Selection
-	err      error
+	inSession domain.AgentSessionSeen
+	last      map[string]*domain.Selection
+	err       error
 }
 
-func (s seen) AgentSession(_ context.Context, thread int64) (domain.AgentSessionSeen, error) {
-	if thread == 0 {
-		return s.inThread, errors.New("there is no thread 0")
+func (s seen) AgentSession(_ context.Context, session int64) (domain.AgentSessionSeen, error) {
+	if session == 0 {
+		return s.inSession, errors.New("there is no thread 0")
 	}
-	return s.inThread, s.err
+	return s.inSession, s.err
 }
 
 func (s seen) LastAgentSession(_ context.Context, agent string) (domain.AgentSessionSeen, error) {
 	return domain.AgentSessionSeen{AgentSession: domain.AgentSession{Models: s.last[agent]}}, nil
 }
 
-// The agent's report in the thread precedes its last report elsewhere. Another agent's earlier
-// report in the thread does not count.
+// The agent's report in the session precedes its last report elsewhere. Another agent's earlier
+// report in the session does not count.
 func TestReportedBy(t *testing.T) {
 	here, there, others := choices("here"), choices("there"), choices("others")
 	s := seen{last: map[string]*domain.Selection{"ours": there, "other": others}}
-	s.inThread = domain.AgentSessionSeen{Agent: "ours", AgentSession: domain.AgentSession{Models: here}}
+	s.inSession = domain.AgentSessionSeen{Agent: "ours", AgentSession: domain.AgentSession{Models: here}}
 	for _, c := range []struct {
-		thread int64
-		agent  string
-		want   *domain.Selection
+		session int64
+		agent   string
+		want    *domain.Selection
 	}{{1, "ours", here}, {0, "ours", there}, {1, "other", others}, {1, "new", nil}} {
-		reported, err := ReportedBy(t.Context(), s, c.thread, c.agent)
+		reported, err := ReportedBy(t.Context(), s, c.session, c.agent)
 		require.NoError(t, err)
 		assert.Same(t, c.want, reported.Models, "%+v", c)
 	}
