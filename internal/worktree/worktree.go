@@ -412,13 +412,26 @@ func (t tree) updateRef(ctx context.Context, args ...string) error {
 	return t.r.repo.SyncNames(began)
 }
 
-// resolve returns the name of an object, or "" if there is none.
-func (t tree) resolve(ctx context.Context, revision string) (string, error) {
-	out, err := t.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision)
-	if exited(err, 1) {
-		return "", nil
+// resolve returns the name of an object, or "" if there is none. git says the same of a file that the
+// system cannot read, so a second time has to say it, too.
+func (t tree) resolve(ctx context.Context, revision string) (out string, err error) {
+	for range 2 {
+		out, err = t.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision)
+		if !exited(err, 1) {
+			return out, err
+		}
+		ref, _, _ := strings.Cut(revision, "^")
+		text, err := git.ReadIfThere(filepath.Join(t.dir, ref))
+		if of, is := strings.CutPrefix(strings.TrimSpace(text), "ref: "); is {
+			ref = of
+		}
+		_, err2 := git.ReadIfThere(filepath.Join(t.r.repo.Common, ref))
+		_, err3 := git.ReadIfThere(filepath.Join(t.r.repo.Common, "packed-refs"))
+		if err := errors.Join(err, err2, err3); err != nil {
+			return "", err
+		}
 	}
-	return out, err
+	return "", nil
 }
 
 // exited reports whether git ended with a status.
