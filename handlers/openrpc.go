@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
@@ -78,7 +79,8 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 	return doc
 }
 
-// Markdown returns the reference of a registry's methods, for docs/protocol.md.
+// Markdown returns the reference of a registry's methods and of all types of events, for
+// docs/protocol.md.
 func Markdown(reg *server.Registry) string {
 	var b strings.Builder
 	methods := reg.Methods()
@@ -97,7 +99,37 @@ func Markdown(reg *server.Registry) string {
 		b.WriteString("\nResult: ")
 		writeMembers(&b, m.Result(), "an object without members.\n")
 	}
+	writeEvents(&b)
 	return b.String()
+}
+
+// turnMembers are the members of an event that name its turn.
+var turnMembers = []string{"session_id", "run_id", "task_id"}
+
+// writeEvents writes the reference of the types of events.
+func writeEvents(b *strings.Builder) {
+	b.WriteString("\n## Event types\n\n| type | when |\n| --- | --- |\n")
+	for _, k := range protocol.EventKinds {
+		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s |\n", k.Type, k.Type, k.Doc)
+	}
+	for _, k := range protocol.EventKinds {
+		fmt.Fprintf(b, "\n### Event %s\n\n", k.Type)
+		s := schema.OfResult(k.Data)
+		isOfTurn := len(s.Properties) > 0 && s.Properties[0].Name == turnMembers[0]
+		if isOfTurn {
+			s.Properties = s.Properties[len(turnMembers):]
+		}
+		switch {
+		case k.Type == protocol.TypeTrigger:
+			b.WriteString("If a session started, `session_id`, `run_id` and `task_id` of it. Other members of `data`:\n\n")
+		case isOfTurn:
+			b.WriteString("`session_id`, `run_id` and `task_id` of the run. Other members of `data`:\n\n")
+		default:
+			b.WriteString("Members of `data`:\n\n")
+		}
+		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
+		writeRows(b, s, "")
+	}
 }
 
 // writeMembers lists an object's members, or names another type.
