@@ -160,8 +160,8 @@ func (s *session) insert(r *run) {
 
 // promptEdited handles a new text of a waiting prompt. A client of version 1 already has the
 // prompt, so it gets a message with the new text.
-func (s *session) promptEdited(d hubclient.EventData) {
-	text := d.Content
+func (s *session) promptEdited(d *protocol.QueueEvent) {
+	text := protocol.Value(d.Content)
 	if text == "" {
 		return // the prompt was only moved in the queue
 	}
@@ -319,7 +319,7 @@ type outcome struct {
 	inserted string // in version 2: the id of the prompt, if the turn has just begun and not ended
 }
 
-func outcomeOf(d hubclient.EventData) outcome {
+func outcomeOf(d *protocol.StatusEvent) outcome {
 	return outcome{state: d.State, stopReason: d.StopReason, err: d.Error, code: d.ErrorCode, authMethods: d.AuthMethods}
 }
 

@@ -508,20 +508,25 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 	case <-ctx.Done():
 		return
 	}
-	d := hubclient.DataOf(client.Event{Data: raw})
-	if d.TerminalID != w.id {
-		return
-	}
-	switch kind {
-	case protocol.TypeTerminal:
+	event, _ := protocol.DecodeEvent(kind, raw) // unreadable members are zero
+	switch d := event.(type) {
+	case *protocol.TerminalEvent:
+		if d.TerminalID != w.id {
+			return
+		}
 		data := []byte(d.Data)
 		if d.Encoding == "base64" {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub encodes it correctly
 		}
 		w.print(data)
-	case client.TypeLagged:
-		w.lost.Store(true)
-	case protocol.TypeTerminalExit:
+	case *protocol.LaggedEvent:
+		if protocol.Value(d.SkippedOutput).TerminalID == w.id {
+			w.lost.Store(true)
+		}
+	case *protocol.TerminalExitEvent:
+		if d.TerminalID != w.id {
+			return
+		}
 		select {
 		case w.ended <- d.ExitCode:
 		default:

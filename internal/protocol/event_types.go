@@ -373,6 +373,11 @@ type GatesEndedEvent struct {
 	Failing       []string `json:"failing,omitempty" doc:"The gates that did not pass."`
 }
 
+// Gates returns the final state of the gates.
+func (e *GatesEndedEvent) Gates() *Gates {
+	return &Gates{State: e.State, Reason: e.Reason, Iteration: e.Iteration, MaxIterations: e.MaxIterations, Failing: e.Failing}
+}
+
 // A DecidedEvent is a decision about a change, or its withdrawal.
 type DecidedEvent struct {
 	TurnIDs

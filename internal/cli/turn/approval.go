@@ -331,12 +331,12 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		}
 		select {
 		case e := <-events:
-			switch {
-			case e.Type == protocol.TypeResolved:
-				a.resolved(hubclient.DataOf(e))
-			case !o.Once:
-				approval := hubclient.ApprovalOf(e)
-				if a.seen[approval.ApprovalID] {
+			switch d := hubclient.EventOf(e).(type) {
+			case *protocol.ResolvedEvent:
+				a.resolved(d)
+			case *protocol.ApprovalEvent:
+				approval := hubclient.ApprovalOf(d)
+				if o.Once || a.seen[approval.ApprovalID] {
 					continue
 				}
 				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
