@@ -68,11 +68,11 @@ const entriesAtOnce = 1000
 // Conversation calls each for the entries of a conversation up to a session, in order, until each
 // fails.
 func Conversation(ctx context.Context, c *client.Client, session string, each func(Entry) error) error {
-	for offset := new(0); offset != nil; {
+	for offset := new(uint); offset != nil; {
 		page, _, err := Call[struct {
 			Events []json.RawMessage `json:"events"`
-			Next   *int              `json:"next_offset"`
-		}](ctx, c, "getConversation", map[string]any{"session_id": session, "offset": *offset, "limit": entriesAtOnce})
+			Next   *uint             `json:"next_offset"`
+		}](ctx, c, "getConversation", protocol.ConversationParams{SessionID: session, Offset: *offset, Limit: new(uint(entriesAtOnce))})
 		if err != nil {
 			return err
 		}
@@ -98,11 +98,11 @@ func InConversation(code string) bool {
 
 // WriteAttachment writes the bytes of an attachment.
 func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
-	for offset := int64(0); ; {
+	for offset := uint(0); ; {
 		part, _, err := Call[struct {
 			Data []byte `json:"data"`
-			Next int64  `json:"next_offset"` // 0: that is all
-		}](ctx, c, "getAttachment", map[string]any{"id": id, "offset": offset})
+			Next uint   `json:"next_offset"` // 0: that is all
+		}](ctx, c, "getAttachment", protocol.AttachmentParams{ID: id, Offset: offset})
 		if err != nil {
 			return err
 		}

@@ -375,7 +375,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
+	if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: q.SessionID, Reason: "nobody_answers"}, nil); err != nil {
 		a.view.Note(InDialogue(err).Error())
 	}
 }

@@ -42,7 +42,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		view.Note("interrupting all; press C-c again to end at once")
 		running.Go(func() {
 			for _, id := range all.working() {
-				err := c.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil)
+				err := c.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil)
 				if err == nil {
 					continue
 				}

@@ -122,7 +122,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		commentTasks := slices.Clone(a.commentTasks)
 		running.Go(func() { // so that a second signal is handled meanwhile
 			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
-				if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil || id == session.ID {
+				if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
 					refused <- err
 					return
 				}

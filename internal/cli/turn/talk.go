@@ -232,7 +232,7 @@ func nextOf(ctx context.Context, c *client.Client, of protocol.Session, broke bo
 	if err != nil {
 		return "", err
 	}
-	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
 	if err != nil {
 		return "", err
 	}
