@@ -174,8 +174,8 @@ func anchor(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ".", ""))
 }
 
-// TypeScript returns declarations of the parameters and results of a registry's methods, for the
-// extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
+// TypeScript returns declarations of the parameters and results of a registry's methods, and of all
+// types of events, for the extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
 // identifiers, cancel_task and cancelTask would be equal. Structs and enums have the names of their Go
 // types.
 func TypeScript(reg *server.Registry) string {
@@ -189,8 +189,13 @@ func TypeScript(reg *server.Registry) string {
 			longRunning = append(longRunning, fmt.Sprintf("  %q,\n", m.Name))
 		}
 	}
+	var events strings.Builder
+	for _, k := range protocol.EventKinds {
+		writeComment(&events, "When: "+k.Doc+".", 1)
+		fmt.Fprintf(&events, "  %s: %s;\n", k.Type, t.typeOf(schema.OfResult(k.Data), "Data"))
+	}
 	var b strings.Builder
-	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.\n\n")
+	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them, and the events.\n\n")
 	for _, name := range slices.Sorted(maps.Keys(t.declared)) {
 		b.WriteString(t.declared[name] + "\n\n")
 	}
@@ -200,6 +205,9 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("\n/** The result of a method. */\nexport type Result<M extends Method> = Methods[M][\"result\"];\n")
 	b.WriteString("\n/** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */\n")
 	fmt.Fprintf(&b, "export const longRunning: ReadonlySet<Method> = new Set<Method>([\n%s]);\n", strings.Join(longRunning, ""))
+	b.WriteString("\n/** The data of each type of event, by its name on the wire. */\nexport interface Events {\n" + events.String())
+	b.WriteString("}\n\n/** The name of a type of event. */\nexport type EventType = keyof Events;\n")
+	b.WriteString("\n/** The event of a notification. */\nexport type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];\n")
 	return b.String()
 }
 
