@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
@@ -78,7 +79,8 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 	return doc
 }
 
-// Markdown returns the reference of a registry's methods, for docs/protocol.md.
+// Markdown returns the reference of a registry's methods and of all types of events, for
+// docs/protocol.md.
 func Markdown(reg *server.Registry) string {
 	var b strings.Builder
 	methods := reg.Methods()
@@ -97,7 +99,37 @@ func Markdown(reg *server.Registry) string {
 		b.WriteString("\nResult: ")
 		writeMembers(&b, m.Result(), "an object without members.\n")
 	}
+	writeEvents(&b)
 	return b.String()
+}
+
+// turnMembers are the members of an event that name its turn.
+var turnMembers = []string{"session_id", "run_id", "task_id"}
+
+// writeEvents writes the reference of the types of events.
+func writeEvents(b *strings.Builder) {
+	b.WriteString("\n## Event types\n\n| type | when |\n| --- | --- |\n")
+	for _, k := range protocol.EventKinds {
+		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s |\n", k.Type, k.Type, k.Doc)
+	}
+	for _, k := range protocol.EventKinds {
+		fmt.Fprintf(b, "\n### Event %s\n\n", k.Type)
+		s := schema.OfResult(k.Data)
+		isOfTurn := len(s.Properties) > 0 && s.Properties[0].Name == turnMembers[0]
+		if isOfTurn {
+			s.Properties = s.Properties[len(turnMembers):]
+		}
+		switch {
+		case k.Type == protocol.TypeTrigger:
+			b.WriteString("If a session started, `session_id`, `run_id` and `task_id` of it. Other members of `data`:\n\n")
+		case isOfTurn:
+			b.WriteString("`session_id`, `run_id` and `task_id` of the run. Other members of `data`:\n\n")
+		default:
+			b.WriteString("Members of `data`:\n\n")
+		}
+		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
+		writeRows(b, s, "")
+	}
 }
 
 // writeMembers lists an object's members, or names another type.
@@ -142,8 +174,8 @@ func anchor(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, ".", ""))
 }
 
-// TypeScript returns declarations of the parameters and results of a registry's methods, for the
-// extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
+// TypeScript returns declarations of the parameters and results of a registry's methods, and of all
+// types of events, for the extension of VS Code. A method is a member of the interface Methods with its name on the wire: as
 // identifiers, cancel_task and cancelTask would be equal. Structs and enums have the names of their Go
 // types.
 func TypeScript(reg *server.Registry) string {
@@ -157,8 +189,13 @@ func TypeScript(reg *server.Registry) string {
 			longRunning = append(longRunning, fmt.Sprintf("  %q,\n", m.Name))
 		}
 	}
+	var events strings.Builder
+	for _, k := range protocol.EventKinds {
+		writeComment(&events, "When: "+k.Doc+".", 1)
+		fmt.Fprintf(&events, "  %s: %s;\n", k.Type, t.typeOf(schema.OfResult(k.Data), "Data"))
+	}
 	var b strings.Builder
-	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.\n\n")
+	b.WriteString("// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them, and the events.\n\n")
 	for _, name := range slices.Sorted(maps.Keys(t.declared)) {
 		b.WriteString(t.declared[name] + "\n\n")
 	}
@@ -168,6 +205,9 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("\n/** The result of a method. */\nexport type Result<M extends Method> = Methods[M][\"result\"];\n")
 	b.WriteString("\n/** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */\n")
 	fmt.Fprintf(&b, "export const longRunning: ReadonlySet<Method> = new Set<Method>([\n%s]);\n", strings.Join(longRunning, ""))
+	b.WriteString("\n/** The data of each type of event, by its name on the wire. */\nexport interface Events {\n" + events.String())
+	b.WriteString("}\n\n/** The name of a type of event. */\nexport type EventType = keyof Events;\n")
+	b.WriteString("\n/** The event of a notification. */\nexport type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];\n")
 	return b.String()
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // command runs a prompt that is a command of Duet, and returns its output. handled is false for
@@ -198,7 +199,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 	if isNew {
 		return s.listQueue(nil), nil
 	}
-	waiting, err := s.queued(ctx, "session.queue", map[string]string{"session_id": s.id})
+	waiting, err := s.queued(ctx, "session.queue", protocol.SessionParams{SessionID: s.id})
 	if err != nil || rest == "" {
 		return s.listQueue(waiting), err
 	}
@@ -209,7 +210,8 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 	if !ok {
 		return "No prompt " + number + " waits.\n\n" + s.listQueue(waiting), nil
 	}
-	method, params := "session.moveQueued", map[string]string{"session_id": waiting[at].SessionID}
+	id := waiting[at].SessionID
+	method, params := "session.moveQueued", any(protocol.MoveQueuedParams{SessionID: id})
 	// Prompts that no client wrote keep their places.
 	var movable []string
 	for _, p := range waiting {
@@ -217,19 +219,19 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 			movable = append(movable, p.SessionID)
 		}
 	}
-	place := slices.Index(movable, waiting[at].SessionID)
+	place := slices.Index(movable, id)
 	switch {
 	case verb == "edit" && text != "":
-		method, params["query"] = "session.editQueued", text
+		method, params = "session.editQueued", protocol.EditQueuedParams{SessionID: id, Query: text}
 	case verb == "up" && place > 0:
-		params["before"] = movable[place-1]
+		params = protocol.MoveQueuedParams{SessionID: id, Before: movable[place-1]}
 	case verb == "down" && place >= 0 && place+2 < len(movable):
-		params["before"] = movable[place+2]
+		params = protocol.MoveQueuedParams{SessionID: id, Before: movable[place+2]}
 	case verb == "down" && place >= 0 && place+2 == len(movable): // it then runs last
 	case verb == "up", verb == "down":
 		return "Prompt " + number + " stays where it is.\n\n" + s.listQueue(waiting), nil
 	case verb == "drop" && text == "":
-		method = "interruptSession"
+		method, params = "interruptSession", protocol.InterruptParams{SessionID: id}
 	default:
 		return queueHelp, nil
 	}
@@ -252,7 +254,7 @@ type queuedPrompt struct {
 	Editable  bool   `json:"editable"`
 }
 
-func (s *session) queued(ctx context.Context, method string, params map[string]string) ([]queuedPrompt, error) {
+func (s *session) queued(ctx context.Context, method string, params any) ([]queuedPrompt, error) {
 	r, _, err := hubclient.Call[struct {
 		Queued []queuedPrompt `json:"queued"`
 	}](ctx, s.agent.hub, method, params)

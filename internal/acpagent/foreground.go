@@ -160,8 +160,8 @@ func (s *session) insert(r *run) {
 
 // promptEdited handles a new text of a waiting prompt. A client of version 1 already has the
 // prompt, so it gets a message with the new text.
-func (s *session) promptEdited(d hubclient.EventData) {
-	text := d.Content
+func (s *session) promptEdited(d *protocol.QueueEvent) {
+	text := protocol.Value(d.Content)
 	if text == "" {
 		return // the prompt was only moved in the queue
 	}
@@ -319,7 +319,7 @@ type outcome struct {
 	inserted string // in version 2: the id of the prompt, if the turn has just begun and not ended
 }
 
-func outcomeOf(d hubclient.EventData) outcome {
+func outcomeOf(d *protocol.StatusEvent) outcome {
 	return outcome{state: d.State, stopReason: d.StopReason, err: d.Error, code: d.ErrorCode, authMethods: d.AuthMethods}
 }
 
@@ -387,7 +387,7 @@ func (s *session) endWork(ctx context.Context) {
 
 // interrupt starts to end a session of the hub.
 func (s *session) interrupt(run string) {
-	err := s.agent.hub.Call(context.Background(), "interruptSession", map[string]string{"session_id": run, "reason": "user_cancelled"}, nil)
+	err := s.agent.hub.Call(context.Background(), "interruptSession", protocol.InterruptParams{SessionID: run, Reason: "user_cancelled"}, nil)
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // usually the turn has just ended
 	}
@@ -408,7 +408,7 @@ func (a *agent) cancelTask(ctx context.Context, p acp.CancelWorkRequest) (acp.Em
 	if task == "" {
 		return acp.Empty{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
 	}
-	err = a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": s.id, "background": task, "reason": "user_cancelled"}, nil)
+	err = a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: s.id, Background: task, Reason: "user_cancelled"}, nil)
 	return acp.Empty{}, refusedFor(s.id, err)
 }
 

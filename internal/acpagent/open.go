@@ -183,10 +183,7 @@ func (s *session) sendEntry(e hubclient.Entry) {
 
 // list lists the conversations.
 func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
-	params := map[string]any{"filter": "normal", "limit": 100}
-	if p.Cursor != nil && *p.Cursor != "" {
-		params["before"] = *p.Cursor
-	}
+	params := protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(100)), Before: protocol.Value(p.Cursor)}
 	page, _, err := hubclient.Call[struct {
 		Sessions []protocol.Session
 		Next     string `json:"next_before"`
@@ -229,7 +226,7 @@ func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empt
 func (a *agent) deleteSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
-		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
+		if err := a.hub.Call(ctx, "session.delete", protocol.SessionParams{SessionID: p.SessionID}, nil); err != nil {
 			return acp.Empty{}, refusedFor(p.SessionID, err)
 		}
 	}

@@ -168,24 +168,14 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": full.text}
-	if s.agent.readsFiles() {
-		params["reads_files"] = true
-	}
-	if len(full.content) > 0 {
-		params["content"] = full.content
-	}
-	if full.meta != nil {
-		params["_meta"] = full.meta
-	}
 	hub := s.agent.hub
 	var started hubclient.Started
 	if start == nil {
-		params["session_id"] = s.id
-		if workspace != nil {
-			addWorkspace(params, *workspace)
-		}
-		started, err = s.started(ctx, "continueSession", params)
+		params := continueParams{protocol.ContinueParams{SessionID: s.id, Query: &full.text, AgentSettings: settingsOf(protocol.Value(workspace), s.agent.readsFiles())}, full.content}
+		started, err = s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
+			params.Metadata = metadata
+			return "continueSession", params
+		})
 		if err != nil {
 			return "", err
 		}
@@ -194,7 +184,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 		if err != nil {
 			return "", err
 		}
-		if started, err = s.launch(ctx, start, params); err != nil {
+		if started, err = s.launch(ctx, start, full); err != nil {
 			return "", err
 		}
 		s.mu.Lock()
@@ -218,32 +208,56 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	return started.SessionID, nil
 }
 
+// launchParams are the parameters of launchSession with the client's content as it came.
+type launchParams struct {
+	protocol.LaunchParams
+	Content []json.RawMessage `json:"content,omitempty"`
+}
+
+// continueParams are the parameters of continueSession with the client's content as it came.
+type continueParams struct {
+	protocol.ContinueParams
+	Content []json.RawMessage `json:"content,omitempty"`
+}
+
 // launch starts the conversation.
-func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (hubclient.Started, error) {
-	params["conversation_id"] = s.id
-	addWorkspace(params, b.workspace)
-	if b.from != "" {
-		params["session_id"], params["fork"] = b.from, true
-		return s.started(ctx, "continueSession", params)
-	}
-	params["worktree"] = false // the editor shows the files of the directory that it names
-	hubclient.AddSettings(params, map[string]string{"working_dir": b.workspace.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
-	return s.started(ctx, "launchSession", params)
+func (s *session) launch(ctx context.Context, b *beginning, full fullPrompt) (hubclient.Started, error) {
+	settings := settingsOf(b.workspace, s.agent.readsFiles())
+	return s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
+		if b.from != "" {
+			return "continueSession", continueParams{protocol.ContinueParams{
+				SessionID: b.from, Fork: true, ForkID: s.id, Query: &full.text, AgentSettings: settings, Metadata: metadata,
+			}, full.content}
+		}
+		return "launchSession", launchParams{protocol.LaunchParams{
+			Query: full.text, ConversationID: s.id, AgentSettings: settings, Metadata: metadata,
+			WorkingDir: b.workspace.CWD, Agent: b.agent, PermissionMode: b.mode, Model: b.model, Options: b.options,
+			Worktree: new(false), // the editor shows the files of the directory that it names
+		}, full.content}
+	})
 }
 
 // beginsTried limits the attempts to begin a turn when hubs end before they answer.
 const beginsTried = 5
 
-// started asks the hub to start the session of a prompt. A hub that ended before it answered may
+// promptMetadata is stored with the session of a prompt.
+type promptMetadata struct {
+	Meta   json.RawMessage `json:"_meta,omitempty"` // the client's, for the agent
+	Client string          `json:"client"`
+	Prompt string          `json:"prompt"` // a UUID
+	Source string          `json:"source"`
+}
+
+// started asks the hub to start the session of a prompt, with the method and parameters that call
+// returns for the session's metadata. meta is the client's _meta for the agent. A hub that ended before it answered may
 // have started it. The next hub recognizes that by the prompt's id.
-func (s *session) started(ctx context.Context, method string, params map[string]any) (started hubclient.Started, err error) {
+func (s *session) started(ctx context.Context, meta json.RawMessage, call func(metadata json.RawMessage) (method string, params any)) (started hubclient.Started, err error) {
 	prompt := uuid.NewString()
-	metadata := map[string]any{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
-	if meta, ok := params["_meta"]; ok { // for the agent
-		metadata["_meta"] = meta
-		delete(params, "_meta")
+	metadata, err := json.Marshal(promptMetadata{Meta: meta, Client: s.agent.client.title(), Prompt: prompt, Source: "acp"})
+	if err != nil {
+		return started, err
 	}
-	params["metadata"] = metadata
+	method, params := call(metadata)
 	for range beginsTried {
 		err = s.agent.hub.Call(ctx, method, params, &started, client.SentOnce())
 		if client.KindOf(err) != hubclient.KindHubLost {
@@ -261,16 +275,12 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 	return started, err
 }
 
-// addWorkspace adds a client's MCP servers and directories to the parameters that begin a turn.
-func addWorkspace(params map[string]any, w acp.Workspace) {
-	if servers := mcpConfig(w.MCPServers); servers != nil {
-		params["mcp_config"] = servers
-	}
-	if len(w.AdditionalDirectories) > 0 {
-		params["additional_directories"] = w.AdditionalDirectories
-	}
-	if prompt := w.SystemPrompt.Text(); prompt != "" {
-		params["append_system_prompt"] = prompt
+// settingsOf returns the settings of a turn in a client's workspace: its MCP servers, directories and
+// system prompt.
+func settingsOf(w acp.Workspace, readsFiles bool) protocol.AgentSettings {
+	return protocol.AgentSettings{
+		ReadsFiles: readsFiles, MCPConfig: mcpConfig(w.MCPServers), AdditionalDirectories: w.AdditionalDirectories,
+		AppendSystemPrompt: w.SystemPrompt.Text(),
 	}
 }
 
@@ -363,27 +373,38 @@ func (s *session) cancelled() (runs []string) {
 	return runs
 }
 
-// mcpConfig converts a client's MCP servers to the hub's form. It drops invalid ones, because the
-// user cannot correct them.
-func mcpConfig(raw json.RawMessage) map[string]any {
+// An mcpServer is an MCP server in the hub's form: a program, or an address.
+type mcpServer struct {
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitzero"`
+	Env     map[string]string `json:"env,omitzero"`
+	Type    string            `json:"type,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitzero"`
+}
+
+// mcpConfig converts a client's MCP servers to the hub's form; nil for none. It drops invalid ones,
+// because the user cannot correct them.
+func mcpConfig(raw json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list)
-	servers := make(map[string]any)
+	servers := make(map[string]mcpServer)
 	for _, item := range list {
 		var m acp.MCPServer
 		if json.Unmarshal(item, &m) != nil || m.Name == "" || m.Command == "" && m.URL == "" {
 			continue
 		}
 		if m.URL != "" {
-			servers[m.Name] = map[string]any{"type": cmp.Or(m.Type, "http"), "url": m.URL, "headers": values(m.Headers)}
+			servers[m.Name] = mcpServer{Type: cmp.Or(m.Type, "http"), URL: m.URL, Headers: values(m.Headers)}
 		} else {
-			servers[m.Name] = map[string]any{"command": m.Command, "args": append([]string{}, m.Args...), "env": values(m.Env)}
+			servers[m.Name] = mcpServer{Command: m.Command, Args: append([]string{}, m.Args...), Env: values(m.Env)}
 		}
 	}
 	if len(servers) == 0 {
 		return nil
 	}
-	return map[string]any{"mcpServers": servers}
+	config, _ := json.Marshal(map[string]map[string]mcpServer{"mcpServers": servers}) // strings: it cannot fail
+	return config
 }
 
 func values(list []acp.Variable) map[string]string {
@@ -461,11 +482,9 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	if isIdle {
 		return acp.SteerResponse{Outcome: acp.SteerPromptRequired, Reason: "noRunningTurn"}, nil
 	}
-	params := map[string]any{"session_id": s.id, "query": full.text, "deliver": "steer"}
-	if len(full.content) > 0 {
-		params["content"] = full.content
-	}
-	started, err := s.started(ctx, "continueSession", params)
+	started, err := s.started(ctx, nil, func(metadata json.RawMessage) (string, any) {
+		return "continueSession", continueParams{protocol.ContinueParams{SessionID: s.id, Query: &full.text, Deliver: "steer", Metadata: metadata}, full.content}
+	})
 	if err != nil {
 		s.forgetSteered(full.text)
 		return acp.SteerResponse{}, full.refused(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // An error names the wrong block of the client's own prompt.
@@ -38,7 +39,5 @@ func TestErrorNamesBlockOfThePrompt(t *testing.T) {
 func TestSystemPromptOfClient(t *testing.T) {
 	var p acp.NewSessionRequest
 	require.NoError(t, json.Unmarshal([]byte(`{"cwd":"/","systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."},{"type":"image"},{"type":"text","text":"Be kind."}]}}`), &p))
-	params := map[string]any{}
-	addWorkspace(params, p.Workspace)
-	assert.Equal(t, map[string]any{"append_system_prompt": "Be brief.\n\nBe kind."}, params)
+	assert.Equal(t, protocol.AgentSettings{AppendSystemPrompt: "Be brief.\n\nBe kind."}, settingsOf(p.Workspace, false))
 }

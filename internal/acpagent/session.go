@@ -183,35 +183,38 @@ func (s *session) event(e client.Event) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	d := hubclient.DataOf(e)
-	switch e.Type {
-	case protocol.TypeApproval:
-		s.ask(hubclient.ApprovalOf(e))
+	event := hubclient.EventOf(e)
+	switch d := event.(type) {
+	case *protocol.ApprovalEvent:
+		s.ask(hubclient.ApprovalOf(d))
 		return
-	case protocol.TypeResolved:
+	case *protocol.ResolvedEvent:
 		s.answered(d.ApprovalID)
 		return
-	case protocol.TypeSettings, protocol.TypeAgentSession:
+	case *protocol.SettingsEvent:
+		s.settingsChanged()
+		return
+	case *protocol.AgentSessionEvent:
 		s.backgroundChanged(d.Background)
 		s.settingsChanged()
 		return
-	case protocol.TypeQueue:
+	case *protocol.QueueEvent:
 		s.promptEdited(d)
 		return
 	}
-	updates := s.translator.Event(e.Type, e.Seq, e.Timestamp, d)
-	if s.version2 && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
+	updates := s.translator.Event(event, e.Seq, e.Timestamp)
+	if d, ok := event.(*protocol.ItemEvent); ok && s.version2 && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
 		return
 	}
 	s.send(updates...)
-	if e.Type == protocol.TypeStatus {
+	if d, ok := event.(*protocol.StatusEvent); ok {
 		s.stateChanged(d)
 	}
 }
 
 // stateChanged handles a new state of a hub session in the conversation. All of its earlier
 // events were handled before.
-func (s *session) stateChanged(d hubclient.EventData) {
+func (s *session) stateChanged(d *protocol.StatusEvent) {
 	s.mu.Lock()
 	if !hubclient.Ended(d.State) {
 		if d.State != hubclient.Queued && d.State != hubclient.Draft {

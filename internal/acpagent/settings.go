@@ -158,17 +158,19 @@ func (s *session) set(ctx context.Context, param, id, value string) error {
 		}
 		return nil
 	}
-	params := map[string]any{"session_id": s.id}
+	params := protocol.SetSessionParams{SessionID: s.id}
 	switch id {
 	case configAgent:
 		if v.working {
 			return server.NewError(jsonrpc2.CodeInvalidRequest, "the session is running a turn; change its agent when the turn has ended", nil)
 		}
-		params[id] = value
-	case configMode, configModel:
-		params[id] = value
+		params.Agent = &value
+	case configMode:
+		params.Mode = &value
+	case configModel:
+		params.Model = &value
 	default:
-		params["options"] = map[string]string{agentsID(id): value}
+		params.Options = map[string]string{agentsID(id): value}
 	}
 	return refused(s.agent.hub.Call(ctx, "session.set", params, nil, untilDone))
 }

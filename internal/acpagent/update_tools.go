@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -47,7 +48,7 @@ type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
 	input                                  json.RawMessage
-	data                                   hubclient.ToolData
+	data                                   protocol.ToolDetails
 	result                                 string
 	refusal                                string
 	ended                                  bool
@@ -58,7 +59,7 @@ type call struct {
 func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
-	u := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
+	u := acp.ToolCall{Kind: acp.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(members(c.data.Meta), c.parent)}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
@@ -71,8 +72,8 @@ func (t *translator) toolCall(c call) (updates []any) {
 		}
 	}
 	t.noteCall(c.id)
-	if len(c.data.Meta) > 0 {
-		known.meta = c.data.Meta
+	if meta := members(c.data.Meta); len(meta) > 0 {
+		known.meta = meta
 	}
 	if len(c.data.Diffs) > 0 {
 		known.diffs = c.data.Diffs
@@ -331,7 +332,7 @@ func (p *terminal) text() string {
 
 // output stores output of a program, and returns the update of its tool call. It limits the rate,
 // since each update repeats the whole output.
-func (t *translator) output(d hubclient.EventData, at time.Time) []any {
+func (t *translator) output(d *protocol.TerminalEvent, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // invalid base64 counts as no output
@@ -368,7 +369,7 @@ func (t *translator) terminal(id string) *terminal {
 }
 
 // exited returns the updates for the rest of a program's output and its end.
-func (t *translator) exited(d hubclient.EventData) []any {
+func (t *translator) exited(d *protocol.TerminalExitEvent) []any {
 	if t.Version2 {
 		status := &acp.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {

@@ -72,7 +72,7 @@ func (t *translator) Entry(e hubclient.Entry) []any {
 			t.messages.began(e.Key, e.Content)
 		}
 		data := e.Tool()
-		return t.said(e.EventType, e.Role, e.Key, metaOf(data.Meta, t.parentID(e.SessionID, e.ParentTool)), e.Content, data.Attachments)
+		return t.said(e.EventType, e.Role, e.Key, metaOf(members(data.Meta), t.parentID(e.SessionID, e.ParentTool)), e.Content, data.Attachments)
 	case hubclient.EntryToolCall:
 		return t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
@@ -107,31 +107,31 @@ func (t *translator) note(key string, seq int64) {
 func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
 // Event returns the updates of an event.
-func (t *translator) Event(kind string, seq int64, at time.Time, d hubclient.EventData) []any {
-	switch kind {
-	case protocol.TypeDelta, protocol.TypeThinking:
-		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == protocol.TypeThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), acp.TextContent(text))}
-		}
-	case protocol.TypeConversation:
+func (t *translator) Event(event protocol.Event, seq int64, at time.Time) []any {
+	switch d := event.(type) {
+	case *protocol.DeltaEvent:
+		return t.delta(acp.KindAgentMessageChunk, d.TextDelta)
+	case *protocol.ThinkingEvent:
+		return t.delta(acp.KindAgentThoughtChunk, d.TextDelta)
+	case *protocol.ItemEvent:
 		return t.conversation(seq, d)
-	case protocol.TypePlan:
+	case *protocol.PlanEvent:
 		return []any{plan(d.Entries)}
-	case protocol.TypeUsage:
+	case *protocol.UsageEvent:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
 			u := usageUpdate(d.ContextUsed, d.ContextSize, d.CostUSD)
 			u.Meta = members(d.Meta)
 			return []any{u}
 		}
-	case protocol.TypeTerminal:
+	case *protocol.TerminalEvent:
 		return t.output(d, at)
-	case protocol.TypeTerminalExit:
+	case *protocol.TerminalExitEvent:
 		return t.exited(d)
-	case protocol.TypeUpdate:
+	case *protocol.UpdateEvent:
 		return t.passed(d.Update)
-	case protocol.TypeLagged:
+	case *protocol.LaggedEvent:
 		t.messages.leftOut()
-	case protocol.TypeStatus:
+	case *protocol.StatusEvent:
 		if hubclient.Ended(d.State) {
 			t.messages.turnEnded()
 			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Version2 })
@@ -141,8 +141,17 @@ func (t *translator) Event(kind string, seq int64, at time.Time, d hubclient.Eve
 	return nil
 }
 
+// delta returns the update for a piece of a message or thought.
+func (t *translator) delta(kind string, d protocol.TextDelta) []any {
+	text := t.messages.piece(d.MessageID, d.Text)
+	if text == "" {
+		return nil
+	}
+	return []any{chunk(kind, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentID)), acp.TextContent(text))}
+}
+
 // conversation returns the updates of a conversation event.
-func (t *translator) conversation(seq int64, d hubclient.EventData) []any {
+func (t *translator) conversation(seq int64, d *protocol.ItemEvent) []any {
 	switch d.EventType {
 	case hubclient.EntryMessage, hubclient.EntryThinking:
 		switch isSteered := d.Subtype == "steered"; {
@@ -154,14 +163,14 @@ func (t *translator) conversation(seq int64, d hubclient.EventData) []any {
 		if d.Role == "user" {
 			return t.said(d.EventType, d.Role, d.MessageID, nil, d.Content, d.Attachments)
 		}
-		return t.said(d.EventType, d.Role, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), t.messages.whole(d.MessageID, d.Content), d.Attachments)
+		return t.said(d.EventType, d.Role, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentID)), t.messages.whole(d.MessageID, d.Content), d.Attachments)
 	case hubclient.EntryToolCall, hubclient.EntryToolResult:
 		if t.wasSent(d.ToolID, seq) {
 			return nil
 		}
 		return t.toolCall(call{
-			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
-			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubclient.EntryToolResult, live: true,
+			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentID,
+			input: d.ToolInput, data: protocol.Value(d.ToolData), result: d.Result, refusal: d.Refusal, ended: d.EventType == hubclient.EntryToolResult, live: true,
 		})
 	case hubclient.EntrySystem:
 		switch {

@@ -30,9 +30,9 @@ func newTranslator() *translator {
 // translated returns the updates of an event, as JSON.
 func translated(t *testing.T, translator *translator, kind string, seq int64, data string) []string {
 	t.Helper()
-	var d hubclient.EventData
-	require.NoError(t, json.Unmarshal([]byte(data), &d), data)
-	return asJSON(t, translator.Event(kind, seq, time.Unix(seq, 0), d))
+	event, err := protocol.DecodeEvent(kind, json.RawMessage(data))
+	require.NoError(t, err, data)
+	return asJSON(t, translator.Event(event, seq, time.Unix(seq, 0)))
 }
 
 func translatedEntry(t *testing.T, translator *translator, entry string) []string {
@@ -153,7 +153,7 @@ func TestToolCalls(t *testing.T) {
 	translated(t, translator, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
 		translated(t, translator, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
-	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), hubclient.EventData{TerminalID: "T", Data: "b\n"}), "text is not sent for each piece")
+	assert.Empty(t, translator.Event(&protocol.TerminalEvent{TerminalID: "T", Data: "b\n"}, 5, time.Unix(4, 1)), "text is not sent for each piece")
 	assert.Contains(t, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
 	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "the output is not sent twice")
 

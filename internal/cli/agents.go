@@ -38,7 +38,7 @@ func (s *settings) explainedConfig() (*config.Config, error) {
 // workingTasks returns the agent's running tasks in this project; none if no hub runs.
 func workingTasks(cmd *cobra.Command, s *settings, agent string) (tasks []string) {
 	_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
-		list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
+		list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", protocol.ListTasksParams{Agent: agent, State: "running"})
 		for _, t := range list {
 			tasks = append(tasks, t.ID)
 		}

@@ -432,12 +432,10 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 
 // start runs a program in a new terminal.
 func (w *window) start(ctx context.Context, o attachOptions) error {
-	params := w.size(map[string]any{"cwd": o.CWD, "env": passedOn(os.Environ(), term.IsTerminal(w.out))})
+	params := protocol.SpawnTerminalParams{CWD: o.CWD, Env: passedOn(os.Environ(), term.IsTerminal(w.out)), UseTmux: o.Tmux != "", TmuxSessionName: o.Tmux}
+	params.Cols, params.Rows = w.size()
 	if len(o.Command) > 0 {
-		params["shell"], params["args"] = o.Command[0], o.Command[1:]
-	}
-	if o.Tmux != "" {
-		params["use_tmux"], params["tmux_session_name"] = true, o.Tmux
+		params.Shell, params.Args = o.Command[0], o.Command[1:]
 	}
 	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "spawn_terminal", params)
 	w.id = r.TerminalID
@@ -446,26 +444,29 @@ func (w *window) start(ctx context.Context, o attachOptions) error {
 
 // join attaches to an existing terminal.
 func (w *window) join(ctx context.Context, id string) error {
-	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
+	params := protocol.AttachTerminalParams{TerminalID: id}
+	params.Cols, params.Rows = w.size()
+	r, _, err := hubclient.Call[protocol.Terminal](ctx, w.c, "terminal.attach", params)
 	w.id, w.watch = id, r.ReadOnly
 	return err
 }
 
-// size adds the size of this terminal to the parameters, if it has one.
-func (w *window) size(params map[string]any) map[string]any {
-	if columns, rows, ok := term.Size(w.out); ok {
-		params["cols"], params["rows"] = columns, rows
+// size returns the size of this terminal; nil if it has none.
+func (w *window) size() (columns, rows *uint) {
+	c, r, ok := term.Size(w.out)
+	if !ok {
+		return nil, nil
 	}
-	return params
+	return new(uint(c)), new(uint(r))
 }
 
 // resize gives the hub's terminal the size of this one.
 func (w *window) resize(ctx context.Context) error {
-	params := w.size(map[string]any{"terminal_id": w.id})
-	if w.watch || params["cols"] == nil {
+	columns, rows := w.size()
+	if w.watch || columns == nil {
 		return nil
 	}
-	return w.c.Call(ctx, "terminal.resize", params, nil)
+	return w.c.Call(ctx, "terminal.resize", protocol.ResizeTerminalParams{TerminalID: w.id, Cols: *columns, Rows: *rows}, nil)
 }
 
 // listen subscribes to the terminal's events. stop ends the subscription and waits until the
@@ -508,20 +509,25 @@ func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
 	case <-ctx.Done():
 		return
 	}
-	d := hubclient.DataOf(client.Event{Data: raw})
-	if d.TerminalID != w.id {
-		return
-	}
-	switch kind {
-	case protocol.TypeTerminal:
+	event, _ := protocol.DecodeEvent(kind, raw) // unreadable members are zero
+	switch d := event.(type) {
+	case *protocol.TerminalEvent:
+		if d.TerminalID != w.id {
+			return
+		}
 		data := []byte(d.Data)
 		if d.Encoding == "base64" {
 			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub encodes it correctly
 		}
 		w.print(data)
-	case client.TypeLagged:
-		w.lost.Store(true)
-	case protocol.TypeTerminalExit:
+	case *protocol.LaggedEvent:
+		if protocol.Value(d.SkippedOutput).TerminalID == w.id {
+			w.lost.Store(true)
+		}
+	case *protocol.TerminalExitEvent:
+		if d.TerminalID != w.id {
+			return
+		}
 		select {
 		case w.ended <- d.ExitCode:
 		default:

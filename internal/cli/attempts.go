@@ -51,15 +51,13 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	}
 	defer h.Close()
 	ctx, c := h.Context(), h.Client
-	params := map[string]any{"query": text, "agents": agents, "timeout_ms": o.timeout.Milliseconds()}
-	hubclient.AddSettings(params, map[string]string{"title": o.title, "working_dir": o.cwd}, nil)
-	o.with.Into(params)
-	o.budget.Into(params)
-	if err := o.gates.Into(params); err != nil {
+	if err := o.gates.Check(); err != nil {
 		return err
 	}
-	if len(o.dirs) > 0 {
-		params["additional_directories"] = o.dirs
+	params := protocol.LaunchAttemptsParams{
+		Query: text, Agents: agents, Title: o.title, WorkingDir: o.cwd, TimeoutMS: milliseconds(o.timeout),
+		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
+		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
 	launched, _, err := hubclient.Call[protocol.LaunchAttemptsResult](ctx, c, "session.launchAttempts", params)
 	if err != nil {
@@ -119,7 +117,7 @@ func goOn(ctx context.Context, c *client.Client, sessions []protocol.Session, te
 		session, _, err := hubclient.SessionState(ctx, c, sessions[i].ID)
 		if err == nil && turn.IsOrphan(session) {
 			var next protocol.LaunchResult
-			params := map[string]any{"session_id": session.ID, "query": turn.GoOnPrompt(text)}
+			params := protocol.ContinueParams{SessionID: session.ID, Query: new(turn.GoOnPrompt(text))}
 			if err = c.Call(ctx, "continueSession", params, &next); err == nil {
 				session, _, err = hubclient.SessionState(ctx, c, next.SessionID)
 			}
@@ -164,7 +162,7 @@ func attemptOf(ctx context.Context, c *client.Client, args []string) (string, er
 	if len(args) > 0 {
 		return args[0], nil
 	}
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": 200})
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(200))})
 	if err != nil {
 		return "", err
 	}

@@ -87,7 +87,7 @@ func (b *building) connected(list bool) error {
 }
 
 func (b *building) list(ctx context.Context, c *client.Client) error {
-	r, raw, err := hubclient.Call[protocol.BuildList](ctx, c, "listBuilds", map[string]any{})
+	r, raw, err := hubclient.Call[protocol.BuildList](ctx, c, "listBuilds", nil)
 	if err != nil {
 		return err
 	}
@@ -112,10 +112,7 @@ func (b *building) list(ctx context.Context, c *client.Client) error {
 func (b *building) build(ctx context.Context, c *client.Client) error {
 	ended := b.follow(c)
 	begun := time.Now()
-	params := map[string]any{}
-	if b.name != "" {
-		params["name"] = b.name
-	}
+	params := protocol.BuildParams{Name: b.name}
 	var raw json.RawMessage
 	err := c.Call(ctx, b.method, params, &raw, client.WithTimeout(0))
 	var refused *client.Error

@@ -69,7 +69,7 @@ func newChanges(s *settings) *cobra.Command {
 				if patch {
 					return reviewOnTerminal(ctx, cmd, s, c, session.ID)
 				}
-				files, raw, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": session.ID})
+				files, raw, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: session.ID})
 				switch {
 				case err != nil:
 					return err
@@ -91,7 +91,7 @@ func newChanges(s *settings) *cobra.Command {
 // decideFile decides about all changes of a file, which is named by its path in the working
 // directory of the session or of this process.
 func decideFile(ctx context.Context, c *client.Client, session protocol.Session, path, decision string) error {
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": session.ID})
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: session.ID})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func decideFile(ctx context.Context, c *client.Client, session protocol.Session,
 	there := filepath.Join(session.WorkingDir, path)
 	for _, file := range files.Snapshots {
 		if file.FilePath == path || file.FilePath == here || file.FilePath == there {
-			_, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", map[string]any{"session_id": session.ID, "path": file.FilePath, "decision": decision})
+			_, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", protocol.DecideChangeParams{SessionID: session.ID, Path: file.FilePath, Decision: protocol.ChangeDecision(decision)})
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ const reviewQuestion = "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: "
 
 // reviewChanges shows each change of a session that is not decided and asks about it.
 func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id string, ask func(context.Context) (string, error)) error {
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": id})
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: id})
 	if err != nil {
 		return err
 	}
@@ -193,10 +193,6 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 		for _, part := range partsOf(file) {
 			if part.state != "open" {
 				continue
-			}
-			params := map[string]any{"session_id": id, "path": file.FilePath}
-			if part.id != "" {
-				params["hunk"] = part.id
 			}
 			open++
 			view.ShowDiff(part.text)
@@ -207,7 +203,7 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 			if decision == "skip" {
 				continue
 			}
-			params["decision"] = decision
+			params := protocol.DecideChangeParams{SessionID: id, Path: file.FilePath, Hunk: part.id, Decision: protocol.ChangeDecision(decision)}
 			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", params); err != nil {
 				view.Note(turn.InDialogue(err).Error())
 			}

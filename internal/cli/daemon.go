@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // duet-rpc daemon: start, inspect and stop the daemon.
@@ -319,7 +320,7 @@ func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, f
 	defer c.Close()
 	connected, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
-	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
+	if err := c.Call(ctx, "daemon.stop", protocol.StopDaemonParams{Force: force}, nil); err != nil {
 		return status, err
 	}
 	<-connected.Done() // the hub closes its connections shortly before it releases the lock

@@ -101,12 +101,11 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	defer off()
 	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
 	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
-		if e.Type == protocol.TypeApproval {
-			id := hubclient.DataOf(e).ApprovalID
-			if shown[id] {
+		if d, ok := hubclient.EventOf(e).(*protocol.ApprovalEvent); ok {
+			if shown[d.ApprovalID] {
 				return
 			}
-			shown[id] = true
+			shown[d.ApprovalID] = true
 		}
 		printEvent(cmd.OutOrStdout(), e, s.JSON)
 	})
@@ -147,12 +146,12 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		if over {
 			return
 		}
-		at, d := e.Seq, hubclient.DataOf(e)
-		if e.Type == client.TypeLagged {
-			at = d.ToSeq
+		at, event := e.Seq, hubclient.EventOf(e)
+		if d, ok := event.(*protocol.LaggedEvent); ok {
+			at = protocol.Value(d.SkippedEvents).To
 		}
 		// Open questions are sent once more, apart from the log.
-		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
+		chosen := (session == "" || event.Turn().SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
 		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
 			printEvent(cmd.OutOrStdout(), e, s.JSON)
 		}
@@ -189,18 +188,18 @@ func printEvent(out io.Writer, e client.Event, asJSON bool) {
 		_ = term.Raw(out, line)
 		return
 	}
-	d, seq := hubclient.DataOf(e), "-"
+	event, seq := hubclient.EventOf(e), "-"
 	if e.Seq > 0 {
 		seq = fmt.Sprint(e.Seq)
 	}
 	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
-		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(d.TaskID, "-")), gist(e, d)), " "))
+		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(event.Turn().TaskID, "-")), gist(event, e.Data)), " "))
 }
 
-// gist returns a summary of an event in one line.
-func gist(e client.Event, d hubclient.EventData) string {
-	switch e.Type {
-	case protocol.TypeStatus:
+// gist returns a summary of an event in one line. data is the event as it came.
+func gist(event protocol.Event, data json.RawMessage) string {
+	switch d := event.(type) {
+	case *protocol.StatusEvent:
 		text := domain.State(d.State).Words()
 		if d.OldState != "" { // without it the session is new
 			text = domain.State(d.OldState).Words() + " → " + text
@@ -209,24 +208,26 @@ func gist(e client.Event, d hubclient.EventData) string {
 			text += ": " + why
 		}
 		return term.Short(text)
-	case protocol.TypeConversation:
+	case *protocol.ItemEvent:
 		if d.EventType == hubclient.EntryToolCall || d.EventType == hubclient.EntryToolResult {
-			return below(d) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
+			return below(d.ParentID) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
-		return below(d) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
-	case protocol.TypeDelta, protocol.TypeThinking:
-		return below(d) + term.Short(d.Delta)
-	case protocol.TypeApproval:
+		return below(d.ParentID) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
+	case *protocol.DeltaEvent:
+		return below(d.ParentID) + term.Short(d.Text)
+	case *protocol.ThinkingEvent:
+		return below(d.ParentID) + term.Short(d.Text)
+	case *protocol.ApprovalEvent:
 		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
-	case protocol.TypeResolved:
+	case *protocol.ResolvedEvent:
 		text := turn.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}
 		return term.Short(text)
-	case protocol.TypeDiff:
+	case *protocol.DiffEvent:
 		return term.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
-	case protocol.TypePlan:
+	case *protocol.PlanEvent:
 		done := 0
 		for _, step := range d.Entries {
 			if step.Status == "completed" {
@@ -234,30 +235,30 @@ func gist(e client.Event, d hubclient.EventData) string {
 			}
 		}
 		return fmt.Sprintf("%d of %d steps done", done, len(d.Entries))
-	case protocol.TypeSettings:
+	case *protocol.SettingsEvent:
 		switch {
 		case d.EventType == "native_session":
 			return "the agent's own session is known"
 		case d.AgentMode != "":
 			return term.Short("mode " + d.AgentMode)
 		}
-	case protocol.TypeAgentSession:
+	case *protocol.AgentSessionEvent:
 		return term.Short(summaryOfReport(d.AgentSession))
-	case protocol.TypeDeleted:
+	case *protocol.DeletedEvent:
 		return term.Short(strings.Join(d.TaskIDs, ", "))
-	case protocol.TypeIteration:
+	case *protocol.IterationEvent:
 		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
-	case protocol.TypeGateStart:
+	case *protocol.GateStartEvent:
 		return term.Short(d.Gate)
-	case protocol.TypeGate:
-		r := d.GateResult()
+	case *protocol.GateEvent:
+		r := d.GateResult
 		return term.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
-	case protocol.TypeGatesEnded:
-		return term.Short(d.GatesEnded().Words())
-	case protocol.TypeTerminalExit:
+	case *protocol.GatesEndedEvent:
+		return term.Short(d.Gates().Words())
+	case *protocol.TerminalExitEvent:
 		return term.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
-	return term.Short(withoutIDs(e.Data))
+	return term.Short(withoutIDs(data))
 }
 
 // withoutIDs returns the data of an event without the ids of its session and task.
@@ -296,9 +297,9 @@ func summaryOfReport(s protocol.AgentSession) string {
 	return strings.Join(parts, ", ")
 }
 
-// below returns the prefix for text of a sub-agent.
-func below(d hubclient.EventData) string {
-	if d.ParentTool == "" {
+// below returns the prefix for text of a sub-agent, whose tool call has an id.
+func below(parentID string) string {
+	if parentID == "" {
 		return ""
 	}
 	return "  "

@@ -109,7 +109,7 @@ func worktreeSession(ctx context.Context, c *client.Client, args []string) (prot
 	if len(args) > 0 {
 		id = args[0]
 	} else if dir, err := os.Getwd(); err == nil {
-		list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
+		list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(offered))})
 		if err != nil {
 			return protocol.Session{}, err
 		}

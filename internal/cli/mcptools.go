@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 // Duet as an MCP server (https://modelcontextprotocol.io/specification/2025-11-25): tools for
@@ -74,7 +75,7 @@ func (t *tools) requestPermission(ctx context.Context, r *mcp.CallToolRequest) (
 	if len(p.Input) == 0 || string(p.Input) == "null" {
 		p.Input = json.RawMessage("{}")
 	}
-	answer, err := t.ask(ctx, r, "requestPermission", map[string]any{"tool_name": p.Tool, "tool_input": p.Input, "tool_use_id": p.ToolUseID})
+	answer, err := t.ask(ctx, r, "requestPermission", protocol.RequestPermissionParams{ToolName: p.Tool, ToolInput: p.Input, ToolUseID: p.ToolUseID, AskedIn: t.askedIn(r)})
 	var refused *client.Error
 	switch {
 	case err == nil:
@@ -112,9 +113,9 @@ func (t *tools) askUser(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallT
 	if err := json.Unmarshal(r.Params.Arguments, &p); err != nil {
 		return failed("the arguments do not fit the tool's schema: " + err.Error()), nil
 	}
-	params := map[string]any{"message": p.Message, "subject": p.Subject}
+	params := protocol.AskUserParams{Message: p.Message, Subject: p.Subject, AskedIn: t.askedIn(r)}
 	if len(p.Options) > 0 {
-		params["options"] = p.Options
+		params.Options, _ = json.Marshal(p.Options) // strings: it cannot fail
 	}
 	answer, err := t.ask(ctx, r, "askUser", params)
 	var refused *client.Error
@@ -150,11 +151,7 @@ func (t *tools) hasLeft() bool {
 
 // ask asks the user and waits. If the agent cancels the question, it is withdrawn. If the
 // agent disconnects, it stays open.
-func (t *tools) ask(ctx context.Context, r *mcp.CallToolRequest, method string, params map[string]any) (json.RawMessage, error) {
-	params["keep"], params["thread"] = true, t.thread(r)
-	if t.opts.CWD != "" {
-		params["cwd"] = t.opts.CWD
-	}
+func (t *tools) ask(ctx context.Context, r *mcp.CallToolRequest, method string, params any) (json.RawMessage, error) {
 	type reply struct {
 		answer json.RawMessage
 		err    error
@@ -195,7 +192,7 @@ func (t *tools) ask(ctx context.Context, r *mcp.CallToolRequest, method string, 
 
 // askHub calls a hub. If the hub ends before it answers, askHub calls the next one, because
 // the question is stored and stays open there.
-func (t *tools) askHub(ctx context.Context, method string, params map[string]any) (json.RawMessage, error) {
+func (t *tools) askHub(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	const pause = 300 * time.Millisecond // time for an ending hub to exit
 	for {
 		var answer json.RawMessage
@@ -222,6 +219,11 @@ func (t *tools) thread(r *mcp.CallToolRequest) string {
 		name = p.ClientInfo.Name
 	}
 	return "mcp:" + name
+}
+
+// askedIn says where an agent asks. The question stays open when the agent disconnects.
+func (t *tools) askedIn(r *mcp.CallToolRequest) protocol.AskedIn {
+	return protocol.AskedIn{Thread: t.thread(r), CWD: t.opts.CWD, Keep: true}
 }
 
 const instructions = `Duet asks the people at the project for you, in their editor or shell. request_permission asks whether a tool may run (in Claude Code: --permission-prompt-tool), ask_user asks anything. Both wait for as long as it takes. The other tools show what agents do in the project, and change nothing.`
@@ -351,13 +353,13 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 
 // read returns a resource: the list of sessions, or a conversation.
 func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	method, params := "listSessions", map[string]any{}
+	method, params := "listSessions", any(protocol.ListSessionsParams{})
 	if id, ok := strings.CutPrefix(r.Params.URI, sessionURI); ok {
 		id, err := url.PathUnescape(id)
 		if err != nil {
 			return nil, mcp.ResourceNotFoundError(r.Params.URI)
 		}
-		method, params["session_id"] = "getConversation", id
+		method, params = "getConversation", protocol.ConversationParams{SessionID: id}
 	}
 	var result json.RawMessage
 	err := forAgent(t.hub.Call(ctx, method, params, &result))

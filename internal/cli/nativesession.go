@@ -44,11 +44,9 @@ func newAdopt(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				params := map[string]any{"agent": w.agent, "native_session_id": id, "title": title}
-				if w.dir != "" {
-					if params["working_dir"], err = fullPath(w.dir); err != nil {
-						return err
-					}
+				params := protocol.AdoptParams{Agent: w.agent, ID: id, Title: title}
+				if params.WorkingDir, err = fullPath(w.dir); err != nil {
+					return err
 				}
 				late := time.AfterFunc(adoptPatience, func() {
 					progress(cmd, s, "the agent is asked for the session; a long one can take minutes, and C-c gives up")
@@ -140,7 +138,7 @@ func (w which) delete(cmd *cobra.Command, s *settings, word string) error {
 				return err
 			}
 		}
-		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": x.ID})
+		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", protocol.NativeSessionDeleteParams{Agent: w.agent, ID: x.ID})
 		if err != nil {
 			return err
 		}
@@ -178,21 +176,20 @@ func (w *which) addPlaces(cmd *cobra.Command) {
 }
 
 // params returns the parameters of agent.sessions.
-func (w which) params(s *settings, limit int) (map[string]any, error) {
-	p := map[string]any{"agent": w.agent, "limit": limit}
+func (w which) params(s *settings, limit uint) (p protocol.NativeSessionListParams, err error) {
+	p.Agent, p.Limit = w.agent, &limit
 	if w.everywhere {
 		if w.dir != "" {
-			return nil, errors.New("--dir and --everywhere exclude each other")
+			return p, errors.New("--dir and --everywhere exclude each other")
 		}
 		return p, nil
 	}
-	var err error
 	if w.dir != "" {
-		p["working_dir"], err = fullPath(w.dir)
+		p.WorkingDir, err = fullPath(w.dir)
 	} else {
 		var here project.Project
 		here, err = s.Project()
-		p["working_dir"] = here.Root
+		p.WorkingDir = here.Root
 	}
 	return p, err
 }
@@ -212,7 +209,7 @@ func (w which) pages(ctx context.Context, c *client.Client, s *settings, take fu
 		if take(got) || got.NextCursor == "" {
 			return nil
 		}
-		p["cursor"] = got.NextCursor
+		p.Cursor = got.NextCursor
 	}
 	return err
 }
@@ -291,7 +288,7 @@ func exactlyID(cmd *cobra.Command, args []string) error {
 
 // addNativeList adds --native to `session list`, which lists the agent's own sessions. agent
 // and limit are existing flags of the command.
-func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *int) {
+func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *uint) {
 	var w which
 	var native bool
 	cmd.Flags().BoolVar(&native, "native", false, "sessions that the agent keeps itself, however they were begun; adopt one with\n`duet-rpc session adopt`")
@@ -317,7 +314,7 @@ func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *int) {
 }
 
 // list prints a page of an agent's sessions, one line each.
-func (w which) list(cmd *cobra.Command, s *settings, limit int) error {
+func (w which) list(cmd *cobra.Command, s *settings, limit uint) error {
 	p, err := w.params(s, limit)
 	if err != nil {
 		return err

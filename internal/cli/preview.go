@@ -133,7 +133,7 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		defer c.On(method, follow)()
 	}
 	if p.options.capture {
-		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
+		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "listPageMessages", protocol.PageMessagesParams{Limit: 1, Follow: new(true)}); err != nil {
 			return hubclient.OrGone(ctx, err)
 		}
 	}
@@ -171,7 +171,7 @@ func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
 
 // fetchOf asks a hub for the page at a path.
 func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
-	page, _, err := hubclient.Call[web.Page](ctx, c, "fetch", map[string]string{"url": path})
+	page, _, err := hubclient.Call[web.Page](ctx, c, "fetch", protocol.PreviewParams{URL: path})
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
 		if status != 0 {
@@ -215,10 +215,7 @@ func newConsole(s *settings) *cobra.Command {
 			"Exit status: 0, also if there is nothing; 1 if it could not be read.",
 		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			params := map[string]any{"limit": limit, "problems": problems}
-			if session != "" {
-				params["session_id"] = session
-			}
+			params := protocol.PageMessagesParams{SessionID: session, Limit: limit, Problems: problems}
 			return askHub(cmd, s, "listPageMessages", params, func(r protocol.PageMessages) error {
 				for _, m := range r.Messages {
 					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
@@ -243,7 +240,7 @@ func newNavigate(s *settings) *cobra.Command {
 			"Exit status: 0, also if no preview is open; 1 if there is no such page, or no hub.",
 		Example: "  duet-rpc preview navigate /about",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return callPreview(cmd, s, "navigate", map[string]any{"url": args[0]})
+			return callPreview(cmd, s, "navigate", protocol.PreviewParams{URL: args[0]})
 		},
 	}
 }
@@ -258,7 +255,7 @@ func newRefresh(s *settings) *cobra.Command {
 			"Exit status: 0, also if no preview is open; 1 if there is no hub.",
 		Example: "  duet-rpc build && duet-rpc preview refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return callPreview(cmd, s, "refresh", map[string]any{})
+			return callPreview(cmd, s, "refresh", nil)
 		},
 	}
 }

@@ -233,7 +233,7 @@ func endIdleHub(ctx context.Context, s *settings, root string) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	released := p.Released()
-	if c.Call(ctx, "daemon.stop", map[string]any{}, nil) != nil {
+	if c.Call(ctx, "daemon.stop", protocol.StopDaemonParams{}, nil) != nil {
 		return
 	}
 	select {
@@ -428,7 +428,7 @@ func rows(all []listedProject) (list []row) {
 // addAllProjects adds --all-projects to `session list`, which lists the sessions of all
 // projects. params are the parameters of listSessions, and limit is the flag for the number of
 // sessions.
-func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *int) {
+func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *uint) {
 	var everywhere bool
 	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects on this machine")
 	own := cmd.RunE
@@ -436,7 +436,7 @@ func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *int) {
 		if !everywhere {
 			return own(cmd, args)
 		}
-		return listEverywhere(cmd, s, params, *limit)
+		return listEverywhere(cmd, s, params, int(*limit))
 	}
 }
 

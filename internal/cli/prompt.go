@@ -317,52 +317,63 @@ func noteBeside(view *turn.View, started hubclient.Started) {
 
 // startPrompt launches or continues a session.
 func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
-	params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
-	o.with.Into(params)
-	o.budget.Into(params)
-	if err := o.gates.Into(params); err != nil {
+	if err := o.gates.Check(); err != nil {
 		return started, err
 	}
-	method := "launchSession"
+	if o.from != "" {
+		return continuePrompt(ctx, c, o, text)
+	}
+	options, err := agentOptionsValue(o.set.options)
+	if err != nil {
+		return started, err
+	}
+	if o.cwd, err = fullPath(o.cwd); err != nil {
+		return started, err
+	}
+	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "launchSession", protocol.LaunchParams{
+		Query: text, Title: o.title, WorkingDir: o.cwd, PermissionMode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
+		Agent:         cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
+		TimeoutMS:     milliseconds(o.timeout),
+		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
+		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
+	})
+	return started, err
+}
+
+// continuePrompt continues the session that o names.
+func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
+	params := protocol.ContinueParams{
+		SessionID: o.from, Query: &text, TimeoutMS: milliseconds(o.timeout), Fork: o.fork,
+		AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(), Gated: o.gates.Gated(),
+	}
+	if o.steer {
+		params.Deliver = "steer"
+	}
 	switch {
-	case o.from != "":
-		method, params["session_id"] = "continueSession", o.from
-		if o.steer {
-			params["deliver"] = "steer"
-		}
-		switch {
-		case o.fork:
-			params["fork"] = true
-			if err := o.set.addTo(params, map[string]string{"agent": o.agent, "permission_mode": o.set.mode, "model": o.set.model}); err != nil {
-				return started, err
-			}
-		case !o.set.isEmpty():
-			settings := map[string]any{"session_id": o.from}
-			if err := o.set.params(settings); err != nil {
-				return started, err
-			}
-			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.set", settings); err != nil {
-				return started, err
-			}
-		}
-	default:
-		if o.cwd, err = fullPath(o.cwd); err != nil {
+	case o.fork:
+		params.Agent, params.PermissionMode, params.Model = o.agent, o.set.mode, o.set.model
+		if params.Options, err = agentOptionsValue(o.set.options); err != nil {
 			return started, err
 		}
-		if o.worktree != nil {
-			params["worktree"] = *o.worktree
+	case !o.set.isEmpty():
+		settings, err := o.set.params(o.from)
+		if err != nil {
+			return started, err
 		}
-		if len(o.dirs) > 0 {
-			params["additional_directories"] = o.dirs
-		}
-		agent := cmp.Or(o.agent, os.Getenv("DUET_AGENT")) // the hub may not have this variable
-		members := map[string]string{"title": o.title, "agent": agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
-		if err := o.set.addTo(params, members); err != nil {
+		if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.set", settings); err != nil {
 			return started, err
 		}
 	}
-	started, _, err = hubclient.Call[hubclient.Started](ctx, c, method, params)
+	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
 	return started, err
+}
+
+// milliseconds returns a duration for the hub; nil for none.
+func milliseconds(d time.Duration) *uint {
+	if d <= 0 {
+		return nil
+	}
+	return new(uint(d.Milliseconds()))
 }
 
 // inJSON also prints an error as a line of JSON if --json is given.
@@ -408,16 +419,18 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 	}
 }
 
-// params adds the settings to the parameters of session.set.
-func (a *agentSettings) params(params map[string]any) error {
-	return a.addTo(params, map[string]string{"mode": a.mode, "model": a.model})
+// params returns the parameters of session.set.
+func (a *agentSettings) params(session string) (protocol.SetSessionParams, error) {
+	options, err := agentOptionsValue(a.options)
+	return protocol.SetSessionParams{SessionID: session, Mode: ifGiven(a.mode), Model: ifGiven(a.model), Options: options}, err
 }
 
-// addTo adds the non-empty members and the values of --option to the parameters of a method.
-func (a *agentSettings) addTo(params map[string]any, members map[string]string) error {
-	options, err := agentOptionsValue(a.options)
-	hubclient.AddSettings(params, members, options)
-	return err
+// ifGiven returns a value for the parameters of a method; nil if it is empty.
+func ifGiven(value string) *string {
+	if value == "" {
+		return nil
+	}
+	return &value
 }
 
 // isEmpty reports whether none of the flags was given.

@@ -354,7 +354,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}
-	t, raw, err := hubclient.Call[protocol.Task](ctx, c, "task.get", map[string]string{"taskId": last})
+	t, raw, err := hubclient.Call[protocol.Task](ctx, c, "task.get", protocol.TaskParams{TaskID: last})
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}

@@ -256,7 +256,7 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 
 // taskCandidates lists the latest tasks, and the word last.
 func taskCandidates(ctx context.Context, c *client.Client) []string {
-	tasks, _, _ := hubclient.Call[[]protocol.Task](ctx, c, "task.list", map[string]int{"limit": 50})
+	tasks, _, _ := hubclient.Call[[]protocol.Task](ctx, c, "task.list", protocol.ListTasksParams{Limit: new(uint(50))})
 	var out []string
 	for _, t := range tasks {
 		out = append(out, t.ID+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))

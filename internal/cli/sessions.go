@@ -24,17 +24,22 @@ import (
 
 // Commands that find, show and archive sessions.
 
-// changeSession calls a method for the session that id names, and prints its new state.
-func changeSession(cmd *cobra.Command, s *settings, id, method string, params map[string]any, now string) error {
+// changeSession calls a method for the session that id names, and prints its new state. params returns
+// the method's parameters for the session's own id: by then, an id such as last may name another one.
+func changeSession(cmd *cobra.Command, s *settings, id, method string, params func(session string) any, now string) error {
 	x, err := findSession(cmd, s, id)
 	if err != nil {
 		return err
 	}
-	params["session_id"] = x.ID // by then, an id such as last may name another session
-	return askHub(cmd, s, method, params, func(json.RawMessage) error {
+	return askHub(cmd, s, method, params(x.ID), func(json.RawMessage) error {
 		progress(cmd, s, "%s %s", x.TaskID, now)
 		return nil
 	})
+}
+
+// archived returns the parameters that archive a session or restore it.
+func archived(is bool) func(session string) any {
+	return func(session string) any { return protocol.ArchiveParams{SessionID: session, Archived: &is} }
 }
 
 func newArchive(s *settings) *cobra.Command {
@@ -43,7 +48,7 @@ func newArchive(s *settings) *cobra.Command {
 		Short: "Archive a session's conversation",
 		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeSession(cmd, s, args[0], "archiveSession", map[string]any{"archived": true}, "is archived; session unarchive restores it")
+			return changeSession(cmd, s, args[0], "archiveSession", archived(true), "is archived; session unarchive restores it")
 		},
 	}
 }
@@ -54,7 +59,7 @@ func newUnarchive(s *settings) *cobra.Command {
 		Short: "Restore a session's conversation from the archive",
 		Long:  "Restore a session's conversation from the archive.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeSession(cmd, s, args[0], "archiveSession", map[string]any{"archived": false}, "is listed again")
+			return changeSession(cmd, s, args[0], "archiveSession", archived(false), "is listed again")
 		},
 	}
 }
@@ -65,7 +70,10 @@ func newRename(s *settings) *cobra.Command {
 		Short: "Give a session's conversation a title",
 		Long:  "Give a session's conversation a title.\n" + hubStatusHelp, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeSession(cmd, s, args[0], "updateSessionTitle", map[string]any{"title": joined(args[1:])}, "is called "+joined(args[1:]))
+			title := joined(args[1:])
+			return changeSession(cmd, s, args[0], "updateSessionTitle", func(session string) any {
+				return protocol.UpdateTitleParams{SessionID: session, Title: title}
+			}, "is called "+title)
 		},
 	}
 }
@@ -90,7 +98,7 @@ func newDelete(s *settings) *cobra.Command {
 					return err
 				}
 			}
-			return askHub(cmd, s, "session.delete", map[string]string{"session_id": x.ID}, func(r protocol.DeleteSessionResult) error {
+			return askHub(cmd, s, "session.delete", protocol.SessionParams{SessionID: x.ID}, func(r protocol.DeleteSessionResult) error {
 				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
 					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
@@ -140,7 +148,7 @@ func newPick(s *settings) *cobra.Command {
 // pickConversation lets the user choose a conversation on the terminal, and returns the id of its
 // last task; "" if they chose none.
 func pickConversation(ctx context.Context, c *client.Client) (task string, err error) {
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", map[string]any{"filter": "normal", "limit": offered})
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(offered))})
 	if err != nil {
 		return "", err
 	}
@@ -180,19 +188,19 @@ func newQueue(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			method, params := "session.queue", map[string]string{"session_id": x.ID}
+			method, params := "session.queue", any(protocol.SessionParams{SessionID: x.ID})
 			flags := cmd.Flags()
 			switch {
 			case flags.Changed("edit"):
-				method, params["query"] = "session.editQueued", edit
+				method, params = "session.editQueued", protocol.EditQueuedParams{SessionID: x.ID, Query: edit}
 			case flags.Changed("before"):
 				next, err := findSession(cmd, s, before)
 				if err != nil {
 					return err
 				}
-				method, params["before"] = "session.moveQueued", next.ID
+				method, params = "session.moveQueued", protocol.MoveQueuedParams{SessionID: x.ID, Before: next.ID}
 			case last:
-				method = "session.moveQueued"
+				method, params = "session.moveQueued", protocol.MoveQueuedParams{SessionID: x.ID}
 			}
 			return askHub(cmd, s, method, params, func(r protocol.QueueResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
@@ -214,7 +222,7 @@ func newQueue(s *settings) *cobra.Command {
 
 // newSearch returns the search command.
 func newSearch(s *settings) *cobra.Command {
-	var limit int
+	var limit uint
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Args: atLeast("WORDS"),
 		Short:   "Search the messages and tool calls of all conversations",
@@ -222,7 +230,7 @@ func newSearch(s *settings) *cobra.Command {
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
+				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "searchConversations", protocol.SearchParams{Query: joined(args), Limit: &limit})
 				if err != nil {
 					return err
 				}
@@ -236,7 +244,7 @@ func newSearch(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most, up to 200")
+	cmd.Flags().UintVar(&limit, "limit", 20, "at most `N`, up to 200")
 	return cmd
 }
 
@@ -366,7 +374,7 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", map[string]any{"session_id": s.ID})
+	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: s.ID})
 	if err != nil {
 		return err
 	}
@@ -588,11 +596,11 @@ func newSessionCommand(s *settings) *cobra.Command {
 
 func newSessionListCommand(s *settings) *cobra.Command {
 	var turns bool
-	filter := map[bool]string{false: "normal", true: "archived"}
+	filter := map[bool]protocol.LeafFilter{false: "normal", true: "archived"}
 	var p struct {
 		Status   string `json:"status,omitempty"`
 		Agent    string `json:"agent,omitempty"`
-		Limit    int    `json:"limit,omitempty"`
+		Limit    uint   `json:"limit,omitempty"`
 		Archived bool   `json:"archived"`
 	}
 	cmd := &cobra.Command{
@@ -608,7 +616,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 				})
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				params := map[string]any{"filter": filter[p.Archived], "limit": p.Limit}
+				params := protocol.SessionLeavesParams{Filter: filter[p.Archived], Limit: &p.Limit}
 				r, raw, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", params)
 				switch {
 				case err != nil:
@@ -626,7 +634,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	oneOf(cmd, &p.Status, "status", "only sessions with this status",
 		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
-	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
+	cmd.Flags().UintVar(&p.Limit, "limit", 20, "at most `N`, up to 1000")
 	cmd.Flags().BoolVar(&turns, "turns", false, "list every session, not only the last of each conversation")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
 	addAllProjects(cmd, s, &p, &p.Limit)
@@ -638,8 +646,8 @@ func newSessionListCommand(s *settings) *cobra.Command {
 // atWork replaces the last sessions of conversations by those that work or wait for an answer, if these
 // are earlier ones: prompts behind them may be queued or cancelled.
 func atWork(ctx context.Context, c *client.Client, last []protocol.Session) error {
-	for _, status := range []domain.State{domain.Running, domain.WaitingInput} {
-		r, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"status": status, "limit": 1000})
+	for _, status := range []protocol.SessionStatus{hubclient.Running, hubclient.WaitingInput} {
+		r, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Status: status, Limit: new(uint(1000))})
 		if err != nil {
 			return err
 		}
@@ -678,31 +686,27 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n\n" + turn.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			params := map[string]any{}
-			if params["query"], err = readPromptText(cmd.InOrStdin(), args); err != nil {
+			query, err := readPromptText(cmd.InOrStdin(), args)
+			if err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
 				return err
 			}
-			with.Into(params)
 			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
 			if dirs, err = fullDirectories(dirs); err != nil {
 				return err
 			}
-			if len(dirs) > 0 {
-				params["additional_directories"] = dirs
-			}
-			if worktree != nil {
-				params["worktree"] = *worktree
-			}
-			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
-			if err := a.addTo(params, members); err != nil {
+			options, err := agentOptionsValue(a.options)
+			if err != nil {
 				return err
 			}
-			return startWork(cmd, s, "launchSession", params, wait)
+			return startWork(cmd, s, "launchSession", protocol.LaunchParams{
+				Query: query, Title: title, Agent: agent, WorkingDir: cwd, PermissionMode: a.mode, Model: a.model, Options: options, Worktree: worktree,
+				AgentSettings: protocol.AgentSettings{AdditionalDirectories: dirs}, PromptContent: with.Content(),
+			}, wait)
 		},
 	}
 	agentFlag(cmd, s, &agent, "the agent to run (default: the configured one)")
@@ -740,19 +744,23 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = readPromptText(cmd.InOrStdin(), args[1:]); err != nil {
+			query, err := readPromptText(cmd.InOrStdin(), args[1:])
+			if err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {
 				return err
 			}
-			with.Into(params)
-			if steer {
-				params["deliver"] = "steer"
-			}
-			if err := a.addTo(params, map[string]string{"agent": agent, "permission_mode": a.mode, "model": a.model}); err != nil {
+			options, err := agentOptionsValue(a.options)
+			if err != nil {
 				return err
+			}
+			params := protocol.ContinueParams{
+				SessionID: args[0], Query: &query, Fork: fork, Agent: agent, PermissionMode: a.mode, Model: a.model, Options: options,
+				PromptContent: with.Content(),
+			}
+			if steer {
+				params.Deliver = "steer"
 			}
 			return startWork(cmd, s, "continueSession", params, wait)
 		},
@@ -781,10 +789,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			params := map[string]string{"session_id": x.ID} // by then, an id such as last may name another session
-			if background != "" {
-				params["background"] = background
-			}
+			params := protocol.InterruptParams{SessionID: x.ID, Background: background} // by then, an id such as last may name another session
 			return askHub(cmd, s, "interruptSession", params, func(r protocol.InterruptResult) error {
 				switch {
 				case !r.Success:
@@ -811,7 +816,7 @@ func newSessionAttachmentCommand(s *settings) *cobra.Command {
 		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.JSON {
-				return askHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
+				return askHub(cmd, s, "getAttachment", protocol.AttachmentParams{ID: args[0]}, func(any) error { return nil })
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				return turn.SaveAttachment(ctx, c, cmd.OutOrStdout(), args[0])
@@ -843,13 +848,11 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			if a.isEmpty() && agent == "" {
 				return errors.New("say what to set: --agent, --mode, --model or --option")
 			}
-			params := map[string]any{"session_id": args[0]}
-			if agent != "" {
-				params["agent"] = agent
-			}
-			if err := a.params(params); err != nil {
+			params, err := a.params(args[0])
+			if err != nil {
 				return err
 			}
+			params.Agent = ifGiven(agent)
 			return askHub(cmd, s, "session.set", params, func(r protocol.SetSessionResult) error {
 				when := "from the next prompt on"
 				if r.Live {
@@ -873,7 +876,7 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r protocol.SessionStateResult) error {
+			return askHub(cmd, s, "getSessionState", protocol.SessionParams{SessionID: args[0]}, func(r protocol.SessionStateResult) error {
 				return sessionCommands(cmd.OutOrStdout(), r.Session)
 			})
 		},

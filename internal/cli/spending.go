@@ -33,24 +33,12 @@ func (f *limitFlags) Add(cmd *cobra.Command) {
 	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked this long; waiting for you does not count (default: [budget.turn] time)")
 }
 
-// Into adds the limits to the parameters of a launch.
-func (f *limitFlags) Into(params map[string]any) {
-	budget := map[string]any{}
-	if f.turns > 0 {
-		budget["turns"] = f.turns
+// Budget returns the limits for the parameters of a launch; nil without limits.
+func (f *limitFlags) Budget() *protocol.RunBudget {
+	if *f == (limitFlags{}) {
+		return nil
 	}
-	if f.tokens > 0 {
-		budget["tokens"] = f.tokens
-	}
-	if f.cost > 0 {
-		budget["cost_usd"] = f.cost
-	}
-	if f.work > 0 {
-		budget["time_ms"] = f.work.Milliseconds()
-	}
-	if len(budget) > 0 {
-		params["budget"] = budget
-	}
+	return &protocol.RunBudget{Turns: uint(f.turns), Tokens: uint(f.tokens), CostUSD: f.cost, TimeMS: uint(f.work.Milliseconds())}
 }
 
 // spendingReport holds the flags of a report.
@@ -85,22 +73,18 @@ func (r *spendingReport) Wanted(cmd *cobra.Command) (bool, error) {
 
 // Print asks the hub for the usage and prints it.
 func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
-	params := map[string]any{}
 	by := r.by
 	if by == "" && !s.JSON {
 		by = "day"
 	}
-	if by != "" {
-		params["by"] = by
-	}
+	params := protocol.UsageParams{By: by, Since: r.since, Until: r.until}
 	now := time.Now()
-	for name, text := range map[string]string{"since": r.since, "until": r.until} {
-		if text != "" {
-			at, err := timeOf(text, now)
-			if err != nil {
+	for name, at := range map[string]*string{"since": &params.Since, "until": &params.Until} {
+		if *at != "" {
+			var err error
+			if *at, err = timeOf(*at, now); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
 			}
-			params[name] = at
 		}
 	}
 	return askHub(cmd, s, "task.usage", params, func(u protocol.UsageResult) error {
@@ -199,16 +183,7 @@ func (f *gateFlags) Check() error {
 	return nil
 }
 
-// Into adds the gates to the parameters of a launch.
-func (f *gateFlags) Into(params map[string]any) error {
-	if err := f.Check(); err != nil {
-		return err
-	}
-	if len(f.Gates) > 0 {
-		params["gates"] = f.Gates
-	}
-	if f.MaxIterations > 0 {
-		params["max_iterations"] = f.MaxIterations
-	}
-	return nil
+// Gated returns the gates for the parameters of a launch.
+func (f *gateFlags) Gated() protocol.Gated {
+	return protocol.Gated{Gates: f.Gates, MaxIterations: f.MaxIterations}
 }

@@ -239,7 +239,7 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 
 // earlierPrompts returns the prompts of people in the project, the newest last.
 func earlierPrompts(ctx context.Context, c *client.Client) (prompts []string) {
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
 	if err != nil {
 		return nil // a history is a convenience
 	}
@@ -593,7 +593,7 @@ func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protoco
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
-	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "task.usage", map[string]any{"session_id": t.talk.Session.ID, "by": "model"})
+	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "task.usage", protocol.UsageParams{SessionID: t.talk.Session.ID, By: "model"})
 	if err != nil {
 		return err
 	}
@@ -608,7 +608,7 @@ func (t *talking) title(ctx context.Context, c *client.Client, title string) err
 		t.set.title = title
 		return nil
 	}
-	return c.Call(ctx, "updateSessionTitle", map[string]any{"session_id": t.talk.Session.ID, "title": title}, nil)
+	return c.Call(ctx, "updateSessionTitle", protocol.UpdateTitleParams{SessionID: t.talk.Session.ID, Title: title}, nil)
 }
 
 func (t *talking) exit(context.Context, *client.Client, string) error { return turn.ErrLeave }
@@ -663,7 +663,7 @@ func (t *talking) arguments(ctx context.Context, c *client.Client, command strin
 	case "rewind":
 		ctx, cancel := context.WithTimeout(ctx, describeWithin)
 		defer cancel()
-		turns, _, _ := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+		turns, _, _ := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
 		for _, s := range turns.Sessions {
 			if s.ThreadID == t.talk.Session.ThreadID {
 				words = append(words, s.TaskID+"\t"+term.Short(s.Query))

@@ -112,7 +112,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t protocol.Task) error {
+			return askHub(cmd, s, "task.get", protocol.TaskParams{TaskID: args[0]}, func(t protocol.Task) error {
 				out := cmd.OutOrStdout()
 				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", protocol.Value(t.Agent)}, term.Field{"prompt", t.Prompt},
 					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(protocol.Value(t.StartedAt))},
@@ -133,11 +133,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := map[string]string{"taskId": args[0]}
-			if reason != "" {
-				params["reason"] = reason
-			}
-			return askHub(cmd, s, "task.cancel", params, func(r protocol.TaskCancelResult) error {
+			return askHub(cmd, s, "task.cancel", protocol.TaskCancelParams{TaskID: args[0], Reason: reason}, func(r protocol.TaskCancelResult) error {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not interrupted", args[0])
 				}

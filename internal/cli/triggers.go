@@ -163,16 +163,16 @@ func statusOfTrigger(status string) string {
 }
 
 func newLog(s *settings) *cobra.Command {
-	limit := 20
+	limit := uint(20)
 	cmd := &cobra.Command{
 		Use: "log [ID]", Short: "Show what triggers have done",
 		Long:    "Show what triggers have done, or one of them, the newest first.\n" + hubStatusHelp,
 		Example: "  duet-rpc triggers log tests --limit 5",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := map[string]any{"limit": limit}
+			params := protocol.AutomationLogParams{Limit: &limit}
 			if len(args) > 0 {
-				params["ruleId"] = args[0]
+				params.RuleID = args[0]
 			}
 			return askHub(cmd, s, "automation.log", params, func(r protocol.AutomationLogResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
@@ -185,7 +185,7 @@ func newLog(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", limit, "how many, at most 500")
+	cmd.Flags().UintVar(&limit, "limit", limit, "at most `N`, up to 500")
 	return cmd
 }
 
@@ -197,12 +197,12 @@ func newTest(s *settings) *cobra.Command {
 		Example: "  duet-rpc triggers test turn turn.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    exactly("SOURCE", "TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := map[string]any{"source": args[0], "type": args[1]}
+			params := protocol.AutomationTestParams{Source: args[0], Type: args[1]}
 			if payload != "" {
 				if !json.Valid([]byte(payload)) {
 					return fmt.Errorf("--payload: a JSON object, such as {\"path\":\"main.go\"}")
 				}
-				params["payload"] = json.RawMessage(payload)
+				params.Payload = json.RawMessage(payload)
 			}
 			return askHub(cmd, s, "automation.test", params, func(r protocol.AutomationTestResult) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")

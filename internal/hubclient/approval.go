@@ -39,16 +39,12 @@ func Decide(ctx context.Context, c *client.Client, d protocol.DecisionParams) (p
 
 // OpenApprovals lists the pending approvals of a session, or of all sessions if it is empty.
 func OpenApprovals(ctx context.Context, c *client.Client, session string) ([]Approval, json.RawMessage, error) {
-	params := map[string]string{}
-	if session != "" {
-		params["session_id"] = session
-	}
-	r, raw, err := Call[struct{ Approvals []Approval }](ctx, c, "fetchApprovals", params)
+	r, raw, err := Call[struct{ Approvals []Approval }](ctx, c, "fetchApprovals", protocol.FetchApprovalsParams{SessionID: session})
 	return r.Approvals, raw, err
 }
 
 // GetApproval returns an approval by its whole id.
 func GetApproval(ctx context.Context, c *client.Client, id string) (Approval, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "getApproval", map[string]string{"approval_id": id})
+	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "getApproval", protocol.ApprovalIDs{ApprovalID: id})
 	return r.Approval, raw, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -47,18 +46,8 @@ type Entry struct {
 	Raw json.RawMessage `json:"-"` // all of it, as it came
 }
 
-// ToolData has the files, terminal and content of a tool call.
-type ToolData struct {
-	Paths       []string              `json:"paths"`
-	Diffs       []domain.Diff         `json:"diffs"`
-	Terminal    string                `json:"terminal"`
-	Attachments []protocol.Attachment `json:"attachments"`
-
-	Meta map[string]any `json:"_meta"` // of the agent
-}
-
 // Tool returns the data of an entry of the kind EntryToolCall.
-func (e Entry) Tool() (d ToolData) {
+func (e Entry) Tool() (d protocol.ToolDetails) {
 	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
 	return d
 }
@@ -79,11 +68,11 @@ const entriesAtOnce = 1000
 // Conversation calls each for the entries of a conversation up to a session, in order, until each
 // fails.
 func Conversation(ctx context.Context, c *client.Client, session string, each func(Entry) error) error {
-	for offset := new(0); offset != nil; {
+	for offset := new(uint); offset != nil; {
 		page, _, err := Call[struct {
 			Events []json.RawMessage `json:"events"`
-			Next   *int              `json:"next_offset"`
-		}](ctx, c, "getConversation", map[string]any{"session_id": session, "offset": *offset, "limit": entriesAtOnce})
+			Next   *uint             `json:"next_offset"`
+		}](ctx, c, "getConversation", protocol.ConversationParams{SessionID: session, Offset: *offset, Limit: new(uint(entriesAtOnce))})
 		if err != nil {
 			return err
 		}
@@ -109,11 +98,11 @@ func InConversation(code string) bool {
 
 // WriteAttachment writes the bytes of an attachment.
 func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
-	for offset := int64(0); ; {
+	for offset := uint(0); ; {
 		part, _, err := Call[struct {
 			Data []byte `json:"data"`
-			Next int64  `json:"next_offset"` // 0: that is all
-		}](ctx, c, "getAttachment", map[string]any{"id": id, "offset": offset})
+			Next uint   `json:"next_offset"` // 0: that is all
+		}](ctx, c, "getAttachment", protocol.AttachmentParams{ID: id, Offset: offset})
 		if err != nil {
 			return err
 		}
@@ -127,114 +116,23 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 	}
 }
 
-// EventData has the members of all types of events; docs/protocol.md lists those of each type.
-type EventData struct {
-	SessionID string   `json:"session_id"`
-	TaskID    string   `json:"task_id"`
-	TaskIDs   []string `json:"task_ids"` // of what was deleted
-
-	OldState  string `json:"old_state"`
-	State     string `json:"state"`
-	Reason    string `json:"reason"`
-	Error     string `json:"error"`
-	AgentMode string `json:"agent_mode"`
-
-	ErrorCode   string              `json:"error_code"`
-	StopReason  string              `json:"stop_reason"`
-	AuthMethods []domain.AuthMethod `json:"auth_methods"`
-
-	protocol.AgentSession
-
-	MessageID   string                `json:"message_id"`
-	Delta       string                `json:"delta"`
-	EventType   string                `json:"event_type"` // of a conversation: EntryMessage and the like
-	Role        string                `json:"role"`
-	Content     string                `json:"content"`
-	Subtype     string                `json:"subtype"`
-	ToolID      string                `json:"tool_id"`
-	ToolName    string                `json:"tool_name"`
-	ToolTitle   string                `json:"tool_title"`
-	ToolKind    string                `json:"tool_kind"`
-	ToolStatus  string                `json:"tool_status"`
-	ToolInput   json.RawMessage       `json:"tool_input"`
-	ToolData    ToolData              `json:"tool_data"`
-	Result      string                `json:"tool_result_content"`
-	RefusedBy   string                `json:"refused_by"`
-	Refusal     string                `json:"refusal"`
-	ParentTool  string                `json:"parent_tool_use_id"`
-	Attachments []protocol.Attachment `json:"attachments"`
-	Entries     []domain.PlanEntry    `json:"entries"`
-
-	ContextUsed int64   `json:"context_used"`
-	ContextSize int64   `json:"context_size"`
-	CostUSD     float64 `json:"cost_usd"`
-
-	Meta json.RawMessage `json:"_meta"` // the agent's own, of a message, a piece of it or its usage
-
-	Path      string `json:"path"`
-	Diff      string `json:"diff"`
-	Added     int    `json:"added"`
-	Removed   int    `json:"removed"`
-	Binary    bool   `json:"binary"`
-	Truncated bool   `json:"truncated"`
-
-	ApprovalID  string `json:"approval_id"`
-	Title       string `json:"title"`
-	Decision    string `json:"decision"`
-	DecidedBy   string `json:"decided_by"`
-	DecidedIn   string `json:"decided_in"`
-	Explanation string `json:"explanation"`
-	Comment     string `json:"comment"`
-	Response    string `json:"response_text"`
-
-	TerminalID string `json:"terminal_id"`
-	Data       string `json:"data"`
-	Encoding   string `json:"encoding"`
-	ExitCode   int    `json:"exit_code"`
-	Signal     string `json:"signal"` // that ended the program of a terminal
-
-	RequestID string `json:"request_id"` // of a key that is asked for
-	Service   string `json:"service"`    // whose key that is
-
-	Iteration     int                 `json:"iteration"`
-	MaxIterations int                 `json:"max_iterations"`
-	Gates         []string            `json:"gates"`
-	Gate          string              `json:"gate"`
-	Passed        bool                `json:"passed"`
-	Findings      []domain.Diagnostic `json:"findings"`
-	Output        string              `json:"output"`
-	Milliseconds  int64               `json:"duration_ms"`
-	GatesState    string              `json:"gates_state"`
-	Failing       []string            `json:"failing"`
-
-	Since time.Time `json:"since"`
-	Note  string    `json:"note"`
-	Ended bool      `json:"ended"`
-
-	Code    string          `json:"code"` // of an error that an agent reports
-	Message string          `json:"message"`
-	Update  json.RawMessage `json:"update"` // as the agent sent it
-	ToSeq   int64           `json:"to_seq"`
+// EventOf returns a received event with the type of its kind. Unreadable members are zero.
+func EventOf(e client.Event) protocol.Event {
+	event, _ := protocol.DecodeEvent(e.Type, e.Data)
+	return event
 }
 
-// GateResult returns the result in an event of the type protocol.TypeGate.
-func (d EventData) GateResult() protocol.GateResult {
-	return protocol.GateResult{Gate: d.Gate, Passed: d.Passed, Reason: d.Reason, Findings: d.Findings, Output: d.Output, DurationMS: d.Milliseconds}
-}
-
-// GatesEnded returns the final state in an event of the type protocol.TypeGatesEnded.
-func (d EventData) GatesEnded() *protocol.Gates {
-	return &protocol.Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
-}
-
-// DataOf returns the data of an event. Unreadable members are zero.
-func DataOf(e client.Event) (d EventData) {
-	_ = json.Unmarshal(e.Data, &d)
-	return d
-}
-
-// ApprovalOf returns the approval in an event of the type protocol.TypeApproval.
-func ApprovalOf(e client.Event) (a Approval) {
-	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
-	return a
+// ApprovalOf returns the approval in an event.
+func ApprovalOf(e *protocol.ApprovalEvent) Approval {
+	return Approval{
+		Approval: protocol.Approval{
+			ApprovalID: e.ApprovalID, CallID: e.CallID, RunID: e.RunID, SessionID: e.SessionID, TaskID: e.TaskID, Stale: e.Stale,
+			Reopens: e.Reopens, Reopened: e.Reopened, ToolName: e.ToolName, ToolInput: e.ToolInput, Editable: e.Editable,
+			Ambiguity: e.Ambiguity, ToolUseID: e.ToolUseID, ToolKind: e.ToolKind, Title: e.Title, Subject: e.Subject,
+			Options: e.Options, OptionsOnly: e.OptionsOnly, Declinable: e.Declinable, Paths: e.Paths, Details: e.Details,
+			Plan: e.Plan, Rules: e.Rules, TakesComment: e.TakesComment, Truncated: e.Truncated, Type: protocol.ApprovalType(e.Type),
+		},
+		Elicitation: protocol.Value(e.Elicitation),
+		Diffs:       e.Diffs,
+	}
 }

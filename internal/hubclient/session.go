@@ -44,7 +44,7 @@ var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // SessionState returns a session by any of its ids.
 func SessionState(ctx context.Context, c *client.Client, id string) (protocol.Session, json.RawMessage, error) {
-	r, raw, err := Call[protocol.SessionStateResult](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	r, raw, err := Call[protocol.SessionStateResult](ctx, c, "getSessionState", protocol.SessionParams{SessionID: id})
 	return r.Session, raw, err
 }
 
@@ -83,7 +83,7 @@ func SessionID(ctx context.Context, c *client.Client, id string) (string, error)
 	if id != "last" {
 		return id, nil
 	}
-	list, _, err := Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]int{"limit": 1})
+	list, _, err := Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(1))})
 	if err != nil {
 		return "", err
 	}
@@ -100,11 +100,7 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 		s, _, err := SessionState(ctx, c, session)
 		return protocol.AgentDescription{Agent: s.Agent, Modes: s.Modes, AgentSession: s.AgentSession}, err
 	}
-	params := map[string]string{}
-	if agent != "" {
-		params["agent"] = agent
-	}
-	k, _, err := Call[protocol.AgentDescription](ctx, c, "agent.describe", params)
+	k, _, err := Call[protocol.AgentDescription](ctx, c, "agent.describe", protocol.AgentParams{Agent: agent})
 	return k, err
 }
 
@@ -112,19 +108,6 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 func Agents(ctx context.Context, c *client.Client) ([]domain.Agent, error) {
 	r, _, err := Call[protocol.AgentList](ctx, c, "agent.list", nil)
 	return r.Agents, err
-}
-
-// AddSettings adds members that are not empty, and an agent's options by their ids, to the
-// parameters of a method.
-func AddSettings(params map[string]any, members, options map[string]string) {
-	for name, value := range members {
-		if value != "" {
-			params[name] = value
-		}
-	}
-	if len(options) > 0 {
-		params["options"] = options
-	}
 }
 
 // Terminals lists the hub's terminals.

@@ -92,12 +92,6 @@ func listed(s *domain.Selection) *domain.Selection {
 	return &domain.Selection{Current: s.Current, Choices: List(s.Choices)}
 }
 
-type agentSessionData struct {
-	ids
-	AgentSession
-	Truncated bool `json:"truncated,omitempty"`
-}
-
 type NativeSessionListParams struct {
 	Agent      string `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"Only sessions in this directory; ~ is expanded. Absent: all."`

@@ -2,9 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,23 +85,4 @@ func TestTextsAreCutWhereTheySaySo(t *testing.T) {
 	assert.Equal(t, "abc", Cut("abc", 3))
 	assert.Equal(t, "ab… [1 of 3 bytes left out]", Cut("abc", 2))
 	assert.Equal(t, "… [2 of 2 bytes left out]", Cut("é", 1), "never inside a character")
-}
-
-// What --types takes is what docs/protocol.md lists, but for the events of the
-// process that relays, to which no client subscribes.
-func TestEventTypesAreThoseOfTheProtocol(t *testing.T) {
-	text, err := os.ReadFile("../../docs/protocol.md")
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "| type | when | data, besides the run's ids |\n")
-	require.True(t, found)
-	table, _, _ = strings.Cut(table, "\n\n")
-	var listed []string
-	for row := range strings.Lines(table) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(first, -1) {
-			listed = append(listed, name[1])
-		}
-	}
-	listed = slices.DeleteFunc(listed, func(name string) bool { return strings.HasPrefix(name, "hub_") })
-	assert.ElementsMatch(t, listed, EventTypes)
 }

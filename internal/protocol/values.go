@@ -10,14 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
-// optionsJSON encodes answers to choose from as a list of {option_id, name, kind}; absent for nil.
-func optionsJSON(list []domain.Option) json.RawMessage {
-	if list == nil {
-		return nil
-	}
-	return encode(list)
-}
-
 // ReadOptions decodes a client's options.
 func ReadOptions(raw json.RawMessage) (options []domain.Option, err error) {
 	if len(raw) > 0 {
@@ -34,7 +26,8 @@ func List[T any](list []T) []T {
 	return list
 }
 
-type toolDetails struct {
+// ToolDetails are the files, terminal and content of a tool call.
+type ToolDetails struct {
 	Paths    []string      `json:"paths,omitempty"`
 	Diffs    []domain.Diff `json:"diffs,omitempty"`
 	Terminal string        `json:"terminal,omitempty"`
@@ -43,8 +36,8 @@ type toolDetails struct {
 	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
-func toolDetailsOf(d domain.ToolDetails) *toolDetails {
-	return &toolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
+func toolDetailsOf(d domain.ToolDetails) *ToolDetails {
+	return &ToolDetails{d.Paths, d.Diffs, d.Terminal, attachments(d.Blocks), d.Meta}
 }
 
 // RulePreviews are the rules that a decision would make, by its scope.

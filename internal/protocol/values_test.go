@@ -18,7 +18,9 @@ func TestOptionsAreToldAsTheyWereGiven(t *testing.T) {
 	} {
 		options, err := ReadOptions(json.RawMessage(given))
 		require.NoError(t, err, given)
-		assert.Equal(t, given, string(optionsJSON(options)))
+		var sent struct{ Options json.RawMessage }
+		require.NoError(t, json.Unmarshal(encode(&ApprovalEvent{Options: options}), &sent))
+		assert.Equal(t, given, string(sent.Options))
 	}
 	for _, none := range []string{`7`, `{}`, `["a"]`, `[{"name":7}]`} {
 		_, err := ReadOptions(json.RawMessage(none))

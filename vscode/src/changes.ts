@@ -55,8 +55,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       // In the editor for several files, VS Code does not expose to keybindings which file has the cursor.
       vscode.window.onDidChangeActiveTextEditor((editor) => void vscode.commands.executeCommand("setContext", "duet.inChange", placeOf(editor?.document.uri) !== undefined)),
       new vscode.Disposable(projects.onEvent(({ project, params: { event } }) => {
-        const { session_id: id } = event.data;
-        if (id !== undefined && (event.type === "change_decided" || event.type === "session_status_changed")) this.refresh(project, id);
+        if (event.type === "change_decided" || event.type === "session_status_changed") this.refresh(project, event.data.session_id);
       })),
       ...(["accept", "revert", "reopen"] as const).flatMap((decision) => [
         vscode.commands.registerCommand(`duet.${decision}Hunk`, (uri?: vscode.Uri, id?: string) => this.attempt(this.decideHunk(decision, uri, id))),

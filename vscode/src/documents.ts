@@ -1,5 +1,6 @@
 // Conversations, questions and proposed changes as read-only documents.
 import * as vscode from "vscode";
+import { sessionOf } from "./hub/events";
 import { nameOf, short } from "./hub/groups";
 import type { Change } from "./hub/changes";
 import { transcript } from "./hub/transcript";
@@ -26,7 +27,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     ];
     this.stops = [
       projects.onEvent(({ project, params }) => {
-        const { session_id: id } = params.event.data;
+        const id = sessionOf(params.event);
         const thread = id === undefined ? undefined : project.model.sessions.find((session) => session.id === id)?.thread_id;
         if (thread !== undefined) this.refreshSoon(thread);
       }),

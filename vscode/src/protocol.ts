@@ -1,4 +1,4 @@
-// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them.
+// Made by `make generate`. The methods of duet-rpc, as rpc.discover describes them, and the events.
 
 export type AdoptParams = {
   /** The agent's name in the configuration. Default: the default agent. */
@@ -144,6 +144,28 @@ export type AgentSession = {
   background?: Array<BackgroundTask>;
 };
 
+export type AgentSessionEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The agent's program, as the agent names it. */
+  agent?: AgentInfo;
+  /** The current mode, and all modes of the agent. Without available modes: the agent has none. */
+  mode?: Selection;
+  /** The current model, and all models of the agent. Without available models: the agent does not list them. */
+  model?: Selection;
+  /** The agent's other settings, in its order, with those that choose its mode and model. */
+  options?: Array<AgentOption>;
+  /** The agent's slash commands. A prompt may begin with / and one of these names. */
+  commands?: Array<AgentCommand>;
+  /** The agent's title of the session. */
+  info?: SessionInfo;
+  /** The agent's background work while no prompt runs. */
+  background?: Array<BackgroundTask>;
+  /** getSessionState has the rest. */
+  truncated?: boolean;
+};
+
 export type Approval = {
   id: string;
   /** Same as id. */
@@ -230,6 +252,71 @@ export type Approval = {
   type: ApprovalType;
   function_call?: FunctionCallRequest;
   human_contact?: HumanContactRequest;
+};
+
+export type ApprovalEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  approval_id: string;
+  call_id: string;
+  /** The agent's id of the waiting tool call. Empty: none. */
+  tool_use_id: string;
+  /** The tool call of the sub-agent that asks. */
+  parent_tool_use_id?: string;
+  /** function_call or human_contact. */
+  type: string;
+  tool_name: string;
+  tool_input?: unknown;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  tool_kind?: string;
+  /** Whether a decision may have updated_input. */
+  input_editable: boolean;
+  /** Why programs may read tool_input differently. */
+  input_ambiguity?: string;
+  /** The question, for people. */
+  title?: string;
+  subject?: string;
+  /** The agent's answers to choose from: [{option_id,name,kind}]. */
+  options?: Array<unknown>;
+  /** Only one of the options is an answer. */
+  options_only?: boolean;
+  /** human_contact: it can also be denied. */
+  declinable?: boolean;
+  /** The files that the call touches. */
+  paths?: Array<string>;
+  /** The changes that the tool would make. */
+  diffs?: Array<Diff>;
+  /** The agent's plan, if it asks to leave its plan mode. */
+  plan?: string;
+  /** The agent's text about the tool call, for people. */
+  details?: string;
+  /** The rule that a decision with a scope would make, by scope. */
+  rule_preview?: Record<string, RulePreview>;
+  /** The agent receives the comment with the decision. */
+  takes_comment?: boolean;
+  /** Always 1. */
+  count: number;
+  /** The process that asked is gone. Approving resumes the session. */
+  stale?: boolean;
+  /** The approval that this one repeats. */
+  reopens?: string;
+  /** Why Duet asks again, for people. */
+  reopened?: string;
+  /** A pending question that comes again. */
+  replayed?: boolean;
+  /** Parts were left out; getApproval has them. */
+  truncated?: boolean;
+  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
+  mode?: string;
+  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
+  schema?: unknown;
+  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
+  url?: string;
+  /** The host of url. Show it next to the address. */
+  url_host?: string;
+  /** What the user should check before opening url. Show them. */
+  url_warnings?: Array<string>;
 };
 
 export type ApprovalIDs = {
@@ -336,6 +423,19 @@ export type AttachTerminalResult = {
   recent?: string;
   /** Encoding of recent. */
   recent_encoding?: Encoding;
+};
+
+export type Attachment = {
+  type: string;
+  attachment_id?: string;
+  mime_type?: string;
+  size?: number;
+  name?: string;
+  title?: string;
+  description?: string;
+  uri?: string;
+  annotations?: unknown;
+  _meta?: unknown;
 };
 
 export type AttachmentParams = {
@@ -505,6 +605,22 @@ export type BackgroundTask = {
   title?: string;
   /** The task can be stopped alone. */
   stoppable?: boolean;
+};
+
+export type BuildEvent = {
+  build_id: string;
+  name: string;
+  /** started, succeeded, failed or cancelled. */
+  stage: string;
+  command: Array<string>;
+  /** At the end. */
+  duration_ms?: number;
+  errors?: number;
+  warnings?: number;
+  /** The first ones. */
+  diagnostics?: Array<Diagnostic>;
+  /** Why it failed. */
+  reason?: string;
 };
 
 export type BuildList = {
@@ -942,6 +1058,17 @@ export type DecideChangeResult = {
   mode?: FileMode;
 };
 
+export type DecidedEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  path: string;
+  /** accept, revert or reopen. */
+  decision: string;
+  /** The hunk's id. Absent: the whole file. */
+  hunk?: string;
+};
+
 export type DecisionParams = {
   /** The call_id or the id of the approval. This or approval_id is required. */
   call_id?: string;
@@ -1003,6 +1130,30 @@ export type DeleteSessionResult = {
   worktree?: string;
 };
 
+export type DeletedEvent = {
+  thread_id: string;
+  session_ids: Array<string>;
+  task_ids: Array<string>;
+  /** Number of sessions that stay because others were forked from them. */
+  kept?: number;
+};
+
+export type DeltaEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  message_id: string;
+  /** assistant */
+  role: string;
+  delta: string;
+  /** The message's length including this delta, in UTF-16 code units, as JavaScript counts. Absent if the hub reads the text from the store again. */
+  length?: number;
+  /** The tool call of the sub-agent that writes it. */
+  parent_tool_use_id?: string;
+  /** The agent's own. */
+  _meta?: unknown;
+};
+
 export type DescribeAgentParams = {
   /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
@@ -1025,6 +1176,28 @@ export type Diagnostic = {
   message: string;
   /** The tool: go, gcc, typescript, rust, eslint, pytest, make, ... */
   source?: string;
+};
+
+export type Diff = {
+  path: string;
+  old_text?: string;
+  new_text: string;
+  line?: number;
+};
+
+export type DiffEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  path: string;
+  /** The change since the turn began, as a unified diff. */
+  diff: string;
+  /** Number of added lines. */
+  added: number;
+  removed: number;
+  binary?: boolean;
+  /** The diff is cut; getSessionSnapshots has all of it. */
+  truncated?: boolean;
 };
 
 export type DiscardParams = {
@@ -1091,6 +1264,15 @@ export type EditorSavedParams = {
 };
 
 export type Encoding = "utf-8" | "base64";
+
+export type ErrorEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** Such as MCP_SERVER_FAILED. */
+  code: string;
+  message: string;
+};
 
 export type ExecuteParams = {
   /** Optional. An invalid token, or that of another conversation, is refused. */
@@ -1203,6 +1385,28 @@ export type GateDefinition = {
   directory?: string;
 };
 
+export type GateEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The command line, or the name of [[gates]]. */
+  gate: string;
+  passed: boolean;
+  /** Why it did not pass, such as exit status 2. */
+  reason?: string;
+  /** Diagnostics in the output, at most 50. */
+  findings: Array<Diagnostic>;
+  /** Total number of errors. */
+  errors?: number;
+  warnings?: number;
+  /** The first and last lines of the output of a gate that failed. */
+  output?: string;
+  duration_ms: number;
+  /** The turn of the work, from 1. */
+  iteration: number;
+  max_iterations: number;
+};
+
 export type GateList = {
   gates: Array<GateDefinition>;
   /** Gates of a project's file that the user does not trust yet (duet-rpc trust). */
@@ -1225,6 +1429,14 @@ export type GateResult = {
   duration_ms: number;
 };
 
+export type GateStartEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  gate: string;
+  iteration: number;
+};
+
 export type Gates = {
   /** working, checking (the gates run), passed, failed, or stopped (a turn failed, or a client ended it). */
   state: string;
@@ -1244,12 +1456,33 @@ export type Gates = {
   task_id: string;
 };
 
+export type GatesEndedEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** passed, failed or stopped. */
+  gates_state: string;
+  reason?: string;
+  iteration: number;
+  max_iterations: number;
+  /** The gates that did not pass. */
+  failing?: Array<string>;
+};
+
 export type Health = {
   /** ok or degraded. */
   status: string;
   version: string;
   /** The problems and their remedies. */
   issues?: Array<string>;
+};
+
+export type HubAnswersEvent = {
+  message: string;
+};
+
+export type HubSilentEvent = {
+  message: string;
 };
 
 export type HumanContactRequest = {
@@ -1324,6 +1557,65 @@ export type InterruptResult = {
   session_id: string;
   /** interrupting, or interrupted if the run had not started. */
   status: string;
+};
+
+export type ItemEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The agent's id of its session. */
+  claude_session_id: string;
+  /** message, thinking, tool_call, tool_result or system. */
+  event_type: string;
+  message_id?: string;
+  /** user or assistant. */
+  role?: string;
+  content?: string;
+  content_type?: string;
+  tool_id?: string;
+  tool_name?: string;
+  /** What the tool call does, for people. */
+  tool_title?: string;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  tool_kind?: string;
+  /** pending, in_progress, completed or failed. */
+  tool_status?: string;
+  tool_input?: unknown;
+  tool_data?: ToolDetails;
+  /** tool_result: the tool_id of the call. */
+  tool_result_for_id?: string;
+  tool_result_content?: string;
+  /** What refused the tool call, as decided_by of an approval. Absent if the call failed for another reason. */
+  refused_by?: string;
+  /** The reason, for people. */
+  refusal?: string;
+  /** The tool call that contains it, such as that of a sub-agent. Empty: none. */
+  parent_tool_use_id: string;
+  /** What a notice is about, such as worktree. */
+  subtype?: string;
+  /** A text is cut; getConversation has the whole text. */
+  truncated?: boolean;
+  /** Content that is not text. getAttachment returns its bytes. */
+  attachments?: Array<Attachment>;
+  /** Of a message or thought: the agent's own, at most 8 KiB; in data of getConversation. */
+  _meta?: unknown;
+};
+
+export type IterationEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** From 1. */
+  iteration: number;
+  max_iterations: number;
+  gates: Array<string>;
+};
+
+export type LaggedEvent = {
+  from_seq?: number;
+  to_seq?: number;
+  terminal_id?: string;
+  dropped_bytes?: number;
 };
 
 export type LandMethod = "" | "merge" | "squash" | "rebase" | "patch";
@@ -1525,6 +1817,12 @@ export type Listing = {
   count: number;
   /** At most 20 of them. */
   first: Array<string>;
+};
+
+export type LogDamagedEvent = {
+  from_seq?: number;
+  to_seq?: number;
+  message: string;
 };
 
 export type MCPServer = {
@@ -1752,6 +2050,19 @@ export type PingResult = {
   timestamp: string;
 };
 
+export type PlanEntry = {
+  content: string;
+  priority?: string;
+  status?: string;
+};
+
+export type PlanEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  entries: Array<PlanEntry>;
+};
+
 export type PreviewFile = {
   status: number;
   headers: Record<string, string>;
@@ -1778,6 +2089,17 @@ export type PreviewShown = {
   shown: number;
 };
 
+export type ProgressEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** 0 to 100. */
+  percent?: number;
+  message?: string;
+  completed_steps?: number;
+  total_steps?: number;
+};
+
 export type ProvideSecretParams = {
   /** The request_id of the event secret_requested. */
   request_id: string;
@@ -1785,6 +2107,18 @@ export type ProvideSecretParams = {
   service?: string;
   /** The secret. Empty: there is none. */
   secret: string;
+};
+
+export type QueueEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The prompt's new text, if it was edited. */
+  content?: string;
+  /** content is cut. */
+  truncated?: boolean;
+  /** The conversation's queued sessions, the next one first. */
+  order: Array<string>;
 };
 
 export type QueueResult = {
@@ -1862,6 +2196,33 @@ export type ResizeTerminalParams = {
   cols: number;
   /** Rows, at least 1. */
   rows: number;
+};
+
+export type ResolvedEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  approval_id: string;
+  call_id: string;
+  /** function_call or human_contact. */
+  type: string;
+  approved: boolean;
+  /** The approval's status. */
+  decision: string;
+  response_text: string;
+  comment?: string;
+  /** The chosen option. */
+  option?: string;
+  /** As decided_by of an approval. */
+  decided_by: string;
+  /** The client in which the user decided. */
+  decided_in?: string;
+  title?: string;
+  tool_name?: string;
+  tool_use_id?: string;
+  input_was_edited?: boolean;
+  /** Describes the rule or mode that decided. */
+  explanation?: string;
 };
 
 export type Resource = {
@@ -2020,6 +2381,16 @@ export type SearchResult = {
   hits: Array<SearchHit>;
   /** Present if there may be more: pass it as offset. */
   next_offset?: number;
+};
+
+export type SecretEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  request_id: string;
+  /** Whose key it is, as in [keys.NAME]. */
+  service: string;
+  agent: string;
 };
 
 export type Selection = {
@@ -2259,6 +2630,36 @@ export type SetSessionResult = {
   session: Session;
 };
 
+export type SettingsEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** settings_updated, native_session (the agent's own session) or mode (the agent's mode). */
+  event_type: string;
+  title?: string;
+  permission_mode?: string;
+  model?: string;
+  auto_accept_edits?: boolean;
+  dangerously_skip_permissions?: boolean;
+  dangerously_skip_permissions_expires_at?: string;
+  archived?: boolean;
+  reason?: string;
+  /** The agent's id of its session. */
+  claude_session_id?: string;
+  agent_mode?: string;
+  /** The ids of all modes of the agent. */
+  agent_modes?: Array<string>;
+  /** The agent could not continue its session and began another one. */
+  session_was_replaced?: boolean;
+  /** The agent forked its own session. */
+  forked?: boolean;
+  /** All modes of the agent, with their names. */
+  agent_mode_choices?: Array<Choice>;
+  /** The agent's other settings, by their ids. */
+  options?: Record<string, string>;
+  requested_agent?: string;
+};
+
 export type ShutdownParams = {
   /** The reason, for the log. */
   reason?: string;
@@ -2292,6 +2693,21 @@ export type SignInStatus = {
   report: AgentReport;
   /** Configured keys that Duet could not get, for people. The agent was started without them. */
   missing_keys?: Array<string>;
+};
+
+export type SilentEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The agent's last sign of life. */
+  since: string;
+  /** What the agent has written to its stderr since then. */
+  note?: string;
+  /** The running tool call. */
+  tool_id?: string;
+  tool_title?: string;
+  /** The agent works again. */
+  ended: boolean;
 };
 
 export type Snapshot = {
@@ -2356,6 +2772,32 @@ export type SpawnTerminalResult = {
   terminal_id: string;
   /** Process id of the program in the terminal. */
   pty_pid: number;
+};
+
+export type StatusEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** The conversation's id. */
+  thread_id: string;
+  /** The status before. Empty: the session is new. */
+  old_status: string;
+  new_status: string;
+  /** The state before. Empty: the session is new. */
+  old_state: string;
+  state: string;
+  parent_session_id?: string;
+  title?: string;
+  agent?: string;
+  /** Why the state changed, such as timeout. */
+  reason?: string;
+  /** Why the turn ended badly, for people. */
+  error?: string;
+  error_code?: string;
+  /** The agent's reason to end the turn. */
+  stop_reason?: string;
+  /** With AGENT_AUTH_REQUIRED: the ways to sign in. */
+  auth_methods?: Array<AuthMethod>;
 };
 
 export type StopDaemonParams = {
@@ -2570,8 +3012,42 @@ export type Terminal = {
   started_at: string;
 };
 
+export type TerminalEvent = {
+  terminal_id: string;
+  /** The task whose agent runs the terminal. */
+  task_id?: string;
+  data: string;
+  /** Of data: utf-8 or base64. */
+  encoding: string;
+};
+
+export type TerminalExitEvent = {
+  terminal_id: string;
+  /** The task whose agent ran the terminal. */
+  task_id?: string;
+  exit_code: number;
+  /** The signal that ended the program. */
+  signal?: string;
+};
+
 export type TerminalList = {
   terminals: Array<Terminal>;
+};
+
+export type ThinkingEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  message_id: string;
+  /** assistant */
+  role: string;
+  delta: string;
+  /** The message's length including this delta, in UTF-16 code units, as JavaScript counts. Absent if the hub reads the text from the store again. */
+  length?: number;
+  /** The tool call of the sub-agent that writes it. */
+  parent_tool_use_id?: string;
+  /** The agent's own. */
+  _meta?: unknown;
 };
 
 export type TokenUsage = {
@@ -2579,6 +3055,14 @@ export type TokenUsage = {
   output_tokens: number;
   cache_read_tokens?: number;
   cache_write_tokens?: number;
+};
+
+export type ToolDetails = {
+  paths?: Array<string>;
+  diffs?: Array<Diff>;
+  terminal?: string;
+  attachments?: Array<Attachment>;
+  _meta?: unknown;
 };
 
 export type Trigger = {
@@ -2632,6 +3116,23 @@ export type TriggerEvent = {
   ignore?: Array<string>;
 };
 
+export type TriggerExecutedEvent = {
+  session_id?: string;
+  run_id?: string;
+  task_id?: string;
+  execution_id: number;
+  trigger: string;
+  event_type: string;
+  action: string;
+  status: string;
+  /** The text of a notification. */
+  message?: string;
+  channel?: string;
+  /** The question that the trigger waits for. */
+  approval_id?: string;
+  error?: string;
+};
+
 export type TriggerExecution = {
   id: number;
   ruleId: string;
@@ -2655,6 +3156,14 @@ export type TriggerExecution = {
 export type UnsubscribeParams = {
   /** The subscription_id from Subscribe. */
   subscription_id: string;
+};
+
+export type UpdateEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  /** As the agent sent it. */
+  update: unknown;
 };
 
 export type UpdateSettingsParams = {
@@ -2696,6 +3205,23 @@ export type Usage = {
   cost_usd: number;
   /** Working time of the agents in milliseconds; waiting for people does not count. */
   time_ms: number;
+};
+
+export type UsageEvent = {
+  session_id: string;
+  run_id: string;
+  task_id: string;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  /** Tokens in the context. */
+  context_used?: number;
+  /** Tokens that fit into the context. */
+  context_size?: number;
+  cost_usd?: number;
+  /** The agent's own. */
+  _meta?: unknown;
 };
 
 export type UsageParams = {
@@ -3028,3 +3554,75 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "terminal.attach",
   "terminal.detach",
 ]);
+
+/** The data of each type of event, by its name on the wire. */
+export interface Events {
+  /** When: every change of state. Without `seq`: the disk is full, and the hub stores the end of the session when there is space. */
+  session_status_changed: StatusEvent;
+  /** When: a message is complete; it comes again, under its `message_id`, if the agent adds text after its turn. A tool call starts, changes or ends. */
+  conversation_updated: ItemEvent;
+  /** When: a question. */
+  new_approval: ApprovalEvent;
+  /** When: the end of a question. */
+  approval_resolved: ResolvedEvent;
+  /** When: settings, title, mode, or the agent's own session changed. */
+  session_settings_changed: SettingsEvent;
+  /** When: text in progress: the first of a message at once, then at most 20 a second, or as `delta_interval_ms` of `Subscribe` says. */
+  message_delta: DeltaEvent;
+  /** When: text of a thought in progress, at the pace of `message_delta`. */
+  thinking_delta: ThinkingEvent;
+  /** When: the agent's plan, whole. */
+  plan: PlanEvent;
+  /** When: tokens, context, cost. */
+  usage: UsageEvent;
+  /** When: the run has changed a file. */
+  diff_updated: DiffEvent;
+  /** When: output of a terminal of an agent, or of one of yours. */
+  terminal_output: TerminalEvent;
+  /** When: the end of a terminal's program. */
+  terminal_exit: TerminalExitEvent;
+  /** When: an agent's report of its progress. */
+  task_progress: ProgressEvent;
+  /** When: an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a run), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps. */
+  task_error: ErrorEvent;
+  /** When: an agent's update of an unknown kind. */
+  agent_update: UpdateEvent;
+  /** When: the result of a gate. */
+  gate_result: GateEvent;
+  /** When: a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no run. */
+  build_progress: BuildEvent;
+  /** When: you did not keep up: deltas or output of a terminal were omitted, and nothing else. */
+  lagged: LaggedEvent;
+  /** When: the database is damaged and these events cannot be read, whatever you subscribed to; the events after them follow. */
+  log_damaged: LogDamagedEvent;
+  /** When: a key is needed; answer with `secret.provide`. It is not in the log; a client that subscribes while it is pending gets it, too. */
+  secret_requested: SecretEvent;
+  /** When: the agent's report about its session changed; the event has the changed parts, each whole. */
+  agent_session: AgentSessionEvent;
+  /** When: an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the session ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a `conversation_updated` of type `system`, which the conversation keeps. */
+  agent_silent: SilentEvent;
+  /** When: sessions of a conversation were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else. */
+  session_deleted: DeletedEvent;
+  /** When: a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the run's ids if a session started. */
+  trigger_executed: TriggerExecutedEvent;
+  /** When: a turn of work that has gates starts ([gates.md](gates.md)). */
+  iteration_start: IterationEvent;
+  /** When: a gate starts after that turn. */
+  gate_start: GateStartEvent;
+  /** When: the work with gates has ended. */
+  gates_complete: GatesEndedEvent;
+  /** When: a client accepted or reverted a change of the run, or withdrew that decision (`session.decideChange`). */
+  change_decided: DecidedEvent;
+  /** When: a client edited a queued prompt, or moved it within the queue of its conversation. */
+  queue_changed: QueueEvent;
+  /** When: the hub does not answer (the editor's process sends this). */
+  hub_silent: HubSilentEvent;
+  /** When: the hub answers again. */
+  hub_answers: HubAnswersEvent;
+}
+
+/** The name of a type of event. */
+export type EventType = keyof Events;
+
+/** The event of a notification. */
+export type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];

@@ -331,12 +331,12 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		}
 		select {
 		case e := <-events:
-			switch {
-			case e.Type == protocol.TypeResolved:
-				a.resolved(hubclient.DataOf(e))
-			case !o.Once:
-				approval := hubclient.ApprovalOf(e)
-				if a.seen[approval.ApprovalID] {
+			switch d := hubclient.EventOf(e).(type) {
+			case *protocol.ResolvedEvent:
+				a.resolved(d)
+			case *protocol.ApprovalEvent:
+				approval := hubclient.ApprovalOf(d)
+				if o.Once || a.seen[approval.ApprovalID] {
 					continue
 				}
 				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
@@ -375,7 +375,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
+	if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: q.SessionID, Reason: "nobody_answers"}, nil); err != nil {
 		a.view.Note(InDialogue(err).Error())
 	}
 }

@@ -120,7 +120,7 @@ func (a *asker) ask(ctx context.Context, approval hubclient.Approval) {
 func (a *asker) isAlone() bool { return a.terminal == nil || a.Yes || a.Deny }
 
 // resolved shows a decision that another client made and stops asking.
-func (a *asker) resolved(d hubclient.EventData) {
+func (a *asker) resolved(d *protocol.ResolvedEvent) {
 	if !a.seen[d.ApprovalID] || a.decided[d.ApprovalID] {
 		if !a.seen[d.ApprovalID] {
 			a.view.refusal(d)
@@ -133,7 +133,7 @@ func (a *asker) resolved(d hubclient.EventData) {
 	}
 	if d.DecidedBy != "end" { // the end of the turn is shown separately
 		text := d.Decision + " " + decidedBy(d)
-		if why := cmp.Or(d.Response, d.Comment); why != "" {
+		if why := cmp.Or(d.ResponseText, d.Comment); why != "" {
 			text += ": " + why
 		}
 		if d.Explanation != "" {
@@ -167,7 +167,7 @@ func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 }
 
 // decidedBy says who made a decision, and in which client.
-func decidedBy(d hubclient.EventData) string {
+func decidedBy(d *protocol.ResolvedEvent) string {
 	switch d.DecidedBy {
 	case "user":
 		return "in " + cmp.Or(d.DecidedIn, "another client")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -37,28 +39,9 @@ const (
 	mostMentioned = 256 << 10
 )
 
-// Attached is content in the format of the Agent Client Protocol.
-type Attached struct {
-	Type     string            `json:"type"`
-	MIMEType string            `json:"mimeType,omitempty"`
-	Data     []byte            `json:"data,omitempty"`
-	URI      string            `json:"uri,omitempty"`
-	Name     string            `json:"name,omitempty"`
-	Size     int64             `json:"size,omitempty"`
-	Resource *AttachedResource `json:"resource,omitempty"`
-}
-
-// AttachedResource is a file's contents.
-type AttachedResource struct {
-	URI      string  `json:"uri"`
-	MIMEType string  `json:"mimeType,omitempty"`
-	Text     *string `json:"text,omitempty"`
-	Blob     []byte  `json:"blob,omitempty"`
-}
-
 // attachFiles reads files that the user has named. They may be anywhere.
-func attachFiles(paths []string) ([]Attached, error) {
-	var blocks []Attached
+func attachFiles(paths []string) ([]catalog.ContentBlock, error) {
+	var blocks []catalog.ContentBlock
 	left := int64(most)
 	for _, path := range paths {
 		if path == "-" {
@@ -81,7 +64,7 @@ func attachFiles(paths []string) ([]Attached, error) {
 // mentionedFiles returns the files in root that text mentions as @path, relative to dir or to
 // root. outside are mentioned files elsewhere. They are not attached, because mentioning a
 // file is not naming it.
-func mentionedFiles(text, dir, root string) (blocks []Attached, outside []string) {
+func mentionedFiles(text, dir, root string) (blocks []catalog.ContentBlock, outside []string) {
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
 		root = resolved
 	}
@@ -139,11 +122,11 @@ func within(root, path string) bool {
 
 // mention returns a mentioned file and how many of its bytes are attached. It is nil if the
 // file cannot be read.
-func mention(path string, left int64) (*Attached, int64) {
+func mention(path string, left int64) (*catalog.ContentBlock, int64) {
 	data, err := read(path, left)
 	if err == nil {
 		b := attachFile(path, data)
-		if b.Type != "resource" || len(data) <= mostMentioned && len(b.Resource.Blob) == 0 {
+		if b.Type != "resource" || len(data) <= mostMentioned && b.Resource.Blob == "" {
 			return &b, int64(len(data))
 		}
 	}
@@ -151,7 +134,7 @@ func mention(path string, left int64) (*Attached, int64) {
 	if err != nil {
 		return nil, 0
 	}
-	return &Attached{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
+	return &catalog.ContentBlock{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
 }
 
 // read reads a regular file. It opens nothing else, because reading a pipe would block.
@@ -192,10 +175,10 @@ func irregular(path string, info fs.FileInfo) error {
 }
 
 // attachFile converts a file to the content type that fits it.
-func attachFile(path string, data []byte) Attached {
+func attachFile(path string, data []byte) catalog.ContentBlock {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		text := string(data)
-		return Attached{Type: "resource", Resource: &AttachedResource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
+		return catalog.ContentBlock{Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
 	}
 	kind := http.DetectContentType(data)
 	if kind == "application/octet-stream" {
@@ -203,10 +186,10 @@ func attachFile(path string, data []byte) Attached {
 	}
 	for _, t := range []string{"image", "audio"} {
 		if strings.HasPrefix(kind, t+"/") {
-			return Attached{Type: t, MIMEType: kind, Data: data, URI: uri(path), Name: filepath.Base(path)}
+			return catalog.ContentBlock{Type: t, MIMEType: kind, Data: base64.StdEncoding.EncodeToString(data), URI: uri(path), Name: filepath.Base(path)}
 		}
 	}
-	return Attached{Type: "resource", Resource: &AttachedResource{URI: uri(path), MIMEType: kind, Blob: data}}
+	return catalog.ContentBlock{Type: "resource", Resource: &catalog.Resource{URI: uri(path), MIMEType: kind, Blob: base64.StdEncoding.EncodeToString(data)}}
 }
 
 // byName returns the MIME type for a file name, without parameters.
@@ -232,7 +215,7 @@ the agent accepts it. A file of the project that the prompt's arguments mention 
 // AttachFlags are the flags for attachments.
 type AttachFlags struct {
 	attach, files, images []string
-	blocks                []Attached
+	blocks                []catalog.ContentBlock
 }
 
 // Add adds --attach to a command.
@@ -289,11 +272,9 @@ func (f *AttachFlags) Mentioned(s interface {
 	return nil
 }
 
-// Into adds the attachments to the parameters of a method.
-func (f *AttachFlags) Into(params map[string]any) {
-	if f.blocks != nil {
-		params["content"] = f.blocks
-	}
+// Content returns the attachments for the parameters of a method.
+func (f *AttachFlags) Content() protocol.PromptContent {
+	return protocol.PromptContent{Content: f.blocks}
 }
 
 // SaveAttachment downloads an attachment from the hub in parts.

@@ -42,7 +42,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		view.Note("interrupting all; press C-c again to end at once")
 		running.Go(func() {
 			for _, id := range all.working() {
-				err := c.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil)
+				err := c.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil)
 				if err == nil {
 					continue
 				}
@@ -94,30 +94,30 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		select {
 		case e := <-events:
 			a.hubHeard(view.Note)
-			d := hubclient.DataOf(e)
-			switch e.Type {
-			case protocol.TypeApproval:
+			switch d := hubclient.EventOf(e).(type) {
+			case *protocol.ApprovalEvent:
 				if all.index(ctx, d.SessionID) < 0 {
 					continue
 				}
-				approval := hubclient.ApprovalOf(e)
+				approval := hubclient.ApprovalOf(d)
 				if whole, _, err := hubclient.GetApproval(ctx, c, approval.ApprovalID); err == nil { // adds the agent and the time
 					approval = whole
 				}
 				a.ask(ctx, approval)
-			case protocol.TypeResolved:
+			case *protocol.ResolvedEvent:
 				if a.seen[d.ApprovalID] {
 					a.resolved(d)
 				}
-			case protocol.TypeConversation:
+			case *protocol.ItemEvent:
 				all.show(d)
-			case protocol.TypeSecret:
+			case *protocol.SecretEvent:
 				if i := all.index(ctx, d.SessionID); i >= 0 {
 					a.giveKey(ctx, d, &running)
 				}
 			default:
-				if i := all.index(ctx, d.SessionID); i >= 0 {
-					if err := all.update(ctx, i, d.SessionID); err != nil {
+				session := d.Turn().SessionID
+				if i := all.index(ctx, session); i >= 0 {
+					if err := all.update(ctx, i, session); err != nil {
 						return all.sessions, a.interrupts, err
 					}
 				}
@@ -165,9 +165,9 @@ type attempts struct {
 }
 
 // show takes an entry of a conversation. Where nothing is redrawn it prints the start of a tool call.
-func (w *attempts) show(d hubclient.EventData) {
+func (w *attempts) show(d *protocol.ItemEvent) {
 	i := slices.IndexFunc(w.sessions, func(s protocol.Session) bool { return s.ID == d.SessionID })
-	if i < 0 || d.ParentTool != "" {
+	if i < 0 || d.ParentID != "" {
 		return
 	}
 	w.tools[d.SessionID] = ""

@@ -122,7 +122,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		commentTasks := slices.Clone(a.commentTasks)
 		running.Go(func() { // so that a second signal is handled meanwhile
 			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
-				if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil || id == session.ID {
+				if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
 					refused <- err
 					return
 				}
@@ -166,18 +166,19 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		case e := <-events:
 			a.pause = nil
 			a.hubHeard(a.view.remark)
-			switch a.view.show(e) {
-			case questionAsked:
-				a.ask(ctx, hubclient.ApprovalOf(e))
-			case questionResolved:
-				a.resolved(hubclient.DataOf(e))
-			case keyAsked:
-				a.giveKey(ctx, hubclient.DataOf(e), running)
-			case turnEnded:
+			event, isOver := a.view.show(e)
+			switch d := event.(type) {
+			case *protocol.ApprovalEvent:
+				a.ask(ctx, hubclient.ApprovalOf(d))
+			case *protocol.ResolvedEvent:
+				a.resolved(d)
+			case *protocol.SecretEvent:
+				a.giveKey(ctx, d, running)
+			}
+			if isOver {
 				if session, _, err = hubclient.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
 					return session, err
 				}
-			case nothingToDo:
 			}
 		case input := <-a.typed:
 			if input.Err != nil && a.isHungUp() {
@@ -293,19 +294,20 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 		if over {
 			return
 		}
-		switch view.show(e) {
-		case questionAsked:
-			if a := hubclient.ApprovalOf(e); !asked[a.ApprovalID] {
-				asked[a.ApprovalID] = true
-				view.showQuestion(wholeApproval(ctx, c, a))
+		event, isOver := view.show(e)
+		switch d := event.(type) {
+		case *protocol.ApprovalEvent:
+			if !asked[d.ApprovalID] {
+				asked[d.ApprovalID] = true
+				view.showQuestion(wholeApproval(ctx, c, hubclient.ApprovalOf(d)))
 			}
-		case turnEnded:
+		case *protocol.ResolvedEvent:
+			view.refusal(d)
+		}
+		if isOver {
 			over = true
 			view.endLine()
 			close(ended)
-		case questionResolved:
-			view.refusal(hubclient.DataOf(e))
-		case nothingToDo:
 		}
 	})
 	if err != nil {

@@ -222,9 +222,9 @@ const (
 // giveKey asks on the terminal for the API key that the agent needs, without showing it, and
 // sends it to the hub. It does not store the key. Without a terminal, other clients have a
 // moment to provide it.
-func (a *asker) giveKey(ctx context.Context, d hubclient.EventData, running *sync.WaitGroup) {
+func (a *asker) giveKey(ctx context.Context, d *protocol.SecretEvent, running *sync.WaitGroup) {
 	provide := func(key string) error {
-		return a.hub.Call(ctx, "secret.provide", map[string]string{"request_id": d.RequestID, "service": d.Service, "secret": key}, nil)
+		return a.hub.Call(ctx, "secret.provide", protocol.ProvideSecretParams{RequestID: d.RequestID, Service: d.Service, Secret: key}, nil)
 	}
 	if a.terminal == nil || a.interrupts {
 		running.Go(func() {

@@ -68,7 +68,7 @@ func TestUnfinishedLineIsKeptForThePrompt(t *testing.T) {
 	a.keeps, a.waiting, a.expected, a.seen = true, []asked{q}, aReason, map[string]bool{"12345678-9": true}
 	a.prompt()
 	types("use \x1b[200~git\nlog\x1b[201~")
-	a.resolved(hubclient.EventData{ApprovalID: "12345678-9", Decision: "denied", DecidedBy: "user"})
+	a.resolved(&protocol.ResolvedEvent{ApprovalID: "12345678-9", Decision: "denied", DecidedBy: "user"})
 	assert.False(t, a.asks())
 	assert.Equal(t, "\x1b[200~use git\nlog\x1b[201~", string(a.early))
 }

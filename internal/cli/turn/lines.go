@@ -281,17 +281,22 @@ type gateWatch struct {
 
 // isOver reports whether the session is complete with an event: its turn has ended and its
 // gates have run.
-func (v *View) isOver(kind string, d hubclient.EventData) bool {
-	switch {
-	case kind == protocol.TypeStatus && hubclient.Ended(d.State):
+func (v *View) isOver(event protocol.Event) bool {
+	switch d := event.(type) {
+	case *protocol.StatusEvent:
+		if !hubclient.Ended(d.State) {
+			return false
+		}
 		v.gates.checked = 0
 		return v.session.Gates == nil || d.State != hubclient.Completed
-	case kind == protocol.TypeGate:
+	case *protocol.GateEvent:
 		v.gates.checked++
 		return v.gates.checked >= len(v.session.Gates.Named())
+	case *protocol.GatesEndedEvent:
+		v.gates.over = true
+		return true
 	}
-	v.gates.over = v.gates.over || kind == protocol.TypeGatesEnded
-	return kind == protocol.TypeGatesEnded
+	return false
 }
 
 // awaitsMore reports whether events of gates are still to come after the turn has ended.
@@ -310,20 +315,20 @@ const (
 )
 
 // showGate shows an event of gates.
-func (v *View) showGate(kind string, d hubclient.EventData) {
-	switch kind {
-	case protocol.TypeIteration:
+func (v *View) showGate(event protocol.Event) {
+	switch d := event.(type) {
+	case *protocol.IterationEvent:
 		if d.Iteration == 1 {
 			v.Note(fmt.Sprintf("must pass %s within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}
-	case protocol.TypeGateStart:
+	case *protocol.GateStartEvent:
 		v.status.tool = d.Gate
 		v.aside("◇ "+d.Gate, bold)
-	case protocol.TypeGate:
+	case *protocol.GateEvent:
 		v.status.tool = ""
-		if r := d.GateResult(); r.Passed {
+		if r := d.GateResult; r.Passed {
 			v.aside("✓ "+r.Outcome(), dim)
 		} else {
 			v.aside("✗ "+r.Outcome(), bold)

@@ -2,7 +2,6 @@ package turn
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"sync"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -31,8 +31,7 @@ func TestSignalDuringKeyQuestionInterrupts(t *testing.T) {
 	c, err := client.Dial(t.Context(), client.OverTransport(near, frame.LSP))
 	require.NoError(t, err)
 	defer func() { c.Close(); <-conn.Done() }()
-	var d hubclient.EventData
-	require.NoError(t, json.Unmarshal([]byte(`{"request_id":"r","service":"s"}`), &d))
+	d := &protocol.SecretEvent{RequestID: "r", Service: "s"}
 
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		var running sync.WaitGroup

@@ -100,13 +100,13 @@ func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
 // conversation.
 type talkNews struct {
 	mu   sync.Mutex
-	list []hubclient.EventData // guarded by mu
-	more chan struct{}         // buffer of 1
+	list []protocol.Event // guarded by mu
+	more chan struct{}    // buffer of 1
 }
 
-func (b *talkNews) add(d hubclient.EventData) {
+func (b *talkNews) add(e protocol.Event) {
 	b.mu.Lock()
-	b.list = append(b.list, d)
+	b.list = append(b.list, e)
 	b.mu.Unlock()
 	b.signal()
 }
@@ -118,9 +118,9 @@ func (b *talkNews) signal() {
 	}
 }
 
-// take removes and returns the first event. The others stay: each session is shown after the one before
+// take removes and returns the first event; nil: there is none. The others stay: each session is shown after the one before
 // it.
-func (b *talkNews) take() (first hubclient.EventData) {
+func (b *talkNews) take() (first protocol.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.list) == 0 {
@@ -164,8 +164,13 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 			}
 			return
 		}
-		if d := hubclient.DataOf(e); e.Type == protocol.TypeResolved || d.State == "starting" || d.State == "running" {
+		switch d := hubclient.EventOf(e).(type) {
+		case *protocol.ResolvedEvent:
 			t.news.add(d)
+		case *protocol.StatusEvent:
+			if d.State == hubclient.Starting || d.State == hubclient.Running {
+				t.news.add(d)
+			}
 		}
 	})
 	if err != nil {
@@ -227,7 +232,7 @@ func nextOf(ctx context.Context, c *client.Client, of protocol.Session, broke bo
 	if err != nil {
 		return "", err
 	}
-	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", map[string]any{"limit": 200})
+	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
 	if err != nil {
 		return "", err
 	}
@@ -383,11 +388,12 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			}
 		case <-a.settle:
 		case <-t.news.more:
-			d := t.news.take()
-			if a.isWaiting(d.ApprovalID) {
+			event := t.news.take()
+			if d, ok := event.(*protocol.ResolvedEvent); ok && a.isWaiting(d.ApprovalID) {
 				a.resolved(d)
 			}
-			if d.ApprovalID != "" || d.SessionID == "" || t.Session.ID == "" || t.shown[d.SessionID] {
+			d, ok := event.(*protocol.StatusEvent)
+			if !ok || d.SessionID == "" || t.Session.ID == "" || t.shown[d.SessionID] {
 				continue
 			}
 			session, _, err := hubclient.SessionState(ctx, a.hub, d.SessionID)

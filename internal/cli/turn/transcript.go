@@ -41,7 +41,7 @@ type ChangedFile struct {
 // ReadConversation reads a whole conversation by any id of its session.
 func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
 	var r Conversation
-	s, raw, err := hubclient.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	s, raw, err := hubclient.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", protocol.SessionParams{SessionID: id})
 	if err != nil {
 		return r, err
 	}
@@ -65,7 +65,7 @@ func (r *Conversation) readFiles(ctx context.Context, c *client.Client) error {
 	changed, _, err := hubclient.Call[struct {
 		Snapshots []json.RawMessage `json:"snapshots"`
 		Diff      string            `json:"diff"`
-	}](ctx, c, "getSessionSnapshots", map[string]string{"session_id": r.Session.ID})
+	}](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: r.Session.ID})
 	if err != nil {
 		return err
 	}

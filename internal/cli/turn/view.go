@@ -53,7 +53,7 @@ type View struct {
 	proposed map[string]bool         // changedLines of the diffs in questions, until the changes are made
 	tools    map[string]*startedTool // the tool calls whose start was shown
 	depths   map[string]int          // of tool calls that belong to others
-	held     *hubclient.EventData    // a tool call about which the agent has said too little yet to show its start
+	held     *protocol.ItemEvent     // a tool call about which the agent has said too little yet to show its start
 	heldAt   time.Time
 	// announced is the heading of a question about the command that the lines above show; nil:
 	// they show none.
@@ -201,84 +201,74 @@ func spentOn(s protocol.Session) string {
 	return strings.Join(parts, " · ")
 }
 
-// meaning says how the caller must react to an event after it was shown.
-type meaning int
-
-const (
-	nothingToDo meaning = iota
-	questionAsked
-	questionResolved
-	turnEnded
-	keyAsked
-)
-
-// show shows an event of the turn.
-func (v *View) show(e client.Event) meaning {
+// show shows an event of the turn. It returns the event if the caller has to act on it: a question,
+// its answer, or a request for a key; otherwise nil. isOver reports whether the turn has ended with
+// the event.
+func (v *View) show(e client.Event) (todo protocol.Event, isOver bool) {
 	v.seq = max(v.seq, e.Seq)
-	d := hubclient.DataOf(e)
-	if d.SessionID != v.session.ID && e.Type != protocol.TypeTerminal {
-		return nothingToDo
+	event := hubclient.EventOf(e)
+	if event.Turn().SessionID != v.session.ID && e.Type != protocol.TypeTerminal {
+		return nil, false
 	}
 	if v.json {
-		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // the values were decoded from JSON, so this cannot fail
+		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
+			Data      json.RawMessage `json:"data"`
+			Seq       int64           `json:"seq"`
+			Timestamp time.Time       `json:"timestamp"`
+			Type      string          `json:"type"`
+		}{e.Data, e.Seq, e.Timestamp, e.Type})
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
-	v.status.follow(e.Type, d)
+	v.status.follow(event)
 	v.beside = true
 	defer func() { v.beside = false }()
-	if v.held != nil && (e.Type != protocol.TypeConversation || d.ToolID != v.held.ToolID) {
+	if item, ok := event.(*protocol.ItemEvent); v.held != nil && (!ok || item.ToolID != v.held.ToolID) {
 		v.showHeld()
 	}
-	switch {
-	case e.Type == protocol.TypeApproval:
-		return questionAsked
-	case e.Type == protocol.TypeResolved:
-		return questionResolved
-	case e.Type == protocol.TypeSecret:
-		return keyAsked
-	case !v.json:
-		v.showText(e.Type, d)
+	switch event.(type) {
+	case *protocol.ApprovalEvent, *protocol.ResolvedEvent, *protocol.SecretEvent:
+		return event, false
 	}
-	if v.isOver(e.Type, d) {
-		return turnEnded
+	if !v.json {
+		v.showText(event)
 	}
-	return nothingToDo
+	return nil, v.isOver(event)
 }
 
-func (v *View) showText(kind string, d hubclient.EventData) {
-	switch kind {
-	case protocol.TypeDelta:
-		if d.ParentTool != "" { // of a sub-agent: it is shown when it is complete
+func (v *View) showText(event protocol.Event) {
+	switch d := event.(type) {
+	case *protocol.DeltaEvent:
+		if d.ParentID != "" { // of a sub-agent: it is shown when it is complete
 			return
 		}
 		if v.message != d.MessageID {
 			v.endMessage()
 			v.message = d.MessageID
 		}
-		v.say(d.Delta)
-		v.shown.add(d.MessageID, len(d.Delta))
-	case protocol.TypeConversation:
+		v.say(d.Text)
+		v.shown.add(d.MessageID, len(d.Text))
+	case *protocol.ItemEvent:
 		v.showItem(d)
-	case protocol.TypePlan:
+	case *protocol.PlanEvent:
 		v.showPlan(d.Entries)
-	case protocol.TypeDiff:
+	case *protocol.DiffEvent:
 		if !v.diffs[d.Diff] && !v.wasProposed(d.Diff) {
 			v.showDiff(d)
 		}
 		v.diffs[d.Diff] = true
-	case protocol.TypeSilent:
+	case *protocol.SilentEvent:
 		v.agentSilent(d)
-	case protocol.TypeError:
+	case *protocol.ErrorEvent:
 		if !hubclient.InConversation(d.Code) { // otherwise the conversation has an entry for it
 			v.remark("error: " + d.Message)
 		}
-	case protocol.TypeStatus:
+	case *protocol.StatusEvent:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.remark("the time limit is reached; the agent is asked to stop, and ended if it does not")
 		}
-	case protocol.TypeIteration, protocol.TypeGateStart, protocol.TypeGate:
-		v.showGate(kind, d)
-	case protocol.TypeTerminal:
+	case *protocol.IterationEvent, *protocol.GateStartEvent, *protocol.GateEvent:
+		v.showGate(d)
+	case *protocol.TerminalEvent:
 		if d.Encoding != "base64" {
 			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
@@ -288,17 +278,17 @@ func (v *View) showText(kind string, d hubclient.EventData) {
 }
 
 // showItem shows an entry of the conversation.
-func (v *View) showItem(d hubclient.EventData) {
+func (v *View) showItem(d *protocol.ItemEvent) {
 	tool := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
 	case hubclient.EntryMessage:
 		if len(d.Attachments) > 0 {
-			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentID)+"  ", d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
-		if d.ParentTool != "" {
-			indent := v.below(d.ParentTool)
+		if d.ParentID != "" {
+			indent := v.below(d.ParentID)
 			for line := range strings.SplitSeq(strings.TrimRight(d.Content, "\n"), "\n") {
 				v.aside(indent+line, dim)
 			}
@@ -314,13 +304,13 @@ func (v *View) showItem(d hubclient.EventData) {
 	case hubclient.EntryThinking:
 		switch {
 		case len(d.Attachments) > 0:
-			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
-		case d.ParentTool == "":
+			v.showAttachments(v.belowIfAny(d.ParentID)+"✻ ", d.Role, d.Attachments)
+		case d.ParentID == "":
 			v.showThought(d.Content)
 		}
 	case hubclient.EntryToolCall:
 		if v.held = nil; v.tools[d.ToolID] == nil && d.ToolStatus == "pending" && hasNoInput(d) {
-			v.held, v.heldAt = &d, time.Now()
+			v.held, v.heldAt = d, time.Now()
 			return
 		}
 		v.showStart(d)
@@ -341,7 +331,7 @@ func (v *View) showItem(d hubclient.EventData) {
 		if !v.status.printed { // otherwise its output was shown when it arrived
 			v.showResult(d)
 		}
-		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
+		v.showAttachments(v.nested(d)+"  ", "tool", protocol.Value(d.ToolData).Attachments)
 	case hubclient.EntrySystem:
 		if d.Subtype != "gates" { // gates have their own events
 			v.remark(d.Content)
@@ -363,7 +353,7 @@ const mostStarts = 2
 
 // hasNoInput reports whether an agent has not sent the input of a tool call. claude-agent-acp sends it
 // with a better title a moment after the start.
-func hasNoInput(d hubclient.EventData) bool {
+func hasNoInput(d *protocol.ItemEvent) bool {
 	input := strings.TrimSpace(string(d.ToolInput))
 	return input == "" || input == "{}" || input == "null"
 }
@@ -372,14 +362,14 @@ func hasNoInput(d hubclient.EventData) bool {
 func (v *View) showHeld() {
 	if held := v.held; held != nil {
 		v.held = nil
-		v.showStart(*held)
+		v.showStart(held)
 	}
 }
 
 // showStart shows the start of a tool call: its command as in a shell, or else its title. If it was
 // shown before, it is shown again only if that has changed. A question about the command that follows
 // does not repeat it.
-func (v *View) showStart(d hubclient.EventData) {
+func (v *View) showStart(d *protocol.ItemEvent) {
 	title := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	command, _ := commandOf(Question{Tool: d.ToolName, Input: d.ToolInput})
 	shown, heading := v.tools[d.ToolID], cmp.Or(command, title)
@@ -394,7 +384,7 @@ func (v *View) showStart(d hubclient.EventData) {
 	v.showHeading(d, title)
 }
 
-func (v *View) showHeading(d hubclient.EventData, title string) {
+func (v *View) showHeading(d *protocol.ItemEvent, title string) {
 	q := Question{Tool: d.ToolName, Title: d.ToolTitle, Input: d.ToolInput}
 	if command, _ := commandOf(q); command == "" {
 		v.aside(v.nested(d)+"● "+title, bold)
@@ -418,12 +408,12 @@ func (v *View) showHeading(d hubclient.EventData, title string) {
 
 // nested returns the indentation of a tool call, which grows with the calls that it belongs
 // to, such as that of a sub-agent.
-func (v *View) nested(d hubclient.EventData) string {
+func (v *View) nested(d *protocol.ItemEvent) string {
 	depth, known := v.depths[d.ToolID]
-	if !known || d.ParentTool != "" {
+	if !known || d.ParentID != "" {
 		depth = 0
-		if d.ParentTool != "" {
-			depth = v.depthBelow(d.ParentTool)
+		if d.ParentID != "" {
+			depth = v.depthBelow(d.ParentID)
 		}
 		v.depths[d.ToolID] = depth
 	}
@@ -458,7 +448,7 @@ func (v *View) showAttachments(indent, role string, list []protocol.Attachment) 
 }
 
 // refusedBy says who denied a tool call, and why.
-func refusedBy(d hubclient.EventData) string {
+func refusedBy(d *protocol.ItemEvent) string {
 	text := "denied by " + d.RefusedBy
 	if d.RefusedBy == "user" {
 		text = "denied"
@@ -470,7 +460,7 @@ func refusedBy(d hubclient.EventData) string {
 }
 
 // refusal shows what a rule or a mode has denied without a question.
-func (v *View) refusal(d hubclient.EventData) {
+func (v *View) refusal(d *protocol.ResolvedEvent) {
 	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
 		return
 	}
@@ -499,7 +489,7 @@ func (v *View) showPlan(steps []domain.PlanEntry) {
 }
 
 // showDiff shows the changes in a file.
-func (v *View) showDiff(d hubclient.EventData) {
+func (v *View) showDiff(d *protocol.DiffEvent) {
 	v.lines(Diff(d.Diff, term.Marks))
 	switch {
 	case d.Binary:
@@ -613,7 +603,7 @@ const leastCut = domain.MaxEventText - utf8.UTFMax
 
 // showResult shows the first and the last lines of a tool result. If the event has only the
 // beginning, it shows the first lines and says how to read the whole result.
-func (v *View) showResult(d hubclient.EventData) {
+func (v *View) showResult(d *protocol.ItemEvent) {
 	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
@@ -634,14 +624,14 @@ func (v *View) showResult(d hubclient.EventData) {
 // status is the last line of the terminal during a turn. It shows the elapsed time and the
 // agent's activity, or how long the agent has been silent.
 type status struct {
-	ticking bool                 // a ticker redraws the line
-	began   time.Time            // of the turn
-	spoken  time.Time            // of the agent's last text
-	tool    string               // the running tool; or ""
-	printed bool                 // the tool's terminal has shown output
-	silent  *hubclient.EventData // nil: the agent is not silent
-	noted   bool                 // a permanent line has reported all about the silence
-	step    int                  // of the spinner
+	ticking bool                  // a ticker redraws the line
+	began   time.Time             // of the turn
+	spoken  time.Time             // of the agent's last text
+	tool    string                // the running tool; or ""
+	printed bool                  // the tool's terminal has shown output
+	silent  *protocol.SilentEvent // nil: the agent is not silent
+	noted   bool                  // a permanent line has reported all about the silence
+	step    int                   // of the spinner
 }
 
 // tick is the interval for redrawing the status line. beat is how long after the agent's last
@@ -652,23 +642,27 @@ const (
 )
 
 // follow updates the status from an event.
-func (s *status) follow(kind string, d hubclient.EventData) {
-	switch {
-	case kind == protocol.TypeStatus && d.State != "running":
-		s.silent, s.noted, s.tool = nil, false, ""
-	case kind != protocol.TypeConversation:
-	case d.EventType == hubclient.EntryToolCall:
-		if s.tool == "" {
-			s.printed = false
+func (s *status) follow(event protocol.Event) {
+	switch d := event.(type) {
+	case *protocol.StatusEvent:
+		if d.State != hubclient.Running {
+			s.silent, s.noted, s.tool = nil, false, ""
 		}
-		s.tool = cmp.Or(d.ToolTitle, d.ToolName)
-	case d.EventType == hubclient.EntryToolResult:
-		s.tool = ""
+	case *protocol.ItemEvent:
+		switch d.EventType {
+		case hubclient.EntryToolCall:
+			if s.tool == "" {
+				s.printed = false
+			}
+			s.tool = cmp.Or(d.ToolTitle, d.ToolName)
+		case hubclient.EntryToolResult:
+			s.tool = ""
+		}
 	}
 }
 
 // agentSilent handles an event about the agent's silence.
-func (v *View) agentSilent(d hubclient.EventData) {
+func (v *View) agentSilent(d *protocol.SilentEvent) {
 	s := &v.status
 	switch {
 	case d.Ended:
@@ -677,7 +671,7 @@ func (v *View) agentSilent(d hubclient.EventData) {
 		if v.rendered == nil { // the unfinished line has no room for it
 			v.endLine()
 		}
-		s.silent = &d
+		s.silent = d
 	case !s.noted:
 		s.noted = d.Note != ""
 		v.remark(silentText(v.session.Agent, d))
@@ -744,7 +738,7 @@ func (v *View) statusLine() string {
 	case !s.ticking, time.Since(s.spoken) < beat:
 		return ""
 	case s.silent != nil:
-		return "— " + term.Line(silentText(v.session.Agent, *s.silent))
+		return "— " + term.Line(silentText(v.session.Agent, s.silent))
 	}
 	turning := term.Spinner()
 	text := turning[s.step%len(turning)] + " " + term.Duration(time.Since(s.began).Truncate(time.Second))
@@ -782,6 +776,6 @@ func (v *View) ticked() {
 }
 
 // silentText says how long an agent has been silent.
-func silentText(agent string, d hubclient.EventData) string {
+func silentText(agent string, d *protocol.SilentEvent) string {
 	return term.Silence(agent, d.Since, d.ToolTitle, d.Note)
 }

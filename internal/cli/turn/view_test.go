@@ -68,7 +68,8 @@ func TestViewShowsEvents(t *testing.T) {
 		happened(t, protocol.TypeError, members{"message": "no\nmore"}),
 		happened(t, protocol.TypeStatus, members{"state": "running"}),
 	} {
-		assert.Equal(t, nothingToDo, v.show(e), "%s", e.Data)
+		todo, isOver := v.show(e)
+		assert.True(t, todo == nil && !isOver, "%s", e.Data)
 	}
 	assert.Equal(t, "Hello\nIt came whole.\n And late.\n", out.String())
 	assert.Equal(t, `● Read x
@@ -260,11 +261,22 @@ func TestMeaningOfEvents(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
 	v.session = protocol.Session{ID: "s"}
-	assert.Equal(t, questionAsked, v.show(happened(t, protocol.TypeApproval, members{"approval_id": "1"})))
-	assert.Equal(t, questionResolved, v.show(happened(t, protocol.TypeResolved, members{"approval_id": "1"})))
-	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "running"})))
-	assert.Equal(t, turnEnded, v.show(happened(t, protocol.TypeStatus, members{"state": "timed_out"})))
-	assert.Equal(t, nothingToDo, v.show(happened(t, protocol.TypeStatus, members{"state": "completed", "session_id": "other"})))
+	for _, step := range []struct {
+		kind   string
+		data   members
+		todo   protocol.Event
+		isOver bool
+	}{
+		{protocol.TypeApproval, members{"approval_id": "1"}, &protocol.ApprovalEvent{}, false},
+		{protocol.TypeResolved, members{"approval_id": "1"}, &protocol.ResolvedEvent{}, false},
+		{protocol.TypeStatus, members{"state": "running"}, nil, false},
+		{protocol.TypeStatus, members{"state": "timed_out"}, nil, true},
+		{protocol.TypeStatus, members{"state": "completed", "session_id": "other"}, nil, false},
+	} {
+		todo, isOver := v.show(happened(t, step.kind, step.data))
+		assert.IsType(t, step.todo, todo, step.kind)
+		assert.Equal(t, step.isOver, isOver, step.data)
+	}
 	assert.Equal(t, 4, bytes.Count(out.Bytes(), []byte("\n")), "an event of the session is a line of JSON: %s", out.String())
 }
 

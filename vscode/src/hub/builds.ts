@@ -1,9 +1,9 @@
 // Builds and gates of a project: lists them, runs them, and reads the findings and file positions in their output.
 import type { CancellationToken } from "vscode-jsonrpc/node";
 import { isAbsolute, join } from "node:path";
-import type { BuildResult, BuildTarget, Diagnostic, GateResult } from "../protocol";
+import type { BuildResult, BuildTarget, Diagnostic, GateResult, HubEvent } from "../protocol";
 import type { HubConnection } from "./connection";
-import type { HubEvent, HubNotification } from "./events";
+import type { HubNotification } from "./events";
 
 /** A build of the project's configuration. */
 export type Buildable = BuildTarget;
@@ -131,13 +131,6 @@ function keyOf({ file, line, column, severity, message }: Finding): string {
   return JSON.stringify([file, line, column, severity, message]);
 }
 
-interface BuildProgress {
-  build_id: string;
-  name: string;
-  stage: string;
-  diagnostics?: Finding[];
-}
-
 /**
  * The findings of a project's builds and gates. A new run replaces the findings of the one before. The take methods return
  * the changed report, if there is one.
@@ -155,13 +148,13 @@ export class Findings {
   /** Takes an event about a build of any client, or about a gate. */
   takeEvent({ type, data }: HubEvent): Report | undefined {
     if (type === "build_progress") {
-      const { name, build_id, stage, diagnostics } = data as unknown as BuildProgress;
+      const { name, build_id, stage, diagnostics } = data;
       // A cancelled build has no diagnostics. Its findings until then stay.
       return stage === "started" || diagnostics ? this.add(name, build_id, diagnostics ?? []) : undefined;
     }
     if (type === "gate_result") {
-      const { gate, passed, findings } = data as unknown as { gate: string; passed: boolean; findings?: Finding[] };
-      return { source: `gate ${gate}`, findings: passed ? [] : (findings ?? []) };
+      const { gate, passed, findings } = data;
+      return { source: `gate ${gate}`, findings: passed ? [] : findings };
     }
     return undefined;
   }

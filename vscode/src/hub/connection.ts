@@ -8,8 +8,8 @@ import { ErrorCode } from "../rpc/messages";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { limitLevels } from "./depth";
-import { Emitter, followedEvents, Following } from "./events";
-import type { EventParams, Followed, FollowListener, HubNotification, TerminalEvent } from "./events";
+import { Emitter, followedEvents, Following, terminalUpdate } from "./events";
+import type { EventParams, Followed, FollowListener, HubNotification, TerminalUpdate } from "./events";
 
 /**
  * The state of the process. stopped: not started, or stopped. starting: also after a crash. ready: events arrive.
@@ -86,7 +86,7 @@ interface Server {
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
   private readonly eventEmitter = new Emitter<EventParams>();
-  private readonly terminalEmitter = new Emitter<TerminalEvent>();
+  private readonly terminalEmitter = new Emitter<TerminalUpdate>();
   private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly warningEmitter = new Emitter<string>();
   private readonly noticeEmitter = new Emitter<string>();
@@ -332,8 +332,9 @@ export class HubConnection {
     connection.onError(([error]) => log.warn(`cannot read the output of duet-rpc: ${error.message}`));
     connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
       const params: EventParams = limitLevels({ ...given, seq: given.seq ?? 0 }); // an event that the log does not keep has no number
-      if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
-        this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
+      const ofTerminal = terminalUpdate(params.event);
+      if (ofTerminal) {
+        this.terminalEmitter.fire(ofTerminal);
         return;
       }
       // The id of a subscription is known before its first event: vscode-jsonrpc handles messages one by one and runs

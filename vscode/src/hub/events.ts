@@ -1,18 +1,5 @@
-// The events of the hub that the extension handles (docs/protocol.md, "Events"), and how they reach listeners.
-
-/** The ids that an event of a run carries. */
-interface RunIds {
-  session_id?: string;
-  run_id?: string;
-  task_id?: string;
-  thread_id?: string;
-}
-
-export interface HubEvent {
-  type: string;
-  timestamp: string;
-  data: RunIds & Record<string, unknown>;
-}
+// The events of the hub that the extension handles (docs/protocol.md, "Event types"), and how they reach listeners.
+import type { EventType, HubEvent } from "../protocol";
 
 /** The params of a notification "event". */
 export interface EventParams {
@@ -21,10 +8,19 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** Output of a terminal, or its exit. */
-export type TerminalEvent =
-  | { type: "terminal_output"; data: { terminal_id: string; data?: string; encoding?: "utf-8" | "base64"; dropped_bytes?: number } }
-  | { type: "terminal_exit"; data: { terminal_id: string; exit_code: number; signal?: string } };
+/** Output of a terminal, output that it left out, or its exit. */
+export type TerminalUpdate = Extract<HubEvent, { type: "terminal_output" | "terminal_exit" | "lagged" }>;
+
+/** The event as one of a terminal; undefined: it is none. */
+export function terminalUpdate(event: HubEvent): TerminalUpdate | undefined {
+  if (event.type === "terminal_output" || event.type === "terminal_exit") return event;
+  return event.type === "lagged" && event.data.terminal_id !== undefined ? event : undefined;
+}
+
+/** The session of an event; undefined: it belongs to none. */
+export function sessionOf({ data }: HubEvent): string | undefined {
+  return "session_id" in data ? data.session_id : undefined;
+}
 
 /** A notification other than "event". */
 export interface HubNotification {
@@ -33,7 +29,7 @@ export interface HubNotification {
 }
 
 /** The event types that the extension subscribes to: changes of sessions, questions and conversations, builds and gates, requests for keys. */
-export const followedEvents = [
+export const followedEvents: EventType[] = [
   "conversation_updated",
   "session_status_changed",
   "session_settings_changed",
@@ -54,7 +50,7 @@ export const followedEvents = [
 ];
 
 /** The event types of a conversation that its panel subscribes to. */
-export const conversationEvents = [
+export const conversationEvents: EventType[] = [
   "conversation_updated",
   "message_delta",
   "thinking_delta",
@@ -114,7 +110,7 @@ export class Emitter<T> {
 export interface Followed {
   /** The id of a session, or of a conversation for the events of all its sessions. */
   session_id: string;
-  event_types: string[];
+  event_types: EventType[];
 }
 
 /** The callbacks of a subscription. */

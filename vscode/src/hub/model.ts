@@ -2,7 +2,7 @@
 // current state.
 import type { Approval, Method, Params, QueuedPrompt, Result, Session as SessionView } from "../protocol";
 import type { HubConnection } from "./connection";
-import { Emitter } from "./events";
+import { Emitter, sessionOf } from "./events";
 import type { EventParams } from "./events";
 
 /** The last session of a conversation, a result of getSessionLeaves. */
@@ -107,10 +107,9 @@ export class ProjectModel {
   }
 
   private take({ event }: EventParams): void {
-    const { type, data } = event;
-    switch (type) {
+    switch (event.type) {
       case "conversation_updated":
-        if (data["subtype"] !== "worktree") return; // others do not change the lists
+        if (event.data.subtype !== "worktree") return; // others do not change the lists
         this.everythingChanged = true; // forks share the worktree
         break;
       case "new_approval":
@@ -121,14 +120,15 @@ export class ProjectModel {
         this.everythingChanged = true;
         break;
       case "queue_changed":
-        if (data["content"] === undefined) this.everythingChanged = true; // another session may be the last one
+        if (event.data.content === undefined) this.everythingChanged = true; // another session may be the last one
         break;
       case "session_status_changed":
         // A question is closed without an event of its own when its session ends.
         this.questionsChanged = true;
         break;
     }
-    if (data.session_id) this.changedSessions.add(data.session_id);
+    const session = sessionOf(event);
+    if (session) this.changedSessions.add(session);
     this.refresh();
   }
 

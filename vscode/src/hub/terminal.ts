@@ -1,7 +1,7 @@
 // A view of a terminal of the hub. It needs no VS Code.
 import type { HubConnection } from "./connection";
 import { Emitter } from "./events";
-import type { TerminalEvent } from "./events";
+import type { TerminalUpdate } from "./events";
 
 export interface Size {
   cols: number;
@@ -23,7 +23,7 @@ export class HubTerminal {
   private id: string | undefined;
   private size: Size | undefined;
   /** Events from before the response with the terminal's id. */
-  private early: TerminalEvent[] = [];
+  private early: TerminalUpdate[] = [];
   /** Input from before the terminal was ready. undefined: it is ready. */
   private typed: string | undefined = "";
   private over = false;
@@ -132,7 +132,7 @@ export class HubTerminal {
     for (const event of early) this.take(event);
   }
 
-  private take(event: TerminalEvent): void {
+  private take(event: TerminalUpdate): void {
     if (this.over) return;
     if (this.id === undefined) {
       this.early.push(event);
@@ -144,9 +144,12 @@ export class HubTerminal {
       this.end(exit_code, reasonOf(exit_code, signal));
       return;
     }
-    const { data, encoding, dropped_bytes } = event.data;
-    if (dropped_bytes) this.outputEmitter.fire(`\r\n[${dropped_bytes} bytes were left out]\r\n`);
-    if (data) this.outputEmitter.fire(this.decoder.decode(Buffer.from(data, encoding === "base64" ? "base64" : "utf8"), { stream: true }));
+    if (event.type === "lagged") {
+      this.outputEmitter.fire(`\r\n[${event.data.dropped_bytes ?? 0} bytes were left out]\r\n`);
+      return;
+    }
+    const { data, encoding } = event.data;
+    this.outputEmitter.fire(this.decoder.decode(Buffer.from(data, encoding === "base64" ? "base64" : "utf8"), { stream: true }));
   }
 
   private end(code: number | undefined, reason: string): void {

@@ -1,6 +1,6 @@
 // Connects the page of a panel with duet-rpc: passes on the methods and events of one conversation, and nothing else.
 import type { HubConnection } from "../hub/connection";
-import { conversationEvents } from "../hub/events";
+import { conversationEvents, sessionOf } from "../hub/events";
 import type { EventParams, Following } from "../hub/events";
 import { wholeQuestions } from "../hub/model";
 import { JSONRPCClient } from "../rpc/client";
@@ -176,7 +176,8 @@ export class Bridge {
 
   private forward(params: EventParams): void {
     const { type, data } = params.event;
-    if (data.session_id) this.scope.noteSession(data.session_id);
+    const session = sessionOf(params.event);
+    if (session) this.scope.noteSession(session);
     if (!type.endsWith("_delta")) this.scope.note(data); // deltas name no ids, and there are many
     this.client.notify("event", params as unknown as Record<string, unknown>);
     for (const look of [...this.waiting]) look();

@@ -1,8 +1,10 @@
 // The model of a conversation: the items of getConversation and the events after them become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
+import { sessionOf } from "../hub/events";
 import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
+import type { AgentSessionEvent, DeltaEvent, ItemEvent, QueueEvent, ResolvedEvent, StatusEvent, ThinkingEvent } from "../protocol";
 import { Entries, newEntry, newTool, planOf, updateTool, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entries";
 import { interruptionReason } from "./interruption";
@@ -149,36 +151,35 @@ export class Conversation {
       return;
     }
     const { seq, event } = params;
-    const { type, timestamp } = event;
-    const data: Data = event.data;
-    const run = stringOf(data["session_id"]) ?? "";
-    switch (type) {
+    const { timestamp } = event;
+    const run = sessionOf(event) ?? "";
+    switch (event.type) {
       case "message_delta":
-        return this.delta("text", run, data, seq, timestamp);
+        return this.delta("text", run, event.data, seq, timestamp);
       case "thinking_delta":
-        return this.delta("thinking", run, data, seq, timestamp);
+        return this.delta("thinking", run, event.data, seq, timestamp);
       case "conversation_updated":
-        return this.updated(run, data, seq, timestamp);
+        return this.updated(run, event.data, seq, timestamp);
       case "plan":
-        return this.put("plan", planKey(run), run, { entries: data["entries"] }, seq, timestamp);
+        return this.put("plan", planKey(run), run, { entries: event.data.entries }, seq, timestamp);
       case "diff_updated":
-        return this.put("diff", diffKey(run, data), run, data, seq, timestamp);
+        return this.put("diff", diffKey(run, event.data), run, event.data, seq, timestamp);
       case "new_approval":
-        return this.ask(data);
+        return this.ask(event.data);
       case "approval_resolved":
-        return this.resolve(run, data, seq, timestamp);
+        return this.resolve(run, event.data, seq, timestamp);
       case "session_status_changed":
-        return this.statusChanged(run, data, seq, timestamp);
+        return this.statusChanged(run, event.data, seq, timestamp);
       case "queue_changed":
-        return this.queueChanged(run, data, seq);
+        return this.queueChanged(run, event.data, seq);
       case "usage":
-        this.runs.setUsage(run, data);
+        this.runs.setUsage(run, event.data);
         this.sessionChanged = true;
         return;
       case "agent_session":
-        return this.setAgent(data);
+        return this.setAgent(event.data);
       case "agent_silent":
-        this.runs.setSilent(data);
+        this.runs.setSilent(event.data);
         this.sessionChanged = true;
         return;
       case "session_settings_changed":
@@ -188,12 +189,12 @@ export class Conversation {
       case "gate_start":
       case "gate_result":
       case "gates_complete":
-        this.gatesNow = gatesAfter(this.gatesNow, type, data);
+        this.gatesNow = gatesAfter(this.gatesNow, event);
         this.sessionChanged = true;
         return;
       case "task_error":
-        if (codesWithEntry.has(stringOf(data["code"]) ?? "")) return;
-        return this.note("error", `error:${seq}`, run, stringOf(data["message"]) ?? "The agent reports an error", seq, timestamp, data);
+        if (codesWithEntry.has(event.data.code)) return;
+        return this.note("error", `error:${seq}`, run, stringOf(event.data.message) ?? "The agent reports an error", seq, timestamp, event.data);
     }
   }
 
@@ -229,15 +230,15 @@ export class Conversation {
     this.note(state === "interrupted" ? "system" : "error", `end:${run}`, run, reason === undefined ? words : state === "interrupted" ? `${words}: ${reason}` : reason, seq, created, data);
   }
 
-  private updated(run: string, data: Data, seq: number, created: string): void {
-    const type = stringOf(data["event_type"]) ?? "";
+  private updated(run: string, data: ItemEvent, seq: number, created: string): void {
+    const { event_type: type } = data;
     if (type === "tool_call" || type === "tool_result") return this.tool(run, data, seq, created);
-    this.whole(run, stringOf(data["message_id"]) ?? `event:${seq}`, type, data, false, seq, created);
+    this.whole(run, stringOf(data.message_id) ?? `event:${seq}`, type, data, false, seq, created);
   }
 
-  private delta(kind: "text" | "thinking", run: string, data: Data, seq: number, created: string): void {
-    const [key, delta] = [stringOf(data["message_id"]), stringOf(data["delta"])];
-    if (key === undefined || delta === undefined) return;
+  private delta(kind: "text" | "thinking", run: string, data: DeltaEvent | ThinkingEvent, seq: number, created: string): void {
+    const { message_id: key, delta, length } = data;
+    if (!key || !delta) return;
     const entry = this.all.get(key);
     if (entry === undefined) {
       const fresh = newEntry(key, kind, run, created);
@@ -246,7 +247,7 @@ export class Conversation {
     }
     if (!entry.open || seq <= entry.seq) return;
     // The hub merges deltas, so one may begin inside the loaded text.
-    const known = typeof data["length"] === "number" ? Math.max(0, entry.text.length + delta.length - data["length"]) : 0;
+    const known = length === undefined ? 0 : Math.max(0, entry.text.length + delta.length - length);
     entry.text += delta.slice(known);
     this.all.changed(entry, seq);
   }
@@ -312,23 +313,21 @@ export class Conversation {
     if (this.asked.ask(data, known, fetched)) this.questionsChanged = true;
   }
 
-  private resolve(run: string, data: Data, seq: number, created: string): void {
-    const id = stringOf(data["approval_id"]);
-    if (id === undefined) return;
+  private resolve(run: string, data: ResolvedEvent, seq: number, created: string): void {
+    const { approval_id: id, decision, decided_by: by } = data;
     if (this.asked.resolve(id, data)) this.questionsChanged = true;
-    const [decision, by] = [data["decision"], data["decided_by"]];
-    const worthTelling = decision === "denied" || (by === "user" && (decision !== "approved" || data["input_was_edited"] === true));
+    const worthTelling = decision === "denied" || (by === "user" && (decision !== "approved" || data.input_was_edited === true));
     if (worthTelling) this.put("answer", answerKey(data), run, data, seq, created);
   }
 
-  private statusChanged(run: string, data: Data, seq: number, created: string): void {
-    const state = stringOf(data["state"]) ?? stringOf(data["new_status"]) ?? "";
-    const why = stringOf(data["reason"]);
+  private statusChanged(run: string, data: StatusEvent, seq: number, created: string): void {
+    const { state } = data;
+    const why = stringOf(data.reason);
     if (why !== undefined && (state === "interrupting" || state === "interrupted")) this.runs.setReason(run, why);
     this.setState(run, state, created);
     if (this.runs.hasEnded(run)) this.endRun(run);
-    const error = stringOf(data["error"]);
-    this.noteEnd(run, state, state === "interrupted" ? interruptionReason(error, this.runs.reason(run)) : (error ?? stringOf(data["error_code"])), seq, created, data);
+    const error = stringOf(data.error);
+    this.noteEnd(run, state, state === "interrupted" ? interruptionReason(error, this.runs.reason(run)) : (error ?? stringOf(data.error_code)), seq, created, data);
   }
 
   /** endRun closes the questions and open entries of a run, because there is no event for each. Unfinished text stays. */
@@ -351,18 +350,18 @@ export class Conversation {
     for (const entry of this.all.list) if (entry.run === run) this.all.toEnd(entry);
   }
 
-  private queueChanged(run: string, data: Data, seq: number): void {
-    if (Array.isArray(data["order"])) this.runs.setOrder(data["order"] as string[]);
+  private queueChanged(run: string, { order, content, truncated }: QueueEvent, seq: number): void {
+    if (Array.isArray(order)) this.runs.setOrder(order);
     this.sessionChanged = true;
-    const text = stringOf(data["content"]);
+    const text = stringOf(content);
     const entry = this.all.list.find((other) => other.kind === "prompt" && other.run === run);
     if (text === undefined || entry === undefined || seq < entry.seq) return;
     entry.text = text;
-    entry.truncated = data["truncated"] === true;
+    entry.truncated = truncated === true;
     this.all.changed(entry, seq);
   }
 
-  private setAgent(data: Data): void {
+  private setAgent(data: AgentSessionEvent): void {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
     for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;

@@ -10,7 +10,7 @@ import type { Entry } from "./entries";
 import { besideWords, deliveredWords, Pages, sendPrompt } from "./host";
 import type { Host } from "./host";
 import { InterruptionRow } from "./interruption";
-import { objectOf, stringOf } from "./json";
+import { objectOf } from "./json";
 import { UnknownOutcome } from "./promptbox";
 import type { OpenQuestion, Outcome } from "./questions";
 import { QuestionBar, questionTitle } from "./questionview";
@@ -462,8 +462,7 @@ class Announcer {
 
   /** Announces that the agent continues without a prompt, if the event says so. */
   event({ event: { type, data } }: EventParams): void {
-    const text = stringOf(data["content"]);
-    if (type === "conversation_updated" && data["subtype"] === "went_on" && text !== undefined) this.say(text);
+    if (type === "conversation_updated" && data.subtype === "went_on" && data.content) this.say(data.content);
   }
 
   /** Announces new questions, and the end of a run. */

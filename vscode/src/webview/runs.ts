@@ -1,4 +1,5 @@
 // The runs of a conversation: their states, usage and queue; and the state of the session's gates.
+import type { HubEvent, SilentEvent } from "../protocol";
 import { objectOf, stringOf } from "./json";
 import type { Data } from "./json";
 
@@ -113,8 +114,8 @@ export class Runs {
     return true;
   }
 
-  setSilent(data: Data): void {
-    this.silentSince = data["ended"] === true ? undefined : stringOf(data["since"]);
+  setSilent({ ended, since }: SilentEvent): void {
+    this.silentSince = ended ? undefined : since;
   }
 
   /** Takes the silence from getSessionState, unless an event reported one. */
@@ -141,14 +142,16 @@ export function gatesOf(gates: unknown): Gates | undefined {
   return { state: stringOf(data["state"]) ?? "", turn: numberOf(data["iteration"]), turns: numberOf(data["max_iterations"]), gate: undefined };
 }
 
+/** An event about gates. */
+export type GatesUpdate = Extract<HubEvent, { type: "iteration_start" | "gate_start" | "gate_result" | "gates_complete" }>;
+
 /** gatesAfter returns the state after an event about gates. */
-export function gatesAfter(before: Gates | undefined, type: string, data: Data): Gates {
-  const state = type === "iteration_start" ? "working" : type === "gates_complete" ? (stringOf(data["gates_state"]) ?? "") : "checking";
+export function gatesAfter(before: Gates | undefined, { type, data }: GatesUpdate): Gates {
   return {
-    state,
-    turn: numberOf(data["iteration"]) ?? before?.turn,
-    turns: numberOf(data["max_iterations"]) ?? before?.turns,
-    gate: type === "gate_start" ? stringOf(data["gate"]) : undefined,
+    state: type === "iteration_start" ? "working" : type === "gates_complete" ? data.gates_state : "checking",
+    turn: data.iteration,
+    turns: type === "gate_start" ? before?.turns : data.max_iterations,
+    gate: type === "gate_start" ? data.gate : undefined,
   };
 }
 

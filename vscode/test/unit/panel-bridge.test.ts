@@ -8,12 +8,16 @@ import type { PanelHandlers } from "../../src/panel/bridge";
 import { passedMethods } from "../../src/panel/protocol";
 import type { PanelConnection, PanelStart } from "../../src/panel/protocol";
 import type { EventParams } from "../../src/hub/events";
-import type { Result } from "../../src/protocol";
+import type { HubEvent, Result } from "../../src/protocol";
 import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
 import type { RPCTransport, JSONRPCMessage } from "../../src/rpc/index";
 import { Conversation } from "../../src/webview/conversation";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
+
+function stateOf(event: HubEvent): string | undefined {
+  return event.type === "session_status_changed" ? event.data.state : undefined;
+}
 
 interface Page {
   request: <T = Record<string, unknown>>(method: string, params?: Record<string, unknown>) => Promise<T>;
@@ -101,7 +105,7 @@ test("a page follows its conversation, answers in it, and continues it", async (
   assert.equal(approvals.length, 1);
   const decided = await page.request("sendDecision", { approval_id: approvals[0]!.id, decision: "approve" });
   assert.equal(decided["success"], true);
-  const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data["state"] === "completed").length;
+  const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
   // The panel also shows the next session of the conversation.
   const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again", deliver: "steer" });
@@ -145,7 +149,7 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   for (const method of passedMethods) if (method !== "fetchApprovals") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
   // The hub's error for a wrong request reaches the page unchanged.
   await assert.rejects(page.request("getSessionState", { session_id: "nobody" }), { code: -32603, data: { kind: "session_not_found" } });
-  assert.equal(page.events.filter(({ event }) => event.data.thread_id !== undefined && event.data.thread_id !== own.thread).length, 0);
+  assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.thread).length, 0);
 });
 
 test("a page has the attachments of its conversation", async (t) => {
@@ -173,7 +177,7 @@ test("the window's process is killed while text streams: the page gets all of th
   process.kill(hub.connection.pid!, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   assert.deepEqual(page.connections.map(({ is }) => is), ["starting", "ready"]);
-  await until("the end", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+  await until("the end", () => page.events.some(({ event }) => stateOf(event) === "completed"));
   const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
   assert.deepEqual(numbers, [...numbers].sort((a, b) => a - b), "events come in order, and once");
   for (const event of page.events) followed.apply(event);
@@ -190,7 +194,7 @@ test("the daemon is killed while text streams: the page shows the end of the ses
   await page.request("panel.start", {});
   await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
   process.kill(await hub.daemon(), "SIGKILL");
-  const states = (of: string): unknown[] => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data.session_id === of).map(({ event }) => event.data["state"]);
+  const states = (of: string): unknown[] => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data.session_id === of).map(({ event }) => stateOf(event));
   await until("the end", () => /failed|interrupted/.test(String(states(session).at(-1))));
   const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet" });
   await until("the end of the next one", () => states(next.session_id).at(-1) === "completed");
@@ -244,7 +248,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   assert.deepEqual(page.events, []);
   await page.request("panel.start", {});
   await page.request("continueSession", { session_id: thread, query: "quiet" });
-  await until("its events", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+  await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
 });
 
 test("a page that is there before duet-rpc is told when that is ready; one that cannot be started says why", async (t) => {
@@ -265,7 +269,7 @@ test("a page that is there before duet-rpc is told when that is ready; one that 
   await hub.connection.start();
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   await page.request("continueSession", { session_id: thread, query: "quiet" });
-  await until("its events", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+  await until("its events", () => page.events.some(({ event }) => stateOf(event) === "completed"));
 
   const program = join(project.folder, "failing");
   writeFileSync(program, "#!/bin/sh\nexit 3\n", { mode: 0o755 });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { EventParams } from "../../src/hub/events";
 import type { Item } from "../../src/hub/transcript";
+import type { HubEvent } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
 import { sessionOf } from "../../src/webview/session";
 
@@ -12,7 +13,7 @@ function item(over: Partial<Item>): Item {
 }
 
 function event(seq: number, type: string, data: Record<string, unknown>): EventParams {
-  return { subscription_id: "sub", seq, event: { type, timestamp: time, data: { session_id: "run", ...data } } };
+  return { subscription_id: "sub", seq, event: { type, timestamp: time, data: { session_id: "run", ...data } } as HubEvent };
 }
 
 function updated(seq: number, event_type: string, data: Record<string, unknown>): EventParams {

@@ -6,7 +6,7 @@ import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
 import { Builds, Findings, locations, pathOf } from "../../src/hub/builds";
 import type { Report } from "../../src/hub/builds";
-import type { HubEvent } from "../../src/hub/events";
+import type { HubEvent } from "../../src/protocol";
 import { byRoot, folderWith, projectRoot, stateDirectory, usesDuet } from "../../src/hub/root";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
@@ -23,7 +23,7 @@ function hub(t: test.TestContext, config: string, trusted = true): TestHub {
 }
 
 function event(type: string, data: Record<string, unknown>): HubEvent {
-  return { type, timestamp: "", data };
+  return { type, timestamp: "", data } as HubEvent;
 }
 
 test("what a build finds is told once, and the next build of that name takes its place", async (t) => {

@@ -117,7 +117,7 @@ const entrances: Record<string, (json: string) => unknown> = {
     for (const [i, type] of events.entries()) {
       const value = JSON.parse(json) as Record<string, unknown>;
       const data = { ...value, session_id: "run", tool_id: "c1", approval_id: "q", event_type: "tool_call", entries: value["a"], tool_data: value, tool_input: value, agent_session: value, queued: value["a"], gates: value["a"] };
-      conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, event: { type, timestamp: "2026-01-02T03:04:05Z", data } }));
+      conversation.apply(limitLevels({ subscription_id: "s", seq: i + 1, event: { type, timestamp: "2026-01-02T03:04:05Z", data } as never }));
     }
     conversation.loadQuestions([limitLevels({ id: "q", tool_input: JSON.parse(json) as unknown })]);
   },
