@@ -173,7 +173,7 @@ func (s *Store) read() (storeFile, error) {
 // change replaces the store by a changed one. A lock beside it makes writers
 // wait for each other.
 func (s *Store) change(change func(map[string]entry)) error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("writing which files are trusted: %w", err)
 	}
 	const (
