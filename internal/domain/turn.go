@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Turn is one prompt and its execution, which protocols call task, session or turn. Each of its ids
+// A Turn is one prompt and its execution, which the wire calls session, run or task. Each of its ids
 // finds it.
 type Turn struct {
 	ID                int64           `db:"id,key"`
