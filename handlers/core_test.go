@@ -88,7 +88,7 @@ func TestProtocolDocument(t *testing.T) {
 	const path, mark = "../docs/protocol.md", "<!-- What follows is made by `make docs`. -->\n"
 	head, _, found := strings.Cut(string(must(os.ReadFile(path))(t)), mark)
 	require.True(t, found, "%s has lost its mark", path)
-	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
+	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())+handlers.EventsMarkdown()))
 }
 
 // The types of the VS Code extension match the registry. `make generate` writes them.

@@ -79,8 +79,7 @@ func Describe(reg *server.Registry, version string) OpenRPCDocument {
 	return doc
 }
 
-// Markdown returns the reference of a registry's methods and of all types of events, for
-// docs/protocol.md.
+// Markdown returns the reference of a registry's methods.
 func Markdown(reg *server.Registry) string {
 	var b strings.Builder
 	methods := reg.Methods()
@@ -99,15 +98,15 @@ func Markdown(reg *server.Registry) string {
 		b.WriteString("\nResult: ")
 		writeMembers(&b, m.Result(), "an object without members.\n")
 	}
-	writeEvents(&b)
 	return b.String()
 }
 
 // turnMembers are the members of an event that name its turn.
 var turnMembers = []string{"session_id", "run_id", "task_id"}
 
-// writeEvents writes the reference of the types of events.
-func writeEvents(b *strings.Builder) {
+// EventsMarkdown returns the reference of the types of events.
+func EventsMarkdown() string {
+	b := new(strings.Builder)
 	b.WriteString("\n## Event types\n\n| type | when |\n| --- | --- |\n")
 	for _, k := range protocol.EventKinds {
 		fmt.Fprintf(b, "| [`%s`](#event-%s) | %s |\n", k.Type, k.Type, k.Doc)
@@ -130,6 +129,7 @@ func writeEvents(b *strings.Builder) {
 		b.WriteString("| member | type | |\n| --- | --- | --- |\n")
 		writeRows(b, s, "")
 	}
+	return b.String()
 }
 
 // writeMembers lists an object's members, or names another type.
