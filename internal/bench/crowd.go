@@ -18,20 +18,20 @@ import (
 )
 
 // A crowd is how many conversations a database has, at scale 1 and with the
-// constants below: 10,000 of them, 20,000 runs, 1,000,000 events and 200,000
+// constants below: 10,000 of them, 20,000 turns, 1,000,000 events and 200,000
 // messages and tool calls.
 const (
-	crowdThreads = 10_000
-	runsOfEach   = 2
-	itemsOfRun   = 10
-	eventsOfRun  = 50
-	crowdPending = 100 // approvals that wait
-	// longConversation is how many of the runs belong to one thread.
+	crowdSessions = 10_000
+	turnsOfEach   = 2
+	itemsOfTurn   = 10
+	eventsOfTurn  = 50
+	crowdPending  = 100 // approvals that wait
+	// longConversation is how many of the turns belong to one session.
 	longConversation = 50
 )
 
 // crowd is a place with a great database: a new one, or the one of an earlier
-// run that has to keep it.
+// turn that has to keep it.
 func (c cell) crowd() (place, error) {
 	if c.keep == "" {
 		p, err := newPlace(c.server.directory, c.server.agent)
@@ -60,19 +60,19 @@ func (c cell) crowd() (place, error) {
 
 func (c cell) fillNew(p place) error {
 	begin := time.Now()
-	err := fill(context.Background(), p, c.count(crowdThreads))
+	err := fill(context.Background(), p, c.count(crowdSessions))
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdThreads), time.Since(begin).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdSessions), time.Since(begin).Round(time.Second))
 	}
 	return err
 }
 
 // fill makes a database in a place, as the user of that place would. The longest
 // conversation is the first.
-func fill(ctx context.Context, p place, threads int) error {
+func fill(ctx context.Context, p place, sessions int) error {
 	db, err := sqlite.Open(ctx, p.database(), store.Options{})
 	if err == nil {
-		err = errors.Join(fillStore(ctx, db, p, threads), db.Close())
+		err = errors.Join(fillStore(ctx, db, p, sessions), db.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("filling a database: %w", err)
@@ -80,12 +80,12 @@ func fill(ctx context.Context, p place, threads int) error {
 	return nil
 }
 
-func fillStore(ctx context.Context, db *sqlite.Store, p place, threads int) error {
+func fillStore(ctx context.Context, db *sqlite.Store, p place, sessions int) error {
 	const together = 100
-	for from := 0; from < threads; from += together {
+	for from := 0; from < sessions; from += together {
 		err := db.Write(ctx, func(t store.Tx) error {
-			for i := from; i < min(threads, from+together); i++ {
-				if err := addThread(t, p, i); err != nil {
+			for i := from; i < min(sessions, from+together); i++ {
+				if err := addSession(t, p, i); err != nil {
 					return err
 				}
 			}
@@ -101,25 +101,25 @@ func fillStore(ctx context.Context, db *sqlite.Store, p place, threads int) erro
 	return err
 }
 
-// addThread adds the n-th conversation.
-func addThread(t store.Tx, p place, n int) error {
-	at := time.Now().Add(time.Duration(n-crowdThreads) * time.Minute)
-	thread := domain.Thread{
+// addSession adds the n-th conversation.
+func addSession(t store.Tx, p place, n int) error {
+	at := time.Now().Add(time.Duration(n-crowdSessions) * time.Minute)
+	session := domain.Session{
 		UUID: uuid.NewString(), Title: fmt.Sprintf("Conversation %d", n), CWD: fmt.Sprintf("%s/part-%d", p.root, n%200), Agent: "bench",
 		NativeSession: uuid.NewString(), Mode: "default", Archived: n%10 == 3, Created: at, Active: at,
 	}
-	if err := t.InsertThread(&thread); err != nil {
+	if err := t.InsertSession(&session); err != nil {
 		return err
 	}
-	if err := t.SetAlias(thread.UUID, 0, thread.ID); err != nil {
+	if err := t.SetAlias(session.UUID, 0, session.ID); err != nil {
 		return err
 	}
-	runs := runsOfEach
+	turns := turnsOfEach
 	if n == 0 {
-		runs = longConversation
+		turns = longConversation
 	}
 	parent := int64(0)
-	for i := range runs {
+	for i := range turns {
 		state := domain.Completed
 		switch {
 		case n%20 == 7:
@@ -127,18 +127,18 @@ func addThread(t store.Tx, p place, n int) error {
 		case n%20 == 9:
 			state = domain.Interrupted
 		}
-		run := domain.Run{
-			UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, Parent: parent,
+		turn := domain.Turn{
+			UUID: uuid.NewString(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session.ID, Parent: parent,
 			Prompt: fmt.Sprintf("Please look at part %d of the program and mend what is broken there, attempt %d.", n, i), Agent: "bench",
 			Source: "session", State: state, Created: at, Started: at, Ended: at.Add(time.Minute), Active: at.Add(time.Minute),
 			Result: "All tests pass now; the cause was a race between two goroutines.", Messages: 3,
 			Tokens: domain.Tokens{Input: 1000, Output: 200, CostUSD: 0.01},
 		}
-		if err := t.InsertRun(&run); err != nil {
+		if err := t.InsertTurn(&turn); err != nil {
 			return err
 		}
-		parent = run.ID
-		if err := addConversation(t, run, n); err != nil {
+		parent = turn.ID
+		if err := addConversation(t, turn, n); err != nil {
 			return err
 		}
 	}
@@ -147,18 +147,18 @@ func addThread(t store.Tx, p place, n int) error {
 	}
 	id := uuid.NewString()
 	return t.InsertApproval(&domain.Approval{
-		ID: id, Thread: thread.ID, Run: parent, Type: domain.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
+		ID: id, Session: session.ID, Turn: parent, Type: domain.FunctionCall, CallID: "call-" + id, Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`),
 		Title: "make", Status: domain.ApprovalPending, Stale: true, Created: at,
 	})
 }
 
-// addConversation adds events, items and a changed file to a run.
-func addConversation(t store.Tx, run domain.Run, n int) error {
+// addConversation adds events, items and a changed file to a turn.
+func addConversation(t store.Tx, turn domain.Turn, n int) error {
 	event := func(p domain.Payload) (int64, error) {
-		return t.Append(run.Event(p))
+		return t.Append(turn.Event(p))
 	}
-	deltas := (eventsOfRun - itemsOfRun) / itemsOfRun
-	for i := range itemsOfRun {
+	deltas := (eventsOfTurn - itemsOfTurn) / itemsOfTurn
+	for i := range itemsOfTurn {
 		key := fmt.Sprintf("msg-%d", i)
 		for j := range deltas {
 			if _, err := event(domain.MessageDelta{Key: key, Text: fmt.Sprintf("piece %d of what it says ", j)}); err != nil {
@@ -166,7 +166,7 @@ func addConversation(t store.Tx, run domain.Run, n int) error {
 			}
 		}
 		item := domain.Item{
-			Thread: run.Thread, Run: run.ID, Kind: "message", Key: key, Role: "assistant", Created: run.Created, Updated: run.Created,
+			Session: turn.Session, Turn: turn.ID, Kind: "message", Key: key, Role: "assistant", Created: turn.Created, Updated: turn.Created,
 			Content: fmt.Sprintf("I have looked at the file number %d of part %d and found why the test is flaky: it sleeps.", i, n),
 		}
 		if i%2 == 1 {
@@ -186,5 +186,5 @@ func addConversation(t store.Tx, run domain.Run, n int) error {
 		}
 	}
 	before, after := "one\ntwo\nthree\n", "one\n2\nthree\n"
-	return t.PutChange(domain.Change{Run: run.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: run.Created})
+	return t.PutChange(domain.Change{Turn: turn.ID, Path: fmt.Sprintf("/part-%d/file.go", n%200), Before: &before, After: &after, Seq: t.Seq(), Updated: turn.Created})
 }
