@@ -254,17 +254,17 @@ func (s *Store) withoutIgnored(ctx context.Context, index string, paths map[stri
 	return err
 }
 
-// newestBefore returns the newest checkpoint that has no change of others that began at a time, or the
-// zero one. Those of earlier processes have none.
-func (s *Store) newestBefore(list []Checkpoint, begun time.Time) Checkpoint {
+// newestBefore returns the checkpoint with the newest files that have no change of others that began at
+// a time, or the zero one. Those of earlier processes have none.
+func (s *Store) newestBefore(list []Checkpoint, begun time.Time) (newest Checkpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range slices.Backward(list) {
-		if !s.asOf[c.ID].After(begun) {
-			return c
+	for _, c := range list {
+		if at := s.asOf[c.ID]; !at.After(begun) && !at.Before(s.asOf[newest.ID]) {
+			newest = c
 		}
 	}
-	return Checkpoint{}
+	return newest
 }
 
 // noteTime remembers as of when the newest checkpoint has the files: when others began, or now.
@@ -365,6 +365,13 @@ func (s *Store) Correct(ctx context.Context, c Checkpoint, texts map[string]*str
 	if err != nil || strings.TrimSpace(string(tree)) == c.tree {
 		return c, err
 	}
+	of := c.ID
 	c.tree, c.Number = strings.TrimSpace(string(tree)), max(last, s.lockedRefs())+1
-	return c, s.keep(ctx, &c, began)
+	if err := s.keep(ctx, &c, began); err != nil {
+		return Checkpoint{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asOf[c.ID] = s.asOf[of]
+	return c, nil
 }

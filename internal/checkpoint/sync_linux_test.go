@@ -34,7 +34,7 @@ func TestTakeSyncsObjectsBeforeTheRef(t *testing.T) {
 				require.Len(t, list, 1)
 				return list[0]
 			}
-			// A directory of objects that nobody can open to sync it: it is a socket without a listener.
+			// A directory of objects that cannot be opened to sync it: it is a socket without a listener.
 			fails := filepath.Join(found(objects), "no")
 			require.NoError(t, syscall.Mknod(fails, syscall.S_IFSOCK|0o600, 0))
 			later := time.Now().Add(time.Hour)

@@ -192,7 +192,7 @@ func agentKeys() *schema {
 			},
 			{
 				key: "command", kind: program(), to: at(func(a *Agent) *[]string { return &a.Command }), example: []string{`["program", "argument", "{prompt}"]`},
-				doc: "The program and its arguments; no shell runs. ~/ is your home directory, and a path with a slash is relative to this file. With driver \"command\" the prompt replaces {prompt}, or is the last argument. Duet puts a space before a prompt that would look like an option. Nobody approves what such a program does, so permission_mode \"plan\" is refused for it.",
+				doc: "The program and its arguments; no shell runs. ~/ is your home directory, and a path with a slash is relative to this file. With driver \"command\" the prompt replaces {prompt}, or is the last argument. Duet puts a space before a prompt that would look like an option. Such a program asks for no approval, so permission_mode \"plan\" is refused for it.",
 			},
 			{
 				key: "prompt", kind: choice("arg", "stdin"), to: at(func(a *Agent) *string { return &a.Prompt }), driver: DriverCommand,
@@ -325,7 +325,7 @@ func serviceKeys() *schema {
 			},
 			{
 				key: "file", kind: anyText().as(fileNames.file), to: at(func(k *Key) *string { return &k.File }), example: []string{"", "", `"~/.config/duet/gemini.key"`},
-				doc: "A file with the key. Nobody else should be able to read it: chmod 600.",
+				doc: "A file with the key. Keep it private: chmod 600.",
 			},
 		},
 	}
