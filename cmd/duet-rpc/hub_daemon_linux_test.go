@@ -480,7 +480,7 @@ func TestTheClockJumps(t *testing.T) {
 	db := s.openDatabase("")
 	const ahead = int64(2 * 365 * 24 * time.Hour)
 	for table, columns := range map[string][]string{
-		"threads": {"created", "active"}, "runs": {"created", "started", "ended", "active"}, "events": {"at"},
+		"sessions": {"created", "active"}, "turns": {"created", "started", "ended", "active"}, "events": {"at"},
 		"items": {"created", "updated"}, "approvals": {"created", "deadline", "decided"},
 	} {
 		for _, column := range columns {

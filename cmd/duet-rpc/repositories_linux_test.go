@@ -331,14 +331,14 @@ var tricks = []struct {
 }{
 	{name: "agents, keys and rules", lay: everySetting, rules: true},
 	{name: "a default agent that asks no permission", lay: func(_ *testing.T, c *clone) { c.file(".duet.toml", "default_agent = \"unsafe\"\n") }},
-	{name: "a database with a queued run", lay: planted(`UPDATE runs SET state = 'queued', ended = 0, prompt = 'planted', agent = 'mine', mode = 'bypassPermissions', error = '', error_code = ''`,
-		`UPDATE threads SET agent = 'mine', mode = 'bypassPermissions', native_session = '', settings = '{"skip_permissions":true,"mcp_servers":[{"name":"x","command":"TRIPWIRE"}]}'`)},
-	{name: "a database with a run of the unsafe agent", lay: planted(`UPDATE runs SET state = 'queued', ended = 0, prompt = 'planted', agent = 'unsafe'`, `UPDATE threads SET agent = 'unsafe', native_session = ''`)},
-	{name: "a database with a rule", rules: true, lay: planted(`INSERT INTO rules (thread, effect, tool, command, pattern, path, created) VALUES (0, 'allow', '*', '', 0, '', 1)`)},
-	{name: "a database with an answer", lay: planted(`UPDATE runs SET state = 'interrupted', agent = 'mine', prompt = 'planted'`, `UPDATE threads SET agent = 'mine', native_session = ''`,
-		`INSERT INTO approvals (id, thread, run, type, call_id, tool, status, stale, carried, question, created, input, title, subject, tool_kind, paths, diffs, details, plan, options, channel,
+	{name: "a database with a queued turn", lay: planted(`UPDATE turns SET state = 'queued', ended = 0, prompt = 'planted', agent = 'mine', mode = 'bypassPermissions', error = '', error_code = ''`,
+		`UPDATE sessions SET agent = 'mine', mode = 'bypassPermissions', native_session = '', settings = '{"skip_permissions":true,"mcp_servers":[{"name":"x","command":"TRIPWIRE"}]}'`)},
+	{name: "a database with a turn of the unsafe agent", lay: planted(`UPDATE turns SET state = 'queued', ended = 0, prompt = 'planted', agent = 'unsafe'`, `UPDATE sessions SET agent = 'unsafe', native_session = ''`)},
+	{name: "a database with a rule", rules: true, lay: planted(`INSERT INTO rules (session, effect, tool, command, pattern, path, created) VALUES (0, 'allow', '*', '', 0, '', 1)`)},
+	{name: "a database with an answer", lay: planted(`UPDATE turns SET state = 'interrupted', agent = 'mine', prompt = 'planted'`, `UPDATE sessions SET agent = 'mine', native_session = ''`,
+		`INSERT INTO approvals (id, session, turn, type, call_id, tool, status, stale, carried, question, created, input, title, subject, tool_kind, paths, diffs, details, plan, options, channel,
 			elicitation, input_fixed, name_by_kind, deadline, decided, decided_by, explanation, comment, response, option, updated_input, content, awaited_by, taken, reopened_as, reopens, reopened)
-		SELECT 'planted', thread, id, 'function_call', 'c', 'Bash', 'approved', 1, 1, 'q', 1, '', '', '', '', '', '', '', '', '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', '', 0, 0, '', '', '' FROM runs`)},
+		SELECT 'planted', session, id, 'function_call', 'c', 'Bash', 'approved', 1, 1, 'q', 1, '', '', '', '', '', '', '', '', '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', '', 0, 0, '', '', '' FROM turns`)},
 	{name: "a database with a trigger", lay: trigger},
 	{name: "a state directory that is a link", lay: func(t *testing.T, c *clone) {
 		require.NoError(t, os.Symlink(c.outside, c.state()))
@@ -447,7 +447,7 @@ func planted(statements ...string) func(*testing.T, *clone) {
 			_, err := db.Exec(strings.ReplaceAll(statement, "TRIPWIRE", c.tripwire))
 			require.NoError(t, err, statement)
 		}
-		_, err := db.Exec("UPDATE threads SET cwd = ?", c.root)
+		_, err := db.Exec("UPDATE sessions SET cwd = ?", c.root)
 		require.NoError(t, err)
 		require.NoError(t, db.Close())
 		content := readFile(t, other.database())
@@ -461,9 +461,9 @@ func trigger(t *testing.T, c *clone) {
 	planted(
 		`CREATE TABLE fired (what TEXT)`,
 		`CREATE TRIGGER on_event AFTER INSERT ON events BEGIN INSERT INTO fired VALUES ('event'); END`,
-		`CREATE TRIGGER on_run AFTER INSERT ON runs BEGIN INSERT INTO fired VALUES ('run'); END`,
+		`CREATE TRIGGER on_run AFTER INSERT ON turns BEGIN INSERT INTO fired VALUES ('run'); END`,
 		`CREATE TRIGGER on_meta AFTER UPDATE ON meta BEGIN INSERT INTO fired VALUES ('meta'); END`,
-		`CREATE TRIGGER on_state AFTER UPDATE ON runs BEGIN INSERT INTO fired VALUES ('state'); END`,
+		`CREATE TRIGGER on_state AFTER UPDATE ON turns BEGIN INSERT INTO fired VALUES ('state'); END`,
 	)(t, c)
 	c.then(func(t *testing.T) { // checks every database, wherever the program put it
 		require.NoError(t, filepath.WalkDir(filepath.Dir(c.root), func(path string, d os.DirEntry, err error) error {

@@ -4,7 +4,6 @@ package crash
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
 // launched is a session of the day.
@@ -77,11 +78,7 @@ func (r *recording) decide(id, decision, comment, scope string) *promise {
 
 // makeOlder gives the database the format of an earlier version.
 func (m *machine) makeOlder() {
-	db, err := sql.Open("sqlite", filepath.Join(m.state, "duet.db"))
-	require.NoError(m.t, err)
-	defer db.Close()
-	_, err = db.Exec("ALTER TABLE changes DROP COLUMN old_mode; ALTER TABLE changes DROP COLUMN new_mode; ALTER TABLE runs DROP COLUMN clock_off; PRAGMA user_version = 100")
-	require.NoError(m.t, err)
+	storetest.Downgrade(m.t, filepath.Join(m.state, "duet.db"), 100)
 }
 
 // nextDay begins with a question that is open from the day before.

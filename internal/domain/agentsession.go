@@ -114,8 +114,8 @@ type SessionInfo struct {
 
 // AgentSessionSeen is the last report about the session of a session.
 type AgentSessionSeen struct {
-	AgentSession `db:"session"`
-	Session      int64     `db:"thread"`
+	AgentSession `db:"report"`
+	Session      int64     `db:"session"`
 	Agent        string    `db:"agent"` // its name in the configuration
 	Seen         time.Time `db:"seen"`  // by a clock that is never set back (store.Store, Latest)
 }

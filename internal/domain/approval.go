@@ -10,8 +10,8 @@ import (
 // (human_contact).
 type Approval struct {
 	ID           string          `db:"id,key"` // a UUID
-	Session      int64           `db:"thread,fixed"`
-	Turn         int64           `db:"run,fixed"`
+	Session      int64           `db:"session,fixed"`
+	Turn         int64           `db:"turn,fixed"`
 	Type         string          `db:"type,fixed"`     // function_call or human_contact
 	CallID       string          `db:"call_id,fixed"`  // unique; see ToolUseID and store.Tx.InsertApproval
 	ParentID     string          `db:"parent_id,read"` // the tool call of the asking sub-agent, or ""
@@ -119,8 +119,8 @@ func (a Approval) CallMark() string { return "." + a.ID[:min(len(a.ID), 8)] }
 // A Rule is a decision for all similar questions.
 type Rule struct {
 	ID      int64     `db:"id,auto"`
-	Session int64     `db:"thread"` // 0: the whole project
-	Effect  string    `db:"effect"` // allow or deny
+	Session int64     `db:"session"` // 0: the whole project
+	Effect  string    `db:"effect"`  // allow or deny
 	Tool    string    `db:"tool"`
 	Command string    `db:"command"` // "" : any input
 	Pattern bool      `db:"pattern"` // Command is a pattern, not one command

@@ -24,10 +24,11 @@ type TurnRef struct {
 	HumanLayerSession string `json:"session_id"`
 	HumanLayerRun     string `json:"run_id"`
 	Task              int64  `json:"task"`
+	Number            int64  `json:"number,omitempty"` // in its session
 }
 
 // Ref returns the names of the turn for clients.
-func (r Turn) Ref() TurnRef { return TurnRef{r.HumanLayerSession, r.HumanLayerRun, r.Task} }
+func (r Turn) Ref() TurnRef { return TurnRef{r.HumanLayerSession, r.HumanLayerRun, r.Task, r.Number} }
 
 // Event returns an event of the turn, to append to the log.
 func (r Turn) Event(p Payload) Event {
@@ -58,24 +59,24 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventTurnState         EventKind = "run.state"
+	EventTurnState         EventKind = "turn.state"
 	EventMessage           EventKind = "item.message"
 	EventToolCall          EventKind = "item.tool"
-	EventDelta             EventKind = "delta.message"
-	EventThoughtDelta      EventKind = "delta.thought"
-	EventApprovalRequested EventKind = "approval.requested"
-	EventApprovalResolved  EventKind = "approval.resolved"
-	EventSettings          EventKind = "thread.settings"
-	EventNativeSession     EventKind = "thread.native"
-	EventAgentMode         EventKind = "thread.agent_mode"
-	EventAgentSession      EventKind = "thread.agent_session"
-	EventPlan              EventKind = "run.plan"
-	EventUsage             EventKind = "run.usage"
-	EventFileChange        EventKind = "run.file"
-	EventProgress          EventKind = "run.progress"
-	EventAgentError        EventKind = "run.error"
-	EventAgentUpdate       EventKind = "run.update"
-	EventAgentSilent       EventKind = "run.silent"
+	EventDelta             EventKind = "text.delta"
+	EventThoughtDelta      EventKind = "thought.delta"
+	EventApprovalRequested EventKind = "approval.opened"
+	EventApprovalResolved  EventKind = "approval.closed"
+	EventSettings          EventKind = "session.settings"
+	EventNativeSession     EventKind = "session.native"
+	EventAgentMode         EventKind = "session.agent_mode"
+	EventAgentSession      EventKind = "session.agent_session"
+	EventPlan              EventKind = "turn.plan"
+	EventUsage             EventKind = "turn.usage"
+	EventFileChange        EventKind = "change.made"
+	EventProgress          EventKind = "turn.progress"
+	EventAgentError        EventKind = "agent.error"
+	EventAgentUpdate       EventKind = "agent.update"
+	EventAgentSilent       EventKind = "agent.silent"
 	EventTerminalOutput    EventKind = "terminal.output"
 	EventTerminalExit      EventKind = "terminal.exit"
 	EventTerminalLagged    EventKind = "terminal.lagged"
@@ -84,13 +85,13 @@ const (
 	EventLagged            EventKind = "log.lagged"
 	EventLogDamaged        EventKind = "log.damaged"
 	EventUnreadable        EventKind = "log.unreadable"
-	EventSessionDeleted    EventKind = "thread.deleted"
+	EventSessionDeleted    EventKind = "session.deleted"
 	EventErased            EventKind = "log.erased"
 )
 
 // TurnStateChanged is a turn's new state.
 type TurnStateChanged struct {
-	SessionUUID             string       `json:"thread"`
+	SessionUUID             string       `json:"session"`
 	From                    State        `json:"from,omitempty"` // New for a new turn
 	To                      State        `json:"to"`
 	ParentHumanLayerSession string       `json:"parent_session,omitempty"`
@@ -323,8 +324,8 @@ type Unreadable struct{}
 // SessionDeleted says that turns of a session were deleted with everything that only they had. The
 // event has the session, and no turn.
 type SessionDeleted struct {
-	SessionUUID string    `json:"thread"`
-	Turns       []TurnRef `json:"runs"`           // the deleted runs
+	SessionUUID string    `json:"session"`
+	Turns       []TurnRef `json:"turns"`          // the deleted turns
 	Kept        int       `json:"kept,omitempty"` // how many stay because other conversations were forked from them
 }
 

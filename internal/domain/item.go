@@ -13,8 +13,8 @@ import (
 // thought, or a tool call with its result.
 type Item struct {
 	ID       int64           `db:"id,auto"`
-	Session  int64           `db:"thread,fixed"`
-	Turn     int64           `db:"run,fixed"`
+	Session  int64           `db:"session,fixed"`
+	Turn     int64           `db:"turn,fixed"`
 	Seq      int64           `db:"seq"`        // of the event that changed it last
 	Kind     string          `db:"kind,fixed"` // ItemMessage, ...
 	Key      string          `db:"key,fixed"`  // the agent's id, or one of ours

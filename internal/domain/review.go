@@ -13,7 +13,7 @@ const (
 
 // A ChangeDecision is the decision about a part of a turn's changes. Parts without one are open.
 type ChangeDecision struct {
-	Turn  int64  `db:"run"`
+	Turn  int64  `db:"turn"`
 	Part  string `db:"part"`  // of a file, as package changereview names it
 	State string `db:"state"` // ChangeOpen, ChangeAccepted or ChangeReverted
 	Mode  uint32 `db:"mode"`  // permission bits of a file that the decision deleted, or 0
@@ -27,7 +27,7 @@ type ChangeDecided struct {
 }
 
 // EventChangeDecided is the kind of [ChangeDecided].
-const EventChangeDecided EventKind = "run.file_decided"
+const EventChangeDecided EventKind = "change.decided"
 
 func (ChangeDecided) Kind() EventKind { return EventChangeDecided }
 
@@ -35,7 +35,7 @@ func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }
 
 // A Change is a file that a turn changed.
 type Change struct {
-	Turn    int64     `db:"run"`
+	Turn    int64     `db:"turn"`
 	Path    string    `db:"path"`
 	Before  *string   `db:"before"` // nil: there was none, or Binary
 	After   *string   `db:"after"`

@@ -6,7 +6,7 @@ import (
 
 // A Session is a conversation with one agent in one directory.
 type Session struct {
-	ID            int64     `db:"id,auto"`
+	ID            int64     `db:"id,auto"` // also its number in the project: the 12 of 12.3
 	UUID          string    `db:"uuid,fixed"`
 	Title         string    `db:"title"`
 	CWD           string    `db:"cwd"`
@@ -15,8 +15,8 @@ type Session struct {
 	Mode          string    `db:"mode"`           // requested: default, acceptEdits, bypassPermissions, plan, or a mode of the agent
 	Model         string    `db:"model"`          // requested; a turn has its agent's actual model
 	Settings      Settings  `db:"settings"`
-	Parent        int64     `db:"parent,fixed"`   // the session of which it is a fork, or 0
-	ForkTurn      int64     `db:"fork_run,fixed"` // the last shared turn of Parent, or 0
+	Parent        int64     `db:"parent,fixed"`    // the session of which it is a fork, or 0
+	ForkTurn      int64     `db:"fork_turn,fixed"` // the last shared turn of Parent, or 0
 	Archived      bool      `db:"archived"`
 	Created       time.Time `db:"created,fixed"`
 	Active        time.Time `db:"active"` // the last activity
@@ -56,8 +56,8 @@ type Settings struct {
 	MaxTurns              int         `json:"max_turns,omitempty"`
 	Budget                Budget      `json:"budget,omitzero"` // of each turn, in place of the configuration
 	Verbose               bool        `json:"verbose,omitempty"`
-	ModeTurn              int64       `json:"mode_run,omitempty"` // the last turn at the change of the mode; see Session.ModeAfter
-	Attempts              string      `json:"attempts,omitempty"` // the id that all attempts at the same prompt have
+	ModeTurn              int64       `json:"mode_turn,omitempty"` // the last turn at the change of the mode; see Session.ModeAfter
+	Attempts              string      `json:"attempts,omitempty"`  // the id that all attempts at the same prompt have
 
 	Options map[string]string `json:"options,omitempty"` // requested options of the agent, by ID
 }
@@ -86,8 +86,8 @@ type PageMessage struct {
 	Line              int       `db:"line,fixed"`  // 0: unknown
 	Column            int       `db:"col,fixed"`
 	Stack             string    `db:"stack,fixed"`
-	Session           int64     `db:"thread,fixed"`    // the conversation at the time, or 0
-	Turn              int64     `db:"run,fixed"`       // its turn, or 0
+	Session           int64     `db:"session,fixed"`   // the conversation at the time, or 0
+	Turn              int64     `db:"turn,fixed"`      // its turn, or 0
 	HumanLayerSession string    `db:"session_id,read"` // of the turn; read only
 	Count             int       `db:"count"`           // how often in a row
 	Time              time.Time `db:"at"`              // the last time
@@ -110,7 +110,7 @@ type PageFilter struct {
 // A KeyAccess is a request of an agent for an API key.
 type KeyAccess struct {
 	At                time.Time `db:"at" json:"at"`
-	Turn              int64     `db:"run" json:"-"`
+	Turn              int64     `db:"turn" json:"-"`
 	HumanLayerSession string    `db:"session_id,read" json:"session_id"` // of the turn
 	Service           string    `db:"service" json:"service"`
 	Outcome           string    `db:"outcome" json:"outcome"` // the key's source, or why there was none; for people
@@ -120,5 +120,5 @@ type KeyAccess struct {
 type Process struct {
 	PID  int    `db:"pid"`
 	Mark string `db:"mark"` // value of DUET_AGENT_MARK in its environment
-	Turn int64  `db:"run"`
+	Turn int64  `db:"turn"`
 }

@@ -17,7 +17,7 @@ type TriggerExecution struct {
 	Status      string          `db:"status"`       // one of the Trigger constants
 	Action      string          `db:"action,fixed"` // its type
 	Does        json.RawMessage `db:"does,fixed"`   // the action with the event's values in place of its templates
-	Turn        int64           `db:"run"`          // the started turn, or a draft while a person is asked; 0: none
+	Turn        int64           `db:"turn"`         // the started turn, or a draft while a person is asked; 0: none
 	Approval    string          `db:"approval"`     // the question, or ""
 	Depth       int             `db:"depth,fixed"`  // how many executions led to this one
 	Error       string          `db:"error"`        // the error, or the omitted action
@@ -64,7 +64,7 @@ type TriggerExecuted struct {
 }
 
 // EventTrigger is the kind of TriggerExecuted.
-const EventTrigger EventKind = "trigger.executed"
+const EventTrigger EventKind = "trigger.fired"
 
 func (TriggerExecuted) Kind() EventKind { return EventTrigger }
 

@@ -18,12 +18,13 @@ import (
 // finds it.
 type Turn struct {
 	ID                int64           `db:"id,key"`
-	UUID              string          `db:"uuid,fixed"`       // UUIDv7, ours
-	Task              int64           `db:"task,fixed"`       // the number in task-0001
-	HumanLayerSession string          `db:"session_id,fixed"` // a UUID, HumanLayer's session_id
-	HumanLayerRun     string          `db:"run_id,fixed"`     // a UUID, HumanLayer's run_id
-	CallerID          string          `db:"caller_id,fixed"`  // the caller's own id, or ""
-	Session           int64           `db:"thread,fixed"`
+	UUID              string          `db:"uuid,fixed"`               // UUIDv7, ours
+	Number            int64           `db:"number,fixed"`             // in its session, from 1: the 3 of 12.3; never given again
+	Task              int64           `db:"task,fixed"`               // the number in task-0001
+	HumanLayerSession string          `db:"humanlayer_session,fixed"` // a UUID, HumanLayer's session_id
+	HumanLayerRun     string          `db:"humanlayer_run,fixed"`     // a UUID, HumanLayer's run_id
+	CallerID          string          `db:"caller_id,fixed"`          // the caller's own id, or ""
+	Session           int64           `db:"session,fixed"`
 	Place             int64           `db:"place,fixed"`  // orders the turns of a session: the ID, unless queued turns were reordered
 	Parent            int64           `db:"parent,fixed"` // the turn before, or 0
 	Prompt            string          `db:"prompt,fixed"`
@@ -101,7 +102,7 @@ type TurnFilter struct {
 // A TurnHead is a turn without its texts.
 type TurnHead struct {
 	ID                int64  `db:"id"`
-	HumanLayerSession string `db:"session_id"`
+	HumanLayerSession string `db:"humanlayer_session"`
 	State             State  `db:"state"`
 	ErrorCode         string `db:"error_code"`
 }
@@ -252,7 +253,7 @@ type QueueChanged struct {
 }
 
 // EventQueue is the kind of [QueueChanged].
-const EventQueue EventKind = "run.queue"
+const EventQueue EventKind = "queue.changed"
 
 func (QueueChanged) Kind() EventKind { return EventQueue }
 

@@ -47,7 +47,7 @@ type Reader interface {
 	Find(ctx context.Context, alias string) (int64, error)
 	// Session finds a turn by its row, with its session.
 	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)
-	// Sessions lists runs, the newest first.
+	// Sessions lists turns, the newest first.
 	TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error)
 	// TurnsOfSession lists the turns of a session in the order of the conversation, up to
 	// the turn upTo, or all if that is 0.
@@ -56,7 +56,7 @@ type Reader interface {
 	TurnHeads(ctx context.Context, session, upTo int64) ([]domain.TurnHead, error)
 	// LastTurn returns the last turn of a session, drafts aside.
 	LastTurn(ctx context.Context, session int64) (domain.Turn, error)
-	// TurnsIn lists the runs in the given states, the oldest first.
+	// TurnsIn lists the turns in the given states, the oldest first.
 	TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error)
 	// TurnsFailedWith lists the turns that failed with an ErrorCode, from the turn first on, the
 	// oldest first. It reads no turn before first.

@@ -31,7 +31,7 @@ type Tx interface {
 	// not block and not use the store.
 	AfterCommit(f func())
 
-	// Conversations, runs, and their items. An Update writes every field that can change. Its error is
+	// Sessions, turns, and their items. An Update writes every field that can change. Its error is
 	// ErrNotFound if the row does not exist.
 
 	// InsertSession adds a session and sets its ID.
@@ -39,7 +39,7 @@ type Tx interface {
 	UpdateSession(th domain.Session) error
 	// PutAgentSession keeps an agent's report about the session of a session.
 	PutAgentSession(s domain.AgentSessionSeen) error
-	// InsertTurn adds a turn, sets its ID, Task and Place, and makes its ids aliases. It skips
+	// InsertTurn adds a turn, sets its ID, Number, Task and Place, and makes its ids aliases. It skips
 	// a number whose task name is an alias already.
 	InsertTurn(r *domain.Turn) error
 	UpdateTurn(r domain.Turn) error
@@ -49,7 +49,7 @@ type Tx interface {
 	// UpdateTurn writes the Priority alone. Places in a session differ.
 	SetPlace(r domain.Turn) error
 	// MoveDirectories replaces the directory from by to in the directories of sessions and in
-	// the files that runs changed, as after a move of the project.
+	// the files that turns changed, as after a move of the project.
 	MoveDirectories(from, to string) error
 	// SetAlias makes an id name a turn, or a session where turn is 0.
 	SetAlias(alias string, turn, session int64) error

@@ -12,7 +12,7 @@ import (
 // approvalsWhere returns the query for all[domain.Approval].
 func approvalsWhere(condition string) string {
 	return "SELECT " + columnNames[domain.Approval]("a") + `,
-		coalesce((SELECT i.parent_id FROM items i WHERE i.run = a.run AND i.kind = 'tool_call' AND i.approval = a.id AND i.parent_id != '' LIMIT 1), '')
+		coalesce((SELECT i.parent_id FROM items i WHERE i.turn = a.turn AND i.kind = 'tool_call' AND i.approval = a.id AND i.parent_id != '' LIMIT 1), '')
 		FROM approvals a WHERE ` + condition
 }
 
@@ -53,21 +53,21 @@ func (q queries) ApprovalBeginning(ctx context.Context, beginning string) (domai
 
 func (q queries) PendingApprovals(ctx context.Context, turn int64) ([]domain.Approval, error) {
 	if turn != 0 {
-		return all[domain.Approval](ctx, q.s, approvalsWhere("a.run = ? AND a.status = 'pending' ORDER BY a.n"), turn)
+		return all[domain.Approval](ctx, q.s, approvalsWhere("a.turn = ? AND a.status = 'pending' ORDER BY a.n"), turn)
 	}
 	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' ORDER BY a.n"))
 }
 
 func (q queries) PendingInSession(ctx context.Context, session int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.thread = ? ORDER BY a.n"), session)
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.session = ? ORDER BY a.n"), session)
 }
 
 func (q queries) CarriedDecision(ctx context.Context, session int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), session, question)
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.carried = 1 ORDER BY a.n LIMIT 1"), session, question)
 }
 
 func (q queries) CarriedDecisions(ctx context.Context, session int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.carried = 1 ORDER BY a.n"), session)
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.carried = 1 ORDER BY a.n"), session)
 }
 
 func (q queries) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Approval, error) {
@@ -75,15 +75,15 @@ func (q queries) UntakenAnswers(ctx context.Context, turn int64) ([]domain.Appro
 }
 
 func (q queries) StaleApprovals(ctx context.Context, session int64) ([]domain.Approval, error) {
-	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"), session)
+	return all[domain.Approval](ctx, q.s, approvalsWhere("a.status = 'pending' AND a.stale = 1 AND a.session = ? ORDER BY a.n"), session)
 }
 
 func (q queries) OvertakenApproval(ctx context.Context, session int64, question string) (domain.Approval, error) {
-	return first[domain.Approval](ctx, q.s, approvalsWhere("a.thread = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), session, question)
+	return first[domain.Approval](ctx, q.s, approvalsWhere("a.session = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"), session, question)
 }
 
 func (q queries) HasAsked(ctx context.Context, turn int64, tool string) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND tool = ?)", turn, tool)
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE turn = ? AND tool = ?)", turn, tool)
 }
 
 func (t *Tx) TakeAnswer(id string, turn int64) error {
@@ -109,7 +109,7 @@ func (t *Tx) UpdateApproval(a domain.Approval) error {
 }
 
 func (q queries) Rules(ctx context.Context, session int64) ([]domain.Rule, error) {
-	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules WHERE thread IN (0, ?) ORDER BY id", session)
+	return all[domain.Rule](ctx, q.s, "SELECT "+columnNames[domain.Rule]("rules")+" FROM rules WHERE session IN (0, ?) ORDER BY id", session)
 }
 
 func (q queries) AllRules(ctx context.Context) ([]domain.Rule, error) {

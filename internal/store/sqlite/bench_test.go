@@ -66,7 +66,7 @@ func TestSessionsAreTheNewestMatches(t *testing.T) {
 		{"archived", domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed}, Archived: &yes, Limit: 2}, []int64{191, 181}},
 		{"not archived", domain.TurnFilter{Archived: &no, Before: 192, Limit: 2}, []int64{190, 189}},
 		{"leaves", domain.TurnFilter{States: []domain.State{domain.Completed}, Leaves: true, Limit: 2}, []int64{198, 197}},
-		{"a thread", domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed}, Session: 7, Limit: 2}, []int64{7}},
+		{"a session", domain.TurnFilter{States: []domain.State{domain.Completed, domain.Failed}, Session: 7, Limit: 2}, []int64{7}},
 		{"an agent", domain.TurnFilter{Agent: "demo", Source: "task", Limit: 1}, []int64{200}},
 		{"an agent without any", domain.TurnFilter{Agent: "other", Limit: 1}, nil},
 		{"a state without any", domain.TurnFilter{States: []domain.State{domain.Running}}, nil},

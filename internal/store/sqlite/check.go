@@ -40,8 +40,8 @@ func check(ctx context.Context, path string) error {
 	if found != "ok" {
 		return &OpenError{path, "corrupt", errors.New(found)}
 	}
-	if version == 0 {
-		return nil // empty
+	if version < words {
+		return nil // empty, or its rows are read after the upgrade
 	}
 	if err := checkRows(ctx, db); err != nil {
 		return &OpenError{path, reason(err), err}
@@ -90,26 +90,36 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 // Conversations returns the number of conversations in the database at path, without changing it: 0
 // if none exists. Errors are those of [Open].
 func Conversations(ctx context.Context, path string) (int, error) {
-	db, _, err := openToRead(ctx, path)
+	db, version, err := openToRead(ctx, path)
 	if db == nil || err != nil {
 		return 0, err
 	}
 	defer db.Close()
+	table := "sessions"
+	switch {
+	case version == 0:
+		return 0, nil
+	case version < words:
+		table = "threads"
+	}
 	var n int
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM threads").Scan(&n); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err != nil {
 		return 0, &OpenError{path, reason(err), err}
 	}
 	return n, nil
 }
 
 // KeyAccesses lists the requests for API keys, the newest first, in the user's own database at
-// path, without changing it. Errors are those of [Open].
+// path, without changing it. Errors are those of [Open], and one for an older format.
 func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAccess, error) {
-	db, _, err := openToRead(ctx, path)
+	db, version, err := openToRead(ctx, path)
 	if db == nil || err != nil {
 		return nil, err
 	}
 	defer db.Close()
+	if version < words {
+		return nil, &OpenError{path, "former", fmt.Errorf("its format is %d", version)}
+	}
 	q := queries{newStatements(db, nil, nil)}
 	defer q.s.close()
 	list, err := q.KeyAccesses(ctx, limit)

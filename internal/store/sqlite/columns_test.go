@@ -44,7 +44,7 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 			}, "SELECT "+columnNames[T](table)+" FROM "+table))
 			return got
 		}
-		if table == "runs" { // a turn needs a session
+		if table == "turns" { // a turn needs a session
 			write(func(tx *Tx) error {
 				th := domain.Session{UUID: "t"}
 				if err := tx.InsertSession(&th); err != nil {
@@ -92,8 +92,8 @@ func roundTrip[T any](t *testing.T, table string, updates bool, missing ...strin
 }
 
 func TestEveryFieldIsStored(t *testing.T) {
-	roundTrip[domain.Session](t, "threads", true)
-	roundTrip[domain.Turn](t, "runs", true)
+	roundTrip[domain.Session](t, "sessions", true, "turns")
+	roundTrip[domain.Turn](t, "turns", true)
 	roundTrip[itemRow](t, "items", true)
 	roundTrip[domain.Approval](t, "approvals", true, "n")
 	roundTrip[domain.Rule](t, "rules", false)

@@ -16,8 +16,8 @@ type eventRow struct {
 	Seq     int64           `db:"seq"`
 	At      time.Time       `db:"at"`
 	Type    string          `db:"type"`
-	Session int64           `db:"thread"`
-	Turn    int64           `db:"run"`
+	Session int64           `db:"session"`
+	Turn    int64           `db:"turn"`
 	Key     *string         `db:"key"`
 	Text    *string         `db:"text"`
 	Data    json.RawMessage `db:"data"`
@@ -25,7 +25,7 @@ type eventRow struct {
 
 // eventData is the content of the column data.
 type eventData[P domain.Payload] struct {
-	Turn    domain.TurnRef `json:"run,omitzero"`
+	Turn    domain.TurnRef `json:"turn,omitzero"`
 	Payload P              `json:"payload"`
 }
 
@@ -173,7 +173,7 @@ func (t *Tx) Append(e domain.Event) (int64, error) {
 func (t *Tx) Seq() int64 { return t.seq }
 
 func (q queries) Changes(ctx context.Context, turn int64) ([]domain.Change, error) {
-	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.run = ? ORDER BY path", turn)
+	return all[domain.Change](ctx, q.s, "SELECT "+columnNames[domain.Change]("c")+" FROM changes c WHERE c.turn = ? ORDER BY path", turn)
 }
 
 func (t *Tx) PutChange(c domain.Change) error {
@@ -184,7 +184,7 @@ func (t *Tx) PutChange(c domain.Change) error {
 
 // A usageRow has the columns of sums.
 type usageRow struct {
-	Turns      int     `db:"runs"`
+	Turns      int     `db:"turns"`
 	Input      int64   `db:"input"`
 	Output     int64   `db:"output"`
 	CacheRead  int64   `db:"cache_read"`
@@ -208,9 +208,9 @@ const sums = `count(*),
 	coalesce(sum(used ->> '$.cache_read'), 0), coalesce(sum(used ->> '$.cache_write'), 0),
 	coalesce(sum(used ->> '$.cost_usd'), 0.0),
 	coalesce(sum(max(0, CASE WHEN r.started = 0 THEN 0 WHEN r.ended = 0 THEN ? - r.started ELSE r.ended - r.started END - r.clock_off
-		- coalesce((SELECT sum(max(0, (CASE WHEN a.decided = 0 THEN ? ELSE a.decided END) - a.created)) FROM approvals a WHERE a.run = r.id), 0))), 0)`
+		- coalesce((SELECT sum(max(0, (CASE WHEN a.decided = 0 THEN ? ELSE a.decided END) - a.created)) FROM approvals a WHERE a.turn = r.id), 0))), 0)`
 
-const turns = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM runs) r JOIN threads t ON t.id = r.thread
+const turns = ` FROM (SELECT *, CASE WHEN json_valid(tokens) THEN tokens ELSE '{}' END AS used FROM turns) r JOIN sessions t ON t.id = r.session
 	WHERE r.state NOT IN ('draft', 'discarded')`
 
 // chosen returns the FROM clause for the turns of a filter, and the arguments of [sums] and of the
@@ -221,7 +221,7 @@ func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) 
 		from, arguments = from+" AND "+condition, append(arguments, value)
 	}
 	if f.Session != 0 {
-		only("r.thread = ?", f.Session)
+		only("r.session = ?", f.Session)
 	}
 	if f.After != 0 {
 		only("r.id > ?", f.After)
@@ -270,5 +270,5 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 }
 
 func (q queries) LastWith(ctx context.Context, session int64, code string) (id int64, err error) {
-	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM runs WHERE thread = ? AND error_code = ?", session, code)
+	return first[int64](ctx, q.s, "SELECT coalesce(max(id), 0) FROM turns WHERE session = ? AND error_code = ?", session, code)
 }

@@ -20,15 +20,15 @@ func TestInvalidLogRowIsUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	rows := [][2]string{
 		{"never heard of", "{}"},
-		{"run.state", "{"},
-		{"run.state", `{"payload":7}`},
+		{"turn.state", "{"},
+		{"turn.state", `{"payload":7}`},
 		{"plan", `{"entries":7}`},
 		{"usage", ""},
 		{"terminal.output", `{"payload":{}}`},
-		{"run.plan", `{"payload":{"entries":[]}}`},
+		{"turn.plan", `{"payload":{"entries":[]}}`},
 	}
 	for i, r := range rows {
-		_, err := db.Exec("INSERT INTO events (seq, at, type, thread, run, data) VALUES (?, 1, ?, 1, 1, ?)", i+1, r[0], r[1])
+		_, err := db.Exec("INSERT INTO events (seq, at, type, session, turn, data) VALUES (?, 1, ?, 1, 1, ?)", i+1, r[0], r[1])
 		require.NoError(t, err)
 	}
 	require.NoError(t, db.Close())

@@ -12,7 +12,7 @@ import (
 )
 
 func (q queries) GateLoop(ctx context.Context, turn int64) (domain.GateLoop, error) {
-	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", turn)
+	return first[domain.GateLoop](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+" FROM gate_turns r JOIN gate_loops l ON l.id = r.loop WHERE r.turn = ?", turn)
 }
 
 func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain.GateLoop, error) {
@@ -28,7 +28,7 @@ func (q queries) GateLoops(ctx context.Context, turns []int64) (map[int64]domain
 		domain.GateLoop
 		Of int64 `db:"of,read"`
 	}
-	list, err := all[member](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+", r.run FROM json_each(?) j JOIN gate_runs r ON r.run = j.value JOIN gate_loops l ON l.id = r.loop", string(ids))
+	list, err := all[member](ctx, q.s, "SELECT "+columnNames[domain.GateLoop]("l")+", r.turn FROM json_each(?) j JOIN gate_turns r ON r.turn = j.value JOIN gate_loops l ON l.id = r.loop", string(ids))
 	for _, m := range list {
 		found[m.Of] = m.GateLoop
 	}
@@ -40,7 +40,7 @@ func (q queries) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
 }
 
 func (q queries) HasDenied(ctx context.Context, turn int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", turn)
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM approvals WHERE turn = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", turn)
 }
 
 func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
@@ -52,7 +52,7 @@ func (t *Tx) InsertGateLoop(l *domain.GateLoop) (err error) {
 
 // joinGateLoop adds the loop's run to the loop.
 func (t *Tx) joinGateLoop(l domain.GateLoop) error {
-	_, err := t.exec("INSERT INTO gate_runs (run, loop) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET loop = ?2", l.Turn, l.ID)
+	_, err := t.exec("INSERT INTO gate_turns (turn, loop) VALUES (?1, ?2) ON CONFLICT (turn) DO UPDATE SET loop = ?2", l.Turn, l.ID)
 	return err
 }
 
@@ -64,12 +64,12 @@ func (t *Tx) UpdateGateLoop(l domain.GateLoop) error {
 }
 
 func (q queries) ChangeDecisions(ctx context.Context, turn int64) ([]domain.ChangeDecision, error) {
-	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE run = ? ORDER BY part", turn)
+	return all[domain.ChangeDecision](ctx, q.s, "SELECT "+columnNames[domain.ChangeDecision]("d")+" FROM change_decisions d WHERE turn = ? ORDER BY part", turn)
 }
 
 func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
 	if d.State == domain.ChangeOpen {
-		_, err := t.exec("DELETE FROM change_decisions WHERE run = ? AND part = ?", d.Turn, d.Part)
+		_, err := t.exec("DELETE FROM change_decisions WHERE turn = ? AND part = ?", d.Turn, d.Part)
 		return err
 	}
 	_, err := insert(t, "change_decisions", &d, " ON CONFLICT DO UPDATE SET state = excluded.state, mode = excluded.mode")
@@ -77,9 +77,9 @@ func (t *Tx) PutChangeDecision(d domain.ChangeDecision) error {
 }
 
 func (q queries) PageMessages(ctx context.Context, f domain.PageFilter) ([]domain.PageMessage, error) {
-	list, err := all[domain.PageMessage](ctx, q.s, "SELECT "+columnNames[domain.PageMessage]("p")+`, coalesce(r.session_id, '')
-		FROM page_messages p LEFT JOIN runs r ON r.id = p.run
-		WHERE p.id > ?1 AND (?2 = 0 OR p.thread = ?2) AND (?3 = 0 OR p.run = ?3) AND (NOT ?4 OR p.kind = 'error' OR p.level IN ('warn', 'error')) ORDER BY p.id DESC LIMIT ?5`,
+	list, err := all[domain.PageMessage](ctx, q.s, "SELECT "+columnNames[domain.PageMessage]("p")+`, coalesce(r.humanlayer_session, '')
+		FROM page_messages p LEFT JOIN turns r ON r.id = p.turn
+		WHERE p.id > ?1 AND (?2 = 0 OR p.session = ?2) AND (?3 = 0 OR p.turn = ?3) AND (NOT ?4 OR p.kind = 'error' OR p.level IN ('warn', 'error')) ORDER BY p.id DESC LIMIT ?5`,
 		f.After, f.Session, f.Turn, f.Problems, f.Limit)
 	slices.Reverse(list)
 	return list, err

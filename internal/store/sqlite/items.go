@@ -83,28 +83,28 @@ func (q queries) item(ctx context.Context, which string, args ...any) (domain.It
 }
 
 func (q queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? ORDER BY i.id", turn)
+	return q.items(ctx, "WHERE i.turn = ? ORDER BY i.id", turn)
 }
 
 // ItemsAfter is ItemsOfTurn for at most limit items after the item after.
 func (q queries) ItemsAfter(ctx context.Context, turn, after int64, limit int) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", turn, after, limit)
+	return q.items(ctx, "WHERE i.turn = ? AND i.id > ? ORDER BY i.id LIMIT ?", turn, after, limit)
 }
 
 func (q queries) LastItem(ctx context.Context, turn int64) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", turn)
+	return q.item(ctx, "WHERE i.turn = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", turn)
 }
 
 func (q queries) ToolItem(ctx context.Context, turn int64, key string) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", turn, key)
+	return q.item(ctx, "WHERE i.turn = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC", turn, key)
 }
 
 func (q queries) NotedItem(ctx context.Context, turn int64, kind, key string) (domain.Item, error) {
-	return q.item(ctx, "WHERE i.run = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", turn, key, kind)
+	return q.item(ctx, "WHERE i.turn = ? AND i.key = ? AND i.kind IN ('plan', 'diff', 'approval') AND i.kind = ?", turn, key, kind)
 }
 
 func (q queries) OpenTools(ctx context.Context, turn int64) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.run = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", turn)
+	return q.items(ctx, "WHERE i.turn = ? AND i.kind = 'tool_call' AND i.status NOT IN ('completed', 'failed') ORDER BY i.id", turn)
 }
 
 func (q queries) OpenDeltas(ctx context.Context, turn int64) ([]domain.Event, error) {
@@ -118,8 +118,8 @@ func (q queries) HasOpenDeltas(ctx context.Context, turn int64) (bool, error) {
 
 // openDeltas selects the deltas after a turn's last message. A message's item is inserted with its
 // number, and keeps it: the last item has the highest number.
-const openDeltas = ` WHERE run = ?1 AND key IS NOT NULL AND seq > coalesce(
-	(SELECT seq FROM items WHERE run = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
+const openDeltas = ` WHERE turn = ?1 AND key IS NOT NULL AND seq > coalesce(
+	(SELECT seq FROM items WHERE turn = ?1 AND kind IN ('message', 'thinking') ORDER BY id DESC LIMIT 1), 0)`
 
 func (t *Tx) InsertItem(i *domain.Item) error {
 	row, err := t.rowOf(*i)
@@ -161,7 +161,7 @@ func (s *Store) ItemsFrom(ctx context.Context, turn int64, notes bool, offset, l
 	if n := sort.Search(len(p.marks), func(n int) bool { return p.marks[n].count(notes) > offset }); n > 0 {
 		at = p.marks[n-1]
 	}
-	which := "WHERE i.run = ? AND i.id > ?"
+	which := "WHERE i.turn = ? AND i.id > ?"
 	if !notes {
 		which += noNotes
 	}

@@ -23,7 +23,7 @@ func TestEndedTurnsAreNotScanned(t *testing.T) {
 	asked := askedOf(s)
 	require.Len(t, asked, 3)
 	for _, query := range asked {
-		assert.Contains(t, planOf(t, s, query), "runs_unfinished", query)
+		assert.Contains(t, planOf(t, s, query), "turns_unfinished", query)
 	}
 }
 
@@ -35,7 +35,7 @@ func TestOlderFailuresAreNotScanned(t *testing.T) {
 	asked := askedOf(s)
 	require.Len(t, asked, 1)
 	plan := planOf(t, s, asked[0])
-	assert.Contains(t, plan, "runs_listed (state=? AND id>?)")
+	assert.Contains(t, plan, "turns_listed (state=? AND id>?)")
 	assert.NotContains(t, plan, "TEMP B-TREE", "they come in order")
 }
 
@@ -50,7 +50,7 @@ func TestQuestionsOfOtherSessionsAreNotScanned(t *testing.T) {
 	require.Len(t, asked, 2)
 	for _, query := range asked {
 		plan := planOf(t, s, query)
-		assert.Contains(t, plan, "approvals_waiting (thread=?)", query)
+		assert.Contains(t, plan, "approvals_waiting (session=?)", query)
 		assert.NotContains(t, plan, "TEMP B-TREE", "they come in order: %s", query)
 	}
 }

@@ -30,7 +30,7 @@ func TestTaskNumbersAreNotReused(t *testing.T) {
 	second := storetest.AddTurn(t, s, th.ID, domain.Queued)
 	assert.EqualValues(t, 2, second.Task, "an unreported one does not count")
 	storetest.Write(t, s, func(tx store.Tx) error {
-		_, err := tx.(*Tx).exec("DELETE FROM runs WHERE id = ?", second.ID)
+		_, err := tx.(*Tx).exec("DELETE FROM turns WHERE id = ?", second.ID)
 		return err
 	})
 	require.NoError(t, s.Close())
@@ -60,7 +60,7 @@ func TestValuesOfEarlierProgramsAreRead(t *testing.T) {
 	set("approvals SET options", `[{"option_id":"","name":"First","kind":""}, {"name":"a","x":{"n":1.50}}]`)
 	set("approvals SET diffs", `[{"path":"/p","old_text":"\u003cb\u003e","new_text":"n"},{"path":"/new","new_text":""}]`)
 	set("items SET data", `{"paths":["/p"],"diffs":[{"path":"/p","new_text":"\u003cb\u003e"}],"terminal":"t"}`)
-	set("threads SET settings", `{"max_turns":3,"mcp_servers":[{"name":"m","command":"c","args":["-x"],"env":{"K":"v"},"type":"stdio","url":"u","headers":{"H":"v"},"new":1}]}`)
+	set("sessions SET settings", `{"max_turns":3,"mcp_servers":[{"name":"m","command":"c","args":["-x"],"env":{"K":"v"},"type":"stdio","url":"u","headers":{"H":"v"},"new":1}]}`)
 
 	a, err := s.Approval(ctx, "a")
 	require.NoError(t, err)

@@ -11,15 +11,34 @@ import (
 )
 
 // format is the number of the schema, which SQLite stores in user_version. A change of schema.sql
-// raises it, and newColumns says how a database gets from the one before to it. Databases below
+// raises it, and upgrades says how a database gets from the one before to it. Databases below
 // oldest are refused: they are older than the first release.
 const (
 	oldest = 100
-	format = 102
+	format = 103
+	words  = 103 // since then, tables say session and turn: see upgrade-103.sql
 )
 
-// newColumns are the columns that a format has added, in order.
-var newColumns = []struct {
+// upgrades are the statements that bring a database to a format from the one before, in order.
+var upgrades = []struct {
+	format     int
+	statements string
+}{
+	{101, "ALTER TABLE changes ADD COLUMN old_mode INTEGER NOT NULL DEFAULT 0; ALTER TABLE changes ADD COLUMN new_mode INTEGER NOT NULL DEFAULT 0;"},
+	{102, "ALTER TABLE runs ADD COLUMN clock_off INTEGER NOT NULL DEFAULT 0;"},
+	{words, upgradeWords},
+}
+
+//go:embed upgrade-103.sql
+var upgradeWords string
+
+// schemaBefore is schema.sql of the last format before words.
+//
+//go:embed schema-102.sql
+var schemaBefore string
+
+// addedBefore are the columns that formats before words have added, to the tables of schemaBefore.
+var addedBefore = []struct {
 	format        int
 	table, column string
 }{
@@ -61,16 +80,49 @@ func createSchema(ctx context.Context, conn *sql.Conn) error {
 // upgradeSchema brings a database of an older format to format, all or nothing. conn must be the
 // only writing connection.
 func upgradeSchema(ctx context.Context, conn *sql.Conn, version int) error {
-	var statements strings.Builder
-	for _, n := range newColumns {
-		if n.format > version {
-			fmt.Fprintf(&statements, "ALTER TABLE %s ADD COLUMN %s;", n.table, n.column)
+	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	for _, u := range upgrades {
+		if err == nil && u.format > version {
+			_, err = conn.ExecContext(ctx, u.statements)
 		}
 	}
-	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE;"+statements.String()+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", format))
+	if err == nil {
+		err = remakeIndexes(ctx, conn)
+	}
+	if err == nil {
+		err = checkSchema(ctx, conn, format)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d; COMMIT", format))
+	}
 	if err != nil {
 		_, _ = conn.ExecContext(ctx, "ROLLBACK")
-		return fmt.Errorf("adding columns to the tables: %w", err)
+		return fmt.Errorf("upgrading the tables: %w", err)
+	}
+	return nil
+}
+
+// remakeIndexes drops the indexes that schema.sql does not have, and makes those that are missing:
+// SQLite cannot rename an index.
+func remakeIndexes(ctx context.Context, conn *sql.Conn) error {
+	found, err := objects(ctx, conn)
+	if err != nil {
+		return err
+	}
+	found = normal(found)
+	for _, o := range found {
+		if o.Type == "index" && o.sql != "" && !slices.Contains(schemaObjects(), o) {
+			if _, err := conn.ExecContext(ctx, "DROP INDEX "+o.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range schemaObjects() {
+		if o.Type == "index" && o.sql != "" && !slices.Contains(found, o) {
+			if _, err := conn.ExecContext(ctx, o.sql); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -81,11 +133,14 @@ var schemaObjects = sync.OnceValue(func() []Object { return normal(parseSchema(s
 
 // objectsOf returns the objects of a database of a format.
 func objectsOf(version int) []Object {
-	if version == 0 {
+	switch {
+	case version == 0:
 		return nil
+	case version >= words:
+		return schemaObjects()
 	}
-	list := slices.Clone(schemaObjects())
-	for _, n := range newColumns {
+	list := normal(parseSchema(schemaBefore))
+	for _, n := range addedBefore {
 		for i := range list {
 			if n.format > version && list[i].Type == "table" && list[i].Name == n.table {
 				list[i].sql = strings.Replace(list[i].sql, ", "+n.column, "", 1)
@@ -202,10 +257,16 @@ func objects(ctx context.Context, db querier) ([]Object, error) {
 }
 
 // normal reduces white space in the SQL of objects to single spaces, and to none before a comma or
-// parenthesis: SQLite adds a column without those of schema.sql.
+// parenthesis: SQLite adds a column without those of schema.sql. It drops the quotes that SQLite
+// puts around the new name of a table.
 func normal(list []Object) []Object {
 	for i := range list {
-		list[i].sql = strings.NewReplacer(" ,", ",", " )", ")").Replace(strings.Join(strings.Fields(list[i].sql), " "))
+		text := strings.NewReplacer(" ,", ",", " )", ")").Replace(strings.Join(strings.Fields(list[i].sql), " "))
+		list[i].sql = renamed.Replace(text)
 	}
 	return list
 }
+
+// renamed has the tables that upgrade-103.sql renames, and their former names.
+var renamed = strings.NewReplacer(`"sessions"`, "sessions", `"turns"`, "turns", `"gate_turns"`, "gate_turns",
+	`"threads"`, "threads", `"runs"`, "runs", `"gate_runs"`, "gate_runs")

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,12 +59,12 @@ func TestSchema(t *testing.T) {
 // A foreign or missing schema element is detected before any table is read.
 func TestForeignSchema(t *testing.T) {
 	for name, c := range map[string]struct{ change, says string }{
-		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END", `trigger "x"`},
+		"a trigger":               {"CREATE TRIGGER x AFTER INSERT ON turns BEGIN DELETE FROM sessions; END", `trigger "x"`},
 		"a view":                  {"CREATE VIEW x AS SELECT 1", `view "x"`},
-		"a view instead of ours":  {"DROP TABLE rules; CREATE VIEW rules AS SELECT 1 AS id, 0 AS thread, 'allow' AS effect, '*' AS tool, '' AS command, 1 AS created", `view "rules"`},
+		"a view instead of ours":  {"DROP TABLE rules; CREATE VIEW rules AS SELECT 1 AS id, 0 AS session, 'allow' AS effect, '*' AS tool, '' AS command, 1 AS created", `view "rules"`},
 		"a virtual table":         {"CREATE VIRTUAL TABLE x USING fts5 (y)", `table "x"`},
-		"an index":                {"CREATE INDEX x ON runs (abs(id))", `index "x"`},
-		"a column":                {"ALTER TABLE runs ADD COLUMN x DEFAULT (1)", `table "runs"`},
+		"an index":                {"CREATE INDEX x ON turns (abs(id))", `index "x"`},
+		"a column":                {"ALTER TABLE turns ADD COLUMN x DEFAULT (1)", `table "turns"`},
 		"a table that is missing": {"DROP TABLE rules", `missing: table "rules"`},
 		"many":                    {"CREATE TABLE a(x);CREATE TABLE b(x);CREATE TABLE c(x);CREATE TABLE d(x);CREATE TABLE e(x);CREATE TABLE f(x)", "1 more"},
 	} {
@@ -94,7 +95,7 @@ func TestSchemaInLog(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+path)
 	require.NoError(t, err)
 	defer db.Close()
-	_, err = db.Exec("CREATE TRIGGER x AFTER INSERT ON runs BEGIN DELETE FROM threads; END")
+	_, err = db.Exec("CREATE TRIGGER x AFTER INSERT ON turns BEGIN DELETE FROM sessions; END")
 	require.NoError(t, err)
 	left := filepath.Join(t.TempDir(), "duet.db")
 	before := make(map[string][]byte)
@@ -152,21 +153,77 @@ func TestChangedFilesMoveWithTheirProject(t *testing.T) {
 
 // A database of each format since the first release is upgraded, and keeps its rows.
 func TestUpgrade(t *testing.T) {
-	path, _ := database(t)
-	execute(t, path, "INSERT INTO changes (run, path, binary, seq, updated) VALUES (1, '/p', 0, 1, 1)")
-	for i := len(newColumns) - 1; i >= 0; i-- {
-		name, _, _ := strings.Cut(newColumns[i].column, " ")
-		execute(t, path, "ALTER TABLE "+newColumns[i].table+" DROP COLUMN "+name)
+	for former := oldest; former < format; former++ {
+		t.Run(fmt.Sprint(former), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "duet.db")
+			s := openAt(t, path)
+			one := storetest.NewSession(t, s, "")
+			first := storetest.AddTurn(t, s, one.ID, domain.Completed)
+			storetest.AddTurn(t, s, storetest.NewSession(t, s, "").ID, domain.Completed)
+			third := storetest.AddTurn(t, s, one.ID, domain.Queued)
+			appended := storetest.AppendPayloads(t, s, third)
+			item := domain.Item{Session: one.ID, Turn: first.ID, Kind: "message", Content: "findable words"}
+			storetest.Write(t, s, func(tx store.Tx) error {
+				one.Settings.ModeTurn = first.ID
+				return errors.Join(tx.UpdateSession(one), tx.PutChange(domain.Change{Turn: first.ID, Path: "/p"}), tx.InsertItem(&item),
+					tx.PutRule(domain.Rule{Session: one.ID, Effect: "allow", Tool: "Edit"}))
+			})
+			first, third = stored(t, s, first), stored(t, s, third)
+			require.NoError(t, s.Close())
+			storetest.Downgrade(t, path, former)
+			require.NoError(t, Check(ctx, path))
+			sessions, err := Conversations(ctx, path)
+			require.NoError(t, err)
+			assert.Equal(t, 2, sessions)
+			_, err = KeyAccesses(ctx, path, 1)
+			require.ErrorContains(t, err, "daemon start", "what to do")
+
+			s = openAt(t, path)
+			for _, want := range []domain.Turn{first, third} {
+				assert.Equal(t, want, stored(t, s, want))
+			}
+			assert.EqualValues(t, 1, first.Number)
+			assert.EqualValues(t, 2, third.Number)
+			assert.EqualValues(t, 3, storetest.AddTurn(t, s, one.ID, domain.Queued).Number, "the numbers go on")
+			found, err := s.Session(ctx, one.ID)
+			require.NoError(t, err)
+			assert.Equal(t, first.ID, found.Settings.ModeTurn)
+			assert.Equal(t, appended, storetest.AllEvents(t, s), "the log")
+			changes, err := s.Changes(ctx, first.ID)
+			require.NoError(t, err)
+			require.Len(t, changes, 1)
+			rules, err := s.Rules(ctx, one.ID)
+			require.NoError(t, err)
+			require.Len(t, rules, 1)
+			require.NoError(t, s.Close())
+			assert.Equal(t, format, userVersion(t, path))
+			require.NoError(t, Check(ctx, path), "the schema is that of a new database")
+		})
 	}
-	execute(t, path, fmt.Sprintf("PRAGMA user_version = %d", oldest))
-	require.NoError(t, Check(ctx, path))
-	s, err := Open(ctx, path, store.Options{})
+}
+
+func stored(t *testing.T, s *Store, turn domain.Turn) domain.Turn {
+	t.Helper()
+	turn, err := s.Turn(ctx, turn.ID)
 	require.NoError(t, err)
-	changes, err := s.Changes(ctx, 1)
+	return turn
+}
+
+// An upgrade that fails leaves the database as it was.
+func TestFailedUpgradeChangesNothing(t *testing.T) {
+	path, _ := database(t)
+	storetest.Downgrade(t, path, words-1)
+	db, err := sql.Open("sqlite", dsn(path, ""))
 	require.NoError(t, err)
-	require.Len(t, changes, 1)
-	assert.Zero(t, changes[0].NewMode)
-	require.NoError(t, s.Close())
-	assert.Equal(t, format, userVersion(t, path))
-	require.NoError(t, Check(ctx, path), "the schema is that of a new database")
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.ExecContext(ctx, "DROP INDEX runs_created; CREATE TABLE turns (x)") // in the way
+	require.NoError(t, err)
+	require.Error(t, upgradeSchema(ctx, conn, words-1))
+	_, err = conn.ExecContext(ctx, "DROP TABLE turns; CREATE INDEX runs_created ON runs (created)")
+	require.NoError(t, err)
+	require.NoError(t, checkSchema(ctx, conn, words-1))
+	assert.Equal(t, words-1, userVersion(t, path))
 }

@@ -1,4 +1,4 @@
-// Package sqlite stores conversations, runs, approvals and the log in an SQLite database. It does
+// Package sqlite stores sessions, turns, approvals and the log in an SQLite database. It does
 // not validate changes: package hub decides which change of a turn is allowed.
 //
 // A value's columns are named by the tags of its fields in package domain (columns.go).
@@ -188,7 +188,7 @@ func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
 // An OpenError reports why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, older, altered (then Err is an *AlteredError), locked, full, failing, or unreadable
+	Reason string // corrupt, newer, older, former (the daemon upgrades it), altered (then Err is an *AlteredError), locked, full, failing, or unreadable
 	Err    error
 }
 
@@ -200,6 +200,8 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
 	case "older":
 		return fmt.Sprintf("the database %s is from before the first release of duet-rpc (%v); move the file away to begin with an empty one", e.Path, e.Err)
+	case "former":
+		return fmt.Sprintf("the database %s is from an earlier duet-rpc (%v); the daemon upgrades it when it starts: run `duet-rpc daemon start`", e.Path, e.Err)
 	case "locked":
 		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
 	case "corrupt":

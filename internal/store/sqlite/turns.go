@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,21 +15,21 @@ import (
 // sessionColumns returns the columns for all[domain.Session].
 func sessionColumns() string {
 	return columnNames[domain.Turn]("r") + ", " + columnNames[domain.Session]("t") +
-		", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.place LIMIT 1)"
+		", coalesce(p.humanlayer_session, ''), (SELECT substr(o.prompt, 1, 400) FROM turns o WHERE o.session = r.session ORDER BY o.place LIMIT 1)"
 }
 
-const sessionJoins = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
+const sessionJoins = "JOIN sessions t ON t.id = r.session LEFT JOIN turns p ON p.id = r.parent "
 
 func (q queries) Turn(ctx context.Context, id int64) (domain.Turn, error) {
-	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.id = ?", id)
+	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.id = ?", id)
 }
 
 func (q queries) TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error) {
-	return first[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+"WHERE r.id = ?", id)
+	return first[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM turns r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
 func (q queries) Find(ctx context.Context, alias string) (int64, error) {
-	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.run, 0), (SELECT id FROM runs WHERE thread = a.thread ORDER BY place DESC LIMIT 1), 0)
+	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.turn, 0), (SELECT id FROM turns WHERE session = a.session ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
 	if err == nil && id == 0 { // a session without runs
 		err = store.ErrNotFound
@@ -43,16 +44,16 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 func lastTurn(ctx context.Context, s *statements) (turn, session int64, err error) {
 	type ids struct {
 		Turn    int64 `db:"id"`
-		Session int64 `db:"thread"`
+		Session int64 `db:"session"`
 	}
-	last, err := first[ids](ctx, s, `SELECT r.id, r.thread FROM runs r
-		WHERE r.thread = (SELECT thread FROM runs WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1) AND r.state NOT IN ('draft', 'discarded')
+	last, err := first[ids](ctx, s, `SELECT r.id, r.session FROM turns r
+		WHERE r.session = (SELECT session FROM turns WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1) AND r.state NOT IN ('draft', 'discarded')
 		ORDER BY r.place DESC LIMIT 1`)
 	return last.Turn, last.Session, err
 }
 
 func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
-	turn, err := first[int64](ctx, q.s, "SELECT run FROM aliases WHERE alias = ?", alias)
+	turn, err := first[int64](ctx, q.s, "SELECT turn FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
@@ -60,7 +61,7 @@ func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
 }
 
 func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
-	session, err := first[int64](ctx, q.s, "SELECT thread FROM aliases WHERE alias = ?", alias)
+	session, err := first[int64](ctx, q.s, "SELECT session FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
 		_, session, err = lastTurn(ctx, q.s)
 	}
@@ -68,11 +69,11 @@ func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
 }
 
 func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
+	return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
 func (q queries) FindNativeOf(ctx context.Context, agent, native string) (int64, error) {
-	return first[int64](ctx, q.s, "SELECT id FROM threads WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
+	return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
 }
 
 func (q queries) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error) {
@@ -80,7 +81,7 @@ func (q queries) TurnsInSessions(ctx context.Context, f domain.TurnFilter) ([]do
 		f.Limit = 1000
 	}
 	ids, args := chosenTurns(f)
-	list, err := all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN runs r ON r.id = chosen.id "+sessionJoins, args...)
+	list, err := all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM ("+ids+") chosen CROSS JOIN turns r ON r.id = chosen.id "+sessionJoins, args...)
 	// The rows come in this order, but SQL does not guarantee it.
 	slices.SortFunc(list, func(a, b domain.TurnInSession) int { return cmp.Compare(b.Turn.ID, a.Turn.ID) })
 	return list, err
@@ -111,18 +112,18 @@ func chosenTurns(f domain.TurnFilter) (query string, args []any) {
 			add("r.source = ?", f.Source)
 		}
 		if f.Session != 0 {
-			add("r.thread = ?", f.Session)
+			add("r.session = ?", f.Session)
 		}
 		if f.Archived != nil {
-			add("EXISTS (SELECT 1 FROM threads t WHERE t.id = r.thread AND t.archived = ?)", *f.Archived)
+			add("EXISTS (SELECT 1 FROM sessions t WHERE t.id = r.session AND t.archived = ?)", *f.Archived)
 		}
 		if f.Leaves {
-			add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.place > r.place)")
+			add("NOT EXISTS (SELECT 1 FROM turns n WHERE n.session = r.session AND n.place > r.place)")
 		}
 		if f.Before > 0 {
 			add("r.id < ?", f.Before)
 		}
-		part := "SELECT r.id AS id FROM runs r"
+		part := "SELECT r.id AS id FROM turns r"
 		if len(where) > 0 {
 			part += " WHERE " + strings.Join(where, " AND ")
 		}
@@ -132,24 +133,24 @@ func chosenTurns(f domain.TurnFilter) (query string, args []any) {
 }
 
 // upToTurn selects runs up to the place of one, or all if that is 0.
-const upToTurn = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
+const upToTurn = "(? = 0 OR r.place <= (SELECT place FROM turns WHERE id = ?))"
 
 func (q queries) TurnsOfSession(ctx context.Context, session, upTo int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.thread = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
 }
 
 func (q queries) TurnHeads(ctx context.Context, session, upTo int64) ([]domain.TurnHead, error) {
-	return all[domain.TurnHead](ctx, q.s, "SELECT "+columnNames[domain.TurnHead]("r")+" FROM runs r WHERE r.thread = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
+	return all[domain.TurnHead](ctx, q.s, "SELECT "+columnNames[domain.TurnHead]("r")+" FROM turns r WHERE r.session = ? AND "+upToTurn+" ORDER BY r.place", session, upTo, upTo)
 }
 
 func (q queries) LastTurn(ctx context.Context, session int64) (domain.Turn, error) {
-	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", session)
+	return first[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.session = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", session)
 }
 
 func (q queries) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.Turn, error) {
 	var list []domain.Turn
 	for _, s := range states {
-		some, err := all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r WHERE r.state = ? ORDER BY r.id", string(s))
+		some, err := all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r WHERE r.state = ? ORDER BY r.id", string(s))
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +160,7 @@ func (q queries) TurnsIn(ctx context.Context, states ...domain.State) ([]domain.
 }
 
 func (q queries) TurnsFailedWith(ctx context.Context, code string, first int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r INDEXED BY runs_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_listed WHERE r.state = 'failed' AND r.id >= ? AND r.error_code = ? ORDER BY r.id", first, code)
 }
 
 // unfinished is the condition of the partial index runs_unfinished. A query that contains it
@@ -168,19 +169,19 @@ func (q queries) TurnsFailedWith(ctx context.Context, code string, first int64) 
 const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
 
 func (q queries) Startable(ctx context.Context, limit int) ([]domain.TurnInSession, error) {
-	return all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
-		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
+	return all[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM turns r "+sessionJoins+`WHERE r.state = 'queued'
+		AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session = r.session AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.place < r.place)))
-		AND NOT EXISTS (SELECT 1 FROM gate_loops g WHERE g.thread = r.thread AND g.state = 'checking')
+		AND NOT EXISTS (SELECT 1 FROM gate_loops g WHERE g.session = r.session AND g.state = 'checking')
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 
 func (q queries) UnfinishedTurns(ctx context.Context, session int64) ([]domain.Turn, error) {
-	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.place", session)
+	return all[domain.Turn](ctx, q.s, "SELECT "+columnNames[domain.Turn]("r")+" FROM turns r INDEXED BY turns_unfinished WHERE r.session = ? AND r."+unfinished+" ORDER BY r.place", session)
 }
 
 func (q queries) HasUnfinished(ctx context.Context, session, except int64) (bool, error) {
-	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM runs r WHERE r.thread = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", session, except)
+	return first[bool](ctx, q.s, "SELECT EXISTS (SELECT 1 FROM turns r WHERE r.session = ? AND r.id != ? AND r."+unfinished+" AND r.state != 'draft')", session, except)
 }
 
 func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
@@ -188,7 +189,7 @@ func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 		State domain.State `db:"state"`
 		N     int          `db:"n"`
 	}
-	list, err := all[count](ctx, q.s, "SELECT state, count(*) FROM runs GROUP BY state")
+	list, err := all[count](ctx, q.s, "SELECT state, count(*) FROM turns GROUP BY state")
 	counts := domain.Counts{}
 	for _, c := range list {
 		counts[c.State] = c.N
@@ -199,7 +200,7 @@ func (q queries) Counts(ctx context.Context) (domain.Counts, error) {
 func (q queries) Load(ctx context.Context) (domain.Counts, error) {
 	counts := domain.Counts{}
 	for _, state := range []domain.State{domain.Queued, domain.Starting, domain.Running, domain.Interrupting} {
-		n, err := first[int](ctx, q.s, "SELECT count(*) FROM runs WHERE state = ?", string(state))
+		n, err := first[int](ctx, q.s, "SELECT count(*) FROM turns WHERE state = ?", string(state))
 		if err != nil {
 			return nil, err
 		}
@@ -209,7 +210,7 @@ func (q queries) Load(ctx context.Context) (domain.Counts, error) {
 }
 
 func (t *Tx) InsertTurn(r *domain.Turn) error {
-	number, err := first[int64](background, t.s, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'runs'")
+	number, err := first[int64](background, t.s, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'turns'")
 	if err != nil {
 		return err
 	}
@@ -220,7 +221,11 @@ func (t *Tx) InsertTurn(r *domain.Turn) error {
 		}
 	}
 	r.ID, r.Task, r.Place = number, number, number
-	if _, err := insert(t, "runs", r, ""); err != nil {
+	r.Number, err = first[int64](background, t.s, "UPDATE sessions SET turns = turns + 1 WHERE id = ? RETURNING turns", r.Session)
+	if err != nil {
+		return fmt.Errorf("numbering a turn: %w", err)
+	}
+	if _, err := insert(t, "turns", r, ""); err != nil {
 		return err
 	}
 	for _, alias := range []string{r.UUID, r.HumanLayerSession, r.HumanLayerRun, domain.TaskName(r.Task), r.CallerID} {
@@ -243,7 +248,7 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 }
 
 func (t *Tx) SetAlias(alias string, turn, session int64) error {
-	_, err := t.exec("INSERT INTO aliases (alias, run, thread) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET run = excluded.run, thread = excluded.thread", alias, turn, session)
+	_, err := t.exec("INSERT INTO aliases (alias, turn, session) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET turn = excluded.turn, session = excluded.session", alias, turn, session)
 	return err
 }
 
@@ -255,21 +260,21 @@ func (t *Tx) SetPrompt(turn int64, prompt string, content []domain.Block) error 
 	if len(content) == 0 {
 		text = ""
 	}
-	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, text, turn)
+	return t.changeOne("a turn", "UPDATE turns SET prompt = ?, content = ? WHERE id = ?", prompt, text, turn)
 }
 
 func (t *Tx) SetPlace(r domain.Turn) error {
-	return t.changeOne("a run", "UPDATE runs SET place = ?, priority = ?, parent = ? WHERE id = ?", r.Place, r.Priority, r.Parent, r.ID)
+	return t.changeOne("a turn", "UPDATE turns SET place = ?, priority = ?, parent = ? WHERE id = ?", r.Place, r.Priority, r.Parent, r.ID)
 }
 
-func (t *Tx) UpdateTurn(r domain.Turn) error { return update(t, "a run", "runs", &r) }
+func (t *Tx) UpdateTurn(r domain.Turn) error { return update(t, "a turn", "turns", &r) }
 
 func (q queries) Processes(ctx context.Context) ([]domain.Process, error) {
 	return all[domain.Process](ctx, q.s, "SELECT "+columnNames[domain.Process]("p")+" FROM processes p")
 }
 
 func (t *Tx) PutProcess(p domain.Process) error {
-	_, err := insert(t, "processes", &p, " ON CONFLICT DO UPDATE SET pid = excluded.pid, run = excluded.run")
+	_, err := insert(t, "processes", &p, " ON CONFLICT DO UPDATE SET pid = excluded.pid, turn = excluded.turn")
 	return err
 }
 
@@ -284,5 +289,5 @@ func (t *Tx) NoteKeyAccess(turn int64, service, outcome string) error {
 }
 
 func (q queries) KeyAccesses(ctx context.Context, limit int) ([]domain.KeyAccess, error) {
-	return all[domain.KeyAccess](ctx, q.s, "SELECT "+columnNames[domain.KeyAccess]("k")+", coalesce(r.session_id, '') FROM key_access k LEFT JOIN runs r ON r.id = k.run ORDER BY k.id DESC LIMIT ?", limit)
+	return all[domain.KeyAccess](ctx, q.s, "SELECT "+columnNames[domain.KeyAccess]("k")+", coalesce(r.humanlayer_session, '') FROM key_access k LEFT JOIN turns r ON r.id = k.turn ORDER BY k.id DESC LIMIT ?", limit)
 }

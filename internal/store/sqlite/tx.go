@@ -206,7 +206,7 @@ func (s *Store) placesOf(ctx context.Context, turn int64) (turnPlaces, error) {
 			known.marks = append(known.marks, at)
 		}
 		return err
-	}, "SELECT i.id, i.kind, "+itemEvents+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id", turn, at.item)
+	}, "SELECT i.id, i.kind, "+itemEvents+" FROM items i WHERE i.turn = ? AND i.id > ? ORDER BY i.id", turn, at.item)
 	if err != nil {
 		return known, err
 	}

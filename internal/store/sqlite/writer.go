@@ -123,7 +123,7 @@ const (
 	metaReserved = "reserved_numbers" // the last one
 	reservedMost = 256
 	fillReserved = "WITH RECURSIVE numbers (seq) AS (SELECT ? UNION ALL SELECT seq + 1 FROM numbers WHERE seq < ?) " +
-		"INSERT INTO events (seq, at, type, thread, run, data) SELECT seq, coalesce((SELECT at FROM events WHERE seq = ?), 0), '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
+		"INSERT INTO events (seq, at, type, session, turn, data) SELECT seq, coalesce((SELECT at FROM events WHERE seq = ?), 0), '" + string(domain.EventErased) + "', 0, 0, '{}' FROM numbers"
 )
 
 // reserve reserves the next numbers, as a part of a transaction.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -84,26 +83,26 @@ func agentSession() domain.AgentSession {
 
 func testEventRoundTrip(t *testing.T, k kind) {
 	s := k.openNew(t)
-	var appended []domain.Event
+	appended := AppendPayloads(t, s, AddTurn(t, s, NewSession(t, s, "").ID, domain.Queued))
+	assert.Equal(t, appended, AllEvents(t, s))
+}
+
+// AppendPayloads appends an event of each kind to the log, and returns the events.
+func AppendPayloads(t *testing.T, s store.Store, turn domain.Turn) (appended []domain.Event) {
+	t.Helper()
 	for _, p := range payloads() {
-		e := domain.Event{Session: 1, Turn: 2, Payload: p}
-		if _, delta := p.(domain.MessageDelta); !delta {
-			e.Ref = domain.TurnRef{HumanLayerSession: "s", HumanLayerRun: "r", Task: 3}
+		e := turn.Event(p)
+		if _, delta := p.(domain.MessageDelta); delta {
+			e.Ref = domain.TurnRef{}
 		}
 		Write(t, s, func(tx store.Tx) (err error) {
-			e.Time = tx.Now()
+			e.Time = time.Unix(0, tx.Now().UnixNano()).UTC()
 			e.Seq, err = tx.Append(e)
 			return err
 		})
 		appended = append(appended, e)
 	}
-	events := AllEvents(t, s)
-	require.Len(t, events, len(appended))
-	for i, e := range events {
-		assert.True(t, appended[i].Time.Equal(e.Time))
-		e.Time = appended[i].Time
-		assert.Equal(t, appended[i], e)
-	}
+	return appended
 }
 
 // blocks returns content of two kinds, one with every field set.
