@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,28 @@ type Session struct {
 	Archived      bool      `db:"archived"`
 	Created       time.Time `db:"created,fixed"`
 	Active        time.Time `db:"active"` // the last activity
+}
+
+// ParseNumber reads the number of a session, such as 12, or of a turn, such as 12.3. turn is 0 for a
+// session. It reports whether the text is one.
+func ParseNumber(text string) (session, turn int64, ok bool) {
+	one, two, isTurn := strings.Cut(text, ".")
+	if session, ok = parseCount(one); !ok || !isTurn {
+		return session, 0, ok
+	}
+	if turn, ok = parseCount(two); !ok {
+		return 0, 0, false
+	}
+	return session, turn, true
+}
+
+// parseCount reads a number from 1 without leading zeros.
+func parseCount(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != text {
+		return 0, false
+	}
+	return n, true
 }
 
 // ModeAfter is the permission mode of a turn that follows another one: the mode of that turn, unless

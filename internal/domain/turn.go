@@ -64,6 +64,9 @@ type Turn struct {
 	Restricted bool `db:"restricted"`
 }
 
+// Name returns the turn's number for people, such as 12.3.
+func (r Turn) Name() string { return fmt.Sprintf("%d.%d", r.Session, r.Number) }
+
 // CodeStoreFull is the ErrorCode of a turn that a full disk ended: its open items and questions
 // were not closed.
 const CodeStoreFull = "STORE_FULL"

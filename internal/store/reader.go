@@ -43,7 +43,8 @@ type Reader interface {
 	// Run finds a turn by its row.
 	Turn(ctx context.Context, id int64) (domain.Turn, error)
 	// Find finds the turn that an id of any kind names: an id of the turn, or one of its
-	// session, which means the session's last turn, or domain.LastTurn.
+	// session, which means the session's last turn; if none is it, domain.LastTurn, or the number of
+	// a turn or session (domain.ParseNumber).
 	Find(ctx context.Context, alias string) (int64, error)
 	// Session finds a turn by its row, with its session.
 	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)

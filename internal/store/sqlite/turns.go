@@ -31,13 +31,23 @@ func (q queries) TurnInSession(ctx context.Context, id int64) (domain.TurnInSess
 func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.turn, 0), (SELECT id FROM turns WHERE session = a.session ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
-	if err == nil && id == 0 { // a session without runs
+	if err == nil && id == 0 { // a session without turns
 		err = store.ErrNotFound
 	}
-	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
-		id, _, err = lastTurn(ctx, q.s)
+	if !errors.Is(err, store.ErrNotFound) {
+		return id, err
 	}
-	return id, err
+	if alias == domain.LastTurn {
+		id, _, err = lastTurn(ctx, q.s)
+		return id, err
+	}
+	switch session, turn, _ := domain.ParseNumber(alias); {
+	case turn != 0:
+		return first[int64](ctx, q.s, "SELECT id FROM turns WHERE session = ? AND number = ?", session, turn)
+	case session != 0:
+		return first[int64](ctx, q.s, "SELECT id FROM turns WHERE session = ? ORDER BY place DESC LIMIT 1", session)
+	}
+	return 0, store.ErrNotFound
 }
 
 // lastTurn returns the last turn of a conversation that was continued with last, and its session.
@@ -55,17 +65,33 @@ func lastTurn(ctx context.Context, s *statements) (turn, session int64, err erro
 func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
 	turn, err := first[int64](ctx, q.s, "SELECT turn FROM aliases WHERE alias = ?", alias)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
+		_, turn, is := domain.ParseNumber(alias)
+		return is && turn == 0, nil
 	}
 	return turn == 0, err
 }
 
 func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
-	session, err := first[int64](ctx, q.s, "SELECT session FROM aliases WHERE alias = ?", alias)
-	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
-		_, session, err = lastTurn(ctx, q.s)
+	session, err := q.sessionOf(ctx, alias)
+	if !errors.Is(err, store.ErrNotFound) {
+		return session, err
 	}
-	return session, err
+	if alias == domain.LastTurn {
+		_, session, err = lastTurn(ctx, q.s)
+		return session, err
+	}
+	switch session, turn, _ := domain.ParseNumber(alias); {
+	case turn != 0:
+		return first[int64](ctx, q.s, "SELECT session FROM turns WHERE session = ? AND number = ?", session, turn)
+	case session != 0:
+		return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE id = ?", session)
+	}
+	return 0, store.ErrNotFound
+}
+
+// sessionOf returns the session of an alias.
+func (q queries) sessionOf(ctx context.Context, alias string) (int64, error) {
+	return first[int64](ctx, q.s, "SELECT session FROM aliases WHERE alias = ?", alias)
 }
 
 func (q queries) FindNative(ctx context.Context, native string) (int64, error) {
@@ -240,7 +266,7 @@ func (t *Tx) InsertTurn(r *domain.Turn) error {
 }
 
 func (t *Tx) IsTaken(alias string) (bool, error) {
-	_, err := t.FindSession(background, alias)
+	_, err := t.sessionOf(background, alias)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -21,6 +21,7 @@ func testAliasesFindTurns(t *testing.T, k kind) {
 	for alias, want := range map[string]int64{
 		first.UUID: first.ID, first.HumanLayerSession: first.ID, first.HumanLayerRun: first.ID, "task-0001": first.ID, "mine": first.ID,
 		last.UUID: last.ID, "task-0002": last.ID, th.UUID: last.ID, "conversation": last.ID,
+		"1": last.ID, "1.1": first.ID, "1.2": last.ID,
 	} {
 		got, err := s.Find(ctx, alias)
 		require.NoError(t, err, alias)
@@ -29,10 +30,46 @@ func testAliasesFindTurns(t *testing.T, k kind) {
 		require.NoError(t, err, alias)
 		assert.Equal(t, th.ID, session, alias)
 	}
-	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%"} {
+	for _, none := range []string{"", "task-0003", "task-1", "nobody", "%", "0", "2", "01", "-1", "1.", "1.0", "1.3", "1.01", "1.1.1", ".1", "99999999999999999999"} {
 		_, err := s.Find(ctx, none)
 		assert.ErrorIs(t, err, store.ErrNotFound, none)
+		_, err = s.FindSession(ctx, none)
+		assert.ErrorIs(t, err, store.ErrNotFound, none)
 	}
+	for alias, want := range map[string]bool{th.UUID: true, "1": true, first.UUID: false, "1.1": false, "none": false} {
+		whole, err := s.NamesSession(ctx, alias)
+		require.NoError(t, err)
+		assert.Equal(t, want, whole, alias)
+	}
+}
+
+// A client may give its turn an id that looks like a number; the id wins.
+func testIDsBeforeNumbers(t *testing.T, k kind) {
+	s := k.openNew(t)
+	one, two := NewSession(t, s, ""), NewSession(t, s, "")
+	AddTurn(t, s, one.ID, domain.Queued)
+	AddTurn(t, s, two.ID, domain.Queued)
+	Write(t, s, func(tx store.Tx) error {
+		taken, err := tx.IsTaken("1")
+		assert.False(t, taken)
+		return err
+	})
+	named := AddTurn(t, s, two.ID, domain.Queued, func(r *domain.Turn) { r.CallerID = "1" })
+	got, err := s.Find(ctx, "1")
+	require.NoError(t, err)
+	assert.Equal(t, named.ID, got)
+}
+
+// A number is not given again, so that what somebody noted down names nothing else.
+func testTurnNumbersAreNotReused(t *testing.T, k kind) {
+	s := k.openNew(t)
+	th := NewSession(t, s, "")
+	first := AddTurn(t, s, th.ID, domain.Completed)
+	second := AddTurn(t, s, th.ID, domain.Completed)
+	Write(t, s, func(tx store.Tx) error { return tx.DeleteTurns(th.ID, first.ID) })
+	third := AddTurn(t, s, th.ID, domain.Completed)
+	assert.Equal(t, []int64{1, 2, 3}, []int64{first.Number, second.Number, third.Number})
+	assert.Equal(t, "1.3", third.Name())
 }
 
 func testSessionWithoutTurns(t *testing.T, k kind) {
