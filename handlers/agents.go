@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
@@ -142,23 +143,23 @@ func registerAgents(reg *server.Registry, d Domain) {
 		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any conversation: its modes, models, options and slash commands."))
 }
 
-func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
+func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (humanlayer.SetSessionResult, error) {
 	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, sessionsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
 		var e *domain.Error
 		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {
 			e.Param = "mode"
 		}
-		return protocol.SetSessionResult{}, err
+		return humanlayer.SetSessionResult{}, err
 	}
 	known, err := h.Settings().OfTurn(ctx, s)
 	if err != nil {
-		return protocol.SetSessionResult{}, err
+		return humanlayer.SetSessionResult{}, err
 	}
-	one := []*protocol.Session{sessionOf(s, h.Latest())}
+	one := []*protocol.Turn{turnOf(s, h.Latest())}
 	describeSession(one[0], known)
-	fit(one, room(ctx))
-	return protocol.SetSessionResult{Live: live, Session: *one[0]}, nil
+	fit(one, room(ctx)/2)
+	return humanlayer.SetSessionResult{SetSessionResult: protocol.SetSessionResult{Live: live, Turn: *one[0]}, Session: *humanlayer.SessionOf(one[0])}, nil
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentParams) (protocol.AgentDescription, error) {
@@ -215,7 +216,7 @@ func agentSession(reported domain.AgentSession) *protocol.AgentSession {
 }
 
 // describeSession adds the agent's report to a session. Lists do not have it.
-func describeSession(s *protocol.Session, known sessionsettings.Known) {
+func describeSession(s *protocol.Turn, known sessionsettings.Known) {
 	s.Modes, s.AgentSession = modes(known), agentSession(known.Reported)
 }
 
@@ -224,8 +225,13 @@ func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
 	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
 		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
-	handle(reg, d, sessionFamily, "agent.adopt", m.adopt, server.LongRunning(),
+	handle(reg, d, sessionFamily, "agent.adopt", func(ctx context.Context, h *hub.Hub, p protocol.AdoptParams) (humanlayer.AdoptResult, error) {
+		r, err := m.adopt(ctx, h, p)
+		return humanlayer.Adopted(r), err
+	}, server.LongRunning(),
 		server.Doc("Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
+	handle(reg, d, nativeFamily, "session.adopt", m.adopt, server.LongRunning(),
+		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),
 		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript."))
 }
@@ -311,7 +317,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 	case !fresh: // another client was faster
 		return alreadyHere(s, p.ID), nil
 	}
-	r := protocol.AdoptResult{LaunchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
+	r := protocol.AdoptResult{Started: startedTurn(s, deliveredStarted), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
 	switch {
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot send the session's history, but can continue it"
@@ -323,8 +329,8 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p protocol.AdoptP
 
 func alreadyHere(s domain.TurnInSession, native string) protocol.AdoptResult {
 	return protocol.AdoptResult{
-		LaunchResult: launched(s), NativeSession: native, History: true,
-		Note: "the session already has a conversation here, which is unchanged: " + domain.TaskName(s.Task),
+		Started: startedTurn(s, deliveredStarted), NativeSession: native, History: true,
+		Note: "the session already has a conversation here, which is unchanged: " + s.Turn.Name(),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -174,6 +175,8 @@ func TestSessionsOfAgents(t *testing.T) {
 	assert.Contains(t, reported, "so it is ")
 	assert.NotContains(t, reported, key, "the hub removes the agent's key")
 	assert.Equal(t, session, testkit.JSONAs[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
+	again := answer[protocol.AdoptResult](c, "session.adopt", `{"agent":"theirs","native_session_id":"one"}`)
+	assert.Equal(t, []any{session, "1.1", false}, []any{again.ID, again.Name, again.Adopted})
 
 	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
 	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -96,11 +97,17 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 // server.InvalidParam.
 func checkParams(params any) error {
 	switch p := params.(type) {
-	case protocol.LaunchParams:
+	case protocol.StartParams:
+		return checkStart(p)
+	case protocol.PromptParams:
+		return checkPrompt(p)
+	case protocol.ForkParams:
+		return checkFork(p)
+	case humanlayer.LaunchParams:
 		return checkLaunch(p)
-	case protocol.LaunchAttemptsParams:
+	case protocol.StartAttemptsParams:
 		return checkLaunchAttempts(p)
-	case protocol.ContinueParams:
+	case humanlayer.ContinueParams:
 		return checkContinue(p)
 	case protocol.SubmitTaskParams:
 		return checkSubmit(p)
@@ -271,7 +278,12 @@ func atMost[T any](list []T) int {
 	total := 0
 	for _, o := range list {
 		switch o := any(o).(type) {
-		case *protocol.Session:
+		case *protocol.Turn:
+			if o.Modes != nil || o.AgentSession != nil {
+				return math.MaxInt
+			}
+			total += turnAtMost(o) + 1
+		case *humanlayer.Session:
 			if o.Modes != nil || o.AgentSession != nil {
 				return math.MaxInt
 			}

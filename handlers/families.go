@@ -15,6 +15,7 @@ import (
 type family struct {
 	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
 	params map[string]string   // the family's names of parameters, by the domain's
+	plain  bool                // messages do not begin with the name of the code
 }
 
 // A wireCode is the error of a family for a kind of *domain.Error.
@@ -64,6 +65,24 @@ var (
 	executorFamily = family{codes: map[string]wireCode{
 		domain.KindTurnNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 	}, params: map[string]string{"working_dir": "cwd"}}
+)
+
+// nativeFamily is the family of the native methods: each kind of error has one code, and the message is
+// a sentence without the name of the code.
+var nativeFamily = family{codes: map[string]wireCode{
+	domain.KindTurnNotFound:         {codeNotFound, "not_found", ""},
+	domain.KindBadState:             {codeBadState, domain.KindBadState, ""},
+	domain.KindNotCancellable:       {codeBadState, "not_running", ""},
+	domain.KindQueueFull:            {server.CodeOverloaded, domain.KindQueueFull, ""},
+	domain.KindTooManySubscriptions: {server.CodeOverloaded, domain.KindTooManySubscriptions, ""},
+	domain.KindUnavailable:          {codeNoHub, domain.KindUnavailable, ""},
+}, params: map[string]string{"permission_mode": "mode", "launch_id": "start_id"}, plain: true}
+
+// Codes of the native methods.
+const (
+	codeNotFound = -32050
+	codeBadState = -32051
+	codeNoHub    = -32052
 )
 
 // Codes of application boundaries.
@@ -132,6 +151,9 @@ func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 	}
 	if !known {
 		code = wireCode{jsonrpc2.CodeInternalError, e.Kind, cmp.Or(boundaryFamily.codes[e.Kind].message, "Internal error: ")}
+		if f.plain {
+			code.message = ""
+		}
 	}
 	return server.NewError(code.code, code.message+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
 }

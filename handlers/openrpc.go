@@ -223,6 +223,8 @@ func (t typeScript) typeOf(s *schema.Schema, suffix string) string {
 		return t.typeOf(&plain, suffix) + " | null"
 	}
 	switch {
+	case len(s.Types) > 0:
+		return strings.ReplaceAll(strings.Join(s.Types, " | "), "integer", "number")
 	case s.Enum != nil:
 		var values []string
 		for _, value := range s.Enum {

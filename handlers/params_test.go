@@ -38,7 +38,7 @@ func rightAndWrong(s *schema.Schema) (right, wrong string) {
 	case s.Enum != nil:
 		b, _ := json.Marshal(s.Enum[len(s.Enum)-1])
 		return string(b), `"no such value"`
-	case s.Type == "string":
+	case s.Type == "string", len(s.Types) > 0:
 		return `"x"`, `{}`
 	case s.Type == "integer":
 		return `1`, `"1"`

@@ -468,7 +468,7 @@ func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
 func TestLongCallsHaveNoTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := server.NewRegistry()
-		for _, method := range []string{"agent.adopt", "session.land", "echo"} {
+		for _, method := range []string{"session.adopt", "session.land", "echo"} {
 			server.Handle(reg, method, func(ctx context.Context, _ none) (bool, error) {
 				select {
 				case <-ctx.Done():
@@ -483,7 +483,7 @@ func TestLongCallsHaveNoTimeout(t *testing.T) {
 		go func() { served <- server.New(reg, server.Options{}).Serve(t.Context(), ours, frame.LSP) }()
 		c, err := client.Dial(t.Context(), client.Opener(func(context.Context) (server.Transport, error) { return end, nil }), client.WithFraming(frame.LSP), client.WithReconnect(false))
 		require.NoError(t, err)
-		for _, method := range []string{"agent.adopt", "session.land"} {
+		for _, method := range []string{"session.adopt", "session.land"} {
 			done, _, err := hubclient.Call[bool](t.Context(), c, method, nil)
 			require.NoError(t, err)
 			assert.True(t, done)

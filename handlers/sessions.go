@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -22,6 +23,7 @@ import (
 // registerSessions registers the methods that start, list and end sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
+	registerNative(reg, d, s)
 	f := sessionFamily
 	handle(reg, d, f, "launchSession", s.launch, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
@@ -64,53 +66,75 @@ const (
 	sessionsByDefault = 500
 )
 
-func (s sessions) list(ctx context.Context, h *hub.Hub, p protocol.ListSessionsParams) (protocol.SessionList, error) {
+func (s sessions) list(ctx context.Context, h *hub.Hub, p humanlayer.ListSessionsParams) (humanlayer.SessionList, error) {
 	return s.listed(ctx, h, p.Before, domain.TurnFilter{
 		States: p.Status.States(), Agent: p.Agent, Archived: p.Archived, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost),
 	})
 }
 
-func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.TurnFilter) (protocol.SessionList, error) {
-	var err error
-	if f.Before, err = beforeRow(ctx, h, before); err != nil {
-		return protocol.SessionList{}, err
-	}
-	found, err := h.Query().Turns(ctx, f)
+func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domain.TurnFilter) (humanlayer.SessionList, error) {
+	turns, err := s.turns(ctx, h, before, f)
 	if err != nil {
-		return protocol.SessionList{}, err
+		return humanlayer.SessionList{}, err
 	}
-	list := make([]*protocol.Session, 0, len(found))
-	gates, err := allGates(ctx, h, found)
-	if err != nil {
-		return protocol.SessionList{}, err
+	list := make([]*humanlayer.Session, 0, len(turns))
+	for _, t := range turns {
+		list = append(list, humanlayer.SessionOf(t))
 	}
-	for _, one := range found {
-		view := s.session(h, one)
-		view.Gates = gates[one.Turn.ID]
-		list = append(list, view)
-	}
-	r := protocol.SessionList{Sessions: fit(list, room(ctx))}
-	if n := len(r.Sessions); n > 0 && (n < len(list) || n == f.Limit) {
+	r := humanlayer.SessionList{Sessions: fit(list, room(ctx))}
+	if n := len(r.Sessions); mayHaveMore(n, len(list), f) {
 		r.NextBefore = r.Sessions[n-1].ID
 	}
 	return r, nil
 }
 
-// session converts a session at its current state.
-func (s sessions) session(h *hub.Hub, of domain.TurnInSession) *protocol.Session {
-	r := sessionOf(of, h.Latest())
-	if silence, is := h.Intake().Silence(of.Turn.ID); is {
-		setSilence(r, silence)
+// turns lists turns, the newest first. before is a turn from an earlier page, or "".
+func (s sessions) turns(ctx context.Context, h *hub.Hub, before string, f domain.TurnFilter) ([]*protocol.Turn, error) {
+	var err error
+	if f.Before, err = beforeRow(ctx, h, before); err != nil {
+		return nil, err
 	}
-	r.Background = h.Intake().Background(of.Session.ID)
-	r.Worktree = worktreeOf(h, of.Session)
-	return r
+	found, err := h.Query().Turns(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	gates, err := allGates(ctx, h, found)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*protocol.Turn, 0, len(found))
+	for _, one := range found {
+		t := s.turn(h, one)
+		t.Gates = gates[one.Turn.ID]
+		list = append(list, t)
+	}
+	return list, nil
 }
 
-func (s sessions) leaves(ctx context.Context, h *hub.Hub, p protocol.SessionLeavesParams) (protocol.SessionList, error) {
-	f := domain.TurnFilter{Leaves: true, Limit: pageSize(p.Limit, sessionsByDefault, sessionsAtMost)}
+// mayHaveMore reports whether there may be more than the shown turns of those found.
+func mayHaveMore(shown, found int, f domain.TurnFilter) bool {
+	return shown > 0 && (shown < found || shown == f.Limit)
+}
+
+// turn converts a turn at its current state.
+func (s sessions) turn(h *hub.Hub, of domain.TurnInSession) *protocol.Turn {
+	t := turnOf(of, h.Latest())
+	if silence, is := h.Intake().Silence(of.Turn.ID); is {
+		setSilence(t, silence)
+	}
+	t.Background = h.Intake().Background(of.Session.ID)
+	t.Worktree = worktreeOf(h, of.Session)
+	return t
+}
+
+func (s sessions) leaves(ctx context.Context, h *hub.Hub, p humanlayer.SessionLeavesParams) (humanlayer.SessionList, error) {
+	return s.listed(ctx, h, p.Before, leavesFilter(p.Filter, p.Limit))
+}
+
+func leavesFilter(which protocol.LeafFilter, limit *uint) domain.TurnFilter {
+	f := domain.TurnFilter{Leaves: true, Limit: pageSize(limit, sessionsByDefault, sessionsAtMost)}
 	yes, no := true, false
-	switch p.Filter {
+	switch which {
 	case "normal":
 		f.Archived = &no
 		f.States = protocol.StatesWhere(func(s domain.State) bool { return s != domain.Draft && s != domain.Discarded })
@@ -121,35 +145,38 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p protocol.SessionLeav
 	default:
 		f.States = protocol.SessionStatus("").States()
 	}
-	return s.listed(ctx, h, p.Before, f)
+	return f
 }
 
-func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SessionStateResult, error) {
-	found, err := h.Query().Turn(ctx, p.SessionID)
+func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (humanlayer.SessionStateResult, error) {
+	t, err := s.whole(ctx, h, p.SessionID)
 	if err != nil {
-		return protocol.SessionStateResult{}, err
+		return humanlayer.SessionStateResult{}, err
+	}
+	one := []*humanlayer.Session{humanlayer.SessionOf(t)}
+	fit(one, room(ctx))
+	return humanlayer.SessionStateResult{Session: *one[0]}, nil
+}
+
+// whole returns a turn with what lists leave out.
+func (s sessions) whole(ctx context.Context, h *hub.Hub, id string) (*protocol.Turn, error) {
+	found, err := h.Query().Turn(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	known, err := h.Settings().OfTurn(ctx, found)
 	if err != nil {
-		return protocol.SessionStateResult{}, err
+		return nil, err
 	}
-	one := []*protocol.Session{s.session(h, found)}
-	describeSession(one[0], known)
-	one[0].UnansweredServers = h.UnansweredServers(found.Turn.ID)
-	if one[0].Gates, err = gatesOf(ctx, h, found); err != nil {
-		return protocol.SessionStateResult{}, err
-	}
-	fit(one, room(ctx))
-	return protocol.SessionStateResult{Session: *one[0]}, nil
+	t := s.turn(h, found)
+	describeSession(t, known)
+	t.UnansweredServers = h.UnansweredServers(found.Turn.ID)
+	t.Gates, err = gatesOf(ctx, h, found)
+	return t, err
 }
 
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p protocol.InterruptParams) (protocol.InterruptResult, error) {
-	if p.Background != "" {
-		s, err := h.StopBackgroundTask(ctx, p.SessionID, p.Background)
-		return protocol.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
-	}
-	// Interrupt also takes a session that has not been started.
-	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
+	s, err := interrupted(ctx, h, p.SessionID, p.Background, p.Reason)
 	return protocol.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
 }
 
@@ -215,20 +242,29 @@ func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p protocol.RecentPa
 }
 
 // setSilence adds the silence of the agent.
-func setSilence(r *protocol.Session, s domain.AgentSilent) {
+func setSilence(r *protocol.Turn, s domain.AgentSilent) {
 	since := s.Since.UTC()
 	r.SilentSince, r.SilentNote, r.SilentTool = &since, s.Note, s.Tool
 }
 
-func sessionAtMost(s *protocol.Session) int {
+func sessionAtMost(s *humanlayer.Session) int {
 	total := 4096 + textAtMost(s.Texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
-	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
+	return total + listsAtMost(s.AdditionalDirectories, s.UnansweredServers, s.Worktree, s.AuthMethods, s.Gates)
+}
+
+func turnAtMost(t *protocol.Turn) int {
+	total := 4096 + textAtMost(t.Texts()...) + textAtMost(&t.Summary, &t.Title, &t.SessionTitle, &t.Model, &t.WorkingDir, &t.AgentSessionID, &t.CallerID, &t.Agent, &t.StopReason)
+	return total + listsAtMost(t.AdditionalDirectories, t.UnansweredServers, t.Worktree, t.AuthMethods, t.Gates)
+}
+
+func listsAtMost(directories, servers []string, w *protocol.WorktreeState, methods []domain.AuthMethod, gates *protocol.Gates) (total int) {
+	for _, text := range slices.Concat(directories, servers) {
 		total += textAtMost(&text)
 	}
-	if s.Worktree != nil {
-		total += textAtMost(&s.Worktree.Branch, &s.Worktree.Dir)
+	if w != nil {
+		total += textAtMost(&w.Branch, &w.Dir)
 	}
-	return total + authMethodsAtMost(s.AuthMethods) + gatesAtMost(s.Gates)
+	return total + authMethodsAtMost(methods) + gatesAtMost(gates)
 }
 
 const summaryShown = 80
@@ -248,43 +284,43 @@ func summaryOf(turn domain.Turn) string {
 	return domain.TurnTrigger(own.Trigger).String()
 }
 
-// sessionOf converts a turn at the time now of [hub.Hub.Latest].
-func sessionOf(s domain.TurnInSession, now time.Time) *protocol.Session {
+// turnOf converts a turn at the time now of [hub.Hub.Latest].
+func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	tokens, settings := s.Tokens, s.Session.Settings
-	r := &protocol.Session{
-		ID: s.HumanLayerSession, RunID: s.HumanLayerRun, ClaudeSessionID: s.Session.NativeSession, ParentSessionID: s.ParentHumanLayerSession,
-		Status: protocol.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
-		Model: cmp.Or(s.Model, s.Session.Model), WorkingDir: s.Session.CWD,
-		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
-		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
-		Error: protocol.ErrorText(s.Turn), ErrorMessage: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
+	t := &protocol.Turn{
+		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Parent: s.ParentName,
+		State: string(s.State), Prompt: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
+		SessionTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),
+		WorkingDir: s.Session.CWD, Source: s.Source, Priority: s.Priority, CallerID: s.CallerID,
+		CreatedAt: s.Created.UTC(), StartedAt: timeOrNil(s.Started), ActiveAt: s.Active.UTC(), EndedAt: timeOrNil(s.Ended),
+		Error: protocol.ErrorText(s.Turn), ErrorCode: s.ErrorCode, StopReason: s.Stop, AuthMethods: s.SignIn,
 		CostUSD: orNil(tokens.CostUSD), InputTokens: orNil(tokens.Input), OutputTokens: orNil(tokens.Output),
-		CacheReadInputTokens: orNil(tokens.CacheRead), CacheCreationInputTokens: orNil(tokens.CacheWrite),
-		TotalTokens: orNil(tokens.Input + tokens.Output), EffectiveContextTokens: orNil(contextTokens(s.Turn)),
-		ContextLimit: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), NumTurns: orNil(s.Messages),
+		CacheReadTokens: orNil(tokens.CacheRead), CacheWriteTokens: orNil(tokens.CacheWrite),
+		TotalTokens: orNil(tokens.Input + tokens.Output), ContextTokens: orNil(contextTokens(s.Turn)),
+		ContextSize: orNil(tokens.ContextSize), DurationMS: protocol.DurationMS(s.Turn), Messages: orNil(s.Messages),
 		AutoAcceptEdits: settings.AutoAcceptEdits, SkipPermissions: settings.SkipPermissions,
 		Archived: s.Session.Archived, AdditionalDirectories: settings.AdditionalDirectories,
-		Agent: s.Agent, ThreadID: s.Session.UUID, TaskID: domain.TaskName(s.Task), CallerTaskID: s.CallerID, PermissionMode: modeInForce(s),
-		Source: s.Source, Priority: s.Priority, State: string(s.State), Progress: s.Progress, Metadata: s.Metadata,
-		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts,
+		Progress: s.Progress, Metadata: s.Metadata,
+		AgentMode: s.AgentMode, RequestedOptions: settings.Options, Attempts: settings.Attempts, Of: s,
 	}
-	if r.PermissionMode != cmp.Or(s.Session.Mode, "default") {
-		r.RequestedMode = s.Session.Mode
+	if t.Mode != cmp.Or(s.Session.Mode, "default") {
+		t.RequestedMode = s.Session.Mode
 	}
 	if s.Session.Agent != s.Agent {
-		r.RequestedAgent = s.Session.Agent
+		t.RequestedAgent = s.Session.Agent
 	}
-	if r.Model != s.Session.Model {
-		r.RequestedModel = s.Session.Model
+	if t.Model != s.Session.Model {
+		t.RequestedModel = s.Session.Model
 	}
-	if until := settings.SkipPermissionsUntil; r.SkipPermissions && until != nil {
-		r.SkipPermissions = until.After(now)
-		r.SkipPermissionsExpiresAt = timeOrNil(*until)
+	if until := settings.SkipPermissionsUntil; t.SkipPermissions && until != nil {
+		t.SkipPermissions = until.After(now)
+		t.SkipPermissionsUntil = timeOrNil(*until)
 	}
 	if s.State.Ended() {
-		r.Result = resultOf(s)
+		t.Result = s.Result
 	}
-	return r
+	return t
 }
 
 // contextTokens returns the number of tokens in the context: as the agent reports it, else the tokens
@@ -294,18 +330,6 @@ func contextTokens(r domain.Turn) int64 {
 		return r.Tokens.ContextUsed
 	}
 	return r.Tokens.Input + r.Tokens.Output
-}
-
-func resultOf(s domain.TurnInSession) *protocol.SessionResult {
-	r := &protocol.SessionResult{
-		Type: "result", Subtype: "session_" + protocol.StatusOf(s.State), TotalCostUSD: s.Tokens.CostUSD,
-		IsError: protocol.StatusOf(s.State) == "failed", NumTurns: s.Messages, Result: s.Result, SessionID: s.Session.NativeSession,
-		Error: protocol.ErrorText(s.Turn),
-	}
-	if took := protocol.DurationMS(s.Turn); took != nil {
-		r.DurationMS = *took
-	}
-	return r
 }
 
 // modeInForce returns the permission mode of a session's conversation. It differs from the user's
@@ -409,7 +433,11 @@ func mcpServers(config json.RawMessage) ([]domain.MCPServer, error) {
 	return list, nil
 }
 
-func checkLaunch(p protocol.LaunchParams) error {
+func checkStart(p protocol.StartParams) error {
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("session_uuid", p.SessionUUID), uuidOrNone("start_id", p.StartID))
+}
+
+func checkLaunch(p humanlayer.LaunchParams) error {
 	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID), uuidOrNone("launch_id", p.LaunchID))
 }
 
@@ -429,7 +457,7 @@ func objectOrNone(param string, raw json.RawMessage) error {
 	return server.InvalidParam(server.ParamError{Param: param, Expected: "object", Received: "something else"})
 }
 
-func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParams) (protocol.LaunchResult, error) {
+func (s sessions) start(ctx context.Context, h *hub.Hub, p protocol.StartParams) (protocol.Started, error) {
 	defer s.files.starting(p.ReadsFiles)()
 	spec := launchSpec(p, s.Now())
 	spec.Waiting = func() { server.Release(ctx) }
@@ -438,52 +466,75 @@ func (s sessions) launch(ctx context.Context, h *hub.Hub, p protocol.LaunchParam
 		s.files.offer(ctx, turn)
 	}
 	s.editors.prompted(ctx, turn.Session.UUID)
-	result := launched(turn)
-	if err == nil {
-		result.Beside = beside(ctx, h, turn)
-	}
-	return result, err
+	return begun(ctx, h, turn, err)
 }
 
-// beside returns the tasks that may change the files of a started session.
-func beside(ctx context.Context, h *hub.Hub, s domain.TurnInSession) (tasks []string) {
-	if s.State.Ended() || s.State == domain.Draft {
-		return nil
+// begun returns the result of a prompt that began a turn, unless err is set.
+func begun(ctx context.Context, h *hub.Hub, turn domain.TurnInSession, err error) (protocol.Started, error) {
+	if err != nil {
+		return protocol.Started{Of: turn}, err
 	}
-	working, _ := h.Beside(ctx, s) // an error must not fail the launch: the session has started
-	for _, other := range working {
-		tasks = append(tasks, domain.TaskName(other.Task))
+	delivered := deliveredStarted
+	if turn.State == domain.Queued {
+		delivered = deliveredQueued
 	}
-	return tasks
+	r := startedTurn(turn, delivered)
+	if !turn.State.Ended() && turn.State != domain.Draft {
+		r.Others, _ = h.Beside(ctx, turn) // an error must not fail the start: the turn has begun
+	}
+	for _, other := range r.Others {
+		r.Beside = append(r.Beside, other.Name())
+	}
+	return r, nil
 }
 
-func launchSpec(p protocol.LaunchParams, now time.Time) hub.LaunchSpec {
-	prompt, _ := promptWith(p.PromptContent, p.Query) // checked before
+func startedTurn(s domain.TurnInSession, delivered string) protocol.Started {
+	return protocol.Started{
+		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Agent: s.Agent, State: string(s.State),
+		Delivered: delivered, Of: s,
+	}
+}
+
+func (s sessions) launch(ctx context.Context, h *hub.Hub, p humanlayer.LaunchParams) (humanlayer.LaunchResult, error) {
+	r, err := s.start(ctx, h, p.Native())
+	return humanlayer.Launched(r), err
+}
+
+func launchSpec(p protocol.StartParams, now time.Time) hub.LaunchSpec {
+	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
-		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.ConversationID, SessionAlias: p.ConversationID,
-		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
+		Mode: p.Mode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, Worktree: p.Worktree, SessionUUID: p.SessionUUID, SessionAlias: p.SessionUUID,
+		Settings: domain.Settings{AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
-	spec.CallerID, spec.Once = p.LaunchID, p.LaunchID != ""
+	spec.CallerID, spec.Once = p.StartID, p.StartID != ""
 	spec.Gates, spec.Timeout = gateSpec(p.Gated), milliseconds(protocol.Value(p.TimeoutMS))
 	applySettings(p.AgentSettings, &spec.Settings)
-	if timeout := protocol.Value(cmp.Or(p.SkipTimeout, p.SkipTimeoutMillis)); p.SkipPermissions && timeout > 0 {
+	if timeout := protocol.Value(p.SkipPermissionsMS); p.SkipPermissions && timeout > 0 {
 		until := now.Add(milliseconds(timeout)).UTC()
 		spec.Settings.SkipPermissionsUntil = &until
 	}
 	return spec
 }
 
-func launched(s domain.TurnInSession) protocol.LaunchResult {
-	return protocol.LaunchResult{SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, TaskID: domain.TaskName(s.Task), ThreadID: s.Session.UUID, Agent: s.Agent, Status: protocol.StatusOf(s.State)}
+func checkContinue(p humanlayer.ContinueParams) error {
+	return cmp.Or(protocol.NotEmpty("session_id", p.SessionID), protocol.NotEmptyIfGiven("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), checkChoice(p), checkDeliver(p.Deliver))
 }
 
-func checkContinue(p protocol.ContinueParams) error {
-	return cmp.Or(protocol.NotEmpty("session_id", p.SessionID), protocol.NotEmptyIfGiven("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), checkChoice(p), checkDeliver(p))
+func checkPrompt(p protocol.PromptParams) error {
+	return cmp.Or(protocol.NotEmpty("session", string(p.Session)), protocol.NotEmptyIfGiven("prompt", p.Prompt), checkDeliver(p.Deliver), checkNext(p.NextTurn))
+}
+
+func checkFork(p protocol.ForkParams) error {
+	return cmp.Or(protocol.NotEmpty("turn", string(p.Turn)), protocol.NotEmpty("prompt", p.Prompt), uuidOrNone("session_uuid", p.SessionUUID), checkNext(p.NextTurn))
+}
+
+func checkNext(p protocol.NextTurn) error {
+	return cmp.Or(checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
 }
 
 // checkChoice refuses an agent and its settings without fork. session.set changes a conversation.
-func checkChoice(p protocol.ContinueParams) error {
+func checkChoice(p humanlayer.ContinueParams) error {
 	if p.Fork {
 		return nil
 	}
@@ -498,61 +549,75 @@ func checkChoice(p protocol.ContinueParams) error {
 	return nil
 }
 
-// Values of continueParams.Deliver.
+// Values of protocol.PromptParams.Deliver.
 const (
 	deliverQueue = "queue"
 	deliverSteer = "steer"
 )
 
-// Values of continueResult.Delivered.
+// Values of protocol.Started.Delivered.
 const (
 	deliveredInjected = "injected"
 	deliveredQueued   = "queued"
 	deliveredStarted  = "started"
 )
 
-func checkDeliver(p protocol.ContinueParams) error {
-	switch p.Deliver {
+func checkDeliver(deliver string) error {
+	switch deliver {
 	case "", deliverQueue, deliverSteer:
 		return nil
 	}
 	return server.InvalidParam(server.ParamError{Param: "deliver", Expected: "queue or steer", Received: "another text", Accepted: []string{deliverQueue, deliverSteer}})
 }
 
-func (s sessions) continues(ctx context.Context, h *hub.Hub, p protocol.ContinueParams) (protocol.ContinueResult, error) {
-	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, SessionUUID: p.ForkID, Choice: hub.AgentChoice{Agent: p.Agent, Mode: p.PermissionMode, Model: p.Model, Options: p.Options},
-		Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) }, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated),
+func (s sessions) continues(ctx context.Context, h *hub.Hub, p humanlayer.ContinueParams) (humanlayer.ContinueResult, error) {
+	if p.Fork {
+		r, err := s.fork(ctx, h, p.ForkParams())
+		return humanlayer.Continued(r), err
 	}
-	if p.TimeoutMS != nil {
-		spec.Timeout = milliseconds(*p.TimeoutMS)
-	}
-	prompt, _ := promptWith(p.PromptContent, protocol.Value(p.Query)) // checked before
-	spec.Prompt, spec.Content = prompt.text, prompt.content
-	if mayBeSteered(p) && len(prompt.content) == 0 {
-		if turn, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
+	r, err := s.prompt(ctx, h, p.Prompt())
+	return humanlayer.Continued(r), err
+}
+
+func (s sessions) prompt(ctx context.Context, h *hub.Hub, p protocol.PromptParams) (protocol.Started, error) {
+	spec := nextSpec(string(p.Session), protocol.Value(p.Prompt), p.NextTurn)
+	if mayBeSteered(p) && len(spec.Content) == 0 {
+		if turn, injected, err := h.Steer(ctx, spec.From, spec.Prompt); injected || err != nil {
 			s.editors.prompted(ctx, turn.Session.UUID)
-			return continued(turn, deliveredInjected), err
+			return startedTurn(turn, deliveredInjected), err
 		}
 	}
-	defer s.files.starting(p.ReadsFiles)()
+	turn, err := s.next(ctx, h, spec, p.ReadsFiles)
+	if err == nil && turn.State == domain.Queued && p.Deliver == deliverSteer { // it was to come at once
+		err = putFirst(ctx, h, turn)
+	}
+	return begun(ctx, h, turn, err)
+}
+
+func (s sessions) fork(ctx context.Context, h *hub.Hub, p protocol.ForkParams) (protocol.Started, error) {
+	spec := nextSpec(string(p.Turn), p.Prompt, p.NextTurn)
+	spec.Fork, spec.SessionUUID, spec.Choice = true, p.SessionUUID, hub.AgentChoice{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options}
+	turn, err := s.next(ctx, h, spec, p.ReadsFiles)
+	return begun(ctx, h, turn, err)
+}
+
+func nextSpec(from, text string, p protocol.NextTurn) hub.ContinueSpec {
+	prompt, _ := promptWith(p.PromptContent, text) // checked before
+	return hub.ContinueSpec{
+		From: from, Prompt: prompt.text, Content: prompt.content, Source: domain.SourceSession, Settings: func(to *domain.Settings) { applySettings(p.AgentSettings, to) },
+		Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: gateSpec(p.Gated), Timeout: milliseconds(protocol.Value(p.TimeoutMS)),
+	}
+}
+
+// next continues a session.
+func (s sessions) next(ctx context.Context, h *hub.Hub, spec hub.ContinueSpec, readsFiles bool) (domain.TurnInSession, error) {
+	defer s.files.starting(readsFiles)()
 	turn, err := h.Continue(ctx, spec)
-	if err == nil && p.ReadsFiles {
+	if err == nil && readsFiles {
 		s.files.offer(ctx, turn)
 	}
 	s.editors.prompted(ctx, turn.Session.UUID)
-	delivered := deliveredStarted
-	if turn.State == domain.Queued {
-		delivered = deliveredQueued
-		if err == nil && p.Deliver == deliverSteer { // it was to come at once
-			err = putFirst(ctx, h, turn)
-		}
-	}
-	result := continued(turn, delivered)
-	if err == nil {
-		result.Beside = beside(ctx, h, turn)
-	}
-	return result, err
+	return turn, err
 }
 
 // putFirst moves a queued prompt before those that wait already.
@@ -573,12 +638,8 @@ func putFirst(ctx context.Context, h *hub.Hub, turn domain.TurnInSession) error 
 
 // mayBeSteered reports whether an agent may get the prompt while it works: the request changes no
 // settings.
-func mayBeSteered(p protocol.ContinueParams) bool {
-	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
-}
-
-func continued(s domain.TurnInSession, delivered string) protocol.ContinueResult {
-	return protocol.ContinueResult{LaunchResult: launched(s), ClaudeSessionID: s.Session.NativeSession, ParentSessionID: s.ParentHumanLayerSession, Delivered: delivered}
+func mayBeSteered(p protocol.PromptParams) bool {
+	return p.Deliver == deliverSteer && p.Prompt != nil && reflect.ValueOf(p.AgentSettings).IsZero() && reflect.ValueOf(p.Gated).IsZero()
 }
 
 // registerQueue registers the methods that list and change queued prompts. interruptSession cancels

@@ -118,10 +118,10 @@ func TestPermissionsThatHaveExpired(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := domain.TurnInSession{}
 	s.Session.Settings.SkipPermissions = true
-	assert.True(t, sessionOf(s, now).SkipPermissions)
+	assert.True(t, turnOf(s, now).SkipPermissions)
 	s.Session.Settings.SkipPermissionsUntil = &now
-	assert.False(t, sessionOf(s, now).SkipPermissions)
-	assert.True(t, sessionOf(s, now.Add(-1)).SkipPermissions)
+	assert.False(t, turnOf(s, now).SkipPermissions)
+	assert.True(t, turnOf(s, now.Add(-1)).SkipPermissions)
 }
 
 func TestExecuteResultOfEachEnd(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -52,13 +53,13 @@ func discardResult(done hub.DiscardedWorktree) protocol.DiscardResult {
 	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept, Cleanup: done.CleanupError}
 }
 
-func checkLaunchAttempts(p protocol.LaunchAttemptsParams) error {
+func checkLaunchAttempts(p protocol.StartAttemptsParams) error {
 	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
 }
 
-func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.LaunchAttemptsParams) (protocol.LaunchAttemptsResult, error) {
-	spec := launchSpec(protocol.LaunchParams{
-		Query: p.Query, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
+func (s sessions) startAttempts(ctx context.Context, h *hub.Hub, p protocol.StartAttemptsParams) (protocol.StartAttemptsResult, error) {
+	spec := launchSpec(protocol.StartParams{
+		Prompt: p.Query, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
 		Priority: p.Priority, TimeoutMS: p.TimeoutMS, Gated: p.Gated, Metadata: p.Metadata,
 	}, s.Now())
 	var choices []hub.AgentChoice
@@ -66,9 +67,18 @@ func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.Lau
 		choices = append(choices, hub.AgentChoice{Agent: a.Agent, Mode: a.PermissionMode, Model: a.Model, Options: a.Options})
 	}
 	launchedAll, err := h.LaunchAttempts(ctx, spec, choices)
-	r := protocol.LaunchAttemptsResult{Sessions: []protocol.LaunchResult{}}
+	r := protocol.StartAttemptsResult{Turns: []protocol.Started{}}
 	for _, turn := range launchedAll {
-		r.Sessions = append(r.Sessions, launched(turn))
+		r.Turns = append(r.Turns, startedTurn(turn, deliveredStarted))
+	}
+	return r, err
+}
+
+func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.StartAttemptsParams) (humanlayer.LaunchAttemptsResult, error) {
+	all, err := s.startAttempts(ctx, h, p)
+	r := humanlayer.LaunchAttemptsResult{Sessions: []humanlayer.LaunchResult{}}
+	for _, turn := range all.Turns {
+		r.Sessions = append(r.Sessions, humanlayer.Launched(turn))
 	}
 	return r, err
 }
@@ -101,10 +111,10 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 }
 
 func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) protocol.Attempt {
-	session := sessionOf(a.Turn, h.Latest())
+	t := turnOf(a.Turn, h.Latest())
 	r := protocol.Attempt{
-		SessionID: session.ID, TaskID: session.TaskID, ThreadID: session.ThreadID, Agent: session.Agent, Model: session.Model,
-		Status: session.Status, State: session.State, Error: headline(session.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
+		Name: t.Name, Session: t.Session, SessionID: t.ID, TaskID: domain.TaskName(a.Turn.Task), ThreadID: t.SessionUUID, Agent: t.Agent, Model: t.Model,
+		Status: protocol.StatusOf(a.Turn.State), State: t.State, Error: headline(t.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
 		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Turn.Session), Files: []protocol.FileChange{},
 		Commits: a.Changes.Commits.Count, Landed: a.Changes.Landed, Patch: a.Changes.Patch, PatchCut: a.Changes.IsCut,
 	}

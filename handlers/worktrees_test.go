@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
@@ -257,13 +258,13 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "agent", c.fail("session.launchAttempts", `{"query":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
 	assert.Empty(t, f.list, "a refused launch creates no worktree")
 
-	launched := answer[protocol.LaunchAttemptsResult](c, "session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`)
+	launched := answer[humanlayer.LaunchAttemptsResult](c, "session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`)
 	require.Len(t, launched.Sessions, 2)
 	first, second := launched.Sessions[0].SessionID, launched.Sessions[1].SessionID
 	w.ended(first)
 	<-began
 	assert.Equal(t, []string{"", "base"}, f.bases, "they start from the same commit")
-	shown := answer[protocol.SessionStateResult](c, "getSessionState", `{"session_id":"`+second+`"}`)
+	shown := answer[humanlayer.SessionStateResult](c, "getSessionState", `{"session_id":"`+second+`"}`)
 	assert.NotEmpty(t, shown.Session.Attempts)
 	assert.Equal(t, "plan", shown.Session.PermissionMode)
 

@@ -199,7 +199,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 	if isNew {
 		return s.listQueue(nil), nil
 	}
-	waiting, err := s.queued(ctx, "session.queue", protocol.SessionParams{SessionID: s.id})
+	waiting, err := s.queued(ctx, "session.get", protocol.SessionRefParams{Session: protocol.Ref(s.id)})
 	if err != nil || rest == "" {
 		return s.listQueue(waiting), err
 	}
@@ -210,28 +210,28 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 	if !ok {
 		return "No prompt " + number + " waits.\n\n" + s.listQueue(waiting), nil
 	}
-	id := waiting[at].SessionID
-	method, params := "session.moveQueued", any(protocol.MoveQueuedParams{SessionID: id})
+	id := protocol.Ref(waiting[at].Turn)
+	method, params := "turn.move", any(protocol.MoveTurnParams{Turn: id})
 	// Prompts that no client wrote keep their places.
-	var movable []string
+	var movable []protocol.Ref
 	for _, p := range waiting {
 		if p.Editable {
-			movable = append(movable, p.SessionID)
+			movable = append(movable, protocol.Ref(p.Turn))
 		}
 	}
 	place := slices.Index(movable, id)
 	switch {
 	case verb == "edit" && text != "":
-		method, params = "session.editQueued", protocol.EditQueuedParams{SessionID: id, Query: text}
+		method, params = "turn.edit", protocol.EditTurnParams{Turn: id, Prompt: text}
 	case verb == "up" && place > 0:
-		params = protocol.MoveQueuedParams{SessionID: id, Before: movable[place-1]}
+		params = protocol.MoveTurnParams{Turn: id, Before: movable[place-1]}
 	case verb == "down" && place >= 0 && place+2 < len(movable):
-		params = protocol.MoveQueuedParams{SessionID: id, Before: movable[place+2]}
+		params = protocol.MoveTurnParams{Turn: id, Before: movable[place+2]}
 	case verb == "down" && place >= 0 && place+2 == len(movable): // it then runs last
 	case verb == "up", verb == "down":
 		return "Prompt " + number + " stays where it is.\n\n" + s.listQueue(waiting), nil
 	case verb == "drop" && text == "":
-		method, params = "interruptSession", protocol.InterruptParams{SessionID: id}
+		method, params = "turn.interrupt", protocol.InterruptTurnParams{Turn: id}
 	default:
 		return queueHelp, nil
 	}
@@ -239,7 +239,7 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 	if err != nil {
 		return "It was not changed: " + message(err) + "\n", nil
 	}
-	if method == "interruptSession" {
+	if method == "turn.interrupt" {
 		return "Prompt " + number + " does not run.\n", nil
 	}
 	return s.listQueue(now), nil
@@ -247,23 +247,16 @@ func (s *session) queueCommand(ctx context.Context, rest string) (string, error)
 
 const queueHelp = "`/queue 2 edit TEXT` changes prompt 2, `/queue 2 up` and `/queue 2 down` move it, `/queue 2 drop` takes it back.\n"
 
-// A queuedPrompt is a waiting prompt in the form of session.queue.
-type queuedPrompt struct {
-	SessionID string `json:"session_id"`
-	Query     string `json:"query"`
-	Editable  bool   `json:"editable"`
-}
-
-func (s *session) queued(ctx context.Context, method string, params any) ([]queuedPrompt, error) {
+func (s *session) queued(ctx context.Context, method string, params any) ([]*protocol.WaitingPrompt, error) {
 	r, _, err := hubclient.Call[struct {
-		Queued []queuedPrompt `json:"queued"`
+		Queued []*protocol.WaitingPrompt `json:"queued"`
 	}](ctx, s.agent.hub, method, params)
 	return r.Queued, err
 }
 
 // placed returns the index of the prompt with a number in the last shown list, if the prompt
 // still waits.
-func (s *session) placed(number string, waiting []queuedPrompt) (at int, ok bool) {
+func (s *session) placed(number string, waiting []*protocol.WaitingPrompt) (at int, ok bool) {
 	s.mu.Lock()
 	shown := s.queue
 	s.mu.Unlock()
@@ -277,17 +270,17 @@ func (s *session) placed(number string, waiting []queuedPrompt) (at int, ok bool
 	if n > len(shown) {
 		return 0, false
 	}
-	at = slices.IndexFunc(waiting, func(p queuedPrompt) bool { return p.SessionID == shown[n-1] })
+	at = slices.IndexFunc(waiting, func(p *protocol.WaitingPrompt) bool { return p.Turn == shown[n-1] })
 	return at, at >= 0
 }
 
 // listQueue lists the waiting prompts with new numbers.
-func (s *session) listQueue(waiting []queuedPrompt) string {
+func (s *session) listQueue(waiting []*protocol.WaitingPrompt) string {
 	shown := make([]string, len(waiting))
 	var b strings.Builder
 	for i, p := range waiting {
-		shown[i] = p.SessionID
-		text, _, _ := strings.Cut(p.Query, "\n")
+		shown[i] = p.Turn
+		text, _, _ := strings.Cut(p.Prompt, "\n")
 		fmt.Fprintf(&b, "%d. %s\n", i+1, text)
 	}
 	s.mu.Lock()

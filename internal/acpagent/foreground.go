@@ -279,7 +279,7 @@ func (s *session) stateUpdate(state string) []any {
 
 // runsOf returns the runs of a conversation that have not ended, the oldest first. last is
 // the conversation's last run.
-func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run, err error) {
+func (a *agent) runsOf(ctx context.Context, last protocol.Turn) (runs []*run, err error) {
 	for s := last; ; {
 		switch {
 		case s.State == hubclient.Draft, s.State == hubclient.Cancelled: // an earlier run may be active
@@ -288,11 +288,11 @@ func (a *agent) runsOf(ctx context.Context, last protocol.Session) (runs []*run,
 		default:
 			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != hubclient.Queued && s.State != hubclient.Starting})
 		}
-		if s.ParentSessionID == "" {
+		if s.Parent == "" {
 			return runs, nil
 		}
-		before, _, err := hubclient.SessionState(ctx, a.hub, s.ParentSessionID)
-		if err != nil || before.ThreadID != last.ThreadID {
+		before, _, err := hubclient.Turn(ctx, a.hub, s.Parent)
+		if err != nil || before.SessionUUID != last.SessionUUID {
 			return runs, err
 		}
 		s = before
@@ -387,7 +387,7 @@ func (s *session) endWork(ctx context.Context) {
 
 // interrupt starts to end a session of the hub.
 func (s *session) interrupt(run string) {
-	err := s.agent.hub.Call(context.Background(), "interruptSession", protocol.InterruptParams{SessionID: run, Reason: "user_cancelled"}, nil)
+	err := s.agent.hub.Call(context.Background(), "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(run), Reason: "user_cancelled"}, nil)
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // usually the turn has just ended
 	}
@@ -408,7 +408,7 @@ func (a *agent) cancelTask(ctx context.Context, p acp.CancelWorkRequest) (acp.Em
 	if task == "" {
 		return acp.Empty{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
 	}
-	err = a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: s.id, Background: task, Reason: "user_cancelled"}, nil)
+	err = a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(s.id), Background: task, Reason: "user_cancelled"}, nil)
 	return acp.Empty{}, refusedFor(s.id, err)
 }
 

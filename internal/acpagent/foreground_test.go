@@ -41,7 +41,7 @@ type stage struct {
 const conversation = "conversation"
 
 // newStage returns a client that has resumed a session. states are the hub's answers to
-// getSessionState by session id; the answer for the conversation is its last session.
+// turn.get by turn; the answer for the conversation is its last session.
 func newStage(t *testing.T, states map[string]string) *stage {
 	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), queue: make(chan map[string]any, 10), began: make(chan string, 10)}
 	reg := server.NewRegistry()
@@ -58,30 +58,30 @@ func newStage(t *testing.T, states map[string]string) *stage {
 	answer("daemon.status", always(`{"subsystems":{"store":{"last_seq":7}}}`))
 	answer("session.set", always(`{"success":true}`))
 	answer("Unsubscribe", always(`{"success":true}`))
-	answer("session.queue", func(map[string]any) string { return s.waiting })
-	for _, method := range []string{"session.editQueued", "session.moveQueued"} {
+	answer("session.get", func(map[string]any) string { return s.waiting })
+	for _, method := range []string{"turn.edit", "turn.move"} {
 		answer(method, func(p map[string]any) string {
 			s.queue <- p
 			return s.waiting
 		})
 	}
 	runs := 0
-	answer("continueSession", func(p map[string]any) string {
+	answer("session.prompt", func(p map[string]any) string {
 		s.metadata = p["metadata"]
 		runs++
 		run := fmt.Sprint("run-", runs)
 		s.began <- run
-		return `{"session_id":"` + run + `","agent":"a"}`
+		return `{"turn_uuid":"` + run + `","agent":"a"}`
 	})
-	answer("getSessionState", func(p map[string]any) string {
-		id := fmt.Sprint(p["session_id"])
+	answer("turn.get", func(p map[string]any) string {
+		id := fmt.Sprint(p["turn"])
 		if state := s.states[id]; state != "" {
-			return `{"session":` + state + `}`
+			return `{"turn":` + state + `}`
 		}
-		return `{"session":{"id":"` + id + `","state":"completed","agent":"a"}}`
+		return `{"turn":{"turn_uuid":"` + id + `","state":"completed","agent":"a"}}`
 	})
-	answer("interruptSession", func(p map[string]any) string {
-		s.interrupted <- strings.TrimSuffix(fmt.Sprint(p["session_id"], " ", cmp.Or(p["background"], any(""))), " ")
+	answer("turn.interrupt", func(p map[string]any) string {
+		s.interrupted <- strings.TrimSuffix(fmt.Sprint(p["turn"], " ", cmp.Or(p["background"], any(""))), " ")
 		return `{"success":true}`
 	})
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
@@ -174,7 +174,7 @@ func userMessage(run, text string) string {
 
 // newIdleStage is newStage without a running turn.
 func newIdleStage(t *testing.T) *stage {
-	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a"}`})
+	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a"}`})
 	s.update(idle)
 	s.heard(`"id":"r"`)
 	return s
@@ -272,10 +272,10 @@ func TestPromptThatNeverBegins(t *testing.T) {
 // session/cancel ends every run of the session, the last one first.
 func TestCancelEndsAllTurns(t *testing.T) {
 	s := newStage(t, map[string]string{
-		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
-		"gone":       `{"id":"gone","thread_id":"t","parent_session_id":"runs","state":"cancelled","agent":"a"}`,
-		"runs":       `{"id":"runs","thread_id":"t","parent_session_id":"before","state":"waiting_input","agent":"a"}`,
-		"before":     `{"id":"before","thread_id":"t","state":"completed","agent":"a"}`,
+		conversation: `{"turn_uuid":"waits","session_uuid":"t","parent":"gone","state":"queued","agent":"a"}`,
+		"gone":       `{"turn_uuid":"gone","session_uuid":"t","parent":"runs","state":"cancelled","agent":"a"}`,
+		"runs":       `{"turn_uuid":"runs","session_uuid":"t","parent":"before","state":"waiting_input","agent":"a"}`,
+		"before":     `{"turn_uuid":"before","session_uuid":"t","state":"completed","agent":"a"}`,
 	})
 	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
 	s.heard(`"id":"r"`)
@@ -288,7 +288,7 @@ func TestCancelEndsAllTurns(t *testing.T) {
 
 // session/close ends the runs, then the background work, and then answers.
 func TestCloseEndsAllWork(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
+	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
 	s.update(`{"sessionUpdate":"state_update","state":"running",` + background)
 	s.heard(`"id":"r"`)
@@ -316,7 +316,7 @@ func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 
 // A configuration option accepts only a value of its own type.
 func TestTypesOfChoices(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
+	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
 	s.update(idle)
 	s.heard(`"id":"r"`, `"configId":"fast","name":"fast","type":"boolean","currentValue":false`)
 	set := func(value string) {
@@ -351,7 +351,7 @@ func TestIdleWhenNothingRuns(t *testing.T) {
 
 // Each state lists the background work, after the terminals and tool calls in the list.
 func TestBackgroundWork(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
+	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
 	const call = `{"type":"tool_call","toolCallId":"c"}`
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `]}`)
@@ -374,7 +374,7 @@ func TestBackgroundWork(t *testing.T) {
 
 // A client can stop a background task that an update marks as cancellable.
 func TestBackgroundTaskIsCancelled(t *testing.T) {
-	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
+	s := newStage(t, map[string]string{conversation: `{"turn_uuid":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
 	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)
 	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)

@@ -44,7 +44,7 @@ func checkPlace(dir string) error {
 
 // fork makes a session that continues a copy of another one.
 func (a *agent) fork(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
-	from, _, err := hubclient.SessionState(ctx, a.hub, p.SessionID)
+	from, _, err := hubclient.Turn(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
@@ -104,7 +104,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	if err != nil {
 		return acp.OpenedSession{}, refused(err)
 	}
-	state, _, err := hubclient.SessionState(ctx, a.hub, p.SessionID)
+	state, _, err := hubclient.Turn(ctx, a.hub, p.SessionID)
 	if err != nil {
 		return acp.OpenedSession{}, refusedFor(p.SessionID, err)
 	}
@@ -133,7 +133,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 			s.leave()
 			return acp.OpenedSession{}, refused(err)
 		}
-		if used, size := protocol.Value(state.EffectiveContextTokens), protocol.Value(state.ContextLimit); used > 0 && size > 0 {
+		if used, size := protocol.Value(state.ContextTokens), protocol.Value(state.ContextSize); used > 0 && size > 0 {
 			s.send(usageUpdate(used, size, protocol.Value(state.CostUSD)))
 		}
 	} else {
@@ -183,11 +183,11 @@ func (s *session) sendEntry(e hubclient.Entry) {
 
 // list lists the conversations.
 func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
-	params := protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(100)), Before: protocol.Value(p.Cursor)}
+	params := protocol.SessionListParams{Filter: "normal", Limit: new(uint(100)), Before: protocol.Ref(protocol.Value(p.Cursor))}
 	page, _, err := hubclient.Call[struct {
-		Sessions []protocol.Session
+		Sessions []protocol.Turn
 		Next     string `json:"next_before"`
-	}](ctx, a.hub, "getSessionLeaves", params)
+	}](ctx, a.hub, "session.list", params)
 	if err != nil {
 		return acp.ListSessionsResponse{}, refused(err)
 	}
@@ -197,7 +197,7 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 			continue
 		}
 		r.Sessions = append(r.Sessions, acp.SessionInfo{
-			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.ConversationTitle, UpdatedAt: s.LastActivityAt.Format(time.RFC3339Nano),
+			SessionID: s.SessionUUID, CWD: s.WorkingDir, AdditionalDirectories: s.AdditionalDirectories, Title: s.SessionTitle, UpdatedAt: s.ActiveAt.Format(time.RFC3339Nano),
 		})
 	}
 	return r, nil

@@ -169,12 +169,14 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 		return "", nil
 	}
 	hub := s.agent.hub
-	var started hubclient.Started
+	var started protocol.Started
 	if start == nil {
-		params := continueParams{protocol.ContinueParams{SessionID: s.id, Query: &full.text, AgentSettings: settingsOf(protocol.Value(workspace), s.agent.readsFiles())}, full.content}
+		params := promptParams{protocol.PromptParams{
+			Session: protocol.Ref(s.id), Prompt: &full.text, NextTurn: protocol.NextTurn{AgentSettings: settingsOf(protocol.Value(workspace), s.agent.readsFiles())},
+		}, full.content}
 		started, err = s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
 			params.Metadata = metadata
-			return "continueSession", params
+			return "session.prompt", params
 		})
 		if err != nil {
 			return "", err
@@ -195,7 +197,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 		}
 	}
 	s.mu.Lock()
-	t.run, s.workspace = started.SessionID, nil
+	t.run, s.workspace = started.ID, nil
 	s.ours[t.run] = true
 	if s.version2 {
 		s.work.get(t.run)
@@ -203,35 +205,41 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	cancelled = t.cancelled
 	s.mu.Unlock()
 	if cancelled {
-		s.interrupt(started.SessionID)
+		s.interrupt(started.ID)
 	}
-	return started.SessionID, nil
+	return started.ID, nil
 }
 
-// launchParams are the parameters of launchSession with the client's content as it came.
-type launchParams struct {
-	protocol.LaunchParams
+// startParams are the parameters of session.start with the client's content as it came.
+type startParams struct {
+	protocol.StartParams
 	Content []json.RawMessage `json:"content,omitempty"`
 }
 
-// continueParams are the parameters of continueSession with the client's content as it came.
-type continueParams struct {
-	protocol.ContinueParams
+// promptParams are the parameters of session.prompt with the client's content as it came.
+type promptParams struct {
+	protocol.PromptParams
+	Content []json.RawMessage `json:"content,omitempty"`
+}
+
+// forkParams are the parameters of session.fork with the client's content as it came.
+type forkParams struct {
+	protocol.ForkParams
 	Content []json.RawMessage `json:"content,omitempty"`
 }
 
 // launch starts the conversation.
-func (s *session) launch(ctx context.Context, b *beginning, full fullPrompt) (hubclient.Started, error) {
+func (s *session) launch(ctx context.Context, b *beginning, full fullPrompt) (protocol.Started, error) {
 	settings := settingsOf(b.workspace, s.agent.readsFiles())
 	return s.started(ctx, full.meta, func(metadata json.RawMessage) (string, any) {
 		if b.from != "" {
-			return "continueSession", continueParams{protocol.ContinueParams{
-				SessionID: b.from, Fork: true, ForkID: s.id, Query: &full.text, AgentSettings: settings, Metadata: metadata,
+			return "session.fork", forkParams{protocol.ForkParams{
+				Turn: protocol.Ref(b.from), SessionUUID: s.id, Prompt: full.text, NextTurn: protocol.NextTurn{AgentSettings: settings, Metadata: metadata},
 			}, full.content}
 		}
-		return "launchSession", launchParams{protocol.LaunchParams{
-			Query: full.text, ConversationID: s.id, AgentSettings: settings, Metadata: metadata,
-			WorkingDir: b.workspace.CWD, Agent: b.agent, PermissionMode: b.mode, Model: b.model, Options: b.options,
+		return "session.start", startParams{protocol.StartParams{
+			Prompt: full.text, SessionUUID: s.id, AgentSettings: settings, Metadata: metadata,
+			WorkingDir: b.workspace.CWD, Agent: b.agent, Mode: b.mode, Model: b.model, Options: b.options,
 			Worktree: new(false), // the editor shows the files of the directory that it names
 		}, full.content}
 	})
@@ -251,7 +259,7 @@ type promptMetadata struct {
 // started asks the hub to start the session of a prompt, with the method and parameters that call
 // returns for the session's metadata. meta is the client's _meta for the agent. A hub that ended before it answered may
 // have started it. The next hub recognizes that by the prompt's id.
-func (s *session) started(ctx context.Context, meta json.RawMessage, call func(metadata json.RawMessage) (method string, params any)) (started hubclient.Started, err error) {
+func (s *session) started(ctx context.Context, meta json.RawMessage, call func(metadata json.RawMessage) (method string, params any)) (started protocol.Started, err error) {
 	prompt := uuid.NewString()
 	metadata, err := json.Marshal(promptMetadata{Meta: meta, Client: s.agent.client.title(), Prompt: prompt, Source: "acp"})
 	if err != nil {
@@ -263,10 +271,10 @@ func (s *session) started(ctx context.Context, meta json.RawMessage, call func(m
 		if client.KindOf(err) != hubclient.KindHubLost {
 			return started, err
 		}
-		last, _, notBegun := hubclient.SessionState(ctx, s.agent.hub, s.id)
+		last, _, notBegun := hubclient.Turn(ctx, s.agent.hub, s.id)
 		var is struct{ Prompt string }
 		if notBegun == nil && json.Unmarshal(last.Metadata, &is) == nil && is.Prompt == prompt {
-			return hubclient.Started{SessionID: last.ID}, nil
+			return protocol.Started{ID: last.ID}, nil
 		}
 		if client.KindOf(notBegun) == hubclient.KindHubLost {
 			break // there is no new hub
@@ -299,7 +307,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (acp.Prom
 func (s *session) ending(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := acp.PromptResponse{StopReason: why}
-	state, _, err := hubclient.SessionState(ctx, s.agent.hub, run)
+	state, _, err := hubclient.Turn(ctx, s.agent.hub, run)
 	if isFailure {
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
@@ -312,7 +320,7 @@ func (s *session) ending(ctx context.Context, run string, o outcome) (acp.Prompt
 	if err == nil && protocol.Value(state.TotalTokens) > 0 {
 		r.Usage = &acp.Usage{
 			Total: *state.TotalTokens, Input: protocol.Value(state.InputTokens), Output: protocol.Value(state.OutputTokens),
-			CachedRead: protocol.Value(state.CacheReadInputTokens), CachedWrite: protocol.Value(state.CacheCreationInputTokens),
+			CachedRead: protocol.Value(state.CacheReadTokens), CachedWrite: protocol.Value(state.CacheWriteTokens),
 		}
 	}
 	return r, nil
@@ -483,7 +491,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 		return acp.SteerResponse{Outcome: acp.SteerPromptRequired, Reason: "noRunningTurn"}, nil
 	}
 	started, err := s.started(ctx, nil, func(metadata json.RawMessage) (string, any) {
-		return "continueSession", continueParams{protocol.ContinueParams{SessionID: s.id, Query: &full.text, Deliver: "steer", Metadata: metadata}, full.content}
+		return "session.prompt", promptParams{protocol.PromptParams{Session: protocol.Ref(s.id), Prompt: &full.text, Deliver: "steer", NextTurn: protocol.NextTurn{Metadata: metadata}}, full.content}
 	})
 	if err != nil {
 		s.forgetSteered(full.text)
@@ -494,7 +502,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	s.forgetSteered(full.text)
 	s.mu.Lock()
-	s.ours[started.SessionID] = true // the client already has its text
+	s.ours[started.ID] = true // the client already has its text
 	s.mu.Unlock()
 	return acp.SteerResponse{Outcome: acp.SteerQueued}, nil
 }

@@ -21,16 +21,16 @@ func TestQueueCommand(t *testing.T) {
 	s.waiting = `{"queued":[]}`
 	command("/queue", "No prompt waits in this session.")
 	command("/queue 1 up", "No prompt 1 waits.")
-	s.waiting = `{"queued":[{"session_id":"a","query":"first\nline","editable":true},{"session_id":"g","query":"a gate"},{"session_id":"b","query":"second","editable":true},{"session_id":"c","query":"third","editable":true}]}`
+	s.waiting = `{"queued":[{"turn":"a","prompt":"first\nline","editable":true},{"turn":"g","prompt":"a gate"},{"turn":"b","prompt":"second","editable":true},{"turn":"c","prompt":"third","editable":true}]}`
 	command("/queue", `1. first\n2. a gate\n3. second\n4. third\n`, "/queue 2 drop")
 	command("/queue 3 edit  other words", "1. first")
-	assert.Equal(t, map[string]any{"session_id": "b", "query": "other words"}, <-s.queue)
+	assert.Equal(t, map[string]any{"turn": "b", "prompt": "other words"}, <-s.queue)
 	command("/queue 3 up", "1. first")
-	assert.Equal(t, map[string]any{"session_id": "b", "before": "a"}, <-s.queue)
+	assert.Equal(t, map[string]any{"turn": "b", "before": "a"}, <-s.queue)
 	command("/queue 1 down", "1. first")
-	assert.Equal(t, map[string]any{"session_id": "a", "before": "c"}, <-s.queue)
+	assert.Equal(t, map[string]any{"turn": "a", "before": "c"}, <-s.queue)
 	command("/queue 3 down", "1. first")
-	assert.Equal(t, map[string]any{"session_id": "b"}, <-s.queue)
+	assert.Equal(t, map[string]any{"turn": "b"}, <-s.queue)
 	for _, stays := range []string{"1 up", "4 down", "2 up", "2 down"} {
 		command("/queue "+stays, "stays where it is")
 	}
@@ -40,7 +40,7 @@ func TestQueueCommand(t *testing.T) {
 		command("/queue "+wrong, "changes prompt 2")
 	}
 	// A number refers to the list that was shown.
-	s.waiting = `{"queued":[{"session_id":"c","query":"third","editable":true}]}`
+	s.waiting = `{"queued":[{"turn":"c","prompt":"third","editable":true}]}`
 	command("/queue 1 drop", "No prompt 1 waits.", "1. third")
 	assert.Empty(t, s.queue)
 }

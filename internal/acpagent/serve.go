@@ -225,9 +225,14 @@ func notFound(id string) error {
 	return server.NewError(acp.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
 
+// isNotFound reports whether the hub knows no session of an id.
+func isNotFound(err error) bool {
+	return errors.Is(err, client.Kind("not_found")) || errors.Is(err, client.Kind("session_not_found"))
+}
+
 // refusedFor is refused for a method that names a session.
 func refusedFor(id string, err error) error {
-	if errors.Is(err, client.Kind("session_not_found")) {
+	if isNotFound(err) {
 		return notFound(id)
 	}
 	return refused(err)
@@ -241,7 +246,7 @@ func refused(err error) error {
 		return nil
 	case errors.Is(err, client.ErrTooLong):
 		return server.NewError(jsonrpc2.CodeInvalidParams, strings.TrimPrefix(err.Error(), "client: "), nil)
-	case errors.Is(err, client.Kind("session_not_found")):
+	case isNotFound(err):
 		return server.NewError(acp.CodeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):
 		if e.Code == jsonrpc2.CodeInvalidParams {

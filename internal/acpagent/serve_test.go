@@ -28,9 +28,9 @@ func hubOf(t *testing.T) *client.Client {
 	answer("agent.list", `{"agents":[{"name":"a","available":true}]}`)
 	answer("agent.describe", `{"agent":"a","modes":[{"id":"default"}]}`)
 	answer("daemon.status", `{"subsystems":{"store":{"last_seq":7}}}`)
-	answer("launchSession", `{"session_id":"run","thread_id":"thread","agent":"a"}`)
+	answer("session.start", `{"turn_uuid":"run","session_uuid":"thread","agent":"a"}`)
 	answer("Unsubscribe", `{"success":true}`)
-	answer("interruptSession", `{"success":true}`)
+	answer("turn.interrupt", `{"success":true}`)
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		assert.Contains(t, string(params), `"since":7`)
 		conn := server.ConnFrom(ctx)

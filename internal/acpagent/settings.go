@@ -30,9 +30,9 @@ func (s *session) look(ctx context.Context) (view, error) {
 		return view{}, err
 	}
 	b := s.beginning()
-	var state protocol.Session
+	var state protocol.Turn
 	if b == nil {
-		if state, _, err = hubclient.SessionState(ctx, hub, s.id); err != nil {
+		if state, _, err = hubclient.Turn(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
 		if another := state.RequestedAgent; another != "" { // it has reported nothing in this session yet
@@ -50,7 +50,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		state = protocol.Session{
+		state = protocol.Turn{
 			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
 		}
 	}
@@ -214,13 +214,13 @@ type view struct {
 }
 
 // viewOf converts a session's settings to the client's form.
-func (s *session) viewOf(state protocol.Session, agents []domain.Agent) view {
+func (s *session) viewOf(state protocol.Turn, agents []domain.Agent) view {
 	v := view{title: state.Title, working: state.State != "" && !hubclient.Ended(state.State)}
 	if v.title == "" && state.Reported().Info != nil {
 		v.title = state.Reported().Info.Title
 	}
 	v.options = append(v.options, agentOption(state.Agent, agents))
-	mode := cmp.Or(state.PermissionMode, state.RequestedMode, state.AgentMode)
+	mode := cmp.Or(state.Mode, state.RequestedMode, state.AgentMode)
 	if mode == "" && state.Reported().Mode != nil {
 		mode = state.Reported().Mode.Current
 	}

@@ -35,16 +35,18 @@ func (s *settings) explainedConfig() (*config.Config, error) {
 	return c, nil
 }
 
-// workingTasks returns the agent's running tasks in this project; none if no hub runs.
-func workingTasks(cmd *cobra.Command, s *settings, agent string) (tasks []string) {
+// workingTurns returns the agent's running turns in this project; none if no hub runs.
+func workingTurns(cmd *cobra.Command, s *settings, agent string) (turns []string) {
 	_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
-		list, _, err := hubclient.Call[[]protocol.Task](ctx, c, "task.list", protocol.ListTasksParams{Agent: agent, State: "running"})
+		list, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{
+			Agent: agent, States: []protocol.TurnState{hubclient.Starting, hubclient.Running, hubclient.WaitingInput, "interrupting"},
+		})
 		for _, t := range list {
-			tasks = append(tasks, t.ID)
+			turns = append(turns, t.Name)
 		}
 		return err
 	})
-	return tasks
+	return turns
 }
 
 // newAgentsCommand returns the agents command.

@@ -263,7 +263,7 @@ func remove(cmd *cobra.Command, s *settings, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if working := workingTasks(cmd, s, name); len(working) > 0 {
+	if working := workingTurns(cmd, s, name); len(working) > 0 {
 		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, term.Line(working[0]), term.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)

@@ -12,14 +12,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// projectActiveAt returns a project with a session for each of the minutes at which it was
+// projectActiveAt returns a project with a turn for each of the minutes at which it was
 // active.
 func projectActiveAt(root string, minutes ...int) listedProject {
 	l := listedProject{Root: root}
 	for _, m := range minutes {
 		at := time.Date(2026, 1, 1, 12, m, 0, 0, time.UTC)
-		l.read = append(l.read, protocol.Session{ID: at.String(), LastActivityAt: at})
-		l.Sessions = append(l.Sessions, json.RawMessage(`"`+at.String()+`"`))
+		l.read = append(l.read, protocol.Turn{ID: at.String(), ActiveAt: at})
+		l.Turns = append(l.Turns, json.RawMessage(`"`+at.String()+`"`))
 	}
 	return l
 }
@@ -30,16 +30,16 @@ func TestNewestKeepsMostRecentSessions(t *testing.T) {
 	} {
 		all := []listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}
 		newest(all, c.most)
-		assert.Len(t, all[0].Sessions, c.a, "the newest %d", c.most)
-		assert.Len(t, all[1].Sessions, c.b, "the newest %d", c.most)
+		assert.Len(t, all[0].Turns, c.a, "the newest %d", c.most)
+		assert.Len(t, all[1].Turns, c.b, "the newest %d", c.most)
 		for _, p := range all {
-			assert.Len(t, p.read, len(p.Sessions))
-			assert.NotNil(t, p.Sessions, "JSON has a list")
+			assert.Len(t, p.read, len(p.Turns))
+			assert.NotNil(t, p.Turns, "JSON has a list")
 		}
 	}
 	var order []string
 	for _, r := range rows([]listedProject{projectActiveAt("a", 8, 4, 1), projectActiveAt("b", 9, 7)}) {
-		order = append(order, r.root+r.LastActivityAt.Format("04"))
+		order = append(order, r.root+r.ActiveAt.Format("04"))
 	}
 	assert.Equal(t, []string{"b09", "a08", "b07", "a04", "a01"}, order)
 }

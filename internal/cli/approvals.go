@@ -75,7 +75,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&list, "list", false, "list them on a terminal, too")
 	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskCandidates))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
 }
@@ -138,8 +138,8 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}
 				text := &strings.Builder{}
-				_ = term.Fields(text, fields...)                             // a Builder cannot fail
-				session, _, _ := hubclient.SessionState(ctx, c, a.SessionID) // without the session, paths stay absolute
+				_ = term.Fields(text, fields...)                     // a Builder cannot fail
+				session, _, _ := hubclient.Turn(ctx, c, a.SessionID) // without the session, paths stay absolute
 				for i, line := range turn.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
 						text.WriteString("\n")
@@ -387,10 +387,10 @@ func (f *decisionFlags) Asking(prompt string) (_ string, err error) {
 }
 
 // Take stores the last message of a session, or returns why it does not fit.
-func (f *decisionFlags) Take(s protocol.Session) (err error) {
+func (f *decisionFlags) Take(s protocol.Turn) (err error) {
 	f.text = ""
-	if s.Result != nil {
-		f.text = s.Result.Result
+	if s.Result != "" {
+		f.text = s.Result
 	}
 	if f.schema != nil {
 		f.text, err = f.schema.Check(f.text)

@@ -54,23 +54,23 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	if err := o.gates.Check(); err != nil {
 		return err
 	}
-	params := protocol.LaunchAttemptsParams{
+	params := protocol.StartAttemptsParams{
 		Query: text, Agents: agents, Title: o.title, WorkingDir: o.cwd, TimeoutMS: milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
-	launched, _, err := hubclient.Call[protocol.LaunchAttemptsResult](ctx, c, "session.launchAttempts", params)
+	launched, _, err := hubclient.Call[protocol.StartAttemptsResult](ctx, c, "attempt.start", params)
 	if err != nil {
 		return turn.InWords(err)
 	}
-	var sessions []protocol.Session
-	for _, l := range launched.Sessions {
-		session, _, err := hubclient.SessionState(ctx, c, l.SessionID)
+	var sessions []protocol.Turn
+	for _, l := range launched.Turns {
+		session, _, err := hubclient.Turn(ctx, c, l.ID)
 		if err != nil {
 			return turn.InWords(err)
 		}
 		sessions = append(sessions, session)
-		view.Note(term.Line(session.TaskID + " · agent " + session.Agent + " · " + protocol.Value(session.Worktree).Branch))
+		view.Note(term.Line(session.Name + " · agent " + session.Agent + " · " + protocol.Value(session.Worktree).Branch))
 	}
 	options := attending(ctx, s, h.Interrupts)
 	options.Yes, options.Deny = o.yes, o.deny
@@ -105,21 +105,21 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 	switch {
 	case interrupted:
 		return exitStatus(term.Status)
-	case !slices.ContainsFunc(sessions, func(s protocol.Session) bool { return s.Status == hubclient.Completed }):
+	case !slices.ContainsFunc(sessions, func(s protocol.Turn) bool { return s.State == hubclient.Completed }):
 		return exitStatus(1)
 	}
 	return nil
 }
 
 // goOn continues the sessions that ended with their hub.
-func goOn(ctx context.Context, c *client.Client, sessions []protocol.Session, text string) error {
+func goOn(ctx context.Context, c *client.Client, sessions []protocol.Turn, text string) error {
 	for i := range sessions {
-		session, _, err := hubclient.SessionState(ctx, c, sessions[i].ID)
+		session, _, err := hubclient.Turn(ctx, c, sessions[i].ID)
 		if err == nil && turn.IsOrphan(session) {
-			var next protocol.LaunchResult
-			params := protocol.ContinueParams{SessionID: session.ID, Query: new(turn.GoOnPrompt(text))}
-			if err = c.Call(ctx, "continueSession", params, &next); err == nil {
-				session, _, err = hubclient.SessionState(ctx, c, next.SessionID)
+			var next protocol.Started
+			params := protocol.PromptParams{Session: protocol.Ref(session.ID), Prompt: new(turn.GoOnPrompt(text))}
+			if err = c.Call(ctx, "session.prompt", params, &next); err == nil {
+				session, _, err = hubclient.Turn(ctx, c, next.ID)
 			}
 		}
 		if err != nil {
@@ -138,7 +138,7 @@ Without SESSION they are those of the last prompt that had several.
 func newAttempts(s *settings) *cobra.Command {
 	var patch bool
 	cmd := &cobra.Command{
-		Use: "attempts [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "attempts [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Compare the attempts of several agents at one prompt",
 		Long:    attemptsHelp + hubStatusHelp,
 		Example: "  duet-rpc attempts\n  duet-rpc attempts task-0003 --patch",
@@ -162,11 +162,11 @@ func attemptOf(ctx context.Context, c *client.Client, args []string) (string, er
 	if len(args) > 0 {
 		return args[0], nil
 	}
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(200))})
+	sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(200))})
 	if err != nil {
 		return "", err
 	}
-	for _, s := range list.Sessions {
+	for _, s := range sessions {
 		if s.Attempts != "" {
 			return s.ID, nil
 		}
@@ -258,19 +258,19 @@ func newChoose(s *settings) *cobra.Command {
 	params := protocol.ChooseAttemptParams{}
 	var method func() protocol.LandMethod
 	cmd := &cobra.Command{
-		Use: "choose SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "choose SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Land one of several attempts, and discard the others",
 		Long:    chooseHelp + hubStatusHelp,
 		Example: "  duet-rpc choose task-0003\n  duet-rpc choose task-0003 --squash --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params.Method = method()
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.SessionState(ctx, c, args[0])
+				session, _, err := hubclient.Turn(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
 				if !hubclient.Ended(session.State) || session.AreChecked() {
-					return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.TaskID, session.TaskID)
+					return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
 				}
 				params.SessionID = session.ID
 				r, raw, err := choose(ctx, cmd, s, c, params, session)
@@ -302,13 +302,13 @@ func newChoose(s *settings) *cobra.Command {
 }
 
 // choose asks before it interrupts others.
-func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Session) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn) (protocol.ChooseAttemptResult, json.RawMessage, error) {
 	r, raw, err := hubclient.Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", params)
 	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
 		return r, raw, landError(err, session)
 	}
 	refused, _, _ := strings.Cut(turn.InWords(err).Error(), ": ")
-	if err := askYes(cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.TaskID); err != nil {
+	if err := askYes(cmd, s, refused+". Interrupt and discard them?", "nothing was landed, because "+refused, "duet-rpc choose "+session.Name); err != nil {
 		return r, raw, err
 	}
 	params.Interrupt = true

@@ -42,7 +42,7 @@ func newChanges(s *settings) *cobra.Command {
 	var patch bool
 	var accept, revert []string
 	cmd := &cobra.Command{
-		Use: "changes [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "changes [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "List the files that a session has changed; keep or undo changes",
 		Long:  changesHelp + hubStatusHelp,
 		Example: "  duet-rpc changes\n  duet-rpc changes task-0001 --patch\n  duet-rpc changes --revert go.sum\n" +
@@ -52,7 +52,7 @@ func newChanges(s *settings) *cobra.Command {
 				return errors.New("--patch asks on a terminal: use --accept FILE or --revert FILE")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.SessionState(ctx, c, slices.Concat(args, []string{"last"})[0])
+				session, _, err := hubclient.Turn(ctx, c, slices.Concat(args, []string{"last"})[0])
 				if err != nil {
 					return err
 				}
@@ -90,7 +90,7 @@ func newChanges(s *settings) *cobra.Command {
 
 // decideFile decides about all changes of a file, which is named by its path in the working
 // directory of the session or of this process.
-func decideFile(ctx context.Context, c *client.Client, session protocol.Session, path, decision string) error {
+func decideFile(ctx context.Context, c *client.Client, session protocol.Turn, path, decision string) error {
 	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: session.ID})
 	if err != nil {
 		return err
@@ -103,10 +103,10 @@ func decideFile(ctx context.Context, c *client.Client, session protocol.Session,
 			return err
 		}
 	}
-	return fmt.Errorf("%s has not changed %s: `duet-rpc changes %s` lists its files", session.TaskID, path, session.TaskID)
+	return fmt.Errorf("%s has not changed %s: `duet-rpc changes %s` lists its files", session.Name, path, session.Name)
 }
 
-func (f changes) print(out, side io.Writer, session protocol.Session) error {
+func (f changes) print(out, side io.Writer, session protocol.Turn) error {
 	if len(f.Snapshots) == 0 {
 		return f.printNone(side, session)
 	}
@@ -122,12 +122,12 @@ func (f changes) print(out, side io.Writer, session protocol.Session) error {
 }
 
 // printNone says that there is no change, and whether that is certain.
-func (f changes) printNone(out io.Writer, session protocol.Session) error {
+func (f changes) printNone(out io.Writer, session protocol.Turn) error {
 	text := "has changed no file"
 	if f.NotRecorded {
 		text = "has reported no changed file; what its commands changed is not known, because the files before it are not recorded"
 	}
-	_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(session.TaskID)+" "+text))
+	_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(session.Name)+" "+text))
 	return err
 }
 

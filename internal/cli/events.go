@@ -77,7 +77,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
 	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskCandidates))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		before := word[:strings.LastIndex(word, ",")+1] // the types before the last comma
 		var out []string
@@ -126,7 +126,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
 	session := ""
 	if o.session != "" {
-		x, _, err := hubclient.SessionState(ctx, c, o.session)
+		x, _, err := hubclient.Turn(ctx, c, o.session)
 		if err != nil {
 			return err
 		}

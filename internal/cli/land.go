@@ -45,7 +45,7 @@ func newLand(s *settings) *cobra.Command {
 	params := protocol.LandParams{}
 	var method func() protocol.LandMethod
 	cmd := &cobra.Command{
-		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Bring the changes in a conversation's worktree to your branch",
 		Long:    landHelp + hubStatusHelp,
 		Example: "  duet-rpc land\n  duet-rpc land task-0003 --squash --message \"Fix the parser\"",
@@ -96,7 +96,7 @@ func landFlags(cmd *cobra.Command, params *protocol.LandParams) (method func() p
 	}
 }
 
-func land(ctx context.Context, c *client.Client, session protocol.Session, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
+func land(ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
 	params.SessionID = session.ID
 	r, raw, err := hubclient.Call[protocol.LandResult](ctx, c, "session.land", params)
 	return r, raw, landError(err, session)
@@ -104,16 +104,16 @@ func land(ctx context.Context, c *client.Client, session protocol.Session, param
 
 // worktreeSession returns the session that the arguments name, by default the one in whose worktree
 // the command runs, or else the last one.
-func worktreeSession(ctx context.Context, c *client.Client, args []string) (protocol.Session, error) {
+func worktreeSession(ctx context.Context, c *client.Client, args []string) (protocol.Turn, error) {
 	id := "last"
 	if len(args) > 0 {
 		id = args[0]
 	} else if dir, err := os.Getwd(); err == nil {
-		list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(offered))})
+		sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(offered))})
 		if err != nil {
-			return protocol.Session{}, err
+			return protocol.Turn{}, err
 		}
-		for _, s := range list.Sessions {
+		for _, s := range sessions {
 			if s.Worktree == nil {
 				continue
 			}
@@ -123,7 +123,7 @@ func worktreeSession(ctx context.Context, c *client.Client, args []string) (prot
 			}
 		}
 	}
-	session, _, err := hubclient.SessionState(ctx, c, id)
+	session, _, err := hubclient.Turn(ctx, c, id)
 	return session, err
 }
 
@@ -147,7 +147,7 @@ func showLanded(view *turn.View, r protocol.LandResult) {
 }
 
 // landError adds to the error the files and what to do.
-func landError(err error, session protocol.Session) error {
+func landError(err error, session protocol.Turn) error {
 	data, is := worktreeProblem(err)
 	if !is {
 		return err
@@ -169,7 +169,7 @@ func landError(err error, session protocol.Session) error {
 		b.WriteString("\n  and " + term.Count(data.More, "more file"))
 	}
 	if data.Kind == "conflict" {
-		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + session.TaskID + " \"Merge my branch into yours and resolve the conflicts\"")
+		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + session.Name + " \"Merge my branch into yours and resolve the conflicts\"")
 	} else {
 		b.WriteString("\ncommit or stash them first")
 	}
@@ -193,7 +193,7 @@ The conversation stays: session fork continues it in the project's directory.
 func newDiscard(s *settings) *cobra.Command {
 	var yes, force bool
 	cmd := &cobra.Command{
-		Use: "discard [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "discard [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Delete a conversation's worktree",
 		Long:    discardHelp + hubStatusHelp,
 		Example: "  duet-rpc discard\n  duet-rpc discard task-0003 --force",
@@ -208,7 +208,7 @@ func newDiscard(s *settings) *cobra.Command {
 					if !s.JSON {
 						showLosses(view, l)
 					}
-					again := "duet-rpc discard " + session.TaskID
+					again := "duet-rpc discard " + session.Name
 					return askYes(cmd, s, "Discard the worktree with this work?", "nothing was discarded", again)
 				})
 				if err != nil {
@@ -228,7 +228,7 @@ func newDiscard(s *settings) *cobra.Command {
 }
 
 // discard deletes a worktree. Unless force is set, ask decides about work that would be lost.
-func discard(ctx context.Context, c *client.Client, session protocol.Session, force bool, ask func(protocol.Losses) error) (protocol.DiscardResult, json.RawMessage, error) {
+func discard(ctx context.Context, c *client.Client, session protocol.Turn, force bool, ask func(protocol.Losses) error) (protocol.DiscardResult, json.RawMessage, error) {
 	params := protocol.DiscardParams{SessionID: session.ID, Force: force}
 	r, raw, err := hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
 	data, is := worktreeProblem(err)

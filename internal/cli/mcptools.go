@@ -293,16 +293,16 @@ type view struct {
 
 var views = []view{
 	{
-		"list_sessions", "listSessions", "Sessions", "Lists what agents do and have done in the project, the newest first.",
+		"list_sessions", "session.list", "Sessions", "Lists the sessions of the project by their last turns, the newest first: what agents do and have done.",
 		`{"type":"object","properties":{"limit":{"type":"integer","minimum":1,"description":"How many."}}}`,
 	},
 	{
-		"get_session", "getSessionState", "Session", "Returns all about a session but its conversation: its state, what it was asked, its result or why it failed, tokens and cost.",
-		`{"type":"object","properties":{"session_id":{"type":"string","description":"The session, by any id of it, such as task-0001."}},"required":["session_id"]}`,
+		"get_turn", "turn.get", "Turn", "Returns a turn, one prompt and the work on it, without its conversation: its state, the prompt, its result or why it failed, tokens and cost.",
+		`{"type":"object","properties":{"turn":{"type":"string","description":"The turn, such as 12.3; 12 means the last turn of session 12."}},"required":["turn"]}`,
 	},
 	{
-		"get_conversation", "getConversation", "Conversation", "Returns what was said and done in a session and in those that it continues: messages, thoughts, tool calls with their results, questions with their answers.",
-		`{"type":"object","properties":{"session_id":{"type":"string","description":"The session, by any id of it, such as task-0001."}},"required":["session_id"]}`,
+		"get_conversation", "getConversation", "Conversation", "Returns what was said and done in a session up to a turn: messages, thoughts, tool calls with their results, questions with their answers.",
+		`{"type":"object","properties":{"session_id":{"type":"string","description":"The turn up to which to read, such as 12.3; 12 means all of session 12."}},"required":["session_id"]}`,
 	},
 	{
 		"list_questions", "fetchApprovals", "Questions", "Lists what waits for an answer of the people at the project.",
@@ -353,7 +353,7 @@ func (t *tools) view(ctx context.Context, method string, arguments json.RawMessa
 
 // read returns a resource: the list of sessions, or a conversation.
 func (t *tools) read(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	method, params := "listSessions", any(protocol.ListSessionsParams{})
+	method, params := "session.list", any(protocol.SessionListParams{})
 	if id, ok := strings.CutPrefix(r.Params.URI, sessionURI); ok {
 		id, err := url.PathUnescape(id)
 		if err != nil {

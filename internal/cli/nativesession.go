@@ -52,19 +52,19 @@ func newAdopt(s *settings) *cobra.Command {
 					progress(cmd, s, "the agent is asked for the session; a long one can take minutes, and C-c gives up")
 				})
 				defer late.Stop()
-				r, raw, err := hubclient.Call[protocol.AdoptResult](ctx, c, "agent.adopt", params)
+				r, raw, err := hubclient.Call[protocol.AdoptResult](ctx, c, "session.adopt", params)
 				if err != nil {
 					return err
 				}
 				if s.JSON {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.SessionID))
+				fmt.Fprintln(cmd.OutOrStdout(), r.Name)
 				if r.Note != "" {
 					progress(cmd, s, "%s", r.Note)
 				}
 				if r.Adopted {
-					progress(cmd, s, "it is %s now: `duet-rpc session continue %s TEXT` continues it", r.TaskID, r.TaskID)
+					progress(cmd, s, "it is %s now: `duet-rpc session continue %d TEXT` continues it", r.Name, r.Session)
 				}
 				return nil
 			})
@@ -303,7 +303,7 @@ func addNativeList(cmd *cobra.Command, s *settings, agent *string, limit *uint) 
 			}
 			return own(cmd, args)
 		}
-		for _, name := range []string{"status", "archived"} {
+		for _, name := range []string{"state", "archived"} {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s is for Duet's sessions, and --native for the agent's own: leave one of them out", name)
 			}

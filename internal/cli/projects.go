@@ -252,7 +252,7 @@ func explainBusyHub(err error, root string) error {
 	return err
 }
 
-// Sessions of all projects of this machine. Each hub is asked, and started if it is not
+// Turns of all projects of this machine. Each hub is asked, and started if it is not
 // running.
 
 // listing is what --json prints.
@@ -260,14 +260,14 @@ type listing struct {
 	Projects []listedProject `json:"projects"`
 }
 
-// listedProject is a project with its sessions, or the error of listing them.
+// listedProject is a project with its turns, or the error of listing them.
 type listedProject struct {
-	Root     string            `json:"root"`
-	Hub      bool              `json:"hub"` // a hub was already running
-	Sessions []json.RawMessage `json:"sessions"`
-	Error    string            `json:"error,omitempty"`
+	Root  string            `json:"root"`
+	Hub   bool              `json:"hub"` // a hub was already running
+	Turns []json.RawMessage `json:"turns"`
+	Error string            `json:"error,omitempty"`
 
-	read []protocol.Session // the decoded Sessions
+	read []protocol.Turn // the decoded Turns
 }
 
 // roots returns the roots of all projects of this machine, including the one of the settings.
@@ -302,7 +302,7 @@ func sameDirectory(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// ask asks the hubs of all projects for their sessions, a few at once. The result is in the
+// ask asks the hubs of all projects for their turns, a few at once. The result is in the
 // order of roots, without projects that have no state.
 func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any) []listedProject {
 	all := make([]*listedProject, len(roots))
@@ -327,7 +327,7 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 
 // askOne asks the hub of one project; the result is nil if the project has no state.
 func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listedProject {
-	one := &listedProject{Root: root, Sessions: []json.RawMessage{}}
+	one := &listedProject{Root: root, Turns: []json.RawMessage{}}
 	kept, err := one.ask(ctx, s, params)
 	if err == nil && !kept {
 		return nil
@@ -364,21 +364,21 @@ func (l *listedProject) ask(ctx context.Context, s *hubprocess.Settings, params 
 }
 
 func (l *listedProject) take(ctx context.Context, c *client.Client, params any) error {
-	r, _, err := hubclient.Call[struct{ Sessions []json.RawMessage }](ctx, c, "listSessions", params)
+	r, _, err := hubclient.Call[struct{ Turns []json.RawMessage }](ctx, c, "turn.list", params)
 	if err != nil {
 		return err
 	}
-	read := make([]protocol.Session, len(r.Sessions))
-	for i, raw := range r.Sessions {
+	read := make([]protocol.Turn, len(r.Turns))
+	for i, raw := range r.Turns {
 		if err := json.Unmarshal(raw, &read[i]); err != nil {
 			return err
 		}
 	}
-	l.Sessions, l.read = append(l.Sessions, r.Sessions...), read
+	l.Turns, l.read = append(l.Turns, r.Turns...), read
 	return nil
 }
 
-// newest keeps only the most recently active sessions of all projects together, at most this
+// newest keeps only the most recently active turns of all projects together, at most this
 // many; all if most is 0.
 func newest(all []listedProject, most int) {
 	var active []time.Time
@@ -394,25 +394,25 @@ func newest(all []listedProject, most int) {
 	for i := range all {
 		p := &all[i]
 		var kept []json.RawMessage
-		var read []protocol.Session
+		var read []protocol.Turn
 		for n, s := range p.read {
 			if activity(s).After(active[most]) {
-				kept, read = append(kept, p.Sessions[n]), append(read, s)
+				kept, read = append(kept, p.Turns[n]), append(read, s)
 			}
 		}
-		p.Sessions, p.read = append([]json.RawMessage{}, kept...), read
+		p.Turns, p.read = append([]json.RawMessage{}, kept...), read
 	}
 }
 
-func activity(s protocol.Session) time.Time { return s.LastActivityAt }
+func activity(s protocol.Turn) time.Time { return s.ActiveAt }
 
-// row is a session and its project.
+// row is a turn and its project.
 type row struct {
 	root string
-	protocol.Session
+	protocol.Turn
 }
 
-// rows returns the sessions of all projects, the most recently active first.
+// rows returns the turns of all projects, the most recently active first.
 func rows(all []listedProject) (list []row) {
 	for _, p := range all {
 		for _, s := range p.read {
@@ -420,15 +420,15 @@ func rows(all []listedProject) (list []row) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b row) int {
-		return cmp.Or(activity(b.Session).Compare(activity(a.Session)), cmp.Compare(a.root, b.root))
+		return cmp.Or(activity(b.Turn).Compare(activity(a.Turn)), cmp.Compare(a.root, b.root))
 	})
 	return list
 }
 
 // addAllProjects adds --all-projects to `session list`, which lists the sessions of all
-// projects. params are the parameters of listSessions, and limit is the flag for the number of
+// projects. params are the parameters of turn.list, and limit is the flag for the number of
 // sessions.
-func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *uint) {
+func addAllProjects(cmd *cobra.Command, s *settings, params func() (protocol.ListTurnsParams, error), limit *uint) {
 	var everywhere bool
 	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "the sessions of all projects on this machine")
 	own := cmd.RunE
@@ -436,7 +436,11 @@ func addAllProjects(cmd *cobra.Command, s *settings, params any, limit *uint) {
 		if !everywhere {
 			return own(cmd, args)
 		}
-		return listEverywhere(cmd, s, params, int(*limit))
+		p, err := params()
+		if err != nil {
+			return err
+		}
+		return listEverywhere(cmd, s, p, int(*limit))
 	}
 }
 
@@ -464,11 +468,11 @@ func listEverywhere(cmd *cobra.Command, s *settings, params any, limit int) erro
 			progress(cmd, s, "%s: %s", term.HomePath(p.Root), p.Error)
 		}
 	}
-	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TURN", "STATE", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
 	t.Empty("no project on this machine has sessions: `duet-rpc prompt \"…\"` begins one here")
 	for _, x := range rows(all) {
-		t.Row(term.HomePath(x.root), x.TaskID, sessionStatus(x.Session), x.Agent, term.Age(x.LastActivityAt), term.Short(x.Called()))
+		t.Row(term.HomePath(x.root), x.Name, sessionStatus(x.Turn), x.Agent, term.Age(x.ActiveAt), term.Short(x.Called()))
 	}
 	return t.Flush()
 }

@@ -116,13 +116,13 @@ func newPromptCommand(s *settings) *cobra.Command {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
 		}
-		from, err := hubclient.SessionID(ctx, c, o.from)
+		from, err := hubclient.LastTurn(ctx, c, o.from)
 		if err != nil {
 			return protocol.AgentDescription{}, err
 		}
 		return hubclient.DescribeAgent(ctx, c, "", from)
 	})
-	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
+	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, turnCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
 	for _, name := range []string{"agent", "agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new conversation
@@ -208,11 +208,11 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}
 	interrupted, err := toItsEnd()
 	var unfit error // the reason why the answer does not fit the schema
-	if err == nil && p.session.Status == hubclient.Completed {
+	if err == nil && p.session.State == hubclient.Completed {
 		if unfit = o.answer.Take(p.session); unfit != nil {
 			view.Spent(p.session)
 			view.Note("the answer: " + unfit.Error() + "; asking once more")
-			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.schema.Again(unfit), protocol.Session{}
+			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.schema.Again(unfit), protocol.Turn{}
 			if interrupted, err = toItsEnd(); err == nil {
 				unfit = o.answer.Take(p.session)
 			}
@@ -237,8 +237,8 @@ type prompting struct {
 	text       string
 	interrupts <-chan os.Signal
 
-	session protocol.Session // the zero value until it has started
-	hubGone bool             // the hub ended before the session did, and the user did not stop it
+	session protocol.Turn // the zero value until it has started
+	hubGone bool          // the hub ended before the session did, and the user did not stop it
 }
 
 // attend starts a session, or continues the session of a hub that has ended, and shows it to
@@ -260,7 +260,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	again := p.hubGone
 	p.hubGone = false
 	if again {
-		if p.session, _, err = hubclient.SessionState(ctx, c, p.session.ID); err != nil {
+		if p.session, _, err = hubclient.Turn(ctx, c, p.session.ID); err != nil {
 			return false, err
 		}
 	}
@@ -271,7 +271,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
 		if o.from != "" {
-			if o.from, err = hubclient.SessionID(ctx, c, o.from); err != nil {
+			if o.from, err = hubclient.LastTurn(ctx, c, o.from); err != nil {
 				return false, err
 			}
 			if o.from != p.session.ID { // otherwise the agent has ended and asks again
@@ -290,7 +290,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return p.settings.login(ctx, os.Stderr, agent, method)
 		}
-		options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
+		options.Repeat = func(ctx context.Context, after protocol.Turn) (protocol.Turn, error) {
 			return startSession(ctx, c, p.view, promptOptions{from: after.ID, with: p.options.with}, p.text)
 		}
 	}
@@ -299,24 +299,24 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 }
 
 // startSession launches or continues a session, and returns it.
-func startSession(ctx context.Context, c *client.Client, view *turn.View, o promptOptions, text string) (protocol.Session, error) {
+func startSession(ctx context.Context, c *client.Client, view *turn.View, o promptOptions, text string) (protocol.Turn, error) {
 	started, err := startPrompt(ctx, c, o, text)
 	if err != nil {
-		return protocol.Session{}, err
+		return protocol.Turn{}, err
 	}
 	noteBeside(view, started)
-	session, _, err := hubclient.SessionState(ctx, c, started.SessionID)
+	session, _, err := hubclient.Turn(ctx, c, started.ID)
 	return session, err
 }
 
-func noteBeside(view *turn.View, started hubclient.Started) {
-	if words := started.BesideWords(); words != "" {
+func noteBeside(view *turn.View, started protocol.Started) {
+	if words := hubclient.BesideWords(started.Beside); words != "" {
 		view.Note(term.Line(words))
 	}
 }
 
 // startPrompt launches or continues a session.
-func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
+func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
 	if err := o.gates.Check(); err != nil {
 		return started, err
 	}
@@ -330,8 +330,8 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	if o.cwd, err = fullPath(o.cwd); err != nil {
 		return started, err
 	}
-	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "launchSession", protocol.LaunchParams{
-		Query: text, Title: o.title, WorkingDir: o.cwd, PermissionMode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
+	started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.start", protocol.StartParams{
+		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
 		Agent:         cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
 		TimeoutMS:     milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
@@ -341,21 +341,19 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 }
 
 // continuePrompt continues the session that o names.
-func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started hubclient.Started, err error) {
-	params := protocol.ContinueParams{
-		SessionID: o.from, Query: &text, TimeoutMS: milliseconds(o.timeout), Fork: o.fork,
-		AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(), Gated: o.gates.Gated(),
+func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text string) (started protocol.Started, err error) {
+	next := protocol.NextTurn{
+		TimeoutMS: milliseconds(o.timeout), AgentSettings: protocol.AgentSettings{Budget: o.budget.Budget()}, PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
-	if o.steer {
-		params.Deliver = "steer"
-	}
-	switch {
-	case o.fork:
-		params.Agent, params.PermissionMode, params.Model = o.agent, o.set.mode, o.set.model
+	if o.fork {
+		params := protocol.ForkParams{Turn: protocol.Ref(o.from), Prompt: text, Agent: o.agent, Mode: o.set.mode, Model: o.set.model, NextTurn: next}
 		if params.Options, err = agentOptionsValue(o.set.options); err != nil {
 			return started, err
 		}
-	case !o.set.isEmpty():
+		started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.fork", params)
+		return started, err
+	}
+	if !o.set.isEmpty() {
 		settings, err := o.set.params(o.from)
 		if err != nil {
 			return started, err
@@ -364,7 +362,11 @@ func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text
 			return started, err
 		}
 	}
-	started, _, err = hubclient.Call[hubclient.Started](ctx, c, "continueSession", params)
+	params := protocol.PromptParams{Session: protocol.Ref(o.from), Prompt: &text, NextTurn: next}
+	if o.steer {
+		params.Deliver = "steer"
+	}
+	started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.prompt", params)
 	return started, err
 }
 

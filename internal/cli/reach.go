@@ -132,15 +132,15 @@ func whySilent(ctx context.Context, s *settings) string {
 const gatesFail = 4
 
 // statusOf returns the outcome of an attended session as an error with the exit status.
-func statusOf(session protocol.Session, interrupted bool) error {
+func statusOf(session protocol.Turn, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == domain.LoopStopped && interrupted:
 		return term.ErrInterrupted
 	case session.Gates.Failed():
 		return exitStatus(gatesFail)
-	case session.Status == hubclient.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
+	case session.State == hubclient.Completed && (session.Gates == nil || session.Gates.State == domain.LoopPassed):
 		return nil
-	case session.Status == hubclient.Interrupted && interrupted:
+	case (session.State == hubclient.Interrupted || session.State == hubclient.Cancelled) && interrupted:
 		return term.ErrInterrupted
 	}
 	return exitStatus(1)
@@ -303,10 +303,10 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
 }
 
-// startWork asks the hub to start a session or a task. It prints the id, or waits for the end.
+// startWork asks the hub to start a turn. It prints the turn's number, or waits for the end.
 func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		r, raw, err := hubclient.Call[hubclient.Started](ctx, c, method, params)
+		r, raw, err := hubclient.Call[protocol.Started](ctx, c, method, params)
 		if err != nil {
 			return err
 		}
@@ -314,54 +314,52 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 	})
 }
 
-// printStarted prints the id of a started task, or waits for its end.
-func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r hubclient.Started, raw json.RawMessage, wait bool) error {
-	id := cmp.Or(r.TaskID, r.Task)
+// printStarted prints the number of a started turn, or waits for its end.
+func printStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r protocol.Started, raw json.RawMessage, wait bool) error {
 	if !s.JSON {
-		state := domain.State(cmp.Or(r.State, r.Status)).Words()
+		state := domain.State(r.State).Words()
 		switch r.Delivered {
 		case hubclient.DeliveredInjected:
 			state = "sent while it works"
 		case hubclient.DeliveredQueued:
 			state = "queued"
 		}
-		progress(cmd, s, "%s · agent %s · %s", id, r.Agent, state)
+		progress(cmd, s, "%s · agent %s · %s", r.Name, r.Agent, state)
 	}
 	switch {
 	case wait:
-		return waitFor(ctx, cmd, s, c, id, r.SessionID)
+		return waitFor(ctx, cmd, s, c, r)
 	case s.JSON:
 		return term.Raw(cmd.OutOrStdout(), raw)
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), term.Line(id))
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), r.Name)
 	return err
 }
 
-// waitFor shows a task to its end and returns its outcome as the exit status. With --json it
-// only prints the result of task.get at the end. The task continues if the command is
-// interrupted.
-func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
+// waitFor shows a turn to its end and returns its outcome as the exit status. With --json it only
+// prints the result of turn.get at the end. The turn continues if the command is interrupted.
+func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, started protocol.Started) error {
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if s.JSON {
 		out, side = io.Discard, io.Discard
 	}
-	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
+	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), started.ID)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		progress(cmd, s, "%s is still running; cancel it with: duet-rpc task cancel %s", task, task)
+		progress(cmd, s, "%s is still running; interrupt it with: duet-rpc session interrupt %s", started.Name, started.Name)
 	}
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}
-	t, raw, err := hubclient.Call[protocol.Task](ctx, c, "task.get", protocol.TaskParams{TaskID: last})
+	t, raw, err := hubclient.Turn(ctx, c, last)
 	if err != nil {
 		return hubclient.OrGone(ctx, err)
 	}
 	if s.JSON {
 		err = term.Raw(cmd.OutOrStdout(), raw)
 	} else {
-		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
+		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %d \"…\"", t.Name, t.Outcome(), t.Session)
 	}
 	switch {
 	case err == nil && t.Gates.Failed():

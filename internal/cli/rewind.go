@@ -32,7 +32,7 @@ func newRewind(s *settings) *cobra.Command {
 	var yes, undo, dryRun bool
 	var params protocol.RewindParams
 	cmd := &cobra.Command{
-		Use: "rewind SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "rewind SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Restore the files to their state before a session",
 		Long:  rewindHelp + hubStatusHelp,
 		Example: "  duet-rpc rewind last\n  duet-rpc rewind task-0003 --all --yes\n" +
@@ -40,7 +40,7 @@ func newRewind(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params.SessionID, params.Undo = args[0], undo
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				session, _, err := hubclient.SessionState(ctx, c, args[0])
+				session, _, err := hubclient.Turn(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
@@ -93,8 +93,8 @@ func newRewind(s *settings) *cobra.Command {
 	return cmd
 }
 
-func notRecorded(session protocol.Session) string {
-	return "the files before " + session.TaskID + " are not recorded, or no longer (checkpoints need git, and can be disabled in your configuration)"
+func notRecorded(session protocol.Turn) string {
+	return "the files before " + session.Name + " are not recorded, or no longer (checkpoints need git, and can be disabled in your configuration)"
 }
 
 func restoredBy(r protocol.RewindResult) (n int) {
@@ -109,9 +109,9 @@ func restoredBy(r protocol.RewindResult) (n int) {
 func rewindQuestion(n int) string { return "Restore " + term.Count(n, "file") + "?" }
 
 // showRewind lists the files that rewinding to before a session restores and leaves.
-func showRewind(view *turn.View, session protocol.Session, r protocol.RewindResult) {
+func showRewind(view *turn.View, session protocol.Turn, r protocol.RewindResult) {
 	if len(r.Files) == 0 {
-		view.Note("the files are as before " + session.TaskID)
+		view.Note("the files are as before " + session.Name)
 	}
 	relative := func(path string) string {
 		if rel, err := filepath.Rel(session.WorkingDir, path); err == nil && filepath.IsLocal(rel) {
@@ -183,7 +183,7 @@ func linesOf(file protocol.RewindFile) string {
 }
 
 // showRewound says what a rewind, or its undoing, has done.
-func showRewound(view *turn.View, session protocol.Session, r protocol.RewindResult, undone bool) {
+func showRewound(view *turn.View, session protocol.Turn, r protocol.RewindResult, undone bool) {
 	for _, file := range r.Files {
 		if file.Left == "busy" || undone && file.Left != "" {
 			showRewind(view, session, protocol.RewindResult{Files: []protocol.RewindFile{file}})
@@ -195,7 +195,7 @@ func showRewound(view *turn.View, session protocol.Session, r protocol.RewindRes
 		view.Note("the rewind is undone: " + term.Count(n, "file") + " restored")
 		return
 	case n > 0:
-		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.TaskID + " --undo")
+		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.Name + " --undo")
 	}
 	if r.ForkFrom != "" {
 		view.Note("continue the conversation from there with: duet-rpc session fork " + r.ForkFrom + " TEXT")

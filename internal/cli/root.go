@@ -254,12 +254,12 @@ func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 
 // Completion of words from the hub, as "word\tdescription".
 
-// taskCandidates lists the latest tasks, and the word last.
-func taskCandidates(ctx context.Context, c *client.Client) []string {
-	tasks, _, _ := hubclient.Call[[]protocol.Task](ctx, c, "task.list", protocol.ListTasksParams{Limit: new(uint(50))})
+// turnCandidates lists the latest turns, and the word last.
+func turnCandidates(ctx context.Context, c *client.Client) []string {
+	turns, _, _ := hubclient.Turns(ctx, c, protocol.ListTurnsParams{Limit: new(uint(50))})
 	var out []string
-	for _, t := range tasks {
-		out = append(out, t.ID+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))
+	for _, t := range turns {
+		out = append(out, t.Name+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))
 	}
 	if len(out) > 0 {
 		out = append(out, "last\tthe session that was started last")

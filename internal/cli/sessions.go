@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,47 +33,47 @@ func changeSession(cmd *cobra.Command, s *settings, id, method string, params fu
 		return err
 	}
 	return askHub(cmd, s, method, params(x.ID), func(json.RawMessage) error {
-		progress(cmd, s, "%s %s", x.TaskID, now)
+		progress(cmd, s, "%s %s", x.Name, now)
 		return nil
 	})
 }
 
 // archived returns the parameters that archive a session or restore it.
 func archived(is bool) func(session string) any {
-	return func(session string) any { return protocol.ArchiveParams{SessionID: session, Archived: &is} }
+	return func(session string) any { return protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(session)}, Archived: &is} }
 }
 
 func newArchive(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Archive a session's conversation",
 		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeSession(cmd, s, args[0], "archiveSession", archived(true), "is archived; session unarchive restores it")
+			return changeSession(cmd, s, args[0], "session.archive", archived(true), "is archived; session unarchive restores it")
 		},
 	}
 }
 
 func newUnarchive(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "unarchive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "unarchive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Restore a session's conversation from the archive",
 		Long:  "Restore a session's conversation from the archive.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return changeSession(cmd, s, args[0], "archiveSession", archived(false), "is listed again")
+			return changeSession(cmd, s, args[0], "session.archive", archived(false), "is listed again")
 		},
 	}
 }
 
 func newRename(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "rename ID TITLE...", Args: atLeast("ID", "TITLE"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "rename ID TITLE...", Args: atLeast("ID", "TITLE"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Give a session's conversation a title",
 		Long:  "Give a session's conversation a title.\n" + hubStatusHelp, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			title := joined(args[1:])
-			return changeSession(cmd, s, args[0], "updateSessionTitle", func(session string) any {
-				return protocol.UpdateTitleParams{SessionID: session, Title: title}
+			return changeSession(cmd, s, args[0], "session.rename", func(session string) any {
+				return protocol.RenameSessionParams{Session: protocol.Ref(session), Title: title}
 			}, "is called "+title)
 		},
 	}
@@ -81,7 +82,7 @@ func newRename(s *settings) *cobra.Command {
 func newDelete(s *settings) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first, and one\n" +
@@ -93,8 +94,8 @@ func newDelete(s *settings) *cobra.Command {
 				return err
 			}
 			if !yes {
-				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", x.TaskID, term.Short(x.Called()))
-				if err := askYes(cmd, s, question, x.TaskID+" was not deleted", "duet-rpc session delete "+x.TaskID); err != nil {
+				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", x.Name, term.Short(x.Called()))
+				if err := askYes(cmd, s, question, x.Name+" was not deleted", "duet-rpc session delete "+x.Name); err != nil {
 					return err
 				}
 			}
@@ -148,28 +149,28 @@ func newPick(s *settings) *cobra.Command {
 // pickConversation lets the user choose a conversation on the terminal, and returns the id of its
 // last task; "" if they chose none.
 func pickConversation(ctx context.Context, c *client.Client) (task string, err error) {
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", protocol.SessionLeavesParams{Filter: "normal", Limit: new(uint(offered))})
+	sessions, _, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: "normal", Limit: new(uint(offered))})
 	if err != nil {
 		return "", err
 	}
-	if len(list.Sessions) == 0 {
-		return "", errors.New("there is no conversation yet; `duet-rpc` begins one")
+	if len(sessions) == 0 {
+		return "", errors.New("there is no session yet; `duet-rpc` begins one")
 	}
-	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
+	n, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(sessions))
 	if n < 0 || err != nil {
 		return "", err
 	}
-	return list.Sessions[n].TaskID, nil
+	return strconv.FormatInt(sessions[n].Session, 10), nil
 }
 
 // offeredLines returns a line for each conversation, in columns.
-func offeredLines(list []protocol.Session) (lines []string) {
-	var task, status int
+func offeredLines(list []protocol.Turn) (lines []string) {
+	var number, status int
 	for _, s := range list {
-		task, status = max(task, len(s.TaskID)), max(status, len(domain.State(s.State).Words()))
+		number, status = max(number, len(s.Name)), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivityAt), status, domain.State(s.State).Words(), term.Line(s.ConversationTitle)))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", number, s.Name, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
 	}
 	return lines
 }
@@ -178,7 +179,7 @@ func newQueue(s *settings) *cobra.Command {
 	var edit, before string
 	var last bool
 	cmd := &cobra.Command{
-		Use: "queue ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "queue ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short: "Show the prompts that wait in a session's conversation, edit or move one",
 		Long: "Show the prompts that wait for their turn in a session's conversation, the next one\n" +
 			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + hubStatusHelp,
@@ -188,25 +189,25 @@ func newQueue(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			method, params := "session.queue", any(protocol.SessionParams{SessionID: x.ID})
+			method, params := "session.get", any(protocol.SessionRefParams{Session: protocol.Ref(x.Name)})
 			flags := cmd.Flags()
 			switch {
 			case flags.Changed("edit"):
-				method, params = "session.editQueued", protocol.EditQueuedParams{SessionID: x.ID, Query: edit}
+				method, params = "turn.edit", protocol.EditTurnParams{Turn: protocol.Ref(x.Name), Prompt: edit}
 			case flags.Changed("before"):
 				next, err := findSession(cmd, s, before)
 				if err != nil {
 					return err
 				}
-				method, params = "session.moveQueued", protocol.MoveQueuedParams{SessionID: x.ID, Before: next.ID}
+				method, params = "turn.move", protocol.MoveTurnParams{Turn: protocol.Ref(x.Name), Before: protocol.Ref(next.Name)}
 			case last:
-				method, params = "session.moveQueued", protocol.MoveQueuedParams{SessionID: x.ID}
+				method, params = "turn.move", protocol.MoveTurnParams{Turn: protocol.Ref(x.Name)}
 			}
-			return askHub(cmd, s, method, params, func(r protocol.QueueResult) error {
-				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
-				t.Empty("no prompt waits in the conversation of " + x.TaskID)
+			return askHub(cmd, s, method, params, func(r protocol.QueuedTurns) error {
+				t := term.NewTable(cmd.OutOrStdout(), "TURN", "AGE", "PROMPT")
+				t.Empty(fmt.Sprintf("no prompt waits in session %d", x.Session))
 				for _, p := range r.Queued {
-					t.Row(p.TaskID, term.Age(p.CreatedAt), term.Short(p.Query))
+					t.Row(p.Turn, term.Age(p.CreatedAt), term.Short(p.Prompt))
 				}
 				return t.Flush()
 			})
@@ -215,7 +216,7 @@ func newQueue(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&edit, "edit", "", "change the prompt to `TEXT`")
 	cmd.Flags().StringVar(&before, "before", "", "run the prompt before the prompt of `ID`")
 	cmd.Flags().BoolVar(&last, "last", false, "have the prompt run after all others")
-	_ = cmd.RegisterFlagCompletionFunc("before", completeFirst(s, taskCandidates))
+	_ = cmd.RegisterFlagCompletionFunc("before", completeFirst(s, turnCandidates))
 	cmd.MarkFlagsMutuallyExclusive("edit", "before", "last")
 	return cmd
 }
@@ -272,11 +273,11 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
 		if tasks[h.SessionID] == "" {
-			s, _, err := hubclient.SessionState(ctx, c, h.SessionID)
+			s, _, err := hubclient.Turn(ctx, c, h.SessionID)
 			if err != nil {
 				return err
 			}
-			tasks[h.SessionID] = s.TaskID
+			tasks[h.SessionID] = s.Name
 		}
 		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.EventType), aroundMatch(h.Snippet))
 	}
@@ -295,7 +296,7 @@ func newShow(s *settings) *cobra.Command {
 	var whole, changes bool
 	var export string
 	cmd := &cobra.Command{
-		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, taskCandidates),
+		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Show a session: its state, its transcript, its changes; export it",
 		Long:    showHelp + hubStatusHelp,
 		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show task-0001 --diff | git apply\n  duet-rpc session show task-0001 --export md > session.md",
@@ -326,7 +327,7 @@ func newShow(s *settings) *cobra.Command {
 					}
 					return term.Page(out, t.Text(s.look(out)))
 				}
-				x, raw, err := hubclient.SessionState(ctx, c, args[0])
+				x, raw, err := hubclient.Turn(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
@@ -370,7 +371,7 @@ func printExport(ctx context.Context, c *client.Client, out io.Writer, id, forma
 }
 
 func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) error {
-	s, _, err := hubclient.SessionState(ctx, c, id)
+	s, _, err := hubclient.Turn(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -396,30 +397,32 @@ func joined(words []string) string { return strings.Join(words, " ") }
 
 // Printing of a session, a list of sessions, and an agent's settings.
 
-// listOfSessions prints sessions, one line each. If there are none, a terminal shows none
-// instead.
-func listOfSessions(out io.Writer, sessions []protocol.Session, none string) error {
-	return sessionTable(out, sessions, none, protocol.Session.Called)
+// listOfTurns prints turns, one line each. If there are none, a terminal shows none instead.
+func listOfTurns(out io.Writer, turns []protocol.Turn, none string) error {
+	return turnTable(out, "TURN", turns, none, func(x protocol.Turn) (id, title string) { return x.Name, x.Called() })
 }
 
-// listOfConversations prints conversations by their last sessions.
-func listOfConversations(out io.Writer, last []protocol.Session, none string) error {
-	return sessionTable(out, last, none, func(x protocol.Session) string { return x.ConversationTitle })
+// listOfSessions prints sessions by their last turns.
+func listOfSessions(out io.Writer, last []protocol.Turn, none string) error {
+	return turnTable(out, "SESSION", last, none, func(x protocol.Turn) (id, title string) {
+		return strconv.FormatInt(x.Session, 10), x.SessionTitle
+	})
 }
 
-// sessionTable prints sessions; called returns what one is called.
-func sessionTable(out io.Writer, sessions []protocol.Session, none string, called func(protocol.Session) string) error {
-	t := term.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
-	t.Spare("SESSION", "AGENT")
+// turnTable prints turns with their id and title in the table.
+func turnTable(out io.Writer, id string, turns []protocol.Turn, none string, called func(protocol.Turn) (id, title string)) error {
+	t := term.NewTable(out, id, "STATE", "AGENT", "ACTIVE", "TITLE")
+	t.Spare("AGENT")
 	t.Empty(none)
-	listed := make(map[string]bool) // conversations with a listed session
-	for _, x := range sessions {
-		title := term.Short(called(x))
-		if n := len(x.Background); n > 0 && hubclient.Ended(x.State) && !listed[x.ThreadID] {
+	listed := make(map[int64]bool) // sessions with a listed turn
+	for _, x := range turns {
+		id, title := called(x)
+		title = term.Short(title)
+		if n := len(x.Background); n > 0 && hubclient.Ended(x.State) && !listed[x.Session] {
 			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
-		listed[x.ThreadID] = true
-		t.Row(x.ID, x.TaskID, sessionStatus(x), x.Agent, term.Age(x.LastActivityAt), title)
+		listed[x.Session] = true
+		t.Row(id, sessionStatus(x), x.Agent, term.Age(x.ActiveAt), title)
 	}
 	return t.Flush()
 }
@@ -428,7 +431,7 @@ func sessionTable(out io.Writer, sessions []protocol.Session, none string, calle
 const besideBackground = 30
 
 // sessionStatus returns a session's status, and whether its agent is silent.
-func sessionStatus(x protocol.Session) string {
+func sessionStatus(x protocol.Turn) string {
 	if x.SilentSince == nil {
 		return x.StateInWords()
 	}
@@ -436,7 +439,7 @@ func sessionStatus(x protocol.Session) string {
 }
 
 // sessionCommands prints the slash commands of a session's agent, one line each.
-func sessionCommands(out io.Writer, x protocol.Session) error {
+func sessionCommands(out io.Writer, x protocol.Turn) error {
 	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
 	t.Empty("its agent has reported no slash commands, or has not run yet")
 	for _, c := range x.Reported().Commands {
@@ -447,7 +450,7 @@ func sessionCommands(out io.Writer, x protocol.Session) error {
 
 // printSessionList prints a session and the agent's last message. It renders Markdown if color
 // is set and out is a terminal.
-func printSessionList(out io.Writer, x protocol.Session, color bool) error {
+func printSessionList(out io.Writer, x protocol.Turn, color bool) error {
 	took, tokens, cost, silence, stop := "", "", "", "", x.StopReason
 	if stop == "cancelled" { // the agent's word for an interrupted turn
 		stop = ""
@@ -465,25 +468,25 @@ func printSessionList(out io.Writer, x protocol.Session, color bool) error {
 		cost = domain.Dollars(usd)
 	}
 	fields := []term.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentSessionID}, {"status", domain.State(x.State).Words()}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
+		{"turn", x.Name}, {"turn's uuid", x.ID}, {"session's uuid", x.SessionUUID}, {"continues", x.Parent}, {"state", domain.State(x.State).Words()}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOfSession(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, term.Field{"title", x.Title},
-		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"worktree", worktreeWords(x.Worktree)}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.CompletedAt))},
+		term.Field{"prompt", x.Prompt}, term.Field{"directory", x.WorkingDir}, term.Field{"worktree", worktreeWords(x.Worktree)}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(protocol.Value(x.EndedAt))},
 		term.Field{"stop reason", stop}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
-		term.Field{"agent's session", x.ClaudeSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
+		term.Field{"agent's session", x.AgentSessionID}, term.Field{"time", took}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
 	err := term.Fields(out, fields...)
-	if x.Result != nil {
-		term.Body(out, x.Result.Result, color)
+	if x.Result != "" {
+		term.Body(out, x.Result, color)
 	}
 	return err
 }
 
 // agentFields returns the settings of a session's agent and the possible values.
-func agentFields(x protocol.Session) []term.Field {
+func agentFields(x protocol.Turn) []term.Field {
 	reported := x.Reported()
-	mode, model := x.PermissionMode, x.Model
-	if x.AgentMode != "" && x.AgentMode != x.PermissionMode && x.RequestedAgent == "" {
+	mode, model := x.Mode, x.Model
+	if x.AgentMode != "" && x.AgentMode != x.Mode && x.RequestedAgent == "" {
 		mode += ", the agent is in " + x.AgentMode
 	}
 	if x.RequestedMode != "" {
@@ -542,7 +545,7 @@ func worktreeWords(w *protocol.WorktreeState) string {
 
 // agentOfSession returns the agent of a session, and the agent that continues its conversation
 // if it differs.
-func agentOfSession(x protocol.Session) string {
+func agentOfSession(x protocol.Turn) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
 	}
@@ -594,69 +597,115 @@ func newSessionCommand(s *settings) *cobra.Command {
 		newRename(s), newDelete(s))
 }
 
+// listedStates are the states by which lists select turns, in the words of the shell, and those of the hub.
+var listedStates = []struct {
+	word   string
+	states []protocol.TurnState
+}{
+	{"draft", []protocol.TurnState{hubclient.Draft}},
+	{"queued", []protocol.TurnState{hubclient.Queued}},
+	{"starting", []protocol.TurnState{hubclient.Starting}},
+	{"running", []protocol.TurnState{hubclient.Running}},
+	{"waiting", []protocol.TurnState{hubclient.WaitingInput}},
+	{"interrupting", []protocol.TurnState{"interrupting"}},
+	{"completed", []protocol.TurnState{hubclient.Completed}},
+	{"failed", []protocol.TurnState{hubclient.Failed, hubclient.TimedOut}},
+	{"interrupted", []protocol.TurnState{hubclient.Interrupted, hubclient.Cancelled}},
+	{"discarded", []protocol.TurnState{hubclient.Discarded}},
+}
+
+// A stateFlag is the flag --state.
+type stateFlag struct{ word string }
+
+// Add adds the flag to a command.
+func (f *stateFlag) Add(cmd *cobra.Command) {
+	var words []string
+	for _, s := range listedStates {
+		words = append(words, s.word)
+	}
+	oneOf(cmd, &f.word, "state", "only turns in this state", words...)
+}
+
+// States returns the states that the flag selects; nil: all.
+func (f *stateFlag) States() ([]protocol.TurnState, error) {
+	var words []string
+	for _, s := range listedStates {
+		if s.word == f.word {
+			return s.states, nil
+		}
+		words = append(words, s.word)
+	}
+	if f.word == "" {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("--state: expected one of %s, received %q", strings.Join(words, ", "), f.word)
+}
+
 func newSessionListCommand(s *settings) *cobra.Command {
 	var turns bool
+	var state stateFlag
 	filter := map[bool]protocol.LeafFilter{false: "normal", true: "archived"}
-	var p struct {
-		Status   string `json:"status,omitempty"`
-		Agent    string `json:"agent,omitempty"`
-		Limit    uint   `json:"limit,omitempty"`
-		Archived bool   `json:"archived"`
+	var p protocol.ListTurnsParams
+	var archived bool
+	var limit uint
+	complete := func() (err error) {
+		p.Limit, p.Archived = &limit, &archived
+		p.States, err = state.States()
+		return err
 	}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List conversations, the newest first",
-		Long:  "List conversations, the newest first: each by its last session, or by the one that\nworks or waits for you, and by the first words of its first prompt. --turns, --status\nand --agent list every session.\n" + hubStatusHelp,
+		Short: "List sessions, the newest first",
+		Long:  "List sessions, the newest first: each by its last turn, or by the one that works or\nwaits for you, and by the first words of its first prompt. --turns, --state and --agent\nlist every turn.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			none := noSession(p.Status, p.Agent, p.Archived)
-			if turns || p.Status != "" || p.Agent != "" {
-				return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []protocol.Session }) error {
-					return listOfSessions(cmd.OutOrStdout(), r.Sessions, none)
+			if err := complete(); err != nil {
+				return err
+			}
+			none := noSession(state.word, p.Agent, archived)
+			if turns || state.word != "" || p.Agent != "" {
+				return askHub(cmd, s, "turn.list", p, func(r struct{ Turns []protocol.Turn }) error {
+					return listOfTurns(cmd.OutOrStdout(), r.Turns, none)
 				})
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				params := protocol.SessionLeavesParams{Filter: filter[p.Archived], Limit: &p.Limit}
-				r, raw, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "getSessionLeaves", params)
+				sessions, raw, err := hubclient.Sessions(ctx, c, protocol.SessionListParams{Filter: filter[archived], Limit: &limit})
 				switch {
 				case err != nil:
 					return err
 				case s.JSON:
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				if err := atWork(ctx, c, r.Sessions); err != nil {
+				if err := atWork(ctx, c, sessions); err != nil {
 					return err
 				}
-				return listOfConversations(cmd.OutOrStdout(), r.Sessions, none)
+				return listOfSessions(cmd.OutOrStdout(), sessions, none)
 			})
 		},
 	}
-	oneOf(cmd, &p.Status, "status", "only sessions with this status",
-		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
-	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
-	cmd.Flags().UintVar(&p.Limit, "limit", 20, "at most `N`, up to 1000")
-	cmd.Flags().BoolVar(&turns, "turns", false, "list every session, not only the last of each conversation")
-	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
-	addAllProjects(cmd, s, &p, &p.Limit)
-	addNativeList(cmd, s, &p.Agent, &p.Limit)
+	state.Add(cmd)
+	agentFlag(cmd, s, &p.Agent, "only turns of this agent")
+	cmd.Flags().UintVar(&limit, "limit", 20, "at most `N`, up to 1000")
+	cmd.Flags().BoolVar(&turns, "turns", false, "list every turn, not only the last of each session")
+	cmd.Flags().BoolVar(&archived, "archived", false, "only archived sessions")
+	addAllProjects(cmd, s, func() (protocol.ListTurnsParams, error) { err := complete(); return p, err }, &limit)
+	addNativeList(cmd, s, &p.Agent, &limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
 }
 
-// atWork replaces the last sessions of conversations by those that work or wait for an answer, if these
-// are earlier ones: prompts behind them may be queued or cancelled.
-func atWork(ctx context.Context, c *client.Client, last []protocol.Session) error {
-	for _, status := range []protocol.SessionStatus{hubclient.Running, hubclient.WaitingInput} {
-		r, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Status: status, Limit: new(uint(1000))})
-		if err != nil {
-			return err
-		}
-		for _, working := range r.Sessions {
-			for i, x := range last {
-				if x.ThreadID == working.ThreadID {
-					working.ConversationTitle = x.ConversationTitle
-					last[i] = working
-				}
+// atWork replaces the last turns of sessions by those that work or wait for an answer, if these are
+// earlier ones: prompts behind them may be queued or cancelled.
+func atWork(ctx context.Context, c *client.Client, last []protocol.Turn) error {
+	turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{States: []protocol.TurnState{hubclient.Running, hubclient.WaitingInput}, Limit: new(uint(1000))})
+	if err != nil {
+		return err
+	}
+	for _, working := range turns {
+		for i, x := range last {
+			if x.Session == working.Session {
+				working.SessionTitle = x.SessionTitle
+				last[i] = working
 			}
 		}
 	}
@@ -664,9 +713,9 @@ func atWork(ctx context.Context, c *client.Client, last []protocol.Session) erro
 }
 
 // findSession finds a session by any of its ids.
-func findSession(cmd *cobra.Command, s *settings, id string) (found protocol.Session, err error) {
+func findSession(cmd *cobra.Command, s *settings, id string) (found protocol.Turn, err error) {
 	err = withHub(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
-		found, _, err = hubclient.SessionState(ctx, c, id)
+		found, _, err = hubclient.Turn(ctx, c, id)
 		return err
 	})
 	return found, err
@@ -703,8 +752,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return startWork(cmd, s, "launchSession", protocol.LaunchParams{
-				Query: query, Title: title, Agent: agent, WorkingDir: cwd, PermissionMode: a.mode, Model: a.model, Options: options, Worktree: worktree,
+			return startWork(cmd, s, "session.start", protocol.StartParams{
+				Prompt: query, Title: title, Agent: agent, WorkingDir: cwd, Mode: a.mode, Model: a.model, Options: options, Worktree: worktree,
 				AgentSettings: protocol.AgentSettings{AdditionalDirectories: dirs}, PromptContent: with.Content(),
 			}, wait)
 		},
@@ -742,7 +791,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: begins(),
 		Args:              atLeast("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			query, err := readPromptText(cmd.InOrStdin(), args[1:])
 			if err != nil {
@@ -755,14 +804,17 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 			if err != nil {
 				return err
 			}
-			params := protocol.ContinueParams{
-				SessionID: args[0], Query: &query, Fork: fork, Agent: agent, PermissionMode: a.mode, Model: a.model, Options: options,
-				PromptContent: with.Content(),
+			next := protocol.NextTurn{PromptContent: with.Content()}
+			if fork {
+				return startWork(cmd, s, "session.fork", protocol.ForkParams{
+					Turn: protocol.Ref(args[0]), Prompt: query, Agent: agent, Mode: a.mode, Model: a.model, Options: options, NextTurn: next,
+				}, wait)
 			}
+			params := protocol.PromptParams{Session: protocol.Ref(args[0]), Prompt: &query, NextTurn: next}
 			if steer {
 				params.Deliver = "steer"
 			}
-			return startWork(cmd, s, "continueSession", params, wait)
+			return startWork(cmd, s, "session.prompt", params, wait)
 		},
 	}
 	with.Add(cmd)
@@ -783,23 +835,21 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Short:             "Interrupt a session; it can be continued",
 		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. If the session has ended, this ends its agent's\nbackground work. --background TASK stops one background task, if the agent supports\nthat.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
 			if err != nil {
 				return err
 			}
-			params := protocol.InterruptParams{SessionID: x.ID, Background: background} // by then, an id such as last may name another session
-			return askHub(cmd, s, "interruptSession", params, func(r protocol.InterruptResult) error {
+			params := protocol.InterruptTurnParams{Turn: protocol.Ref(x.Name), Background: background} // by then, an id such as last may name another turn
+			return askHub(cmd, s, "turn.interrupt", params, func(r protocol.InterruptTurnResult) error {
 				switch {
-				case !r.Success:
-					return errors.New(x.TaskID + " was not interrupted")
 				case background != "":
 					progress(cmd, s, "the background task %s ends", background)
-				case r.Status == hubclient.Completed:
-					progress(cmd, s, "%s is completed; its agent's background work ends", x.TaskID)
+				case r.State == hubclient.Completed:
+					progress(cmd, s, "%s is completed; its agent's background work ends", r.Turn)
 				default:
-					progress(cmd, s, "%s is %s", x.TaskID, domain.State(r.Status).Words())
+					progress(cmd, s, "%s is %s", r.Turn, domain.State(r.State).Words())
 				}
 				return nil
 			})
@@ -843,7 +893,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 		Long:              sessionSetHelp + hubStatusHelp,
 		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.isEmpty() && agent == "" {
 				return errors.New("say what to set: --agent, --mode, --model or --option")
@@ -874,10 +924,10 @@ func newSessionCommandsCommand(s *settings) *cobra.Command {
 		Short:             "List the slash commands of a session's agent",
 		Long:              "List the slash commands that the agent of a session has reported. A prompt may\nbegin with one.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", protocol.SessionParams{SessionID: args[0]}, func(r protocol.SessionStateResult) error {
-				return sessionCommands(cmd.OutOrStdout(), r.Session)
+			return askHub(cmd, s, "turn.get", protocol.TurnParams{Turn: protocol.Ref(args[0])}, func(r protocol.TurnResult) error {
+				return sessionCommands(cmd.OutOrStdout(), r.Turn)
 			})
 		},
 	}

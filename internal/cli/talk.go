@@ -66,9 +66,9 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 			return err
 		}
 	}
-	var session protocol.Session
+	var session protocol.Turn
 	if o.from != "" {
-		if session, _, err = hubclient.SessionState(ctx, h.Client, o.from); err != nil {
+		if session, _, err = hubclient.Turn(ctx, h.Client, o.from); err != nil {
 			return turn.InWords(err)
 		}
 		t.set = promptOptions{set: o.set, with: o.with, timeout: o.timeout, budget: o.budget}
@@ -78,8 +78,8 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 	options.SignIn = func(ctx context.Context, agent, method string) error {
 		return s.login(ctx, os.Stderr, agent, method)
 	}
-	options.Repeat = func(ctx context.Context, after protocol.Session) (protocol.Session, error) {
-		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Query)
+	options.Repeat = func(ctx context.Context, after protocol.Turn) (protocol.Turn, error) {
+		return startSession(ctx, h.Client, view, promptOptions{from: after.ID}, after.Prompt)
 	}
 	t.talk = turn.NewTalk(view, session, turn.TalkOptions{
 		Options: options, History: earlierPrompts(ctx, h.Client), Footer: t.footer,
@@ -109,7 +109,7 @@ func runTalk(cmd *cobra.Command, s *settings, o promptOptions) error {
 }
 
 // greet says which conversation this is.
-func (t *talking) greet(session protocol.Session) {
+func (t *talking) greet(session protocol.Turn) {
 	where := t.root
 	if home, err := os.UserHomeDir(); err == nil {
 		if below, isBelow := strings.CutPrefix(where, home+"/"); isBelow {
@@ -123,8 +123,8 @@ func (t *talking) greet(session protocol.Session) {
 }
 
 // continues says which conversation the next prompt continues.
-func (t *talking) continues(s protocol.Session) {
-	t.view.Note(term.Line("your next prompt continues \"" + term.Short(s.ConversationTitle) + "\" after " + s.TaskID))
+func (t *talking) continues(s protocol.Turn) {
+	t.view.Note(term.Line("your next prompt continues \"" + term.Short(s.SessionTitle) + "\" after " + s.Name))
 }
 
 // goodbye says how to return to the conversation.
@@ -134,16 +134,16 @@ func (t *talking) goodbye() {
 	case s.ID == "":
 		return
 	case t.talk.IsBusy():
-		t.view.Note(s.TaskID + " continues without this terminal; back with: duet-rpc prompt --continue " + s.TaskID)
+		t.view.Note(s.Name + " continues without this terminal; back with: duet-rpc prompt --continue " + s.Name)
 	default:
-		t.view.Note("back with: duet-rpc prompt --continue " + s.TaskID)
+		t.view.Note("back with: duet-rpc prompt --continue " + s.Name)
 	}
 }
 
 // footer describes the agent and its settings.
 func (t *talking) footer() string {
 	s := t.talk.Session
-	agent, mode, model := s.Agent, s.PermissionMode, ""
+	agent, mode, model := s.Agent, s.Mode, ""
 	if s.ID == "" {
 		agent, mode, model = t.agent.Agent, t.set.set.mode, t.set.set.model
 		if protocol.Value(t.set.worktree) {
@@ -161,7 +161,7 @@ func (t *talking) footer() string {
 	if s.Worktree != nil {
 		parts = append(parts, s.Worktree.Branch)
 	}
-	if used, limit := protocol.Value(s.EffectiveContextTokens), protocol.Value(s.ContextLimit); limit > 0 {
+	if used, limit := protocol.Value(s.ContextTokens), protocol.Value(s.ContextSize); limit > 0 {
 		parts = append(parts, fmt.Sprintf("context %d %%", 100*used/limit))
 	}
 	keys := "RET sends, C-d leaves"
@@ -175,7 +175,7 @@ func (t *talking) footer() string {
 // modes and the mode in force, or "". In some of them it acts without asking.
 func (t *talking) ownMode() string {
 	s, now := t.talk.Session, t.agent.Reported().Mode
-	if s.ID == "" || now == nil || now.Current == s.PermissionMode || slices.Contains([]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}, catalog.ModeName(now.Current)) {
+	if s.ID == "" || now == nil || now.Current == s.Mode || slices.Contains([]string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass, catalog.ModePlan}, catalog.ModeName(now.Current)) {
 		return ""
 	}
 	for _, choice := range now.Choices {
@@ -194,8 +194,8 @@ func (t *talking) reported(ctx context.Context, c *client.Client) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, describeWithin)
 	defer cancel()
-	if now, _, err := hubclient.SessionState(ctx, c, t.talk.Session.ID); err == nil {
-		t.talk.Session.PermissionMode, t.talk.Session.RequestedMode, t.talk.Session.AgentMode = now.PermissionMode, now.RequestedMode, now.AgentMode
+	if now, _, err := hubclient.Turn(ctx, c, t.talk.Session.ID); err == nil {
+		t.talk.Session.Mode, t.talk.Session.RequestedMode, t.talk.Session.AgentMode = now.Mode, now.RequestedMode, now.AgentMode
 	}
 }
 
@@ -213,10 +213,10 @@ func (t *talking) describe(ctx context.Context, c *client.Client) {
 const describeWithin = 500 * time.Millisecond
 
 // send sends a prompt with the files that it mentions.
-func (t *talking) send(ctx context.Context, c *client.Client, text string, steer bool) (hubclient.Started, error) {
+func (t *talking) send(ctx context.Context, c *client.Client, text string, steer bool) (protocol.Started, error) {
 	o := t.set
 	if err := o.with.Mentioned(t.settings, text, t.view.Note); err != nil {
-		return hubclient.Started{}, err
+		return protocol.Started{}, err
 	}
 	o.from = t.talk.Session.ID
 	if o.from == "" && t.fork != "" {
@@ -224,7 +224,7 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 	}
 	o.steer = steer && t.talk.IsBusy()
 	if o.from != "" && !o.fork && !o.steer {
-		o.from = t.talk.Session.ThreadID // its last turn, which may not be shown yet
+		o.from = t.talk.Session.SessionUUID // its last turn, which may not be shown yet
 	}
 	started, err := startPrompt(ctx, c, o, text)
 	if err == nil { // later prompts have what was set since
@@ -239,13 +239,13 @@ func (t *talking) send(ctx context.Context, c *client.Client, text string, steer
 
 // earlierPrompts returns the prompts of people in the project, the newest last.
 func earlierPrompts(ctx context.Context, c *client.Client) (prompts []string) {
-	list, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
+	turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{Limit: new(uint(200))})
 	if err != nil {
 		return nil // a history is a convenience
 	}
-	for _, s := range list.Sessions {
-		if s.Query != "" && s.Source != string(domain.SourceTrigger) && !slices.Contains(prompts, s.Query) {
-			prompts = append(prompts, s.Query)
+	for _, s := range turns {
+		if s.Prompt != "" && s.Source != string(domain.SourceTrigger) && !slices.Contains(prompts, s.Prompt) {
+			prompts = append(prompts, s.Prompt)
 		}
 	}
 	slices.Reverse(prompts)
@@ -354,7 +354,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 		t.set.agent = s.Agent
 	}
 	t.fork = ""
-	t.talk.Show(protocol.Session{})
+	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
 	t.view.Note("your next prompt begins another conversation; /resume goes back")
 	return nil
@@ -367,7 +367,7 @@ func (t *talking) resume(ctx context.Context, c *client.Client, id string) error
 			return err
 		}
 	}
-	session, _, err := hubclient.SessionState(ctx, c, id)
+	session, _, err := hubclient.Turn(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -437,7 +437,7 @@ func (t *talking) nextMode(ctx context.Context, c *client.Client) error {
 	}
 	mode := cmp.Or(t.set.set.mode, catalog.ModeDefault)
 	if s := t.talk.Session; s.ID != "" {
-		mode = s.PermissionMode
+		mode = s.Mode
 	}
 	return t.chooseMode(ctx, c, modes[(slices.Index(modes, mode)+1)%len(modes)])
 }
@@ -481,8 +481,8 @@ func (t *talking) change(ctx context.Context, c *client.Client, params protocol.
 	if err != nil {
 		return err
 	}
-	if r.Session.ID == t.talk.Session.ID {
-		t.talk.Session = r.Session
+	if r.Turn.ID == t.talk.Session.ID {
+		t.talk.Session = r.Turn
 	}
 	t.describe(ctx, c)
 	when := "from the next prompt on"
@@ -505,7 +505,7 @@ func (t *talking) review(ctx context.Context, c *client.Client, _ string) error 
 // rewind restores the files to their state before a turn, and has the next prompt continue the
 // conversation from there.
 func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error {
-	session, _, err := hubclient.SessionState(ctx, c, cmp.Or(id, t.talk.Session.ID))
+	session, _, err := hubclient.Turn(ctx, c, cmp.Or(id, t.talk.Session.ID))
 	if err != nil {
 		return err
 	}
@@ -538,9 +538,9 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 		t.view.Note(notRecorded(session))
 	}
 	t.set.agent, t.fork = session.Agent, r.ForkFrom
-	t.talk.Show(protocol.Session{})
+	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues from before " + session.TaskID + "; /resume " + session.TaskID + " returns to the conversation as it was")
+	t.view.Note("your next prompt continues from before " + session.Name + "; /resume " + session.Name + " returns to the conversation as it was")
 	t.talk.Write(r.Prompt)
 	return nil
 }
@@ -585,9 +585,9 @@ func (t *talking) discard(ctx context.Context, c *client.Client, _ string) error
 
 // leaveWorktree has the next prompt continue a conversation whose worktree is gone in the project's
 // directory.
-func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protocol.Session) {
+func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protocol.Turn) {
 	t.set.agent, t.fork = s.Agent, s.ID
-	t.talk.Show(protocol.Session{})
+	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
 	t.view.Note("your next prompt continues this conversation in " + term.Line(t.root))
 }
@@ -608,7 +608,7 @@ func (t *talking) title(ctx context.Context, c *client.Client, title string) err
 		t.set.title = title
 		return nil
 	}
-	return c.Call(ctx, "updateSessionTitle", protocol.UpdateTitleParams{SessionID: t.talk.Session.ID, Title: title}, nil)
+	return c.Call(ctx, "session.rename", protocol.RenameSessionParams{Session: protocol.Ref(t.talk.Session.ID), Title: title}, nil)
 }
 
 func (t *talking) exit(context.Context, *client.Client, string) error { return turn.ErrLeave }
@@ -663,11 +663,9 @@ func (t *talking) arguments(ctx context.Context, c *client.Client, command strin
 	case "rewind":
 		ctx, cancel := context.WithTimeout(ctx, describeWithin)
 		defer cancel()
-		turns, _, _ := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
-		for _, s := range turns.Sessions {
-			if s.ThreadID == t.talk.Session.ThreadID {
-				words = append(words, s.TaskID+"\t"+term.Short(s.Query))
-			}
+		turns, _, _ := hubclient.Turns(ctx, c, protocol.ListTurnsParams{Session: protocol.Ref(t.talk.Session.ID), Limit: new(uint(200))})
+		for _, s := range turns {
+			words = append(words, s.Name+"\t"+term.Short(s.Prompt))
 		}
 	case "land":
 		words = protocol.LandMethod("").Accepted()[1:]

@@ -14,15 +14,15 @@ import (
 // The footer shows the mode in force, also after the agent has left the requested one.
 func TestFooterShowsTheModeInForce(t *testing.T) {
 	view := turn.NewView(io.Discard, io.Discard, true, false)
-	session := protocol.Session{ID: "s", Agent: "claude", PermissionMode: "auto", RequestedMode: "plan", AgentMode: "auto"}
+	session := protocol.Turn{ID: "s", Agent: "claude", Mode: "auto", RequestedMode: "plan", AgentMode: "auto"}
 	talk := &talking{view: view, talk: turn.NewTalk(view, session, turn.TalkOptions{})}
 	assert.Equal(t, "  claude · auto · RET sends, C-d leaves", talk.footer())
 	now := &domain.Selection{Current: "auto", Choices: []domain.Choice{{ID: "auto", Name: "Auto"}}}
 	talk.agent.AgentSession = &protocol.AgentSession{Mode: now}
 	assert.Equal(t, "  claude · auto · RET sends, C-d leaves", talk.footer())
-	talk.talk.Session.PermissionMode = "default"
+	talk.talk.Session.Mode = "default"
 	assert.Equal(t, "  claude · Auto · RET sends, C-d leaves", talk.footer(), "the agent has left the default by itself")
 	now.Current = "default"
-	talk.talk.Session.PermissionMode = "acceptEdits"
+	talk.talk.Session.Mode = "acceptEdits"
 	assert.Equal(t, "  claude · acceptEdits · RET sends, C-d leaves", talk.footer(), "Duet's own mode")
 }

@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const taskHelp = `A task is a prompt that an agent works on in the hub while you do something else.
-Name it by its own id (task-0001) or by that of its session.
+const taskHelp = `Prompts that agents work on while you do something else. A turn is named by its number,
+such as 12.3: the third of session 12.
 `
 
 func newTaskCommand(s *settings) *cobra.Command {
@@ -23,102 +19,82 @@ func newTaskCommand(s *settings) *cobra.Command {
 }
 
 func newTaskSubmitCommand(s *settings) *cobra.Command {
-	var p struct {
-		Prompt   string `json:"prompt"`
-		Agent    string `json:"agent,omitempty"`
-		CWD      string `json:"cwd,omitempty"`
-		Title    string `json:"title,omitempty"`
-		Priority int    `json:"priority,omitempty"`
-		gateFlags
-	}
+	var p protocol.StartParams
+	var gates gateFlags
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "submit [TEXT...]",
 		Annotations: begins(),
-		Short:       "Start a task, or queue it, and print its id",
-		Long: "Start a task, or queue it if no slot is free, and print its id. The prompt is\n" +
-			"the arguments, or standard input if there are none.\n" +
+		Short:       "Start a session, or queue it, and print its turn",
+		Long: "Start a session, or queue it if no slot is free, and print the number of its turn. The\n" +
+			"prompt is the arguments, or standard input if there are none.\n" +
 			"With --gate COMMAND the agent continues until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Prompt, err = readPromptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			if p.CWD, err = fullPath(p.CWD); err != nil {
+			if p.WorkingDir, err = fullPath(p.WorkingDir); err != nil {
 				return err
 			}
-			if err := p.gateFlags.Check(); err != nil {
+			if err := gates.Check(); err != nil {
 				return err
 			}
-			return startWork(cmd, s, "task.submit", p, wait)
+			p.Gated = gates.Gated()
+			return startWork(cmd, s, "session.start", p, wait)
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
+	cmd.Flags().StringVar(&p.WorkingDir, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
-	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
-	p.gateFlags.Add(cmd)
+	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of prompts that wait, the highest priority starts first")
+	gates.Add(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
-// taskStates are the states that task list takes, in the words of the shell.
-func taskStates() []string {
-	return []string{"queued", "running", "completed", "failed", hubclient.Interrupted}
-}
-
 func newTaskListCommand(s *settings) *cobra.Command {
-	var p struct {
-		State string `json:"state,omitempty"`
-		Agent string `json:"agent,omitempty"`
-		Limit int    `json:"limit,omitempty"`
-	}
+	var p protocol.ListTurnsParams
+	var state stateFlag
+	var limit uint
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List tasks, the newest first",
-		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
+		Short: "List turns, the newest first",
+		Long:  "List the turns of all sessions, the newest first.\n" + hubStatusHelp,
 		Args:  noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if p.State != "" && !slices.Contains(taskStates(), p.State) {
-				return fmt.Errorf("--state: expected one of %s, received %q", strings.Join(taskStates(), ", "), p.State)
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			p.Limit = &limit
+			if p.States, err = state.States(); err != nil {
+				return err
 			}
-			params := p
-			if p.State == hubclient.Interrupted {
-				params.State = hubclient.Cancelled // AIWG's name of it
-			}
-			return askHub(cmd, s, "task.list", params, func(tasks []protocol.Task) error {
-				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
+			return askHub(cmd, s, "turn.list", p, func(r protocol.TurnList) error {
+				t := term.NewTable(cmd.OutOrStdout(), "TURN", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
-				t.Empty(noTask(p.State, p.Agent))
-				for _, task := range tasks {
-					t.Row(task.ID, task.StateInWords(), protocol.Value(task.Agent), term.AgeOf(task.CreatedAt), term.Short(task.Summary))
+				t.Empty(noTask(state.word, p.Agent))
+				for _, x := range r.Turns {
+					t.Row(x.Name, x.StateInWords(), x.Agent, term.Age(x.CreatedAt), term.Short(x.Summary))
 				}
 				return t.Flush()
 			})
 		},
 	}
-	oneOf(cmd, &p.State, "state", "only tasks in this state", taskStates()...)
-	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
-	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
+	state.Add(cmd)
+	agentFlag(cmd, s, &p.Agent, "only turns of this agent")
+	cmd.Flags().UintVar(&limit, "limit", 20, "at most `N`, up to 1000")
 	return cmd
 }
 
 func newTaskGetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "get ID",
-		Short:             "Show a task and what its agent has said so far",
-		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
+		Short:             "Show a turn and its agent's last message",
+		Long:              "Show a turn and its agent's last message.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "task.get", protocol.TaskParams{TaskID: args[0]}, func(t protocol.Task) error {
-				out := cmd.OutOrStdout()
-				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", protocol.Value(t.Agent)}, term.Field{"prompt", t.Prompt},
-					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.TimeOf(t.CreatedAt)}, term.Field{"started", term.TimeOf(protocol.Value(t.StartedAt))},
-					term.Field{"ended", term.TimeOf(protocol.Value(t.CompletedAt))}, term.Field{"error", protocol.Value(t.Error)}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
-				term.Body(out, t.Output, !s.NoColor)
-				return err
+			return askHub(cmd, s, "turn.get", protocol.TurnParams{Turn: protocol.Ref(args[0])}, func(r protocol.TurnResult) error {
+				return printSessionList(cmd.OutOrStdout(), r.Turn, !s.NoColor)
 			})
 		},
 	}
@@ -128,16 +104,13 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "cancel ID",
-		Short:             "Cancel a task that is queued or running",
-		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
+		Short:             "Interrupt a turn that is queued or running",
+		Long:              "Interrupt a turn that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, taskCandidates),
+		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "task.cancel", protocol.TaskCancelParams{TaskID: args[0], Reason: reason}, func(r protocol.TaskCancelResult) error {
-				if !r.Cancelled {
-					return fmt.Errorf("%s was not interrupted", args[0])
-				}
-				progress(cmd, s, "%s is interrupted", args[0])
+			return askHub(cmd, s, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(args[0]), Reason: reason}, func(r protocol.InterruptTurnResult) error {
+				progress(cmd, s, "%s is interrupted", r.Turn)
 				return nil
 			})
 		},

@@ -7,7 +7,7 @@ import (
 
 // Kinds of errors, which are data.kind on the wire (docs/protocol.md, "Errors by family").
 const (
-	KindTurnNotFound       = "run_not_found" // no turn has this id
+	KindTurnNotFound       = "turn_not_found" // no turn has this id
 	KindApprovalNotFound   = "approval_not_found"
 	KindRuleNotFound       = "rule_not_found"
 	KindTerminalNotFound   = "terminal_not_found"

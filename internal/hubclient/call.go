@@ -17,8 +17,8 @@ import (
 
 // untilDone are the methods that last as long as an agent, a command of the user or git does.
 var untilDone = []string{
-	"agent.check", "agent.authenticate", "agent.logout", "agent.sessions", "agent.adopt", "agent.deleteSession", "mcp.listTools", "mcp.callTool",
-	"session.set", "session.delete", "session.land", "session.discard", "session.launchAttempts", "session.attempts", "session.chooseAttempt",
+	"agent.check", "agent.authenticate", "agent.logout", "agent.sessions", "session.adopt", "agent.deleteSession", "mcp.listTools", "mcp.callTool",
+	"session.set", "session.delete", "session.land", "session.discard", "attempt.start", "session.attempts", "session.chooseAttempt",
 	"session.decideChange", "session.rewind", "searchConversations", "build", "buildBackend", "checkGate", "daemon.listen",
 }
 

@@ -42,34 +42,33 @@ func Ended(state string) bool {
 // DuetModes are Duet's own; an agent may have others.
 var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
-// SessionState returns a session by any of its ids.
-func SessionState(ctx context.Context, c *client.Client, id string) (protocol.Session, json.RawMessage, error) {
-	r, raw, err := Call[protocol.SessionStateResult](ctx, c, "getSessionState", protocol.SessionParams{SessionID: id})
-	return r.Session, raw, err
+// Turn returns a turn by any of its ids; a session's means its last turn.
+func Turn(ctx context.Context, c *client.Client, id string) (protocol.Turn, json.RawMessage, error) {
+	r, raw, err := Call[protocol.TurnResult](ctx, c, "turn.get", protocol.TurnParams{Turn: protocol.Ref(id)})
+	return r.Turn, raw, err
 }
 
-// Started is the result of the methods that start a session or a task.
-type Started struct {
-	TaskID    string   `json:"taskId"`  // of task.submit
-	Task      string   `json:"task_id"` // of others
-	SessionID string   `json:"session_id"`
-	ThreadID  string   `json:"thread_id"`
-	Agent     string   `json:"agent"`
-	State     string   `json:"state"`
-	Status    string   `json:"status"`
-	Delivered string   `json:"delivered"` // of continueSession
-	Beside    []string `json:"beside"`    // tasks that work in the same directory
+// Turns lists turns, the newest first.
+func Turns(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) ([]protocol.Turn, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Turns []protocol.Turn }](ctx, c, "turn.list", p)
+	return r.Turns, raw, err
 }
 
-// BesideWords warns of the sessions that may change the same files, or is "".
-func (s Started) BesideWords() string {
-	switch len(s.Beside) {
+// Sessions lists sessions by their last turns, the newest first.
+func Sessions(ctx context.Context, c *client.Client, p protocol.SessionListParams) ([]protocol.Turn, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Sessions []protocol.Turn }](ctx, c, "session.list", p)
+	return r.Sessions, raw, err
+}
+
+// BesideWords warns of the turns that may change the same files, or is "".
+func BesideWords(beside []string) string {
+	switch len(beside) {
 	case 0:
 		return ""
 	case 1:
-		return s.Beside[0] + " works in this directory, too: both may change the same files"
+		return beside[0] + " works in this directory, too: both may change the same files"
 	}
-	return strings.Join(s.Beside, ", ") + " work in this directory, too: they may change the same files"
+	return strings.Join(beside, ", ") + " work in this directory, too: they may change the same files"
 }
 
 // Values of Started.Delivered: the working agent has the prompt, or it is queued. Else it started.
@@ -78,26 +77,26 @@ const (
 	DeliveredQueued   = "queued"
 )
 
-// SessionID returns the session of an id, or the last one for "last".
-func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {
-	if id != "last" {
+// LastTurn returns the id of a turn, or that of the newest for "last".
+func LastTurn(ctx context.Context, c *client.Client, id string) (string, error) {
+	if id != domain.LastTurn {
 		return id, nil
 	}
-	list, _, err := Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(1))})
+	list, _, err := Turns(ctx, c, protocol.ListTurnsParams{Limit: new(uint(1))})
 	if err != nil {
 		return "", err
 	}
-	if len(list.Sessions) == 0 {
+	if len(list) == 0 {
 		return "", errors.New("there is no session yet to continue")
 	}
-	return list.Sessions[0].ID, nil
+	return list[0].ID, nil
 }
 
 // DescribeAgent returns the settings of an agent, or of a session's agent if session is given. "" is
 // the default agent.
 func DescribeAgent(ctx context.Context, c *client.Client, agent, session string) (protocol.AgentDescription, error) {
 	if session != "" {
-		s, _, err := SessionState(ctx, c, session)
+		s, _, err := Turn(ctx, c, session)
 		return protocol.AgentDescription{Agent: s.Agent, Modes: s.Modes, AgentSession: s.AgentSession}, err
 	}
 	k, _, err := Call[protocol.AgentDescription](ctx, c, "agent.describe", protocol.AgentParams{Agent: agent})

@@ -40,8 +40,8 @@ func (p SetSessionParams) Check() error {
 }
 
 type SetSessionResult struct {
-	Live    bool    `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt."`
-	Session Session `json:"session" doc:"The session, as in getSessionState."`
+	Live bool `json:"live" doc:"true: the agent is working and has accepted the change. false: it gets the change with the next prompt."`
+	Turn Turn `json:"turn" doc:"As in turn.get."`
 }
 
 type DescribeAgentParams struct {
@@ -124,7 +124,7 @@ type AdoptParams struct {
 func (p AdoptParams) Check() error { return NotEmpty("native_session_id", p.ID) }
 
 type AdoptResult struct {
-	LaunchResult
+	Started
 	NativeSession string `json:"native_session_id"`
 	Adopted       bool   `json:"adopted" doc:"false: a conversation for this session already existed and was not changed."`
 	History       bool   `json:"history" doc:"Whether the agent replayed the session's history. true for a conversation that already existed."`

@@ -16,34 +16,11 @@ type SessionParams struct {
 
 func (p SessionParams) Check() error { return NotEmpty("session_id", p.SessionID) }
 
-type ListSessionsParams struct {
-	Limit    *uint         `json:"limit,omitempty" doc:"Default 500, at most 1000."`
-	Before   string        `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
-	Status   SessionStatus `json:"status,omitempty" doc:"Only sessions with this status. Absent: all except discarded ones."`
-	Archived *bool         `json:"archived,omitempty" doc:"true: only archived sessions; false: only the others."`
-	Agent    string        `json:"agent,omitempty" doc:"Only sessions of this agent."`
-}
-
-type SessionList struct {
-	Sessions   []*Session `json:"sessions"`
-	NextBefore string     `json:"next_before,omitempty" doc:"Present if there may be more: pass it as before."`
-}
-
 // A LeafFilter selects conversations (getSessionLeaves).
 type LeafFilter string
 
 // Accepted implements schema.Enum.
 func (LeafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
-
-type SessionLeavesParams struct {
-	Filter LeafFilter `json:"filter,omitempty" doc:"Absent or empty: all conversations."`
-	Limit  *uint      `json:"limit,omitempty" doc:"Default 500, at most 1000."`
-	Before string     `json:"before,omitempty" doc:"Only sessions older than this session, for paging."`
-}
-
-type SessionStateResult struct {
-	Session Session `json:"session"`
-}
 
 type InterruptParams struct {
 	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
@@ -127,112 +104,6 @@ type RecentPathsResult struct {
 	Paths []RecentPath `json:"paths"`
 }
 
-// A Session is a run in HumanLayer's form: the members of getSessionState and listSessions for its
-// first and current clients, and ours.
-type Session struct {
-	ID              string `json:"id"`
-	RunID           string `json:"run_id"`
-	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's id of its session, for every agent."`
-	ParentSessionID string `json:"parent_session_id,omitempty"`
-	Status          string `json:"status" doc:"draft, starting, running, waiting_input, interrupting, interrupted, completed, failed or discarded."`
-	Query           string `json:"query"`
-	Summary         string `json:"summary" doc:"The first 80 characters of the query."`
-	Title           string `json:"title"`
-
-	ConversationTitle string `json:"conversation_title" doc:"The title of the conversation, or the first 80 characters of its first query."`
-
-	Model      string `json:"model,omitempty"`
-	WorkingDir string `json:"working_dir"`
-
-	CreatedAt      time.Time  `json:"created_at"`
-	StartTime      time.Time  `json:"start_time" doc:"Same as created_at."`
-	StartedAt      *time.Time `json:"started_at,omitempty" doc:"When the agent started."`
-	LastActivityAt time.Time  `json:"last_activity_at"`
-	CompletedAt    *time.Time `json:"completed_at,omitempty" doc:"When the run ended, in any state."`
-	EndTime        *time.Time `json:"end_time,omitempty" doc:"Same as completed_at."`
-
-	Error        string `json:"error,omitempty"`
-	ErrorMessage string `json:"error_message,omitempty" doc:"Same as error."`
-	ErrorCode    string `json:"error_code,omitempty" doc:"In capitals, such as TIMEOUT or ORPHANED."`
-
-	AuthMethods []domain.AuthMethod `json:"auth_methods,omitempty" doc:"The sign-in methods that the agent offers. Present if the run failed because the user must sign in or give the agent its key."`
-
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's stop reason."`
-
-	CostUSD                  *float64       `json:"cost_usd,omitempty"`
-	InputTokens              *int64         `json:"input_tokens,omitempty"`
-	OutputTokens             *int64         `json:"output_tokens,omitempty"`
-	CacheReadInputTokens     *int64         `json:"cache_read_input_tokens,omitempty"`
-	CacheCreationInputTokens *int64         `json:"cache_creation_input_tokens,omitempty"`
-	TotalTokens              *int64         `json:"total_tokens,omitempty" doc:"Input plus output."`
-	EffectiveContextTokens   *int64         `json:"effective_context_tokens,omitempty" doc:"Tokens in the context."`
-	ContextLimit             *int64         `json:"context_limit,omitempty" doc:"Size of the context in tokens, if the agent reports it."`
-	DurationMS               *int64         `json:"duration_ms,omitempty"`
-	NumTurns                 *int           `json:"num_turns,omitempty" doc:"Number of the agent's messages."`
-	Result                   *SessionResult `json:"result,omitempty" doc:"Present when the run has ended."`
-
-	AutoAcceptEdits          bool       `json:"auto_accept_edits"`
-	SkipPermissions          bool       `json:"dangerously_skip_permissions"`
-	SkipPermissionsExpiresAt *time.Time `json:"dangerously_skip_permissions_expires_at,omitempty"`
-	Archived                 bool       `json:"archived"`
-	ProxyEnabled             bool       `json:"proxy_enabled"`
-	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
-
-	Agent          string                  `json:"agent"`
-	ThreadID       string                  `json:"thread_id" doc:"The conversation's id."`
-	TaskID         string                  `json:"task_id" doc:"The task id of the same run."`
-	CallerTaskID   string                  `json:"caller_task_id,omitempty" doc:"The task_id that the client passed to execute_prompt."`
-	PermissionMode string                  `json:"permission_mode" doc:"The mode in force."`
-	Source         string                  `json:"source" doc:"What started the run: task, chat, session, execute, decision, trigger, gate, agent, adopted, question or kept_question. gate: the query lists the gates that failed. agent: the agent continued by itself, without a query. question and kept_question: a program called askUser or requestPermission."`
-	Priority       int                     `json:"priority"`
-	State          string                  `json:"state" doc:"The run's state. It distinguishes queued from starting, and timed_out from failed."`
-	SilentSince    *time.Time              `json:"silent_since,omitempty" doc:"Time of the agent's last sign of life. Present while the agent is silent and the run does not wait for a person."`
-	SilentNote     string                  `json:"silent_note,omitempty" doc:"The agent's error output since then."`
-	SilentTool     string                  `json:"silent_tool,omitempty" doc:"The tool call in progress. The silence is then often normal."`
-	Background     []domain.BackgroundTask `json:"background,omitempty" doc:"The agent's background work while no prompt runs in the conversation. interruptSession ends it."`
-	Progress       json.RawMessage         `json:"progress,omitempty"`
-	Metadata       json.RawMessage         `json:"metadata,omitempty"`
-
-	AgentMode        string            `json:"agent_mode,omitempty" doc:"The mode that the agent reports."`
-	RequestedAgent   string            `json:"requested_agent,omitempty" doc:"The agent for the conversation's next prompt, if it differs from agent."`
-	RequestedMode    string            `json:"requested_mode,omitempty" doc:"The requested mode, if it is not in force."`
-	RequestedModel   string            `json:"requested_model,omitempty" doc:"The requested model, if the agent reports another one."`
-	RequestedOptions map[string]string `json:"requested_options,omitempty" doc:"The requested values of the agent's options."`
-	Modes            []Mode            `json:"modes,omitempty" doc:"All modes that a client can request. Only in getSessionState."`
-	AgentSession     *AgentSession     `json:"agent_session,omitempty" doc:"The agent's report about its session. Only in getSessionState."`
-
-	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"The agent's MCP servers that Duet has tested and that have not answered yet. Only in getSessionState."`
-
-	Gates *Gates `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
-
-	Attempts string `json:"attempts,omitempty" doc:"The id that all attempts at the same prompt have (session.launchAttempts)."`
-
-	Worktree *WorktreeState `json:"worktree,omitempty" doc:"The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves."`
-}
-
-// A SessionResult is the last output of Claude Code, the form of a result that HumanLayer's clients
-// know.
-type SessionResult struct {
-	Type          string  `json:"type" doc:"result"`
-	Subtype       string  `json:"subtype" doc:"session_completed, session_failed or session_interrupted."`
-	TotalCostUSD  float64 `json:"total_cost_usd"`
-	IsError       bool    `json:"is_error"`
-	DurationMS    int64   `json:"duration_ms"`
-	DurationAPIMS int64   `json:"duration_api_ms"`
-	NumTurns      int     `json:"num_turns"`
-	Result        string  `json:"result" doc:"The agent's last message."`
-	SessionID     string  `json:"session_id" doc:"The agent's id of its session."`
-	Error         string  `json:"error,omitempty"`
-}
-
-func (s *Session) Texts() []*string {
-	list := []*string{&s.Query, &s.Error, &s.ErrorMessage}
-	if s.Result != nil {
-		list = append(list, &s.Result.Result, &s.Result.Error)
-	}
-	return list
-}
-
 // AgentSettings are the parameters that launchSession and continueSession share.
 type AgentSettings struct {
 	SystemPrompt          string          `json:"system_prompt,omitempty" doc:"Replaces the agent's system prompt, if the agent has one."`
@@ -258,66 +129,75 @@ type MCPServerConfig struct {
 	Headers map[string]string `json:"headers"`
 }
 
-type LaunchParams struct {
-	Query      string `json:"query" doc:"The prompt."`
-	Title      string `json:"title,omitempty" doc:"The session's title."`
-	Model      string `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own."`
-	WorkingDir string `json:"working_dir,omitempty" doc:"The agent's working directory; ~ is expanded. Default: the project's root."`
+// StartParams start a session with its first prompt.
+type StartParams struct {
+	Prompt     string            `json:"prompt" doc:"The prompt."`
+	Title      string            `json:"title,omitempty" doc:"The session's title."`
+	Agent      string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
+	Model      string            `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own."`
+	Mode       string            `json:"mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
+	Options    map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. A value that the agent is known not to have is refused."`
+	WorkingDir string            `json:"working_dir,omitempty" doc:"The agent's working directory; ~ is expanded. Default: the project's root."`
 	AgentSettings
 	PromptContent
-	Verbose           bool   `json:"verbose,omitempty" doc:"Kept for old clients."`
 	AutoAcceptEdits   bool   `json:"auto_accept_edits,omitempty" doc:"File edits need no approval."`
-	SkipPermissions   bool   `json:"dangerously_skip_permissions,omitempty" doc:"No tool call needs approval."`
-	SkipTimeout       *int64 `json:"dangerously_skip_permissions_timeout,omitempty" doc:"Duration in milliseconds. Absent or 0: unlimited."`
-	SkipTimeoutMillis *int64 `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Alias of dangerously_skip_permissions_timeout."`
+	SkipPermissions   bool   `json:"skip_permissions,omitempty" doc:"No tool call needs approval."`
+	SkipPermissionsMS *int64 `json:"skip_permissions_ms,omitempty" doc:"For how long, in milliseconds. Absent or 0: unlimited."`
 
-	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
-	PermissionMode string            `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
-	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. A value that the agent is known not to have is refused."`
-	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
-	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
-	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the client chooses as the thread_id of the conversation. If a conversation with this id exists, the session continues it."`
-	LaunchID       string            `json:"launch_id,omitempty" doc:"A UUID that the client chooses for this launch. A launch that is sent again with the same id and prompt, for example after an error, returns the session of the first one and starts nothing."`
+	Priority    int    `json:"priority,omitempty" doc:"Higher runs first."`
+	TimeoutMS   *uint  `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: as configured."`
+	SessionUUID string `json:"session_uuid,omitempty" doc:"A UUID that the client chooses for the session. If a session with it exists, the prompt continues it."`
+	StartID     string `json:"start_id,omitempty" doc:"A UUID that the client chooses for this start. A start that is sent again with the same id and prompt, for example after an error, returns the turn of the first one and starts nothing."`
 	Gated
-	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new conversation. Uncommitted files of the user are not in it."`
-	Draft    bool            `json:"draft,omitempty" doc:"Only store the session. continueSession launches it."`
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
+	Worktree *bool           `json:"worktree,omitempty" doc:"Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it."`
+	Draft    bool            `json:"draft,omitempty" doc:"Only store the prompt. session.prompt sends it."`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
 }
 
-type LaunchResult struct {
-	SessionID string   `json:"session_id"`
-	RunID     string   `json:"run_id"`
-	TaskID    string   `json:"task_id" doc:"The task id of the same run."`
-	ThreadID  string   `json:"thread_id" doc:"The conversation's id."`
-	Agent     string   `json:"agent" doc:"The agent that runs the prompt."`
-	Status    string   `json:"status"`
-	Beside    []string `json:"beside,omitempty" doc:"Task ids of the sessions of other conversations that work in the same directory and may change the same files."`
+// Started names a turn that a prompt has begun.
+type Started struct {
+	Name        string   `json:"turn" doc:"The turn's number, such as 12.3."`
+	Session     int64    `json:"session" doc:"The session's number in the project."`
+	ID          string   `json:"turn_uuid"`
+	SessionUUID string   `json:"session_uuid"`
+	Agent       string   `json:"agent" doc:"The agent that runs the prompt."`
+	State       string   `json:"state"`
+	Delivered   string   `json:"delivered" doc:"started, queued, or injected: the working agent has the prompt, and turn is its turn."`
+	Beside      []string `json:"beside,omitempty" doc:"Turns of other sessions that work in the same directory and may change the same files."`
+
+	// For dialects, whose ids they have.
+	Of     domain.TurnInSession   `json:"-"`
+	Others []domain.TurnInSession `json:"-"` // Beside
 }
 
-type ContinueParams struct {
-	SessionID string  `json:"session_id" doc:"The session to continue, by any id of the run."`
-	Query     *string `json:"query,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
+// PromptParams continue a session with another prompt.
+type PromptParams struct {
+	Session Ref     `json:"session" doc:"The session. A turn that has ended and is not the last of its session starts a fork after it."`
+	Prompt  *string `json:"prompt,omitempty" doc:"The prompt. Required unless the session is a draft, which has its own."`
+	Deliver string  `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits."`
+	NextTurn
+}
+
+// ForkParams start a session that continues another one after a turn.
+type ForkParams struct {
+	Turn        Ref               `json:"turn" doc:"The last turn that both sessions share. A session means its last turn."`
+	Prompt      string            `json:"prompt" doc:"The prompt."`
+	Agent       string            `json:"agent,omitempty" doc:"The agent that continues it. Default: the session's."`
+	Model       string            `json:"model,omitempty" doc:"A model of the agent. Default: the session's, if the agent is the same."`
+	Mode        string            `json:"mode,omitempty" doc:"A permission mode, as in session.start. Default: plan if the session is in plan, else default."`
+	Options     map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. The session's others are kept, if the agent is the same."`
+	SessionUUID string            `json:"session_uuid,omitempty" doc:"A UUID that the client chooses for the new session."`
+	NextTurn
+}
+
+// NextTurn has the parameters of a prompt that follows another one.
+type NextTurn struct {
 	AgentSettings
 	PromptContent
-	Fork           bool              `json:"fork,omitempty" doc:"Start another conversation from this session, even if it is the last one of its conversation."`
-	Agent          string            `json:"agent,omitempty" doc:"With fork: the agent that continues it. Default: the conversation's. Otherwise use session.set."`
-	Model          string            `json:"model,omitempty" doc:"With fork: a model of the agent. Default: the conversation's, if the agent is the same."`
-	PermissionMode string            `json:"permission_mode,omitempty" doc:"With fork: a permission mode, as in launchSession. Default: plan if the conversation is in plan, else default."`
-	Options        map[string]string `json:"options,omitempty" doc:"With fork: values of the agent's options, by option id. The conversation's others are kept, if the agent is the same."`
-	ForkID         string            `json:"conversation_id,omitempty" doc:"With fork: a UUID that the client chooses as the thread_id of the new conversation."`
-	Priority       int               `json:"priority,omitempty" doc:"Higher runs first."`
-	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"A JSON object that is stored with the session."`
-	Deliver        string            `json:"deliver,omitempty" doc:"queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits."`
-
-	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous session."`
+	Priority  int             `json:"priority,omitempty" doc:"Higher runs first."`
+	Metadata  json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with the turn."`
+	TimeoutMS *uint           `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous turn."`
 	Gated
-}
-
-type ContinueResult struct {
-	LaunchResult
-	ClaudeSessionID string `json:"claude_session_id" doc:"The agent's id of its session. Empty before its first turn."`
-	ParentSessionID string `json:"parent_session_id"`
-	Delivered       string `json:"delivered" doc:"injected (the working agent has the prompt, and session_id is its session), started or queued."`
 }
 
 type EditQueuedParams struct {

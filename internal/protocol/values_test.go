@@ -48,7 +48,7 @@ func TestWhatClientsSeeOfAnItem(t *testing.T) {
 	}
 }
 
-// A state has one word, whether it is that of a task, a session or a run.
+// A state has one word for people.
 func TestStatesHaveOneWord(t *testing.T) {
 	for _, c := range []struct{ state, word string }{
 		{"queued", "queued"},
@@ -63,11 +63,9 @@ func TestStatesHaveOneWord(t *testing.T) {
 		{"interrupted", "interrupted"},
 	} {
 		state := domain.State(c.state)
-		assert.Equal(t, c.word, Session{State: c.state, Status: StatusOf(state)}.StateInWords())
-		assert.Equal(t, c.word, Task{State: TaskStateOf(state), Status: StatusOf(state)}.StateInWords())
+		assert.Equal(t, c.word, Turn{State: c.state}.StateInWords())
 		if state.Ended() {
-			assert.Equal(t, c.word, Session{State: c.state, Status: StatusOf(state)}.Outcome())
-			assert.Equal(t, c.word, Task{State: TaskStateOf(state), Status: StatusOf(state)}.Outcome())
+			assert.Equal(t, c.word, Turn{State: c.state}.Outcome())
 		}
 	}
 }

@@ -124,40 +124,15 @@ func (g *Gates) Short() string {
 	return ""
 }
 
-// StateInWords returns the state of the task, with the cause of a failure or else the state of its
-// gates.
-func (t Task) StateInWords() string {
-	if t.State == stateNames[domain.Completed].task || t.ErrorCode == "" {
-		return t.words() + t.Gates.Short()
+// StateInWords returns the state of the turn, with the cause of a failure or else the state of its gates.
+func (s Turn) StateInWords() string {
+	if s.State == string(domain.Completed) || s.ErrorCode == "" {
+		return s.state().Words() + s.Gates.Short()
 	}
-	return t.words() + ": " + t.ErrorCode
+	return s.state().Words() + ": " + s.ErrorCode
 }
 
-// words returns the state of the task alone. Its status as a session says more than its state,
-// except while it is queued.
-func (t Task) words() string {
-	if t.State == stateNames[domain.Queued].task {
-		return t.State
-	}
-	return domain.State(cmp.Or(t.Status, t.State)).Words()
-}
-
-// StateInWords returns the state of the session, and that of its gates.
-func (s Session) StateInWords() string { return s.state().Words() + s.Gates.Short() }
-
-func (s Session) state() domain.State { return domain.State(cmp.Or(s.State, s.Status)) }
-
-// Outcome returns how the task ended, in words.
-func (t Task) Outcome() string {
-	if completed := stateNames[domain.Completed].task; t.State == completed && t.Gates != nil {
-		return completed + ", gates: " + t.Gates.Words()
-	}
-	err := ""
-	if t.Error != nil {
-		err = *t.Error
-	}
-	return Outcome(t.words(), err, t.ErrorCode)
-}
+func (s Turn) state() domain.State { return domain.State(s.State) }
 
 // Text describes the message. Only its first line begins without a space, so that a page's text
 // cannot look like another message.
@@ -249,7 +224,7 @@ func (a Attachment) Label() string {
 }
 
 // BackgroundTitles are the titles of the agent's background tasks, or "".
-func (s Session) BackgroundTitles() string {
+func (s Turn) BackgroundTitles() string {
 	titles := make([]string, len(s.Background))
 	for i, b := range s.Background {
 		titles[i] = cmp.Or(b.Title, b.Kind)
@@ -258,12 +233,12 @@ func (s Session) BackgroundTitles() string {
 }
 
 // Called returns the session's title, or its prompt.
-func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
+func (s Turn) Called() string { return cmp.Or(s.Title, s.Summary, s.Prompt) }
 
 // Outcome describes how the session ended.
-func (s Session) Outcome() string {
+func (s Turn) Outcome() string {
 	const completed = string(domain.Completed)
-	if s.Status != completed {
+	if s.State != completed {
 		return Outcome(s.state().Words(), s.Error, s.ErrorCode)
 	}
 	switch s.StopReason { // of the Agent Client Protocol
@@ -297,12 +272,12 @@ func Outcome(state, why, code string) string {
 }
 
 // AreChecked reports whether the gates of this session's turn are running.
-func (s Session) AreChecked() bool {
+func (s Turn) AreChecked() bool {
 	return s.Gates != nil && s.Gates.State == domain.LoopChecking && s.Gates.SessionID == s.ID
 }
 
 // GoesOnIn returns the session that continues the work after the gates of this one failed, or "".
-func (s Session) GoesOnIn() string {
+func (s Turn) GoesOnIn() string {
 	if s.Gates == nil || s.Gates.SessionID == s.ID || s.Gates.State != domain.LoopWorking && s.Gates.State != domain.LoopChecking {
 		return ""
 	}
@@ -310,7 +285,7 @@ func (s Session) GoesOnIn() string {
 }
 
 // Reported is the agent's report about its session, or an empty one.
-func (s Session) Reported() AgentSession { return Value(s.AgentSession) }
+func (s Turn) Reported() AgentSession { return Value(s.AgentSession) }
 
 // Reported is the agent's report about its last session, or an empty one.
 func (d AgentDescription) Reported() AgentSession { return Value(d.AgentSession) }

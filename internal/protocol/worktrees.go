@@ -69,8 +69,8 @@ type Listing struct {
 	First []string `json:"first" doc:"At most 20 of them."`
 }
 
-// LaunchAttemptsParams are those of launchSession with several agents.
-type LaunchAttemptsParams struct {
+// StartAttemptsParams are those of launchSession with several agents.
+type StartAttemptsParams struct {
 	Query      string         `json:"query" doc:"The prompt."`
 	Agents     []AttemptAgent `json:"agents" doc:"2 to 10 agents. An agent may be in it several times."`
 	Title      string         `json:"title,omitempty" doc:"The title of each conversation."`
@@ -91,8 +91,8 @@ type AttemptAgent struct {
 	Options        map[string]string `json:"options,omitempty" doc:"As in launchSession."`
 }
 
-type LaunchAttemptsResult struct {
-	Sessions []LaunchResult `json:"sessions" doc:"In the order of agents."`
+type StartAttemptsResult struct {
+	Turns []Started `json:"turns" doc:"In the order of agents."`
 }
 
 type AttemptsParams struct {
@@ -109,6 +109,8 @@ type AttemptsResult struct {
 
 // An Attempt is one of several conversations with the same prompt.
 type Attempt struct {
+	Name      string         `json:"turn" doc:"The last turn of the session, such as 12.3."`
+	Session   int64          `json:"session" doc:"The session's number in the project."`
 	SessionID string         `json:"session_id" doc:"The last session of the conversation."`
 	TaskID    string         `json:"task_id"`
 	ThreadID  string         `json:"thread_id"`

@@ -35,6 +35,10 @@ func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 		return &Mismatch{Path: path, Expected: expected, Received: received, Accepted: s.Enum}
 	}
 	switch {
+	case len(s.Types) > 0:
+		if !slices.Contains(s.Types, got) {
+			return wrong(s.typeWords(), got)
+		}
 	case s.Type == "" && (got == "object" || got == "array") && !frame.ParseWithin(raw, new(frame.Message), maxDepth):
 		return wrong(fmt.Sprintf("a value that nests at most %d levels", maxDepth), "a deeper one")
 	case s.Type == "" || s.Type == got || s.Type == "number" && got == "integer":

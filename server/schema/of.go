@@ -13,6 +13,7 @@ var (
 	rawMessageType = reflect.TypeFor[json.RawMessage]()
 	timeType       = reflect.TypeFor[time.Time]()
 	enumType       = reflect.TypeFor[Enum]()
+	typedType      = reflect.TypeFor[Typed]()
 	unmarshalText  = reflect.TypeFor[encoding.TextUnmarshaler]()
 	unmarshalJSON  = reflect.TypeFor[json.Unmarshaler]()
 	marshalText    = reflect.TypeFor[encoding.TextMarshaler]()
@@ -52,7 +53,7 @@ func KindOf(t reflect.Type) Kind {
 	switch {
 	case t == rawMessageType:
 		return Any
-	case t == timeType || reflect.PointerTo(t).Implements(unmarshalText):
+	case t == timeType || reflect.PointerTo(t).Implements(unmarshalText) || t.Implements(typedType):
 		return Scalar
 	case hasOwnJSON(t):
 		return Any
@@ -97,6 +98,9 @@ func (as use) schema(t reflect.Type, outer []reflect.Type) *Schema {
 		return &Schema{Type: "string", Format: "date-time"}
 	case reflect.PointerTo(t).Implements(unmarshalText):
 		s.Type, s.text = "string", t
+	case t.Implements(typedType):
+		s.Types = reflect.Zero(t).Interface().(Typed).JSONTypes()
+		return s
 	case hasOwnJSON(t):
 		return s
 	case t.Implements(marshalText):

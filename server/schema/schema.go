@@ -24,6 +24,7 @@ import (
 type Schema struct {
 	Name        string       `json:"-"`              // of the Go type, for structs and enums that have one
 	Type        string       `json:"type,omitempty"` // empty: any value
+	Types       []string     `json:"-"`              // the types, if there are several; Type is empty then
 	Nullable    bool         `json:"-"`              // null is allowed too
 	Format      string       `json:"format,omitempty"`
 	Description string       `json:"description,omitempty"`
@@ -48,6 +49,12 @@ type Enum interface {
 	Accepted() []string
 }
 
+// A Typed is a type that takes several types of JSON.
+type Typed interface {
+	// JSONTypes lists the types, such as string and integer.
+	JSONTypes() []string
+}
+
 // withNull appends null to a list of accepted values, if there is a list.
 func withNull(accepted []string) (list []any) {
 	if accepted == nil {
@@ -65,13 +72,19 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	type plain Schema
 	var b []byte
 	var err error
-	if s.Nullable && s.Type != "" {
+	switch {
+	case len(s.Types) > 0:
+		b, err = frame.Encode(struct {
+			Type []string `json:"type"`
+			*plain
+		}{s.Types, (*plain)(s)})
+	case s.Nullable && s.Type != "":
 		b, err = frame.Encode(struct {
 			Type []string `json:"type"`
 			Enum []any    `json:"enum,omitempty"`
 			*plain
 		}{[]string{s.Type, "null"}, withNull(s.Enum), (*plain)(s)})
-	} else {
+	default:
 		b, err = frame.Encode((*plain)(s))
 	}
 	if err != nil || s.Type != "object" || s.Properties == nil {
@@ -103,6 +116,9 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 
 // typeWords describes the expected value, for an error.
 func (s *Schema) typeWords() string {
+	if len(s.Types) > 0 {
+		return strings.Join(s.Types, " or ")
+	}
 	if s.Type == "" {
 		return "any value"
 	}
@@ -118,6 +134,8 @@ func (s *Schema) String() string {
 		return plain.String() + " or null"
 	}
 	switch {
+	case len(s.Types) > 0:
+		return strings.Join(s.Types, " or ")
 	case s.Items != nil:
 		return "array of " + s.Items.String()
 	case s.Values != nil:

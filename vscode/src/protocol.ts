@@ -32,6 +32,29 @@ export type AdoptResult = {
   note?: string;
 };
 
+export type AdoptResultOutput = {
+  /** The turn's number, such as 12.3. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
+  turn_uuid: string;
+  session_uuid: string;
+  /** The agent that runs the prompt. */
+  agent: string;
+  state: string;
+  /** started, queued, or injected: the working agent has the prompt, and turn is its turn. */
+  delivered: string;
+  /** Turns of other sessions that work in the same directory and may change the same files. */
+  beside?: Array<string>;
+  native_session_id: string;
+  /** false: a conversation for this session already existed and was not changed. */
+  adopted: boolean;
+  /** Whether the agent replayed the session's history. true for a conversation that already existed. */
+  history: boolean;
+  /** What the user should know about the adoption. */
+  note?: string;
+};
+
 export type Agent = {
   name: string;
   title: string;
@@ -361,6 +384,18 @@ export type ArchiveParams = {
   archived?: boolean;
 };
 
+export type ArchiveSessionsParams = {
+  /** The sessions. */
+  sessions: Array<string | number>;
+  /** Default true; false restores the sessions. */
+  archived?: boolean;
+};
+
+export type ArchiveSessionsResult = {
+  /** The sessions that could not be changed. */
+  failed: Array<string>;
+};
+
 export type AskUserParams = {
   /** The question. */
   message: string;
@@ -460,6 +495,10 @@ export type AttachmentResult = {
 };
 
 export type Attempt = {
+  /** The last turn of the session, such as 12.3. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
   /** The last session of the conversation. */
   session_id: string;
   task_id: string;
@@ -1237,6 +1276,13 @@ export type EditQueuedParams = {
   query: string;
 };
 
+export type EditTurnParams = {
+  /** The queued turn. */
+  turn: string | number;
+  /** The new prompt. */
+  prompt: string;
+};
+
 export type EditorCallParams = {
   /** Any id of a session of the conversation whose editor is asked. */
   session_id: string;
@@ -1356,6 +1402,57 @@ export type FileMode = {
   state: string;
 };
 
+export type ForkParams = {
+  /** The last turn that both sessions share. A session means its last turn. */
+  turn: string | number;
+  /** The prompt. */
+  prompt: string;
+  /** The agent that continues it. Default: the session's. */
+  agent?: string;
+  /** A model of the agent. Default: the session's, if the agent is the same. */
+  model?: string;
+  /** A permission mode, as in session.start. Default: plan if the session is in plan, else default. */
+  mode?: string;
+  /** Values of the agent's options, by option id. The session's others are kept, if the agent is the same. */
+  options?: Record<string, string>;
+  /** A UUID that the client chooses for the new session. */
+  session_uuid?: string;
+  /** Replaces the agent's system prompt, if the agent has one. */
+  system_prompt?: string;
+  /** Appended to the system prompt. */
+  append_system_prompt?: string;
+  /** Further instructions for the agent. */
+  custom_instructions?: string;
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
+  mcp_config?: unknown;
+  /** Kept for old clients. Duet asks for permission with approvals. */
+  permission_prompt_tool?: string;
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
+  allowed_tools?: Array<string>;
+  /** Tools that the agent may not use. */
+  disallowed_tools?: Array<string>;
+  /** Directories in addition to working_dir that the agent may use. */
+  additional_directories?: Array<string>;
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  reads_files?: boolean;
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  max_turns?: number;
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  budget?: RunBudget;
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
+  content?: Array<ContentBlock>;
+  /** Higher runs first. */
+  priority?: number;
+  /** A JSON object that is stored with the turn. */
+  metadata?: unknown;
+  /** Time limit in milliseconds. Absent or 0: that of the previous turn. */
+  timeout_ms?: number;
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  gates?: Array<string>;
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
+  max_iterations?: number;
+};
+
 export type FunctionCallRequest = {
   run_id: string;
   call_id: string;
@@ -1469,6 +1566,13 @@ export type GatesEndedEvent = {
   failing?: Array<string>;
 };
 
+export type GetSessionResult = {
+  /** The session by its last turn. */
+  session: Turn;
+  /** The queued prompts, the next one first. */
+  queued: Array<WaitingPrompt>;
+};
+
 export type Health = {
   /** ok or degraded. */
   status: string;
@@ -1559,6 +1663,21 @@ export type InterruptResult = {
   status: string;
 };
 
+export type InterruptTurnParams = {
+  /** The turn, such as 12.3; a session means its last turn. */
+  turn: string | number;
+  /** The reason, stored with the turn. */
+  reason?: string;
+  /** Stop only this background task, by its id in background of turn.get. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so. */
+  background?: string;
+};
+
+export type InterruptTurnResult = {
+  turn: string;
+  /** interrupting; cancelled if the turn had not started; or its final state. */
+  state: string;
+};
+
 export type ItemEvent = {
   session_id: string;
   run_id: string;
@@ -1644,51 +1763,6 @@ export type LandResult = {
   nested?: Array<string>;
   /** Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted. */
   unfiltered?: Listing;
-};
-
-export type LaunchAttemptsParams = {
-  /** The prompt. */
-  query: string;
-  /** 2 to 10 agents. An agent may be in it several times. */
-  agents: Array<AttemptAgent>;
-  /** The title of each conversation. */
-  title?: string;
-  /** As in launchSession; in a git repository with a commit. */
-  working_dir?: string;
-  /** Replaces the agent's system prompt, if the agent has one. */
-  system_prompt?: string;
-  /** Appended to the system prompt. */
-  append_system_prompt?: string;
-  /** Further instructions for the agent. */
-  custom_instructions?: string;
-  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
-  mcp_config?: unknown;
-  /** Kept for old clients. Duet asks for permission with approvals. */
-  permission_prompt_tool?: string;
-  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
-  allowed_tools?: Array<string>;
-  /** Tools that the agent may not use. */
-  disallowed_tools?: Array<string>;
-  /** Directories in addition to working_dir that the agent may use. */
-  additional_directories?: Array<string>;
-  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
-  reads_files?: boolean;
-  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
-  max_turns?: number;
-  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
-  budget?: RunBudget;
-  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
-  content?: Array<ContentBlock>;
-  /** Higher runs first. */
-  priority?: number;
-  /** Time limit of each session in milliseconds. Absent or 0: as configured. */
-  timeout_ms?: number;
-  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
-  gates?: Array<string>;
-  /** With gates: the maximum number of turns. Default 5, at most 100. */
-  max_iterations?: number;
-  /** A JSON object that is stored with each session. */
-  metadata?: unknown;
 };
 
 export type LaunchAttemptsResult = {
@@ -1807,6 +1881,21 @@ export type ListTasksParams = {
   before?: string;
 };
 
+export type ListTurnsParams = {
+  /** Only turns of this session. */
+  session?: string | number;
+  /** Only turns in one of these states. Absent: all except discarded ones. */
+  states?: Array<TurnState>;
+  /** Only turns of this agent. */
+  agent?: string;
+  /** true: only turns of archived sessions; false: only of the others. */
+  archived?: boolean;
+  /** Default 500, at most 1000. */
+  limit?: number;
+  /** Only turns older than this one, for paging. */
+  before?: string | number;
+};
+
 export type ListenParams = {
   /** An absolute path. Missing directories are created. */
   path: string;
@@ -1909,6 +1998,13 @@ export type MoveQueuedParams = {
   session_id: string;
   /** Move the session before this queued session of the same conversation. Absent: to the end of the queue. */
   before?: string;
+};
+
+export type MoveTurnParams = {
+  /** The queued turn. */
+  turn: string | number;
+  /** Move the turn before this queued turn of the same session. Absent: to the end of the queue. */
+  before?: string | number;
 };
 
 export type NativeSession = {
@@ -2100,6 +2196,49 @@ export type ProgressEvent = {
   total_steps?: number;
 };
 
+export type PromptParams = {
+  /** The session. A turn that has ended and is not the last of its session starts a fork after it. */
+  session: string | number;
+  /** The prompt. Required unless the session is a draft, which has its own. */
+  prompt?: string;
+  /** queue (default): the prompt waits for the end of the current turn. steer: the agent gets the prompt during the turn if it can, otherwise the prompt waits, before the other queued prompts. A prompt with content, other settings or gates always waits. */
+  deliver?: string;
+  /** Replaces the agent's system prompt, if the agent has one. */
+  system_prompt?: string;
+  /** Appended to the system prompt. */
+  append_system_prompt?: string;
+  /** Further instructions for the agent. */
+  custom_instructions?: string;
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
+  mcp_config?: unknown;
+  /** Kept for old clients. Duet asks for permission with approvals. */
+  permission_prompt_tool?: string;
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
+  allowed_tools?: Array<string>;
+  /** Tools that the agent may not use. */
+  disallowed_tools?: Array<string>;
+  /** Directories in addition to working_dir that the agent may use. */
+  additional_directories?: Array<string>;
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  reads_files?: boolean;
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  max_turns?: number;
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  budget?: RunBudget;
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
+  content?: Array<ContentBlock>;
+  /** Higher runs first. */
+  priority?: number;
+  /** A JSON object that is stored with the turn. */
+  metadata?: unknown;
+  /** Time limit in milliseconds. Absent or 0: that of the previous turn. */
+  timeout_ms?: number;
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  gates?: Array<string>;
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
+  max_iterations?: number;
+};
+
 export type ProvideSecretParams = {
   /** The request_id of the event secret_requested. */
   request_id: string;
@@ -2146,6 +2285,11 @@ export type QueuedTask = {
   session_id: string;
 };
 
+export type QueuedTurns = {
+  /** The queued prompts of the session, the next one first. */
+  queued: Array<WaitingPrompt>;
+};
+
 export type RecentPath = {
   path: string;
   last_used: string;
@@ -2159,6 +2303,13 @@ export type RecentPathsParams = {
 
 export type RecentPathsResult = {
   paths: Array<RecentPath>;
+};
+
+export type RenameSessionParams = {
+  /** The session. */
+  session: string | number;
+  /** The new title. Empty: none. */
+  title: string;
 };
 
 export type RequestPermissionParams = {
@@ -2573,9 +2724,23 @@ export type SessionList = {
   next_before?: string;
 };
 
+export type SessionListParams = {
+  /** Absent or empty: all sessions. */
+  filter?: LeafFilter;
+  /** Default 500, at most 1000. */
+  limit?: number;
+  /** Only sessions whose last turn is older than this turn, for paging. */
+  before?: string | number;
+};
+
 export type SessionParams = {
   /** The session, by any id of the run. */
   session_id: string;
+};
+
+export type SessionRefParams = {
+  /** The session, such as 12. */
+  session: string | number;
 };
 
 export type SessionResult = {
@@ -2600,6 +2765,13 @@ export type SessionStateResult = {
 };
 
 export type SessionStatus = "draft" | "starting" | "running" | "waiting_input" | "interrupting" | "interrupted" | "completed" | "failed" | "discarded";
+
+export type SessionsResult = {
+  /** Each by its last turn. */
+  sessions: Array<Turn>;
+  /** Present if there may be more: pass it as before. */
+  next_before?: string;
+};
 
 export type SetLogLevelParams = {
   level: Level;
@@ -2626,7 +2798,8 @@ export type SetSessionParams = {
 export type SetSessionResult = {
   /** true: the agent is working and has accepted the change. false: it gets the change with the next prompt. */
   live: boolean;
-  /** The session, as in getSessionState. */
+  /** As in turn.get. */
+  turn: Turn;
   session: Session;
 };
 
@@ -2772,6 +2945,137 @@ export type SpawnTerminalResult = {
   terminal_id: string;
   /** Process id of the program in the terminal. */
   pty_pid: number;
+};
+
+export type StartAttemptsParams = {
+  /** The prompt. */
+  query: string;
+  /** 2 to 10 agents. An agent may be in it several times. */
+  agents: Array<AttemptAgent>;
+  /** The title of each conversation. */
+  title?: string;
+  /** As in launchSession; in a git repository with a commit. */
+  working_dir?: string;
+  /** Replaces the agent's system prompt, if the agent has one. */
+  system_prompt?: string;
+  /** Appended to the system prompt. */
+  append_system_prompt?: string;
+  /** Further instructions for the agent. */
+  custom_instructions?: string;
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
+  mcp_config?: unknown;
+  /** Kept for old clients. Duet asks for permission with approvals. */
+  permission_prompt_tool?: string;
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
+  allowed_tools?: Array<string>;
+  /** Tools that the agent may not use. */
+  disallowed_tools?: Array<string>;
+  /** Directories in addition to working_dir that the agent may use. */
+  additional_directories?: Array<string>;
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  reads_files?: boolean;
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  max_turns?: number;
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  budget?: RunBudget;
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
+  content?: Array<ContentBlock>;
+  /** Higher runs first. */
+  priority?: number;
+  /** Time limit of each session in milliseconds. Absent or 0: as configured. */
+  timeout_ms?: number;
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  gates?: Array<string>;
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
+  max_iterations?: number;
+  /** A JSON object that is stored with each session. */
+  metadata?: unknown;
+};
+
+export type StartAttemptsResult = {
+  /** In the order of agents. */
+  turns: Array<Started>;
+};
+
+export type StartParams = {
+  /** The prompt. */
+  prompt: string;
+  /** The session's title. */
+  title?: string;
+  /** The agent's name in the configuration. Default: the default agent. */
+  agent?: string;
+  /** A model of the agent. A model that the agent is known not to have is refused. If the agent does not list its models, it keeps its own. */
+  model?: string;
+  /** What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent ("Modes"). A mode that the agent is known not to have is refused, and so is plan for a plain command. */
+  mode?: string;
+  /** Values of the agent's options, by option id. A value that the agent is known not to have is refused. */
+  options?: Record<string, string>;
+  /** The agent's working directory; ~ is expanded. Default: the project's root. */
+  working_dir?: string;
+  /** Replaces the agent's system prompt, if the agent has one. */
+  system_prompt?: string;
+  /** Appended to the system prompt. */
+  append_system_prompt?: string;
+  /** Further instructions for the agent. */
+  custom_instructions?: string;
+  /** {mcpServers:{name:{command,args?,env?}}} or {…:{type,url,headers?}}, or a string that contains this JSON. */
+  mcp_config?: unknown;
+  /** Kept for old clients. Duet asks for permission with approvals. */
+  permission_prompt_tool?: string;
+  /** The only tools that the agent may use; they need no approval. Empty: all tools, or those of the previous session. */
+  allowed_tools?: Array<string>;
+  /** Tools that the agent may not use. */
+  disallowed_tools?: Array<string>;
+  /** Directories in addition to working_dir that the agent may use. */
+  additional_directories?: Array<string>;
+  /** The client may have unsaved changes in files. When the agent reads a text file through Duet, the hub asks this connection for it ("Files"). */
+  reads_files?: boolean;
+  /** Rounds of tool calls after which the hub interrupts the agent. 0: as configured. */
+  max_turns?: number;
+  /** Limits of each run of the conversation, in place of the configured ones ([budget.turn]). Absent: those of the previous session. */
+  budget?: RunBudget;
+  /** Content blocks of the Agent Client Protocol: images, audio, resources and resource links. Text blocks are appended to the prompt. Limits: 10 MiB for each image, audio or resource, 20 MiB in total. If the agent does not accept images or audio, the session fails and lists what it accepts; a resource becomes a link. */
+  content?: Array<ContentBlock>;
+  /** File edits need no approval. */
+  auto_accept_edits?: boolean;
+  /** No tool call needs approval. */
+  skip_permissions?: boolean;
+  /** For how long, in milliseconds. Absent or 0: unlimited. */
+  skip_permissions_ms?: number;
+  /** Higher runs first. */
+  priority?: number;
+  /** Time limit in milliseconds. Absent or 0: as configured. */
+  timeout_ms?: number;
+  /** A UUID that the client chooses for the session. If a session with it exists, the prompt continues it. */
+  session_uuid?: string;
+  /** A UUID that the client chooses for this start. A start that is sent again with the same id and prompt, for example after an error, returns the turn of the first one and starts nothing. */
+  start_id?: string;
+  /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
+  gates?: Array<string>;
+  /** With gates: the maximum number of turns. Default 5, at most 100. */
+  max_iterations?: number;
+  /** Absent: as worktree in the configuration says. true: the agent works in a git worktree of its own, outside of the project's directory: session.land brings the result to the branch that is checked out now, session.discard deletes it. Only for a new session. Uncommitted files of the user are not in it. */
+  worktree?: boolean;
+  /** Only store the prompt. session.prompt sends it. */
+  draft?: boolean;
+  /** A JSON object that is stored with the turn. */
+  metadata?: unknown;
+};
+
+export type Started = {
+  /** The turn's number, such as 12.3. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
+  turn_uuid: string;
+  session_uuid: string;
+  /** The agent that runs the prompt. */
+  agent: string;
+  state: string;
+  /** started, queued, or injected: the working agent has the prompt, and turn is its turn. */
+  delivered: string;
+  /** Turns of other sessions that work in the same directory and may change the same files. */
+  beside?: Array<string>;
 };
 
 export type StatusEvent = {
@@ -3153,6 +3457,121 @@ export type TriggerExecution = {
   event?: unknown;
 };
 
+export type Turn = {
+  /** The turn's number in the project, such as 12.3: the third of session 12. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
+  turn_uuid: string;
+  session_uuid: string;
+  /** The turn before, such as 12.2; of the first turn of a fork, one of another session. */
+  parent?: string;
+  /** draft, queued, starting, running, waiting_input, interrupting, completed, failed, timed_out, cancelled (it had not started), interrupted or discarded. */
+  state: string;
+  prompt: string;
+  /** The first 80 characters of the prompt, or why the agent continued by itself. */
+  summary: string;
+  title: string;
+  /** The title of the session, or the first 80 characters of its first prompt. */
+  session_title: string;
+  agent: string;
+  /** The agent's own id of the session. */
+  agent_session_id?: string;
+  model?: string;
+  /** The mode in force. */
+  mode: string;
+  working_dir: string;
+  /** What started the turn: session, task, chat, execute, decision, trigger, gate, agent, adopted, question or kept_question. gate: the prompt lists the gates that failed. agent: the agent continued by itself, without a prompt. question and kept_question: a program asks, without an agent. */
+  source: string;
+  priority: number;
+  /** The id that the client gave the turn. */
+  caller_id?: string;
+  created_at: string;
+  /** When the agent started. */
+  started_at?: string;
+  /** The time of the last activity. */
+  active_at: string;
+  /** When the turn ended, in any state. */
+  ended_at?: string;
+  error?: string;
+  /** In capitals, such as TIMEOUT or ORPHANED. */
+  error_code?: string;
+  /** The agent's stop reason. */
+  stop_reason?: string;
+  /** The agent's last message, when the turn has ended. */
+  result?: string;
+  /** The sign-in methods that the agent offers. Present if the turn failed because the user must sign in or give the agent its key. */
+  auth_methods?: Array<AuthMethod>;
+  cost_usd?: number;
+  input_tokens?: number;
+  output_tokens?: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  /** Input plus output. */
+  total_tokens?: number;
+  /** Tokens in the context. */
+  context_tokens?: number;
+  /** Size of the context in tokens, if the agent reports it. */
+  context_size?: number;
+  duration_ms?: number;
+  /** Number of the agent's messages. */
+  messages?: number;
+  auto_accept_edits: boolean;
+  skip_permissions: boolean;
+  skip_permissions_until?: string;
+  archived: boolean;
+  additional_directories?: Array<string>;
+  /** Time of the agent's last sign of life. Present while the agent is silent and the turn does not wait for a person. */
+  silent_since?: string;
+  /** The agent's error output since then. */
+  silent_note?: string;
+  /** The tool call in progress. The silence is then often normal. */
+  silent_tool?: string;
+  /** The agent's background work while no prompt runs in the session. turn.interrupt ends it. */
+  background?: Array<BackgroundTask>;
+  progress?: unknown;
+  metadata?: unknown;
+  /** The mode that the agent reports. */
+  agent_mode?: string;
+  /** The agent for the session's next prompt, if it differs from agent. */
+  requested_agent?: string;
+  /** The requested mode, if it is not in force. */
+  requested_mode?: string;
+  /** The requested model, if the agent reports another one. */
+  requested_model?: string;
+  /** The requested values of the agent's options. */
+  requested_options?: Record<string, string>;
+  /** All modes that a client can request. Only in turn.get. */
+  modes?: Array<Mode>;
+  /** The agent's report about its session. Only in turn.get. */
+  agent_session?: AgentSession;
+  /** The agent's MCP servers that Duet has tested and that have not answered yet. Only in turn.get. */
+  unanswered_mcp_servers?: Array<string>;
+  /** The state of the gates ("Gates"). Absent without gates. */
+  gates?: Gates;
+  /** The id that all attempts at the same prompt have. */
+  attempts?: string;
+  /** The git worktree in which the session works. */
+  worktree?: WorktreeState;
+};
+
+export type TurnList = {
+  turns: Array<Turn>;
+  /** Present if there may be more: pass it as before. */
+  next_before?: string;
+};
+
+export type TurnParams = {
+  /** The turn, such as 12.3; a session means its last turn. */
+  turn: string | number;
+};
+
+export type TurnResult = {
+  turn: Turn;
+};
+
+export type TurnState = "cancelled" | "completed" | "discarded" | "draft" | "failed" | "interrupted" | "interrupting" | "queued" | "running" | "starting" | "timed_out" | "waiting_input";
+
 export type UnsubscribeParams = {
   /** The subscription_id from Subscribe. */
   subscription_id: string;
@@ -3262,6 +3681,17 @@ export type VersionResult = {
   version: string;
 };
 
+export type WaitingPrompt = {
+  turn: string;
+  turn_uuid: string;
+  prompt: string;
+  /** The prompt is cut so that the list fits into a message. turn.get has all of it. */
+  truncated?: boolean;
+  created_at: string;
+  /** false: no client wrote the prompt, such as one that reports failed gates. It can be cancelled, but not edited or moved. */
+  editable: boolean;
+};
+
 export type WatcherStatus = {
   enabled: boolean;
   /** Watched paths, relative to the project. */
@@ -3355,6 +3785,32 @@ export interface Methods {
   "editor.saved": { params: EditorSavedParams; result: Success };
   /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
   "editor.call": { params: EditorCallParams; result: EditorCallResult };
+  /** Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others. */
+  "attempt.start": { params: StartAttemptsParams; result: StartAttemptsResult };
+  /** Starts a session with its first prompt. */
+  "session.start": { params: StartParams; result: Started };
+  /** Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval. */
+  "session.prompt": { params: PromptParams; result: Started };
+  /** Starts a session that shares the history of another one up to a turn, and continues it with a prompt. */
+  "session.fork": { params: ForkParams; result: Started };
+  /** Lists sessions by their last turns, the newest first. If not all fit, pass next_before as before to get more. */
+  "session.list": { params: SessionListParams; result: SessionsResult };
+  /** Returns a session by its last turn, and its queued prompts, the next one first. */
+  "session.get": { params: SessionRefParams; result: GetSessionResult };
+  /** Sets the title of a session. */
+  "session.rename": { params: RenameSessionParams; result: Record<string, never> };
+  /** Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session. */
+  "session.archive": { params: ArchiveSessionsParams; result: ArchiveSessionsResult };
+  /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
+  "turn.list": { params: ListTurnsParams; result: TurnList };
+  /** Returns a turn, without the items of the conversation. */
+  "turn.get": { params: TurnParams; result: TurnResult };
+  /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
+  "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
+  /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
+  "turn.edit": { params: EditTurnParams; result: QueuedTurns };
+  /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
+  "turn.move": { params: MoveTurnParams; result: QueuedTurns };
   /** Starts a session: an agent runs a prompt in a new conversation. */
   launchSession: { params: LaunchParams; result: LaunchResult };
   /** Lists sessions, the newest first. If not all fit, pass next_before as before to get more. */
@@ -3382,7 +3838,7 @@ export interface Methods {
   /** Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`. */
   "session.discard": { params: DiscardParams; result: DiscardResult };
   /** Launches a prompt once for each of several agents, all of them or none. Each is a conversation with a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others. */
-  "session.launchAttempts": { params: LaunchAttemptsParams; result: LaunchAttemptsResult };
+  "session.launchAttempts": { params: StartAttemptsParams; result: LaunchAttemptsResult };
   /** Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several. */
   "session.attempts": { params: AttemptsParams; result: AttemptsResult };
   /** Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded. */
@@ -3411,6 +3867,8 @@ export interface Methods {
   "agent.sessions": { params: NativeSessionListParams; result: NativeSessionList };
   /** Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`). */
   "agent.adopt": { params: AdoptParams; result: AdoptResult };
+  /** Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`). */
+  "session.adopt": { params: AdoptParams; result: AdoptResultOutput };
   /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript. */
   "agent.deleteSession": { params: NativeSessionDeleteParams; result: Success };
   /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
@@ -3519,6 +3977,8 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "task.submit",
   "daemon.listen",
   "editor.call",
+  "attempt.start",
+  "session.start",
   "launchSession",
   "session.delete",
   "session.land",
@@ -3532,6 +3992,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "agent.logout",
   "agent.sessions",
   "agent.adopt",
+  "session.adopt",
   "agent.deleteSession",
   "build",
   "buildBackend",

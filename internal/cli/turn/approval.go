@@ -287,7 +287,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	defer stopContinued()
 
 	if o.Session != "" { // subscriptions need the session's own id
-		session, _, err := hubclient.SessionState(ctx, c, o.Session)
+		session, _, err := hubclient.Turn(ctx, c, o.Session)
 		if err != nil {
 			return false, hubclient.OrGone(ctx, err)
 		}
@@ -375,7 +375,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: q.SessionID, Reason: "nobody_answers"}, nil); err != nil {
+	if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.SessionID), Reason: "nobody_answers"}, nil); err != nil {
 		a.view.Note(InDialogue(err).Error())
 	}
 }

@@ -162,7 +162,7 @@ func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 	if !a.isInbox {
 		return a.view.session.WorkingDir
 	}
-	session, _, _ := hubclient.SessionState(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
+	session, _, _ := hubclient.Turn(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
 	return session.WorkingDir
 }
 

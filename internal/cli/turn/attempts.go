@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -21,7 +22,7 @@ import (
 // each conversation, in the same order. The first signal interrupts all of them, the second ends the
 // process. If the user leaves the questions, the error says how to go on. c must not reconnect to another
 // hub.
-func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Session, o Options) (ended []protocol.Session, interrupted bool, err error) {
+func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []protocol.Turn, o Options) (ended []protocol.Turn, interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -42,7 +43,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		view.Note("interrupting all; press C-c again to end at once")
 		running.Go(func() {
 			for _, id := range all.working() {
-				err := c.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil)
+				err := c.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil)
 				if err == nil {
 					continue
 				}
@@ -157,7 +158,7 @@ type attempts struct {
 	view *View
 
 	mu       sync.Mutex // guards the fields below
-	sessions []protocol.Session
+	sessions []protocol.Turn
 	isOver   []bool
 
 	tools map[string]string // the tool call of each working session; "": it writes. Only AttendAll's goroutine uses it
@@ -166,7 +167,7 @@ type attempts struct {
 
 // show takes an entry of a conversation. Where nothing is redrawn it prints the start of a tool call.
 func (w *attempts) show(d *protocol.ItemEvent) {
-	i := slices.IndexFunc(w.sessions, func(s protocol.Session) bool { return s.ID == d.SessionID })
+	i := slices.IndexFunc(w.sessions, func(s protocol.Turn) bool { return s.ID == d.SessionID })
 	if i < 0 || d.ParentID != "" {
 		return
 	}
@@ -177,7 +178,7 @@ func (w *attempts) show(d *protocol.ItemEvent) {
 	w.tools[d.SessionID] = cmp.Or(d.ToolTitle, d.ToolName)
 	if id := d.SessionID + d.ToolID; w.view.region == nil && !w.shown[id] && (d.ToolStatus != "pending" || !hasNoInput(d)) {
 		w.shown[id] = true
-		w.view.Note(term.Line(w.sessions[i].TaskID + " · " + w.sessions[i].Agent + ": " + w.tools[d.SessionID]))
+		w.view.Note(term.Line(w.sessions[i].Name + " · " + w.sessions[i].Agent + ": " + w.tools[d.SessionID]))
 	}
 }
 
@@ -188,7 +189,7 @@ func (w *attempts) doing() string {
 		if w.isOver[i] {
 			continue
 		}
-		what := s.StateInWords()
+		what := domain.State(s.State).Words()
 		if tool, known := w.tools[s.ID]; known && s.State == hubclient.Running {
 			what = cmp.Or(tool, "writes")
 		}
@@ -199,12 +200,12 @@ func (w *attempts) doing() string {
 
 // index returns the place of the conversation of a session, or -1.
 func (w *attempts) index(ctx context.Context, session string) int {
-	s, _, err := hubclient.SessionState(ctx, w.hub, session)
+	s, _, err := hubclient.Turn(ctx, w.hub, session)
 	if err != nil {
 		return -1 // it is deleted
 	}
 	for i, one := range w.sessions {
-		if one.ThreadID == s.ThreadID {
+		if one.SessionUUID == s.SessionUUID {
 			return i
 		}
 	}
@@ -225,9 +226,9 @@ func (w *attempts) working() (ids []string) {
 
 // update reads the state of a session, and says so if the work of its conversation has ended.
 func (w *attempts) update(ctx context.Context, i int, session string) error {
-	s, _, err := hubclient.SessionState(ctx, w.hub, session)
+	s, _, err := hubclient.Turn(ctx, w.hub, session)
 	if err == nil && s.GoesOnIn() != "" { // after its gates have failed
-		s, _, err = hubclient.SessionState(ctx, w.hub, s.GoesOnIn())
+		s, _, err = hubclient.Turn(ctx, w.hub, s.GoesOnIn())
 	}
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (w *attempts) update(ctx context.Context, i int, session string) error {
 	is := w.isOver[i]
 	w.mu.Unlock()
 	if is && !was {
-		text := s.TaskID + " · " + s.Agent + " · " + s.Status
+		text := s.Name + " · " + s.Agent + " · " + domain.State(s.State).Words()
 		if s.Error != "" {
 			text += ": " + s.Error
 		}

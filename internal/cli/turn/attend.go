@@ -33,7 +33,7 @@ type Options struct {
 	// It may be nil.
 	KeptBack func(agent string) []string
 	// Repeat starts a session that continues an ended one with the same prompt.
-	Repeat func(ctx context.Context, after protocol.Session) (protocol.Session, error)
+	Repeat func(ctx context.Context, after protocol.Turn) (protocol.Turn, error)
 
 	Again bool // the session was attended with the same view before; earlier output is not repeated
 }
@@ -49,7 +49,7 @@ const endWithin = 15 * time.Second
 // shows the sessions that the user starts from here: prompts that send the agent a comment,
 // and the same prompt after signing in. It returns the last session and whether the user
 // interrupted it here. c must not reconnect to another hub.
-func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Session, o Options) (ended protocol.Session, interrupted bool, err error) {
+func Attend(ctx context.Context, c *client.Client, view *View, session protocol.Turn, o Options) (ended protocol.Turn, interrupted bool, err error) {
 	since := view.seq
 	if !o.Again {
 		since = 0
@@ -90,7 +90,7 @@ func (a *asker) watch(ctx context.Context, running *sync.WaitGroup) (stop func()
 func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a.terminal) }
 
 // attend shows a session from an event on to its end.
-func (a *asker) attend(ctx context.Context, session protocol.Session, since int64, running *sync.WaitGroup) (protocol.Session, error) {
+func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, running *sync.WaitGroup) (protocol.Turn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ticks, stopped := a.view.work()
@@ -104,7 +104,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 			a.view.Note("the agent has been asked to stop; C-d leaves the conversation")
 			return
 		default:
-			a.view.Note("left before its end: duet-rpc session show " + session.TaskID + " shows its time, tokens and cost")
+			a.view.Note("left before its end: duet-rpc session show " + session.Name + " shows its time, tokens and cost")
 			a.release()
 			a.EndNow()
 		}
@@ -122,7 +122,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		commentTasks := slices.Clone(a.commentTasks)
 		running.Go(func() { // so that a second signal is handled meanwhile
 			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
-				if err := a.hub.Call(ctx, "interruptSession", protocol.InterruptParams{SessionID: id, Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
+				if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
 					refused <- err
 					return
 				}
@@ -146,7 +146,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 	}
 	// A full disk ends a session before the event can be stored, and perhaps before the
 	// subscription began. Then no event arrives.
-	if now, _, err := hubclient.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
+	if now, _, err := hubclient.Turn(ctx, a.hub, session.ID); err == nil && now.ErrorCode == domain.CodeStoreFull {
 		return now, nil
 	}
 	for {
@@ -176,7 +176,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 				a.giveKey(ctx, d, running)
 			}
 			if isOver {
-				if session, _, err = hubclient.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
+				if session, _, err = hubclient.Turn(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
 					return session, err
 				}
 			}
@@ -223,7 +223,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 		case err := <-refused:
 			switch {
 			case err == nil:
-			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
+			case a.isToEnd && !errors.Is(err, client.Kind("not_running")):
 				return session, err // the event of the session's end may never arrive
 			default:
 				a.view.Note(InDialogue(err).Error())
@@ -241,7 +241,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Session, since int6
 // ShowLeftOpen shows the unanswered questions of earlier turns. Call it before a turn begins,
 // because that closes them.
 func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *View) {
-	of, _, err := hubclient.SessionState(ctx, c, session)
+	of, _, err := hubclient.Turn(ctx, c, session)
 	if err != nil { // the caller needs the hub as well and reports the error
 		return
 	}
@@ -256,9 +256,9 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 }
 
 // leftOpen returns the open questions of a conversation whose agent is gone.
-func leftOpen(ctx context.Context, c *client.Client, of protocol.Session) ([]hubclient.Approval, error) {
+func leftOpen(ctx context.Context, c *client.Client, of protocol.Turn) ([]hubclient.Approval, error) {
 	open, _, err := hubclient.OpenApprovals(ctx, c, "")
-	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.ThreadID != of.ThreadID }), err
+	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.ThreadID != of.SessionUUID }), err
 }
 
 // Watch shows a session to its end, and then the sessions that continue the work after failed
@@ -269,7 +269,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 		if err := watch(ctx, c, view, session); err != nil {
 			return session, err
 		}
-		ended, _, err := hubclient.SessionState(ctx, c, session)
+		ended, _, err := hubclient.Turn(ctx, c, session)
 		if err != nil {
 			return session, err
 		}
@@ -286,7 +286,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) (l
 
 // watch shows one session to its end.
 func watch(ctx context.Context, c *client.Client, view *View, session string) error {
-	view.session, _, _ = hubclient.SessionState(ctx, c, session) // without it, paths in diffs stay absolute
+	view.session, _, _ = hubclient.Turn(ctx, c, session) // without it, paths in diffs stay absolute
 	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // only the handler uses them
@@ -336,8 +336,8 @@ func (v *View) showQuestion(a hubclient.Approval) {
 }
 
 // IsOrphan reports whether a session was interrupted because its hub ended.
-func IsOrphan(s protocol.Session) bool {
-	return s.Status == hubclient.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
+func IsOrphan(s protocol.Turn) bool {
+	return s.State == hubclient.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 
 // GoOnPrompt returns a prompt that asks an agent to continue a request that the end of its hub

@@ -29,7 +29,7 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// attended runs a session until end is called. Its hub answers interruptSession with an error.
+// attended runs a session until end is called. Its hub answers turn.interrupt with an error.
 func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines, end func(), ended <-chan error) {
 	t.Helper()
 	reg := server.NewRegistry()
@@ -38,9 +38,9 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 		return map[string]any{"subscription_id": "sub", "seq": 0}, nil
 	})
 	server.Handle(reg, "Unsubscribe", func(context.Context, json.RawMessage) (bool, error) { return true, nil })
-	server.Handle(reg, "interruptSession", func(context.Context, json.RawMessage) (bool, error) { return false, refusal })
-	server.Handle(reg, "getSessionState", func(context.Context, json.RawMessage) (map[string]any, error) {
-		return map[string]any{"session": members{"id": "s", "status": "completed"}}, nil
+	server.Handle(reg, "turn.interrupt", func(context.Context, json.RawMessage) (bool, error) { return false, refusal })
+	server.Handle(reg, "turn.get", func(context.Context, json.RawMessage) (map[string]any, error) {
+		return map[string]any{"turn": members{"turn": "1.1", "turn_uuid": "s", "state": "completed"}}, nil
 	})
 	near, far := server.Pipe()
 	conn := server.New(reg, server.Options{}).Connect(t.Context(), far, frame.LSP)
@@ -52,7 +52,7 @@ func attended(t *testing.T, refusal error) (signals chan<- os.Signal, said lines
 	})
 	taken, over, said := make(chan os.Signal), make(chan error, 1), make(lines, 100)
 	go func() {
-		_, interrupted, err := Attend(t.Context(), c, NewView(said, said, true, false), protocol.Session{ID: "s"}, Options{
+		_, interrupted, err := Attend(t.Context(), c, NewView(said, said, true, false), protocol.Turn{ID: "s"}, Options{
 			Signals: taken, EndNow: func() { t.Error("there was one signal") }, SilentAfter: time.Hour, WhySilent: func() string { return "" },
 		})
 		assert.Equal(t, !errors.Is(err, ErrHungUp), interrupted)
@@ -78,7 +78,7 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 			require.Failf(t, "Attend does not end", "after a %v", sig)
 		}
 	}
-	over := server.NewError(-32603, "it has ended", map[string]string{"kind": "session_not_running"})
+	over := server.NewError(-32603, "it has ended", map[string]string{"kind": "not_running"})
 	for sig, refusal := range map[os.Signal]error{os.Interrupt: full, syscall.SIGTERM: over} {
 		signals, said, end, ended := attended(t, refusal)
 		signals <- sig
@@ -94,7 +94,7 @@ func TestTerminationDoesNotWaitForFailedInterrupt(t *testing.T) {
 // question does not split a message before the agent pauses.
 func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
-	a.view.session, a.waiting = protocol.Session{ID: "s"}, []asked{q}
+	a.view.session, a.waiting = protocol.Turn{ID: "s"}, []asked{q}
 	a.prompt()
 	side.Reset()
 	for _, step := range []struct {

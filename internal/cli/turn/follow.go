@@ -17,16 +17,16 @@ import (
 )
 
 // follow returns the session to show after one that has ended, or nil.
-func (a *asker) follow(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
+func (a *asker) follow(ctx context.Context, ended protocol.Turn) (*protocol.Turn, error) {
 	if id := ended.GoesOnIn(); id != "" {
-		next, _, err := hubclient.SessionState(ctx, a.hub, id)
+		next, _, err := hubclient.Turn(ctx, a.hub, id)
 		return &next, err
 	}
 	if len(a.commentTasks) > 0 {
-		if ended.Status != hubclient.Completed && a.talk == nil {
+		if ended.State != hubclient.Completed && a.talk == nil {
 			a.view.Note(ended.Outcome())
 		}
-		next, _, err := hubclient.SessionState(ctx, a.hub, a.commentTasks[0])
+		next, _, err := hubclient.Turn(ctx, a.hub, a.commentTasks[0])
 		a.commentTasks = a.commentTasks[1:]
 		return &next, err
 	}
@@ -57,7 +57,7 @@ func (a *asker) showKeptBack(agent string) {
 }
 
 // showSignIn prints the commands that sign in.
-func (v *View) showSignIn(s protocol.Session) {
+func (v *View) showSignIn(s protocol.Turn) {
 	v.Note("sign in once, with one of:")
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
@@ -71,7 +71,7 @@ func (v *View) showSignIn(s protocol.Session) {
 
 // signIn offers to sign in, and is the session that has sending the same prompt again after
 // that, or nil.
-func (a *asker) signIn(ctx context.Context, ended protocol.Session) (*protocol.Session, error) {
+func (a *asker) signIn(ctx context.Context, ended protocol.Turn) (*protocol.Turn, error) {
 	methods := ended.AuthMethods
 	for {
 		question := "Sign in now, and go on? a number up to " + strconv.Itoa(len(methods)) + ", or Return for no: "
@@ -211,7 +211,7 @@ func inWords(err error, flagOf func(param string) string) error {
 // whereToLook names the command that lists the missing object, or returns "".
 func whereToLook(kind string) string {
 	switch kind {
-	case "session_not_found", "task_not_found":
+	case "not_found", "session_not_found":
 		return "; `duet-rpc session list` lists the newest"
 	case "approval_not_found":
 		return "; `duet-rpc approvals --list` lists the open questions"

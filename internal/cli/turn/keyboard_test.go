@@ -44,7 +44,7 @@ func onTerminal(t *testing.T, a *asker) (types func(text string)) {
 func TestUnfinishedLineSurvivesProgress(t *testing.T) {
 	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`)}})
 	types := onTerminal(t, a)
-	a.view.session, a.waiting, a.expected = protocol.Session{ID: "s"}, []asked{q}, aReason
+	a.view.session, a.waiting, a.expected = protocol.Turn{ID: "s"}, []asked{q}, aReason
 	a.prompt()
 	types("use gid")
 	types("\x7ft ")

@@ -300,12 +300,12 @@ func (v *View) isOver(event protocol.Event) bool {
 }
 
 // awaitsMore reports whether events of gates are still to come after the turn has ended.
-func (g *gateWatch) awaitsMore(s protocol.Session) bool {
+func (g *gateWatch) awaitsMore(s protocol.Turn) bool {
 	if s.AreChecked() {
 		g.checked = 0 // another hub runs them again
 		return true
 	}
-	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.Status == hubclient.Completed && !g.over
+	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.State == hubclient.Completed && !g.over
 }
 
 // Limits for the output of a failed gate.

@@ -25,7 +25,7 @@ func retrying(t *testing.T) client.Event {
 func TestRemarkWaitsForEndOfLine(t *testing.T) {
 	var out bytes.Buffer // for text and remarks
 	v := NewView(&out, &out, false, false)
-	v.session = protocol.Session{ID: "s"}
+	v.session = protocol.Turn{ID: "s"}
 	for _, e := range []client.Event{
 		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
 		textDelta(t, "The la"), retrying(t), textDelta(t, "st"),
@@ -42,7 +42,7 @@ func TestRemarkDelayIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out, side bytes.Buffer
 		v := NewView(&out, &side, false, false)
-		v.session = protocol.Session{ID: "s"}
+		v.session = protocol.Turn{ID: "s"}
 		assert.Nil(t, v.remarks.due)
 		v.show(textDelta(t, "wor"))
 		v.show(retrying(t))

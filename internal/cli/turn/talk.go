@@ -32,7 +32,7 @@ type TalkOptions struct {
 	Complete func(line string, isFirst bool) (replaces int, candidates []term.Candidate)
 	// Send starts a session with a prompt, or continues the conversation. If its agent works, the
 	// prompt waits in the queue, or, with steer, goes to the agent at once if that is possible.
-	Send func(ctx context.Context, c *client.Client, text string, steer bool) (hubclient.Started, error)
+	Send func(ctx context.Context, c *client.Client, text string, steer bool) (protocol.Started, error)
 	// Command runs what follows a slash. ok is false if that is a prompt: the agent has a command
 	// of this name. [ErrLeave] leaves the conversation.
 	Command func(ctx context.Context, c *client.Client, text string) (ok bool, err error)
@@ -47,7 +47,7 @@ type TalkOptions struct {
 // A Talk is a conversation at the terminal. Only the goroutine that calls Run uses it.
 type Talk struct {
 	TalkOptions
-	Session protocol.Session // its latest turn; the zero value: it has none
+	Session protocol.Turn // its latest turn; the zero value: it has none
 
 	view    *View
 	asker   *asker    // of the current connection
@@ -81,7 +81,7 @@ const settleAfter = time.Second
 
 // NewTalk returns a conversation that view shows. Its first turn is after session, or new if
 // that is the zero value.
-func NewTalk(view *View, session protocol.Session, o TalkOptions) *Talk {
+func NewTalk(view *View, session protocol.Turn, o TalkOptions) *Talk {
 	t := &Talk{TalkOptions: o, Session: session, view: view, shown: make(map[string]bool), reports: make(chan struct{}, 1)}
 	t.news.more = make(chan struct{}, 1)
 	if session.ID != "" {
@@ -202,11 +202,11 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 	if t.Session.ID == "" {
 		return nil
 	}
-	id := t.Session.ThreadID // its last turn
+	id := t.Session.SessionUUID // its last turn
 	if t.isBusy {
 		id = t.Session.ID
 	}
-	now, _, err := hubclient.SessionState(ctx, c, id)
+	now, _, err := hubclient.Turn(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -226,28 +226,28 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 // nextOf returns the session to show next in a conversation, or "": the first that has begun since the
 // session of, which broke, even if it has ended meanwhile; or the one that works; or else the one whose
 // prompt is the next to be sent.
-func nextOf(ctx context.Context, c *client.Client, of protocol.Session, broke bool) (id string, err error) {
+func nextOf(ctx context.Context, c *client.Client, of protocol.Turn, broke bool) (id string, err error) {
 	// Asked first: a prompt that is in neither list has not existed.
-	queue, _, err := hubclient.Call[protocol.QueueResult](ctx, c, "session.queue", protocol.SessionParams{SessionID: of.ID})
+	now, _, err := hubclient.Call[protocol.GetSessionResult](ctx, c, "session.get", protocol.SessionRefParams{Session: protocol.Ref(of.ID)})
 	if err != nil {
 		return "", err
 	}
-	now, _, err := hubclient.Call[struct{ Sessions []protocol.Session }](ctx, c, "listSessions", protocol.ListSessionsParams{Limit: new(uint(200))})
+	turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{Session: protocol.Ref(of.ID), Limit: new(uint(200))})
 	if err != nil {
 		return "", err
 	}
 	var first time.Time
-	for _, s := range now.Sessions {
+	for _, s := range turns {
 		isNew := broke && s.CreatedAt.After(of.CreatedAt)
-		if s.ThreadID != of.ThreadID || s.ID == of.ID || s.StartedAt == nil || hubclient.Ended(s.State) && !isNew {
+		if s.ID == of.ID || s.StartedAt == nil || hubclient.Ended(s.State) && !isNew {
 			continue
 		}
 		if id == "" || s.StartedAt.Before(first) {
 			id, first = s.ID, *s.StartedAt
 		}
 	}
-	if id == "" && len(queue.Queued) > 0 {
-		id = queue.Queued[0].SessionID
+	if id == "" && len(now.Queued) > 0 {
+		id = now.Queued[0].TurnUUID
 	}
 	return id, nil
 }
@@ -280,7 +280,7 @@ func (t *Talk) signals(a *asker) (stop func()) {
 }
 
 // turn shows a session to its end, and those that follow from it.
-func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, running *sync.WaitGroup) error {
+func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, running *sync.WaitGroup) error {
 	for next := &session; next != nil; {
 		a.giveUp()
 		a.waiting, a.expected = nil, anAnswer // a question that was left open is withdrawn
@@ -290,7 +290,7 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Session, run
 		if err != nil {
 			return err
 		}
-		if ended.Worktree == nil && ended.ThreadID == next.ThreadID { // the end of a session does not have it
+		if ended.Worktree == nil && ended.SessionUUID == next.SessionUUID { // the end of a session does not have it
 			ended.Worktree = next.Worktree
 		}
 		t.isBusy, t.Session = false, ended
@@ -314,7 +314,7 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 	a.interrupt = func(sig os.Signal) { a.isToEnd = sig != os.Interrupt }
 	a.giveUp()
 	var open []hubclient.Approval
-	if t.next == "" && t.Session.ID != "" && t.Session.Status != hubclient.Completed {
+	if t.next == "" && t.Session.ID != "" && t.Session.State != hubclient.Completed {
 		var err error
 		if open, err = leftOpen(ctx, a.hub, t.Session); err != nil {
 			return err
@@ -343,22 +343,22 @@ func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
 
 // idle waits for the next turn of the conversation: a prompt, an answer to a question that was left
 // open, or a turn that another client or the agent has started.
-func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
+func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Turn, error) {
 	if err := t.askLeftOpen(ctx, a); err != nil {
-		return protocol.Session{}, err
+		return protocol.Turn{}, err
 	}
 	for {
 		if a.isToEnd {
-			return protocol.Session{}, ErrHungUp
+			return protocol.Turn{}, ErrHungUp
 		}
 		if t.next != "" {
 			id := t.next
 			t.next = ""
-			session, _, err := hubclient.SessionState(ctx, a.hub, id)
+			session, _, err := hubclient.Turn(ctx, a.hub, id)
 			return session, err
 		}
 		if err := t.typedEarly(ctx, a); err != nil {
-			return protocol.Session{}, err
+			return protocol.Turn{}, err
 		}
 		if t.next != "" {
 			continue
@@ -374,17 +374,17 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			early := term.Typed{Keys: a.early}
 			a.early = nil
 			if err := t.received(ctx, a, early); err != nil {
-				return protocol.Session{}, err
+				return protocol.Turn{}, err
 			}
 			continue
 		}
 		select {
 		case input := <-a.typed:
 			if input.Err != nil && a.isHungUp() {
-				return protocol.Session{}, ErrHungUp
+				return protocol.Turn{}, ErrHungUp
 			}
 			if err := t.received(ctx, a, input); err != nil {
-				return protocol.Session{}, err
+				return protocol.Turn{}, err
 			}
 		case <-a.settle:
 		case <-t.news.more:
@@ -396,15 +396,15 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 			if !ok || d.SessionID == "" || t.Session.ID == "" || t.shown[d.SessionID] {
 				continue
 			}
-			session, _, err := hubclient.SessionState(ctx, a.hub, d.SessionID)
-			if err == nil && session.ThreadID == t.Session.ThreadID {
+			session, _, err := hubclient.Turn(ctx, a.hub, d.SessionID)
+			if err == nil && session.SessionUUID == t.Session.SessionUUID {
 				return session, nil
 			}
 		case <-t.reports:
 			t.Reported(ctx, a.hub)
 		case sig := <-a.Signals:
 			if sig != os.Interrupt {
-				return protocol.Session{}, ErrHungUp
+				return protocol.Turn{}, ErrHungUp
 			}
 			t.cleared(a)
 		case <-t.resizes:
@@ -418,7 +418,7 @@ func (t *Talk) idle(ctx context.Context, a *asker) (protocol.Session, error) {
 		case silent := <-a.silence:
 			a.hubSilent(silent, t.view.Note)
 		case <-ctx.Done():
-			return protocol.Session{}, context.Cause(ctx)
+			return protocol.Turn{}, context.Cause(ctx)
 		}
 	}
 }
@@ -572,17 +572,17 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 		t.view.Note("sent to the agent while it works: " + term.Cut(term.Line(text), 60))
 	case hubclient.DeliveredQueued:
 		if steer && t.isBusy {
-			t.queued = slices.Insert(t.queued, 0, queuedPrompt{started.SessionID, text})
+			t.queued = slices.Insert(t.queued, 0, queuedPrompt{started.ID, text})
 			t.view.Note("the agent does not take this while it works: it is the next prompt after this turn; C-c interrupts the turn")
 			break
 		}
-		t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
+		t.queued = append(t.queued, queuedPrompt{started.ID, text})
 	default:
 		if len(t.queued) > 0 { // an earlier prompt's turn has ended already, and is not shown yet
-			t.queued = append(t.queued, queuedPrompt{started.SessionID, text})
+			t.queued = append(t.queued, queuedPrompt{started.ID, text})
 			break
 		}
-		t.next = started.SessionID
+		t.next = started.ID
 		if t.box == nil {
 			t.entered = t.next
 		}
@@ -591,7 +591,7 @@ func (t *Talk) enter(ctx context.Context, a *asker, text string, steer bool) (se
 }
 
 // Show continues the conversation of a session.
-func (t *Talk) Show(session protocol.Session) {
+func (t *Talk) Show(session protocol.Turn) {
 	t.Session, t.queued, t.next = session, nil, ""
 	t.shown[session.ID] = true
 	if !hubclient.Ended(session.State) {
@@ -619,20 +619,20 @@ func (t *Talk) Write(text string) {
 func (t *Talk) IsBusy() bool { return t.isBusy }
 
 // begin shows the prompt of a turn.
-func (t *Talk) begin(s protocol.Session) {
+func (t *Talk) begin(s protocol.Turn) {
 	t.shown[s.ID], t.Session = true, s
 	t.queued = slices.DeleteFunc(t.queued, func(q queuedPrompt) bool { return q.session == s.ID })
 	t.view.endLine()
 	if s.ID == t.entered {
 		return // the line is on the screen
 	}
-	if s.Query == "" {
+	if s.Prompt == "" {
 		if s.Source != "agent" { // else its first message says why the agent continued
 			t.view.Note(s.Summary)
 		}
 		return
 	}
-	lines := strings.Split(term.Exact(strings.TrimSpace(s.Query)), "\n")
+	lines := strings.Split(term.Exact(strings.TrimSpace(s.Prompt)), "\n")
 	if hidden := len(lines) - mostPrompt; hidden > 1 {
 		lines = append(lines[:mostPrompt], "… "+term.Count(hidden, "more line"))
 	}
@@ -647,14 +647,14 @@ const mostPrompt = 10
 
 // end shows the end of a turn: its time, tokens and cost, and why it ended if it has not
 // completed.
-func (t *Talk) end(s protocol.Session) {
+func (t *Talk) end(s protocol.Turn) {
 	for _, name := range s.UnansweredServers {
 		t.view.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
-		t.view.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
+		t.view.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.Name + " ends it")
 	}
-	if s.Status != hubclient.Completed {
+	if s.State != hubclient.Completed {
 		spent := spentOn(s)
 		if whole := s.Outcome() + " · " + spent; spent != "" && term.Fits(t.view.side, "— "+whole) {
 			t.view.Note(whole)

@@ -20,7 +20,7 @@ func TestThoughtsAreShownOnATerminal(t *testing.T) {
 
 	var side bytes.Buffer
 	v := NewView(&side, &side, false, false)
-	v.session = protocol.Session{ID: "s"}
+	v.session = protocol.Turn{ID: "s"}
 	think(v, "nobody looks on")
 	assert.Empty(t, side.String())
 

@@ -22,7 +22,7 @@ import (
 
 // Conversation is the conversation up to a session, and the files that the session changed.
 type Conversation struct {
-	Session protocol.Session
+	Session protocol.Turn
 	Entries []hubclient.Entry
 	Files   []ChangedFile
 	Diff    string // of all files
@@ -41,16 +41,14 @@ type ChangedFile struct {
 // ReadConversation reads a whole conversation by any id of its session.
 func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
 	var r Conversation
-	s, raw, err := hubclient.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", protocol.SessionParams{SessionID: id})
+	s, _, err := hubclient.Call[struct{ Turn json.RawMessage }](ctx, c, "turn.get", protocol.TurnParams{Turn: protocol.Ref(id)})
 	if err != nil {
 		return r, err
 	}
-	r.session = s.Session
-	var state struct{ Session protocol.Session }
-	if err := json.Unmarshal(raw, &state); err != nil {
+	r.session = s.Turn
+	if err := json.Unmarshal(s.Turn, &r.Session); err != nil {
 		return r, err
 	}
-	r.Session = state.Session
 	err = hubclient.Conversation(ctx, c, r.Session.ID, func(e hubclient.Entry) error {
 		r.Entries = append(r.Entries, e)
 		return nil
@@ -492,15 +490,15 @@ func decisionOf(e hubclient.Entry) string {
 func (r Conversation) Markdown() string {
 	var b strings.Builder
 	s := r.Session
-	fmt.Fprintf(&b, "# %s\n\n", heading(cmp.Or(s.Title, s.Summary, s.TaskID)))
+	fmt.Fprintf(&b, "# %s\n\n", heading(cmp.Or(s.Title, s.Summary, s.Name)))
 	for _, about := range [][2]string{
 		{"Session", s.ID},
-		{"Task", s.TaskID},
+		{"Task", s.Name},
 		{"Agent", s.Agent},
 		{"Model", s.Model},
 		{"Directory", s.WorkingDir},
 		{"Begun", written(s.CreatedAt)},
-		{"Ended", written(protocol.Value(s.CompletedAt))},
+		{"Ended", written(protocol.Value(s.EndedAt))},
 		{"Status", s.Outcome()},
 	} {
 		if about[1] != "" {

@@ -35,7 +35,7 @@ type View struct {
 	json      bool // out has only events
 	watched   bool // side is a terminal
 
-	session  protocol.Session
+	session  protocol.Turn
 	ended    string    // the session whose end was shown
 	spent    string    // the session whose time, tokens and cost were shown
 	seq      int64     // of the last event shown
@@ -124,28 +124,28 @@ func (v *View) render() {
 }
 
 // Begin sets the session to show.
-func (v *View) Begin(s protocol.Session) {
+func (v *View) Begin(s protocol.Turn) {
 	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	if v.talk != nil {
 		v.talk.begin(s)
 		return
 	}
-	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
+	v.Note(fmt.Sprintf("%s · agent %s · %s", s.Name, s.Agent, s.WorkingDir))
 	if s.State == hubclient.Queued {
 		v.Note(waitsFor(s))
 	}
 }
 
 // waitsFor says what a queued session waits for, if the hub reports it.
-func waitsFor(s protocol.Session) string {
-	if s.ParentSessionID != "" {
+func waitsFor(s protocol.Turn) string {
+	if s.Parent != "" {
 		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows the running tasks, `duet-rpc approvals` the open questions"
 	}
 	return "queued: waiting for a free slot; `duet-rpc task list` shows what runs"
 }
 
 // End shows how the session ended, and how to continue.
-func (v *View) End(s protocol.Session) {
+func (v *View) End(s protocol.Turn) {
 	if v.ended != "" && v.ended == s.ID {
 		return // it was shown
 	}
@@ -160,12 +160,12 @@ func (v *View) End(s protocol.Session) {
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
-		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
+		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.Name + " ends it")
 	}
 	if w := s.Worktree; w != nil && !w.Gone {
-		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + s.TaskID)
+		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + s.Name)
 	}
-	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.Name)
 	if whole := s.Outcome() + "; " + goOn; term.Fits(v.side, "— "+whole) {
 		v.Note(whole)
 		return
@@ -176,7 +176,7 @@ func (v *View) End(s protocol.Session) {
 
 // Spent shows the time, tokens and cost of a session, once. Call it for a session that another one
 // continues; [View.End] does the same for the last one.
-func (v *View) Spent(s protocol.Session) {
+func (v *View) Spent(s protocol.Turn) {
 	if v.spent == s.ID && s.ID != "" {
 		return
 	}
@@ -187,7 +187,7 @@ func (v *View) Spent(s protocol.Session) {
 }
 
 // spentOn returns the known time, tokens and cost of a session.
-func spentOn(s protocol.Session) string {
+func spentOn(s protocol.Turn) string {
 	var parts []string
 	if took := protocol.Value(s.DurationMS); took >= 100 {
 		parts = append(parts, term.Duration(time.Duration(took)*time.Millisecond))
@@ -611,7 +611,7 @@ func (v *View) showResult(d *protocol.ItemEvent) {
 	lines := strings.Split(text, "\n")
 	if d.Truncated && len(d.Result) >= leastCut {
 		lines = append(lines[:min(len(lines), mostResult-lastResult)],
-			"… the rest is too long to show here: duet-rpc session show "+v.session.TaskID)
+			"… the rest is too long to show here: duet-rpc session show "+v.session.Name)
 	} else if hidden := len(lines) - mostResult; hidden > 1 {
 		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+term.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
 	}

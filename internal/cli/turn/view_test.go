@@ -46,7 +46,7 @@ func TestAChangeThatAQuestionHasShownIsNotShownAgain(t *testing.T) {
 func TestViewShowsEvents(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
-	v.session = protocol.Session{ID: "s"}
+	v.session = protocol.Turn{ID: "s"}
 	for _, e := range []client.Event{
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}),
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}),
@@ -96,7 +96,7 @@ func normal(text string) string {
 func TestSilenceIsReportedOnceWithoutTerminal(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
-	v.session = protocol.Session{ID: "s", Agent: "claude"}
+	v.session = protocol.Turn{ID: "s", Agent: "claude"}
 	since := time.Now().Add(-7 * time.Second)
 	for _, note := range []string{"", "API error 500,\ntrying again", "and again"} {
 		v.show(happened(t, protocol.TypeSilent, members{"since": since, "note": note}))
@@ -115,7 +115,7 @@ func TestSilenceIsReportedOnceWithoutTerminal(t *testing.T) {
 func drawing() (*View, *bytes.Buffer) {
 	var screen bytes.Buffer
 	v := NewView(&screen, &screen, false, false)
-	v.session = protocol.Session{ID: "s", Agent: "claude"}
+	v.session = protocol.Turn{ID: "s", Agent: "claude"}
 	v.drawOn(&screen, func() (columns, rows int) { return 45, 24 })
 	return v, &screen
 }
@@ -191,7 +191,7 @@ func TestTerminalRendersMarkdown(t *testing.T) {
 func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.session = protocol.Session{ID: "s", TaskID: "task-0001"}
+	v.session = protocol.Turn{ID: "s", Name: "task-0001"}
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // in the second, the input is too long
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
@@ -201,7 +201,7 @@ func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 func TestResultShowsFirstAndLastLines(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.session = protocol.Session{ID: "s"}
+	v.session = protocol.Turn{ID: "s"}
 	for _, result := range []string{"", "one\n", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\n7\n\x1b[1m8\x1b[0m\x1b[2J\n", "10%\r100%\n" + strings.Repeat("x", 500)} {
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
 	}
@@ -211,8 +211,8 @@ func TestResultShowsFirstAndLastLines(t *testing.T) {
 func TestEndShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.End(protocol.Session{TaskID: "task-1", Status: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
-	v.End(protocol.Session{TaskID: "task-2", Status: "completed"})
+	v.End(protocol.Turn{Name: "task-1", State: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
+	v.End(protocol.Turn{Name: "task-2", State: "completed"})
 	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
 — completed; go on with: duet-rpc prompt --continue task-1 "…"
 — completed; go on with: duet-rpc prompt --continue task-2 "…"
@@ -246,11 +246,11 @@ func TestRetryFitsOnNarrowTerminal(t *testing.T) {
 func TestEachTurnShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	one := protocol.Session{ID: "1", TaskID: "task-1", Status: "interrupted", State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
+	one := protocol.Turn{ID: "1", Name: "task-1", State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
 	v.Spent(one)
 	v.Spent(one)
-	v.End(protocol.Session{ID: "2", TaskID: "task-2", Status: "failed", State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
-	v.Spent(protocol.Session{ID: "2", DurationMS: new(int64(2_300))})
+	v.End(protocol.Turn{ID: "2", Name: "task-2", State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
+	v.Spent(protocol.Turn{ID: "2", DurationMS: new(int64(2_300))})
 	assert.Equal(t, `— 1.3 s · $1.50
 — 2.3 s
 — failed: too long; go on with: duet-rpc prompt --continue task-2 "…"
@@ -260,7 +260,7 @@ func TestEachTurnShowsUsage(t *testing.T) {
 func TestMeaningOfEvents(t *testing.T) {
 	var out bytes.Buffer
 	v := NewView(&out, &out, false, true)
-	v.session = protocol.Session{ID: "s"}
+	v.session = protocol.Turn{ID: "s"}
 	for _, step := range []struct {
 		kind   string
 		data   members

@@ -1,0 +1,114 @@
+package handlers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// names returns the numbers of turns.
+func names(turns []*protocol.Turn) (list []string) {
+	for _, t := range turns {
+		list = append(list, t.Name)
+	}
+	return list
+}
+
+func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
+	assert.Equal(t, []any{"1.1", int64(1), "started"}, []any{first.Name, first.Session, first.Delivered})
+	w.ended(first.ID)
+	assert.Equal(t, "start_id", c.fail("session.start", `{"prompt":"other","start_id":"`+first.SessionUUID+`"}`).Data["param"])
+	for range 2 { // the second one is the first one, sent again
+		assert.Equal(t, "2.1", answer[protocol.Started](c, "session.start", `{"prompt":"other","start_id":"7a1c7a2f-3a51-4d0f-9a8e-0b1f5f7d3c10"}`).Name)
+	}
+	second := answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"two"}`)
+	assert.Equal(t, []any{"1.2", first.SessionUUID}, []any{second.Name, second.SessionUUID})
+	w.ended(second.ID)
+	fork := answer[protocol.Started](c, "session.fork", `{"turn":"1.1","prompt":"another two","mode":"plan"}`)
+	assert.Equal(t, "3.1", fork.Name)
+	w.ended(fork.ID)
+	implied := answer[protocol.Started](c, "session.prompt", `{"session":"1.1","prompt":"yet another two"}`)
+	assert.Equal(t, "4.1", implied.Name, "a turn that is not the last")
+	w.ended(implied.ID)
+	w.ended("2.1")
+
+	for _, id := range []string{`"1.2"`, `1`, `"1"`, `"` + second.ID + `"`, `"` + second.SessionUUID + `"`, `"task-0003"`} {
+		turn := answer[protocol.TurnResult](c, "turn.get", `{"turn":`+id+`}`).Turn
+		assert.Equal(t, []any{"1.2", int64(1), second.ID, second.SessionUUID, "1.1", "completed", "two"}, []any{turn.Name, turn.Session, turn.ID, turn.SessionUUID, turn.Parent, turn.State, turn.Prompt}, id)
+	}
+	got := answer[protocol.GetSessionResult](c, "session.get", `{"session":3}`)
+	assert.Equal(t, []any{"3.1", "1.1", "plan"}, []any{got.Session.Name, got.Session.Parent, got.Session.Mode})
+	assert.Empty(t, got.Queued)
+
+	assert.Equal(t, []string{"4.1", "3.1", "1.2", "2.1"}, names(answer[protocol.SessionsResult](c, "session.list", `{}`).Sessions), "by their last turns")
+	page := answer[protocol.SessionsResult](c, "session.list", `{"limit":2}`)
+	assert.Equal(t, []string{"1.2", "2.1"}, names(answer[protocol.SessionsResult](c, "session.list", `{"before":"`+page.NextBefore+`"}`).Sessions))
+	assert.Equal(t, []string{"4.1", "3.1", "1.2", "2.1", "1.1"}, names(answer[protocol.TurnList](c, "turn.list", `{}`).Turns))
+	assert.Equal(t, []string{"1.2"}, names(answer[protocol.TurnList](c, "turn.list", `{"session":1,"limit":1}`).Turns))
+	assert.Equal(t, []string{"1.1"}, names(answer[protocol.TurnList](c, "turn.list", `{"session":1,"before":"1.2"}`).Turns))
+	assert.Empty(t, answer[protocol.TurnList](c, "turn.list", `{"states":["failed","timed_out"]}`).Turns)
+
+	answer[protocol.Empty](c, "session.rename", `{"session":2,"title":"a title"}`)
+	assert.Equal(t, "a title", answer[protocol.TurnResult](c, "turn.get", `{"turn":2}`).Turn.SessionTitle)
+	assert.Equal(t, []string{"9"}, answer[protocol.ArchiveSessionsResult](c, "session.archive", `{"sessions":[2,9]}`).Failed)
+	assert.Equal(t, []string{"2.1"}, names(answer[protocol.SessionsResult](c, "session.list", `{"filter":"archived"}`).Sessions))
+	assert.Equal(t, []string{"2.1"}, names(answer[protocol.TurnList](c, "turn.list", `{"archived":true}`).Turns))
+	assert.Empty(t, answer[protocol.ArchiveSessionsResult](c, "session.archive", `{"sessions":[2],"archived":false}`).Failed)
+}
+
+func TestQueuedTurns(t *testing.T) {
+	w := newWorld(t, until)
+	c := w.connect(frame.LSP)
+	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
+	w.reaches(first.ID, domain.Running)
+	for _, prompt := range []string{"two", "three"} {
+		assert.Equal(t, "queued", answer[protocol.Started](c, "session.prompt", `{"session":1,"prompt":"`+prompt+`"}`).Delivered)
+	}
+	prompts := func(list []*protocol.WaitingPrompt) (texts []string) {
+		for _, p := range list {
+			texts = append(texts, p.Turn+" "+p.Prompt)
+		}
+		return texts
+	}
+	assert.Equal(t, []string{"1.2 two", "1.3 three"}, prompts(answer[protocol.GetSessionResult](c, "session.get", `{"session":"1"}`).Queued))
+	assert.Equal(t, []string{"1.3 three", "1.2 two"}, prompts(answer[protocol.QueuedTurns](c, "turn.move", `{"turn":"1.3","before":"1.2"}`).Queued))
+	assert.Equal(t, []string{"1.3 three", "1.2 2"}, prompts(answer[protocol.QueuedTurns](c, "turn.edit", `{"turn":"1.2","prompt":"2"}`).Queued))
+	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.2", State: "cancelled"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.2"}`))
+	assert.Equal(t, "1.3", answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.3"}`).Turn)
+	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.1", State: "interrupting"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.1","reason":"enough"}`))
+	w.ended(first.ID)
+	c.failsAs("turn.edit", `{"turn":"1.1","prompt":"x"}`, -32051, "bad_state")
+}
+
+// The messages of native methods are sentences, and each kind of error has one code.
+func TestErrorsOfNativeMethods(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	for method, params := range map[string]string{"turn.get": `{"turn":"7.1"}`, "session.get": `{"session":7}`, "session.prompt": `{"session":7,"prompt":"x"}`, "turn.list": `{"before":"7.1"}`} {
+		e := c.failsAs(method, params, -32050, "not_found")
+		assert.False(t, strings.HasPrefix(e.Message, "Internal error"), e.Message)
+	}
+	assert.Equal(t, "agent", c.fail("session.start", `{"prompt":"x","agent":"none"}`).Data["param"])
+	assert.Equal(t, "turn", c.fail("turn.get", `{"turn":1.5}`).Data["param"])
+	w.finished(answer[protocol.Started](c, "session.start", `{"prompt":"x"}`).ID)
+	c.failsAs("turn.interrupt", `{"turn":"1.1"}`, -32051, "not_running")
+	c.failsAs("session.archive", `{"sessions":["8"]}`, -32050, "not_found")
+}
+
+func TestAttemptsStart(t *testing.T) {
+	_, worktrees := withWorktrees(t)
+	w := newWorld(t, quick, worktrees)
+	c := w.connect(frame.LSP)
+	all := answer[protocol.StartAttemptsResult](c, "attempt.start", `{"query":"fix","agents":[{},{}]}`).Turns
+	require.Len(t, all, 2)
+	assert.Equal(t, []string{"1.1", "2.1"}, []string{all[0].Name, all[1].Name})
+}
