@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,26 +45,21 @@ type agent struct {
 	conn         *acp.Conn
 	life         context.Context // ends with the process
 
-	info     acp.Initialized
-	isKimi   atomic.Bool // the agent is Kimi Code, once it has introduced itself
-	session  string      // written by the turn that opens it, before its prompt is sent
-	settings settingState
+	info    acp.Initialized
+	session string // written by the turn that opens it, before its prompt is sent
+	record
 
 	overdue   atomic.Pointer[string] // the unanswered method for which the agent was killed
 	current   atomic.Pointer[turn]
 	last      atomic.Pointer[lastTask]
 	changed   chan struct{} // buffer of 1: updates between two turns wait to be reported
-	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
 	updates   atomic.Int64  // number of updates received
 	loading   atomic.Bool   // updates are a replay of what the hub has
 	inputGone atomic.Bool   // the agent no longer reads input: it is exiting, or has closed its stdin
 	open      atomic.Int64
 	own       ownTurns
 
-	background backgroundWork
-	shown      ownTerminals
-	subagents  subagents
-	steering   steering
+	steering steering
 
 	notices map[catalog.Notice]bool // notices received, except errors; used only by the goroutine that reads the agent
 
@@ -409,9 +403,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
-	t.background, t.terminals, t.subagents = &a.background, &a.shown, &a.subagents
-	t.isKimi = &a.isKimi
-	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	t.record, t.spentBefore = &a.record, a.spent.soFar()
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID, t.spentBefore})
 	a.current.Store(t)
@@ -493,14 +485,6 @@ func (a *agent) gone() bool {
 		return true
 	case <-a.own.wanted: // it has begun work after its turn
 		return false
-	}
-}
-
-func (a *agent) endTerminals() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.terminals {
-		t.proc.Kill()
 	}
 }
 

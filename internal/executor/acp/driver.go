@@ -4,8 +4,10 @@
 // An agent lives from prompt to prompt of a conversation and has one turn at a time. Its work
 // between prompts is a turn of its own (ownturn.go). Updates become reports of the turn's task, in
 // order (updates.go). Requests of the agent are answered in client.go; permissions go to the hub
-// (permission.go). An agent is read no faster than the hub takes the reports. initialize chooses
-// version 1 or 2; version2.go, ownterminals.go and subagents.go have what only version 2 has.
+// (permission.go). Text that comes after the end of its turn is in latetext.go. What only one agent
+// does is in a file with its name, such as codex.go. An agent is read no faster than the hub takes
+// the reports. initialize chooses version 1 or 2; version2.go, ownterminals.go and subagents.go have
+// what only version 2 has.
 //
 // The [Driver] owns the agents and their goroutines; the process.Runner owns the processes.
 package acp

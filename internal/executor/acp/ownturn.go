@@ -3,7 +3,6 @@ package acp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -292,22 +291,18 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true
 	}
-	return status.Codex.ThreadStatus.Type == "active"
+	return status.isActive()
 }
 
-// Protocol extensions for agent-initiated turns.
-const (
-	qwenStartTurn = "_qwencode/start_turn" // a request
-	qwenEndTurn   = "_qwencode/end_turn"
-	turnEnded     = "_session/turn_ended"
-)
+// methodTurnEnded is a protocol extension: the notification that an agent-initiated turn has ended.
+const methodTurnEnded = "_session/turn_ended"
 
 // notice handles notifications other than session/update.
 func (a *agent) notice(method string, params []byte) {
 	if method == "elicitation/complete" {
 		a.elicited(params)
 	}
-	if method != qwenEndTurn && method != turnEnded {
+	if method != qwenEndTurn && method != methodTurnEnded {
 		return
 	}
 	a.own.signals.Store(true)
@@ -323,50 +318,13 @@ func (a *agent) handleEndSignal(t *turn) {
 
 // isEnd reports whether an update is the end signal of an agent-initiated turn, and notes that
 // the agent sends such signals.
-//
-//   - claude-agent-acp 0.101: usage_update with the origin of the turn in _meta, which is
-//     "human" for a prompt;
-//   - codex-acp 2: session_info_update with the status of its thread in _meta.
 func (o *ownTurns) isEnd(kind string, update []byte, status codexStatus) bool {
-	switch now := status.Codex.ThreadStatus.Type; {
-	case now != "":
+	isSignal, isEnd := status.endSignal()
+	if !isSignal {
+		isSignal, isEnd = claudeEndSignal(kind, update)
+	}
+	if isSignal {
 		o.signals.Store(true)
-		return now != "active"
-	case kind == "usage_update":
-		var meta struct {
-			Origin struct{ Kind string } `json:"_claude/origin"`
-		}
-		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Origin.Kind == "" {
-			return false
-		}
-		o.signals.Store(true)
-		return meta.Origin.Kind != "human"
 	}
-	return false
-}
-
-// workTrigger returns why the agent continues, if the update says so: qwen-code names the
-// finished background task.
-func workTrigger(update []byte) func() *catalog.TurnTrigger {
-	return func() *catalog.TurnTrigger {
-		var meta struct {
-			Source         string
-			BackgroundTask struct{ CommandLabel, Label string }
-		}
-		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
-			return nil
-		}
-		return &catalog.TurnTrigger{Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}
-	}
-}
-
-// requestTrigger is workTrigger for requests.
-func requestTrigger(method string, params []byte) func() *catalog.TurnTrigger {
-	return func() *catalog.TurnTrigger {
-		var p struct{ Source string }
-		if method != qwenStartTurn || json.Unmarshal(params, &p) != nil || p.Source == "" {
-			return nil
-		}
-		return &catalog.TurnTrigger{Kind: bounded(p.Source)}
-	}
+	return isEnd
 }

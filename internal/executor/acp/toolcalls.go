@@ -33,7 +33,7 @@ const (
 
 // A toolCall is everything known of a tool call so far.
 type toolCall struct {
-	named       string // claude's name of the tool, from _meta
+	named       string // see claudeTool
 	said        string // the tool's name in the protocol's own member
 	title, kind string
 	input       json.RawMessage
@@ -41,7 +41,7 @@ type toolCall struct {
 	diffs       []domain.Diff
 	text        string            // its content before it runs: the plan of a plan, else the agent's description of the call
 	running     bool              // its last status is in_progress
-	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
+	todo        bool              // see isTodos
 	repaired    bool              // an update of it was not valid UTF-8, so the text differs from what runs
 	meta        json.RawMessage   // the latest _meta
 	terminal    string            // the hub's id of its terminal
@@ -102,7 +102,7 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Status != "" {
 		t.running = u.Status == "in_progress"
 	}
-	t.todo = t.todo || strings.EqualFold(u.Title, "todowrite")
+	t.todo = t.todo || isTodos(u)
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
@@ -121,7 +121,7 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if call.Terminal != "" {
 		t.terminal = call.Terminal
 	}
-	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
+	if name := claudeTool(u.Meta); name != "" {
 		t.named = name
 	}
 	if name := strings.TrimSpace(u.Name); name != "" {
@@ -455,10 +455,6 @@ func (u *toolUpdate) result() json.RawMessage {
 	}
 	return present(u.RawOutput)
 }
-
-// parentOf returns the tool call of the sub-agent that sent an update, as claude reports it, or
-// "".
-func parentOf(meta json.RawMessage) string { return metaString(meta, "claudeCode", "parentToolUseId") }
 
 // metaString returns the string at meta.family.name, or "".
 func metaString(meta json.RawMessage, family, name string) string {

@@ -10,7 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A setter changes an agent's session settings by calls to the agent. It must not be used
@@ -276,43 +275,4 @@ func listed(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
-}
-
-// modeSpoken is the prefix of the message by which Gemini CLI 0.61 reports a change of its mode,
-// in place of current_mode_update: after the mode was set, and after it has left plan mode. The
-// message has no other content.
-const modeSpoken = "[MODE_UPDATE] "
-
-// SpokenMode converts such a message of Gemini CLI to a mode update. It returns nil for any other
-// update. A model may write the same text, but gains nothing: no mode that an agent enters by
-// itself allows more than "default".
-func (s *settingState) SpokenMode(kind string, raw []byte) []byte {
-	if kind != "agent_message_chunk" || !s.speaksOfModes() {
-		return nil
-	}
-	var c struct {
-		Content struct {
-			Text *string `json:"text"`
-		} `json:"content"`
-	}
-	if json.Unmarshal(raw, &c) != nil || c.Content.Text == nil {
-		return nil
-	}
-	mode, found := strings.CutPrefix(*c.Content.Text, modeSpoken)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !found || s.now.Mode == nil ||
-		!slices.ContainsFunc(s.now.Mode.Choices, func(c domain.Choice) bool { return c.ID == mode }) {
-		return nil
-	}
-	update, _ := json.Marshal(map[string]string{"sessionUpdate": "current_mode_update", "currentModeId": mode})
-	return update
-}
-
-// speaksOfModes reports whether the agent is Gemini CLI. Text of other agents, of which there is
-// much, is not parsed.
-func (s *settingState) speaksOfModes() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now.Agent != nil && s.now.Agent.Name == "gemini-cli"
 }
