@@ -71,9 +71,12 @@ type OpenSessionRequest struct {
 	SessionID string `json:"sessionId,omitempty"`
 	Workspace
 
-	ReplayFrom *struct {
-		Type string `json:"type"` // ReplayFromStart
-	} `json:"replayFrom,omitempty"` // in version 2
+	ReplayFrom *ReplayCursor `json:"replayFrom,omitempty"` // in version 2
+}
+
+// A ReplayCursor is the beginning of the history that a client wants.
+type ReplayCursor struct {
+	Type string `json:"type"` // ReplayFromStart
 }
 
 // ReplayFromStart is the cursor of a client that wants the whole conversation.

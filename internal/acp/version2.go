@@ -2,14 +2,10 @@ package acp
 
 import (
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 )
 
 // Version 2 of the Agent Client Protocol (https://agentclientprotocol.com/protocol/v2/schema),
@@ -199,83 +195,6 @@ func commands2(list []Command) []object {
 		}
 	}
 	return commands
-}
-
-// diff2 converts a change of a file to an operation with a path and a patch. For a relative path,
-// which version 2 does not allow, it returns the diff as text.
-func diff2(c ToolContent) any {
-	if !filepath.IsAbs(c.Path) {
-		text := TextContent("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
-		return ToolContent{Type: "content", Content: &text}
-	}
-	operation := "modify"
-	if c.OldText == nil {
-		operation = "add"
-	}
-	d := object{"type": "diff", "changes": []object{{"operation": operation, "path": c.Path}}}
-	if text := patch(c); text != "" {
-		d["patch"] = object{"format": "git_patch", "text": text}
-	}
-	return d
-}
-
-// patch returns a change in git's format, but with absolute paths, and without the prefixes a/
-// and b/. It is empty if nothing changes.
-func patch(c ToolContent) string {
-	unified := diff.Unified("/", c.Path, c.OldText, c.NewText)
-	_, hunks, _ := strings.Cut("\n"+unified, "\n@@")
-	if hunks == "" && c.OldText != nil {
-		return ""
-	}
-	path := quoted(c.Path)
-	var b strings.Builder
-	fmt.Fprintf(&b, "diff --git %s %s\n", path, path)
-	before := path
-	if c.OldText == nil {
-		b.WriteString("new file mode 100644\n")
-		before = "/dev/null"
-	}
-	if hunks != "" {
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n@@%s", pathLine(before), pathLine(path), hunks)
-	}
-	return b.String()
-}
-
-// pathLine returns a path for a line of its own: like git, it adds a tab to a path with spaces.
-func pathLine(path string) string {
-	if strings.Contains(path, " ") {
-		return path + "\t"
-	}
-	return path
-}
-
-// quoted returns a path in git's quotes.
-func quoted(path string) string {
-	isSpecial := func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }
-	if !strings.ContainsFunc(path, isSpecial) {
-		return path
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\r':
-			b.WriteString(`\r`)
-		case isSpecial(rune(c)):
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // A PermissionRequest2 is a [PermissionRequest] of version 2.

@@ -287,15 +287,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 		return NativeHistory{}, err
 	}
 	defer k.Close()
-	method, params := "", map[string]any{"sessionId": want.ID, "mcpServers": []any{}}
-	switch {
-	case k.Info.IsVersion2():
-		method, params["replayFrom"] = acp.MethodSessionResume, map[string]string{"type": "start"}
-	case k.Info.LoadSession:
-		method = acp.MethodSessionLoad
-	case acp.Has(k.Info.Session.Resume):
-		method = acp.MethodSessionResume
-	default:
+	if !k.Info.CanResume() {
 		return NativeHistory{}, &CannotError{l.Name + " cannot continue a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
 	known, listed, err := k.find(ctx, want.ID)
@@ -314,13 +306,16 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	if err := k.awaitLoadable(ctx); err != nil {
 		return NativeHistory{}, err
 	}
-	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
-	params["cwd"] = h.Dir
+	method, params, replays := k.Info.Resume(acp.OpenSessionRequest{
+		SessionID: want.ID, Workspace: acp.Workspace{CWD: h.Dir, MCPServers: json.RawMessage(`[]`)},
+		ReplayFrom: &acp.ReplayCursor{Type: acp.ReplayFromStart},
+	})
+	loading.Store(replays)
 	_, err = Ask[json.RawMessage](ctx, k.Link, max(loadTime, k.startTime), method, params)
 	if err != nil {
 		return NativeHistory{}, notLoaded(withRemedy(l.Name, err), h.Dir, listed)
 	}
-	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
+	h.HasHistory, h.Note = replays, k.afterLoad()
 	// Some agents answer before they have sent all updates. The refusal of an unknown method shows that
 	// the updates sent before have arrived.
 	for before := int64(-1); h.HasHistory && before != updates.Load(); {

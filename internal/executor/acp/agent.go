@@ -282,7 +282,8 @@ func (a *agent) isRepeated(update []byte) bool {
 	return false
 }
 
-// responded notes that the agent has answered a call. The answer to its prompt ends the turn.
+// responded notes that the agent has answered a call. The answer to its prompt takes it; an error
+// ends the turn.
 func (a *agent) responded(id, result []byte) {
 	if t := a.current.Load(); t != nil {
 		t.silence.Sign()
@@ -291,7 +292,7 @@ func (a *agent) responded(id, result []byte) {
 		}
 		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
 			t.taking.Lock()
-			if result != nil && a.info.IsVersion2() {
+			if result != nil {
 				t.accepts()
 			} else {
 				t.ended = true
@@ -322,13 +323,8 @@ func (a *agent) admit(method string, params []byte) bool {
 	return true
 }
 
-// call calls a method of the agent. It ends with the agent, not with a turn.
-func call[R any](a *agent, method string, params any) (R, error) {
-	return acp.Call[R](context.Background(), a.conn, method, params)
-}
-
-// callWithin is call with a timeout: an agent that takes longer than d is killed. Time in which
-// the agent waits for the user does not count.
+// callWithin calls a method of the agent, whether or not the turn ends. An agent that takes longer
+// than d is killed. Time in which the agent waits for the user does not count.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
 	return callInOrder[R](a, d, method, params, nil)
 }

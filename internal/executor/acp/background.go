@@ -39,7 +39,7 @@ type backgroundWork struct {
 	past     map[string]pastCall // tool calls of ended turns, by id
 	cancels  map[string]bool     // the tool calls that the agent stops when asked
 	asked    map[string]bool     // the items of list that it was asked to stop
-	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
+	list     []backgroundItem    // what the agent itself lists; nil: it does not
 	goal     goal                // what it works towards in turn after turn
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
@@ -150,8 +150,8 @@ func (b *backgroundWork) callCapabilities(update []byte) {
 	b.cancels[string(id)] = true
 }
 
-// cancelBackground asks the agent to stop working towards its goal, and an agent of version 2 to
-// stop all background work that it lists. It returns false, and the agent has to be ended, if the
+// cancelBackground asks the agent to stop working towards its goal, and to stop all background work
+// that it lists. It returns false, and the agent has to be ended, if the
 // agent cannot stop all of its work, refuses, or was asked before.
 func (a *agent) cancelBackground() bool {
 	b := &a.background
@@ -195,7 +195,7 @@ func (a *agent) cancelBackground() bool {
 }
 
 // cancelTask asks the agent to stop one task of its background work, by the id in the report to the
-// hub: its goal or, in version 2, one that it lists.
+// hub: its goal, or one that it lists.
 func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
 	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
 	defer cancel()

@@ -123,12 +123,12 @@ type (
 		SessionID string
 		offer
 	}
-	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the final
-	// state_update.
+	// promptResult is how a turn ended, by the final state_update.
 	promptResult struct {
-		StopReason string          `json:"stopReason"`
-		Usage      json.RawMessage `json:"usage"`
-		Error      *acp.Error      `json:"error"` // of the stop reason "error"
+		StopReason string
+		Usage      json.RawMessage
+		Error      *acp.Error // of the stop reason "error"
+		Ends       bool       // see acp.MemberEnds
 	}
 	promptUsage struct {
 		InputTokens       figure `json:"inputTokens"`

@@ -6,8 +6,7 @@
 // order (updates.go). Requests of the agent are answered in client.go; permissions go to the hub
 // (permission.go). Text that comes after the end of its turn is in latetext.go. What only one agent
 // does is in a file with its name, such as codex.go. An agent is read no faster than the hub takes
-// the reports. initialize chooses version 1 or 2; version2.go, ownterminals.go and subagents.go have
-// what only version 2 has.
+// the reports. Messages have the form of version 2 of the protocol: package acp translates version 1.
 //
 // The [Driver] owns the agents and their goroutines; the process.Runner owns the processes.
 package acp
@@ -209,13 +208,10 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			if err != nil {
 				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))
 			}
-			if a.info.IsVersion2() {
-				server.Type = "stdio"
-				if err == nil && filepath.IsAbs(path) { // the protocol requires an absolute path
-					server.Command = path
-				}
+			if err != nil || !filepath.IsAbs(path) {
+				path = ""
 			}
-			list = append(list, server)
+			list = append(list, a.info.Program(server, path))
 		default:
 			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// kimiCode is the name by which Kimi Code introduces itself. Version 2.1 sends no input of a
+// kimiCode is the name by which Kimi Code introduces itself. Its release 2.1 sends no input of a
 // tool call until the tool runs: it shows the model's arguments as text. A permission request
 // names the tool in its title.
 const kimiCode = "Kimi Code CLI"

@@ -97,7 +97,7 @@ type offer struct {
 func readOffer(result json.RawMessage) offer {
 	m := membersOf(result)
 	options, _ := optionsOf(m["configOptions"])
-	commands, _ := commandsOf(m["availableCommands"]) // in version 2 of the protocol
+	commands, _ := commandsOf(m["availableCommands"])
 	return offer{
 		commands: commands,
 		modes:    selectionOf(m["modes"], "currentModeId", "availableModes", "id"),

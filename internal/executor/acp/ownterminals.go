@@ -20,7 +20,7 @@ const (
 	maxOwnOutput = 256 << 10
 )
 
-// ownTerminals are the terminals that an agent of version 2 runs itself and shows with
+// ownTerminals are the terminals that an agent runs itself and shows with
 // terminal_update and terminal_output_chunk. The hub shows each as a terminal that can be
 // watched. The zero value has none.
 type ownTerminals struct {

@@ -42,7 +42,7 @@ type ownTurns struct {
 	questions atomic.Int64  // open permission and elicitation requests
 	signals   atomic.Bool   // the agent sends end signals
 
-	foreground atomic.Bool               // an agent of version 2 reported running and not yet idle
+	foreground atomic.Bool               // the agent has reported running and not yet idle
 	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent reported idle
 	ended      atomic.Pointer[endedTurn] // the latest turn, until the agent starts other work
 	refused    *lastTask                 // begin_turn failed after this task; only the reading goroutine uses it
@@ -191,7 +191,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 			return "", failed
 		}
 		select {
-		case r := <-t.idle: // in version 2
+		case r := <-t.idle: // of an agent that reports its states
 			if err := r.failed(); err != nil {
 				return "", a.failure(err)
 			}
@@ -203,8 +203,8 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 }
 
 // YieldTurn ends an agent-initiated turn early, because a prompt waits. The agent works on, and
-// its later output belongs to the turn of the prompt. Only version 2 of the protocol accepts a
-// prompt at any time and reports when the agent has read it. Agents of version 1 do not
+// its later output belongs to the turn of the prompt. Only some agents take a prompt at any time and
+// report when they have read it (acp.Initialized.TakesPromptsAtWork). The others do not
 // distinguish the end of their own work from that of the prompt. A turn with an open question
 // ends after the answer, since a prompt would withdraw the question. A turn with an open tool
 // call ends after the call.
@@ -217,7 +217,7 @@ func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	if t == nil || t.ID != p.TaskID {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
 	}
-	if !t.Params.Unprompted || !a.info.IsVersion2() {
+	if !t.Params.Unprompted || !a.info.TakesPromptsAtWork() {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}
 	}
 	t.yielding.Store(true)

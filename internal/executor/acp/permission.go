@@ -23,77 +23,21 @@ import (
 // permissionRequest is the agent's permission request.
 type permissionRequest struct {
 	toolUpdate
-	options []catalog.PermissionOption
-
-	// Of the question, not of the tool call, in version 2.
-	title, description string
-
-	isAboutCall bool // the agent names a tool call
-
-	meta json.RawMessage // of the request and of its tool call, an object; nil: none
+	asked acp.QuestionReport
+	meta  json.RawMessage // of the request and of its tool call, an object; nil: none
 }
 
-// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call is in
-// the subject, which may be a command instead, or absent.
-func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
-	m, err := toolinput.Members(raw)
-	if err != nil {
-		return err
+// readPermission reads a permission request. A question about no tool call gets an id of its own.
+func readPermission(params []byte) (p permissionRequest, err error) {
+	if err = json.Unmarshal(params, &p.asked); err != nil {
+		return p, err
 	}
-	var options []json.RawMessage
-	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
-		return err
-	}
-	p.isAboutCall = true
-	if _, isVersion1 := m["toolCall"]; !isVersion1 {
-		if err := p.readSubject(m); err != nil {
-			return err
-		}
-	}
-	p.meta = joinedMeta(m["_meta"], p.Meta)
-	p.options = make([]catalog.PermissionOption, len(options))
-	for i, item := range options {
-		if m, err = toolinput.Members(item); err != nil {
-			return err
-		}
-		o := &p.options[i]
-		if err := errors.Join(toolinput.Take(m, "optionId", &o.OptionID), toolinput.Take(m, "name", &o.Name), toolinput.Take(m, "kind", &o.Kind)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSubject reads the subject of a request of version 2, from the members of the request.
-func (p *permissionRequest) readSubject(request map[string]json.RawMessage) error {
-	if err := errors.Join(toolinput.Take(request, "title", &p.title), toolinput.Take(request, "description", &p.description)); err != nil {
-		return err
-	}
-	if subject := present(request["subject"]); subject != nil {
-		m, err := toolinput.Members(subject)
-		if err != nil {
-			return err
-		}
-		var kind, command, dir, call string
-		err = errors.Join(
-			toolinput.Take(m, "type", &kind), toolinput.Take(m, "toolCall", &p.toolUpdate),
-			toolinput.Take(m, "command", &command), toolinput.Take(m, "cwd", &dir), toolinput.Take(m, "toolCallId", &call),
-		)
-		if err != nil {
-			return err
-		}
-		if kind == "command" {
-			p.ToolCallID, p.Kind, p.title = call, "execute", command
-			if p.RawInput, err = task.JSON(map[string]string{"command": command, "cwd": dir}); err != nil {
-				return err
-			}
-		}
-	}
-	p.isAboutCall = p.ToolCallID != ""
-	if !p.isAboutCall { // the question is about no tool call
+	p.toolUpdate = newToolUpdate(p.asked.Call)
+	p.meta = joinedMeta(p.asked.Meta, p.asked.Call.Meta)
+	if !p.asked.IsAboutCall {
 		p.ToolCallID = process.RandomID("permission_")
 	}
-	return nil
+	return p, nil
 }
 
 // joinedMeta merges the _meta of a permission request with that of its tool call, which wins. It
@@ -116,7 +60,7 @@ func joinedMeta(request, call json.RawMessage) json.RawMessage {
 
 // offers reports whether the request offers an option of a kind.
 func (p *permissionRequest) offers(kind string) bool {
-	return slices.ContainsFunc(p.options, func(o catalog.PermissionOption) bool { return o.Kind == kind })
+	return slices.ContainsFunc(p.asked.Options, func(o acp.PermissionOption) bool { return o.Kind == kind })
 }
 
 var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Cancelled}}
@@ -247,7 +191,7 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 // reports the call, this report begins the call.
 func (t *turn) reportMeta(open *openQuestion, q catalog.RequestPermissionParams) {
 	meta := open.request.meta
-	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.isAboutCall {
+	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.asked.IsAboutCall {
 		return
 	}
 	call := catalog.ToolCall{ToolID: q.ToolUseID, Meta: meta}
@@ -288,8 +232,8 @@ func (t *turn) takePermission(params []byte) (*openQuestion, error) {
 }
 
 func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
-	var p permissionRequest
-	if err := json.Unmarshal(params, &p); err != nil {
+	p, err := readPermission(params)
+	if err != nil {
 		return nil, err
 	}
 	p.parent = t.subagents.callOf(frame.Member(params, "sessionId"))
@@ -308,20 +252,24 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: cmp.Or(u.parent, parentOf(u.Meta)),
-		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.asked.Title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from earlier updates and possibly shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
-	q.Options, q.Plan = p.options, known.asPlan().Plan()
+	q.Options = make([]catalog.PermissionOption, len(p.asked.Options))
+	for i, o := range p.asked.Options {
+		q.Options[i] = catalog.PermissionOption(o)
+	}
+	q.Plan = known.asPlan().Plan()
 	if q.Plan == "" {
 		q.Details = known.details()
-		if p.description != "" {
-			q.Details = strings.TrimPrefix(q.Details+"\n\n"+p.description, "\n\n")
+		if p.asked.Description != "" {
+			q.Details = strings.TrimPrefix(q.Details+"\n\n"+p.asked.Description, "\n\n")
 		}
 	}
-	for _, o := range p.options {
+	for _, o := range p.asked.Options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true
 		}

@@ -31,8 +31,10 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, promptBlocks{Session: a.session, Texts: append(opening, acp.TextContent(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
-	if err == nil && a.info.IsVersion2() {
+	blocks := promptBlocks{Session: a.session, Texts: append(opening, acp.TextContent(t.Params.Prompt)), With: with, Meta: t.Params.Meta}
+	var result promptResult
+	err := acp.Prompt(context.Background(), a.conn, &a.info, a.session, blocks) // it ends with the agent, not with the turn
+	if err == nil {
 		result, err = a.awaitIdle(t)
 	}
 	if err != nil {
@@ -127,8 +129,8 @@ func (a *agent) newSession(request acp.OpenSessionRequest, opened func(sessionRe
 	return result, err
 }
 
-// initialize offers version 2 of the protocol. An agent that knows only version 1 answers with
-// version 1, or refuses the request and gets one of version 1.
+// initialize offers the newest version of the protocol. An agent that refuses the request gets the
+// oldest one.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can := acp.ClientCapabilities{
 		FS:       acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
@@ -137,13 +139,10 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported
 	// Otherwise agents write notices and compactions as messages.
 	can.Session.ConfigOptions.Boolean, can.Session.Notices, can.Session.Compaction = acp.Supported, acp.Supported, acp.Supported
-	request := acp.Offer(can)
-	if launch.Protocol == acp.Version1 {
-		request = request.Version1Only()
-	}
+	request := acp.Offer(can, launch.Protocol)
 	info, err := callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request)
 	if errors.As(err, new(*acp.Error)) && !a.gone() {
-		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Version1Only())
+		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Fallback())
 	}
 	if err != nil {
 		return a.failure(err)
@@ -153,25 +152,26 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	return nil
 }
 
-// resume resumes or loads the agent's own session, and reports whether that succeeded.
+// resume resumes the agent's own session, and reports whether that succeeded. It reports no history,
+// which the hub has.
 func (a *agent) resume(t *turn, id string) bool {
-	request := a.sessionRequest(t, id)
+	if !a.info.CanResume() {
+		return false
+	}
+	method, request, replays := a.info.Resume(a.sessionRequest(t, id))
 	opened := func(r sessionResult) { a.settings.Opened(r.offer, false) }
 	var err error
-	switch {
-	case acp.Has(a.info.Session.Resume):
-		_, err = callInOrder(a, 4*a.startTimeout, acp.MethodSessionResume, request, opened)
-	case a.info.LoadSession:
+	if replays {
 		a.loading.Store(true)
 		defer a.loading.Store(false)
 		var result sessionResult
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionLoad, request)
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, method, request)
 		if err == nil {
 			a.replayed()
 			opened(result) // a replayed report is older
 		}
-	default:
-		return false
+	} else {
+		_, err = callInOrder(a, 4*a.startTimeout, method, request, opened)
 	}
 	if err != nil {
 		a.driver.log.Info("the agent has lost its session", "agent", a.name, "err", err)

@@ -18,8 +18,7 @@ type setter struct {
 	State   *settingState // the agent's reports of the session; updated by each call
 	Session string
 	Agent   string // its name
-	// Version2 says that the agent speaks version 2 of the protocol.
-	Version2 bool
+	Info    *acp.Initialized
 	// Ignored receives a message about a setting that the agent has no way to change, once per
 	// session.
 	Ignored func(message string)
@@ -253,14 +252,11 @@ func (s *setter) setOptions(wanted map[string]string) error {
 
 // setOption sets an option.
 func (s *setter) setOption(o catalog.Option, value string) error {
-	params := map[string]any{"sessionId": s.Session, "configId": o.ID, "value": value}
-	switch {
-	case o.Type == "boolean":
-		params["type"], params["value"] = o.Type, value == "true"
-	case s.Version2: // version 2 requires a type
-		params["type"] = "id"
+	var wanted any = value
+	if o.Type == "boolean" {
+		wanted = value == "true"
 	}
-	err := s.Call(acp.MethodSessionSetValue, params, func(result json.RawMessage) {
+	err := s.Call(acp.MethodSessionSetValue, s.Info.SetOption(s.Session, o.ID, wanted), func(result json.RawMessage) {
 		s.State.optionTaken(o.ID, value, frame.Member(result, "configOptions"))
 	})
 	if err != nil {

@@ -112,7 +112,7 @@ func (a *agent) reportBetweenTurns() {
 // setter returns a setter for the agent's session in a turn.
 func (a *agent) setter(t *turn, call func(method string, params any, taken func(result json.RawMessage)) error) *setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
-	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
+	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Info: &a.info, Ignored: ignored}
 }
 
 // choose applies the settings of the prompt, and reports the result to the hub. It fails if the

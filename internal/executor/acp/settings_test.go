@@ -120,7 +120,7 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter
 	require.NoError(t, err)
 	s := new(settingState)
 	s.Opened(readOffer(offer), isNew)
-	return &setter{State: s, Agent: "ours", Call: func(method string, _ any, taken func(json.RawMessage)) error {
+	return &setter{State: s, Agent: "ours", Info: &acp.Initialized{}, Call: func(method string, _ any, taken func(json.RawMessage)) error {
 		assert.Equal(t, acp.MethodSessionSetMode, method)
 		taken(json.RawMessage(`{}`))
 		return nil
@@ -223,7 +223,7 @@ func agentWith(t *testing.T, offer string) *setter {
 	require.True(t, json.Valid([]byte(offer)))
 	s := new(settingState)
 	s.Opened(readOffer(json.RawMessage(offer)), true)
-	return &setter{State: s, Agent: "ours", Call: func(_ string, _ any, taken func(json.RawMessage)) error {
+	return &setter{State: s, Agent: "ours", Info: &acp.Initialized{}, Call: func(_ string, _ any, taken func(json.RawMessage)) error {
 		taken(json.RawMessage(`{}`))
 		return nil
 	}}

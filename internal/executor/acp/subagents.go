@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// In version 2 of the protocol a sub-agent is a session of its own. The session that owns it
+// A sub-agent may be a session of its own. The session that owns it
 // announces it with subagent_update. The sub-agent's text, tool calls and questions come as
 // updates and requests of its own session. Duet shows a sub-agent as a tool call, and assigns all
 // of its updates to that call.
@@ -282,9 +282,9 @@ func (a *agent) subagentState(c *subagent, s state) {
 }
 
 // endIdle ends a turn whose agent is idle, once none of its sub-agents works: their work belongs
-// to the turn. The caller holds taking.
+// to the turn, unless the agent has ended it before them. The caller holds taking.
 func (a *agent) endIdle(t *turn) {
-	if t.idleResult == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
+	if t.idleResult == nil || !t.Stopped() && !t.idleResult.Ends && len(a.subagents.active()) > 0 {
 		return
 	}
 	r := *t.idleResult

@@ -197,3 +197,16 @@ func FuzzTitle(f *testing.F) {
 		}
 	})
 }
+
+// A turn lasts until its sub-agents are idle, unless the answer to the prompt has ended it.
+func TestTurnWaitsForSubagents(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		turn := NewReplay(func(catalog.ReplayedPart) {}).turn
+		a := &agent{}
+		a.subagents.byID = map[string]*subagent{"child": {isActive: true}}
+		turn.idleResult = &promptResult{StopReason: "end_turn", Ends: ends}
+		a.endIdle(turn)
+		assert.Len(t, turn.idle, map[bool]int{true: 1}[ends])
+		assert.Equal(t, ends, turn.ended)
+	}
+}

@@ -43,7 +43,7 @@ type turn struct {
 	yielding  atomic.Bool   // of a turn without a prompt: it must end because a prompt waits
 	yields    chan struct{} // buffer of 1: yielding became true
 
-	// Of an agent of version 2; taking guards accepted, active and earlier.
+	// taking guards accepted, active and earlier.
 	accepted   bool               // the agent has taken the prompt
 	active     bool               // it has reported that it works since the prompt was sent
 	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -149,7 +150,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	return known
 }
 
-// contentOf returns the content list of an update of version 2.
+// contentOf returns the content list of an update.
 func contentOf(update []byte) (list []json.RawMessage) {
 	if raw := frame.Member(update, "content"); raw != nil {
 		_ = json.Unmarshal(raw, &list)
@@ -296,7 +297,7 @@ func readUsage(raw []byte, spent *spending, before float64) (usage catalog.Usage
 func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
 	item := bytes.Clone(frame.Member(raw, "content"))
-	u := toolUpdate{ToolCallID: string(id), repaired: repaired, parent: parent}
+	u := toolUpdate{ToolReport: acp.ToolReport{ToolCallID: string(id)}, repaired: repaired, parent: parent}
 	if !t.tools.addPiece(u.ToolCallID, item) || u.takeContent([]json.RawMessage{item}) != nil {
 		return false
 	}
@@ -309,7 +310,7 @@ func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bo
 func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
 	t.EndMessage()
-	first = first || !t.tools.has(u.ToolCallID) // version 2 has no tool_call
+	first = first || !t.tools.has(u.ToolCallID) // some agents send no tool_call
 	ended := u.Status == "completed" || u.Status == "failed"
 	if ended {
 		t.tools.addPieces(u)
@@ -359,8 +360,8 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	}
 }
 
-// locate notes where in their files the changes of a tool call begin. Version 1 of the protocol has
-// no member for that, and agents send parts of files.
+// locate notes where in their files the changes of a tool call begin. A diff without a patch does not
+// say it, and agents send parts of files.
 func (t *turn) locate(u *toolUpdate) {
 	for i := range u.Content {
 		if c := &u.Content[i]; c.Type == "diff" && c.Line == 0 && c.OldText != nil {

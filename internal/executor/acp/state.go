@@ -10,9 +10,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// In version 2 of the protocol the answer to a prompt means that the agent has taken it.
-// state_update reports when the agent begins to work and when it is idle again, for a prompt or
-// without one (https://agentclientprotocol.com/protocol/v2/prompt-lifecycle).
+// The answer to a prompt means that the agent has taken it. state_update reports when the agent begins
+// to work and when it is idle again, for a prompt or without one. Package acp makes the states of an
+// agent of version 1 from its answer (https://agentclientprotocol.com/protocol/v2/prompt-lifecycle).
 
 // States of state_update.
 const (
@@ -52,6 +52,7 @@ func readState(update []byte) (s state) {
 	member("state", &s.name)
 	member("stopReason", &s.result.StopReason)
 	member("error", &s.result.Error)
+	member(acp.MemberEnds, &s.result.Ends)
 	s.result.Usage = bytes.Clone(frame.Member(update, "usage"))
 	var items []json.RawMessage
 	if member("background", &items); items != nil {
