@@ -262,6 +262,11 @@ type PermissionRequest struct {
 	SessionID string             `json:"sessionId"`
 	ToolCall  ToolCall           `json:"toolCall"`
 	Options   []PermissionOption `json:"options"`
+
+	// Of the question, for a client with states.
+	Title       string `json:"-"`
+	Description string `json:"-"`
+	IsAboutCall bool   `json:"-"` // else ToolCall only describes the question
 }
 
 // A PermissionOption is an answer to choose.
