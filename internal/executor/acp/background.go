@@ -277,12 +277,12 @@ func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 // takeLate reports an update of a tool call from an earlier turn to the hub. It returns false
 // for other updates. Only the goroutine that reads the agent calls it.
 func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
-	if kind != "tool_call_update" || a.loading.Load() {
+	if kind != "tool_call_update" || a.history.isLoading() {
 		return false
 	}
 	id, _ := frame.Text(frame.Member(update, "toolCallId"))
 	of := a.background.taskOf(string(id))
-	if t := a.current.Load(); t != nil && t.tools.has(string(id)) {
+	if t := a.turns.now(); t != nil && t.tools.has(string(id)) {
 		t.taking.Lock()
 		over := t.ended
 		t.taking.Unlock()
@@ -290,7 +290,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 			return false
 		}
 	}
-	last := a.last.Load()
+	last := a.turns.latest()
 	var u toolUpdate
 	if of == "" || last == nil || last.conversation == "" || u.UnmarshalJSON(update) != nil {
 		return false
@@ -303,7 +303,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
 	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
-	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn reports it
+	if event == catalog.EventToolResult && a.turns.now() == nil { // else the end of the turn reports it
 		a.reportBackgroundNow(a.backgroundTasks, false)
 	}
 	return true
@@ -341,13 +341,9 @@ func (a *agent) backgroundTasks() (tasks []domain.BackgroundTask, more bool) {
 		return tasks, false
 	}
 	tasks = []domain.BackgroundTask{}
-	a.mu.Lock()
-	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {
-		if t := a.terminals[id]; !t.proc.Ended() {
-			tasks = append(tasks, domain.BackgroundTask{ID: id, Kind: domain.BackgroundTerminal, Title: t.command})
-		}
+	for _, t := range a.programs.running() {
+		tasks = append(tasks, domain.BackgroundTask{ID: t.id, Kind: domain.BackgroundTerminal, Title: t.command})
 	}
-	a.mu.Unlock()
 	if a.proc.Ended() {
 		return tasks, false
 	}
@@ -415,7 +411,7 @@ func (a *agent) watchBackground() {
 		more := false
 		select {
 		case <-tick.C:
-			if a.current.Load() != nil { // reported again when the turn ends
+			if a.turns.now() != nil { // reported again when the turn ends
 				continue
 			}
 			more = a.reportBackgroundNow(a.backgroundTasks, false)
@@ -441,7 +437,7 @@ func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, m
 	b := &a.background
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
-	if !ended && a.own.isRetired() { // its work ends with it, even if the agent ends it in order
+	if !ended && a.turns.isRetired() { // its work ends with it, even if the agent ends it in order
 		return false
 	}
 	tasks, more := now()

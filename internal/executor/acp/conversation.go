@@ -93,15 +93,15 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	if a := c.agent; a != nil && !p.Force {
 		tasks, more := a.backgroundTasks()
 		switch {
-		case a.hasPrograms():
+		case len(a.programs.running()) > 0:
 			return catalog.ReleaseSessionResult{Reason: "terminals"}
-		case a.own.wants.Load():
+		case a.turns.isWanted():
 			return catalog.ReleaseSessionResult{Reason: "busy"}
 		case len(tasks) > 0 || more:
 			return catalog.ReleaseSessionResult{Reason: "background"}
 		}
 	}
-	if a := c.agent; a != nil && p.Force && !a.hasPrograms() && !a.own.wants.Load() && a.cancelBackground() {
+	if a := c.agent; a != nil && p.Force && len(a.programs.running()) == 0 && !a.turns.isWanted() && a.cancelBackground() {
 		return catalog.ReleaseSessionResult{Reason: "cancelled"}
 	}
 	c.dismiss()
@@ -140,7 +140,7 @@ func (d *Driver) StopEnded(task string) {
 
 // isAfter reports whether a task was the agent's latest.
 func (a *agent) isAfter(task string) bool {
-	last := a.last.Load()
+	last := a.turns.latest()
 	return last != nil && last.task == task
 }
 

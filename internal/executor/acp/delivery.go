@@ -181,7 +181,7 @@ func (d *deliveries) take(fits func(delivery) bool) (taken []string) {
 
 // acted notes a request of the agent.
 func (a *agent) acted() {
-	if t := a.current.Load(); t != nil {
+	if t := a.turns.now(); t != nil {
 		t.delivered(t.answers.agentActed())
 	}
 }

@@ -118,7 +118,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	a.finish(t)
 	a.noteGoal(t)
 	a.reportBackground()
-	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile
+	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && len(a.programs.running()) == 0 { // a new agent process picks up a sign-in that happened meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed

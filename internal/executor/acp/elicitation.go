@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -30,7 +31,7 @@ var errDone = errors.New("the agent says that it is done")
 
 // elicit asks the hub, and waits for the answer like requestPermission.
 func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.ElicitationResponse, error) {
-	t := a.current.Load()
+	t := a.turns.now()
 	if err := checkElicitation(p); err != nil {
 		if t != nil {
 			t.Problem(task.CodePermission, "the agent's question was not shown to the user, because it is not valid: "+err.Error())
@@ -47,15 +48,14 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(t.Context(), func() { cancel(nil) })()
-	a.asking.Add(1)
-	defer a.asking.Add(-1)
+	defer a.requests.asks()()
 	call := p.ToolCallID
 	if call == "" { // a request without a call gets an id of its own
 		call = "elicitation-" + uuid.NewString()
 	}
 	t.delivered(t.answers.questionAsked(call))
 	defer t.answers.questionClosed(call)
-	asked := a.linkOf(p)
+	asked := a.links.add(p)
 	if asked != nil {
 		a.driver.work.Go(func() {
 			select {
@@ -73,29 +73,27 @@ func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.Elici
 	case errors.Is(context.Cause(ctx), errDone):
 		return acp.ElicitationResponse{Action: "accept"}, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
-		a.forgetLink(p.ID)
+		a.links.forget(p.ID)
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return dismissed, nil
 	case err != nil: // no answer is not a refusal by the user
-		a.forgetLink(p.ID)
+		a.links.forget(p.ID)
 		why := fmt.Sprintf("cannot ask the hub (%s), so Duet cancelled the agent's question: %v", p.Message, err)
 		t.Problem(task.CodePermission, why)
 		t.Fail(task.CodePermission, why)
 		return dismissed, nil
 	case !answer.Approved && answer.Reason == "timeout":
-		a.forgetLink(p.ID)
+		a.links.forget(p.ID)
 		return dismissed, nil
 	case !answer.Approved:
-		a.forgetLink(p.ID)
+		a.links.forget(p.ID)
 		return declined, nil
 	}
 	accepted := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
 	if answer.ApprovalID != "" {
 		t.answers.answered(answer.ApprovalID, call, accepted)
 		if asked != nil {
-			a.mu.Lock()
-			asked.approval = answer.ApprovalID
-			a.mu.Unlock()
+			a.links.answered(asked, answer.ApprovalID)
 		}
 	}
 	return accepted, nil
@@ -119,41 +117,62 @@ func checkElicitation(p acp.ElicitationRequest) error {
 // maxLinks limits the remembered addresses of an agent.
 const maxLinks = 1000
 
-// linkOf remembers the address that the user is asked to open. It returns nil for a form.
-func (a *agent) linkOf(p acp.ElicitationRequest) *link {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p.Mode != "url" || p.ID == "" || a.links[p.ID] != nil || len(a.links) >= maxLinks {
+// links are the addresses that the user was asked to open, by the agent's ids. The zero value has none.
+type links struct {
+	mu   sync.Mutex // guards byID, and the approval of each link
+	byID map[string]*link
+}
+
+// add remembers the address that the user is asked to open. It returns nil for a form.
+func (l *links) add(p acp.ElicitationRequest) *link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.Mode != "url" || p.ID == "" || l.byID[p.ID] != nil || len(l.byID) >= maxLinks {
 		return nil
 	}
-	l := &link{done: make(chan struct{})}
-	a.links[p.ID] = l
-	return l
+	if l.byID == nil {
+		l.byID = make(map[string]*link)
+	}
+	one := &link{done: make(chan struct{})}
+	l.byID[p.ID] = one
+	return one
 }
 
-func (a *agent) forgetLink(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.links, id)
+func (l *links) forget(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, id)
 }
 
-// elicited handles the agent's report that the task at an address is done. An unknown id is
+// answered notes the user's answer.
+func (l *links) answered(one *link, approval string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one.approval = approval
+}
+
+// finish ends the wait for an address, and returns the id of the user's answer, or "". An unknown id is
 // ignored, as the protocol requires.
+func (l *links) finish(id string) (approval string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.byID[id]
+	if one == nil {
+		return ""
+	}
+	delete(l.byID, id)
+	close(one.done)
+	return one.approval
+}
+
+// elicited handles the agent's report that the task at an address is done.
 func (a *agent) elicited(params []byte) {
 	var p struct {
 		ID string `json:"elicitationId"`
 	}
 	_ = json.Unmarshal(params, &p) // on failure the id stays empty
-	a.mu.Lock()
-	l := a.links[p.ID]
-	delete(a.links, p.ID)
-	var approval string
-	if l != nil {
-		approval = l.approval
-		close(l.done)
-	}
-	a.mu.Unlock()
-	if t := a.current.Load(); t != nil && approval != "" {
+	approval := a.links.finish(p.ID)
+	if t := a.turns.now(); t != nil && approval != "" {
 		t.delivered(t.answers.agentActed())
 		t.Event(catalog.EventElicitationDone, catalog.ElicitationDone{ApprovalID: approval})
 	}

@@ -62,8 +62,8 @@ func (a *agent) signInFirst(message string) *task.Failure {
 
 // exited explains why the agent has ended.
 func (a *agent) exited() *task.Failure {
-	if method := a.overdue.Load(); method != nil {
-		return a.silent(*method)
+	if method := a.requests.timedOut(); method != "" {
+		return a.silent(method)
 	}
 	return &task.Failure{Code: task.CodeExited, Message: a.name + " " + a.proc.ExitText()}
 }

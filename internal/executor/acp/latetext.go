@@ -60,12 +60,12 @@ func (e endedTurn) owns(id string, byID bool) bool {
 // lateTurn returns the ended turn that late text may belong to, or nil. byID says that only a
 // messageId can show that, because the next turn has begun.
 func (a *agent) lateTurn() (e *endedTurn, byID bool) {
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
-		return a.own.ended.Load(), false
+		return a.turns.latestEnded(), false
 	}
 	t.taking.Lock()
-	isCurrent, over, stopped := a.current.Load() == t, t.ended, t.Stopped() // a finished task is stopped, too
+	isCurrent, over, stopped := a.turns.now() == t, t.ended, t.Stopped() // a finished task is stopped, too
 	t.taking.Unlock()
 	switch {
 	case !isCurrent:
@@ -75,14 +75,14 @@ func (a *agent) lateTurn() (e *endedTurn, byID bool) {
 	case t.hasPrompt() || t.isSent():
 		return nil, false
 	}
-	return a.own.ended.Load(), true
+	return a.turns.latestEnded(), true
 }
 
 // takeLateText reports late text to the hub. It returns false for other updates. Only the
 // goroutine that reads the agent calls it.
 func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 	isWhole := kind == "agent_message" || kind == "agent_thought"
-	if !isWhole && kind != "agent_message_chunk" && kind != "agent_thought_chunk" || a.loading.Load() {
+	if !isWhole && kind != "agent_message_chunk" && kind != "agent_thought_chunk" || a.history.isLoading() {
 		return false
 	}
 	e, byID := a.lateTurn()
@@ -90,12 +90,12 @@ func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
 		return false
 	}
 	d, ok := e.lateDelta(update, isWhole)
-	if !ok || e.Params.SessionID == "" || e.yielding.Load() || !e.owns(d.MessageID, byID) {
+	if !ok || e.Params.SessionID == "" || e.isYielding() || !e.owns(d.MessageID, byID) {
 		return false
 	}
 	e.taking.Lock()
 	defer e.taking.Unlock()
-	if a.current.Load() == e.turn { // it still accepts reports
+	if a.turns.now() == e.turn { // it still accepts reports
 		e.update(kind, update, repaired)
 		return true
 	}
@@ -132,7 +132,3 @@ func (t *turn) lateDelta(update []byte, isWhole bool) (d catalog.ContentDelta, o
 	d.Delta.Text, ok = strings.CutPrefix(textOf(content), t.said.of(d.MessageID))
 	return d, ok
 }
-
-// otherWork notes that the agent has started other work since the end of its turn, so no late
-// text follows.
-func (a *agent) otherWork() { a.own.ended.Store(nil) }

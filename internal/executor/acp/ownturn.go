@@ -3,7 +3,6 @@ package acp
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -27,64 +26,22 @@ const (
 	cancelQuiet = time.Second
 )
 
-// ownTurns starts and ends agent-initiated turns: turns without a prompt. A background task
-// ends and the agent's model continues, or /goal of codex starts turn after turn.
+// An agent-initiated turn is a turn without a prompt: a background task ends and the agent's model
+// continues, or /goal of codex starts turn after turn.
 //
 // The first message, tool call or request without a prompt makes the executor call begin_turn.
 // The executor stops reading the agent until the hub has sent the task, so no update is lost
 // and the order holds.
-type ownTurns struct {
-	wants     atomic.Bool   // reading has stopped until the agent has a turn
-	wanted    chan struct{} // buffer of 1: wants became true
-	changed   chan struct{} // buffer of 1: the current turn changed
-	answered  chan struct{} // buffer of 1: a question was answered
-	retired   chan struct{} // closed before the agent is ended
-	questions atomic.Int64  // open permission and elicitation requests
-	signals   atomic.Bool   // the agent sends end signals
-
-	foreground atomic.Bool               // the agent has reported running and not yet idle
-	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent reported idle
-	ended      atomic.Pointer[endedTurn] // the latest turn, until the agent starts other work
-	refused    *lastTask                 // begin_turn failed after this task; only the reading goroutine uses it
-}
-
-func newOwnTurns() ownTurns {
-	return ownTurns{wanted: make(chan struct{}, 1), changed: make(chan struct{}, 1), answered: make(chan struct{}, 1), retired: make(chan struct{})}
-}
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// isRetired reports whether the agent is to end.
-func (o *ownTurns) isRetired() bool {
-	select {
-	case <-o.retired:
-		return true
-	default:
-		return false
-	}
-}
-
-func (o *ownTurns) turnChanged() { notify(o.changed) }
-
-func (o *ownTurns) questionAnswered() {
-	o.questions.Add(-1)
-	notify(o.answered)
-}
 
 // take passes an update or a request to the current turn. If there is none and isWork, it
 // starts an agent-initiated turn and waits for it. It returns false if there is no turn. Only
 // the goroutine that reads the agent calls it.
 func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, give func(*turn)) bool {
 	for {
-		t := a.current.Load()
+		t := a.turns.now()
 		if t != nil {
 			t.taking.Lock()
-			if a.current.Load() != t { // it no longer accepts reports
+			if a.turns.now() != t { // it no longer accepts reports
 				t.taking.Unlock()
 				continue
 			}
@@ -104,20 +61,19 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 // awaitTurn waits for the turn after the ended one, and asks the hub to start it. It returns
 // false if there will be none.
 func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
-	last := a.last.Load()
-	if last == nil || last.conversation == "" || a.own.refused == last { // a conversation without an id ends with its prompt
+	last := a.turns.mayBegin()
+	if last == nil {
 		return false
 	}
-	a.own.wants.Store(true)
-	defer a.own.wants.Store(false)
-	notify(a.own.wanted)
+	a.turns.want(true)
+	defer a.turns.want(false)
 	ctx, cancel := context.WithCancel(a.driver.ctx)
 	defer cancel()
 	var begun chan error         // the answer to begin_turn
 	var overdue <-chan time.Time // fires when the task does not follow that answer
 	late := 0
 	for {
-		switch t := a.current.Load(); {
+		switch t := a.turns.now(); {
 		case t != nil && t != ended:
 			return true
 		case t == nil && begun == nil:
@@ -129,12 +85,12 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 			})
 		}
 		select {
-		case <-a.own.changed:
+		case <-a.turns.changed:
 		case <-overdue: // the run was interrupted before the hub sent it, or could not start
 			begun, overdue = nil, nil
 			if late++; late == maxLate {
 				a.driver.log.Warn("output of an agent without a prompt is dropped: the hub sends no task", "agent", a.name)
-				a.own.refused = last
+				a.turns.refuse(last)
 				return false
 			}
 		case err := <-begun:
@@ -143,9 +99,9 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 				continue
 			}
 			a.driver.log.Warn("output of an agent without a prompt is dropped: the hub refused begin_turn", "agent", a.name, "err", err)
-			a.own.refused = last
+			a.turns.refuse(last)
 			return false
-		case <-a.own.retired:
+		case <-a.turns.retired:
 			return false
 		case <-ctx.Done():
 			return false
@@ -167,7 +123,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 		select {
 		case <-t.signalled:
 		case <-t.yields:
-		case <-a.own.answered:
+		case <-a.requests.answered:
 		case <-look.C:
 		case <-stopping:
 			stopping, cancelSent = nil, t.cancelSent
@@ -213,15 +169,14 @@ func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	if a == nil {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
 	}
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil || t.ID != p.TaskID {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
 	}
 	if !t.Params.Unprompted || !a.info.TakesPromptsAtWork() {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}
 	}
-	t.yielding.Store(true)
-	notify(t.yields)
+	t.yield()
 	return catalog.YieldTurnResult{Outcome: catalog.YieldYielding}
 }
 
@@ -243,17 +198,17 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	switch {
 	case t.ended:
 		return 0, signalled
-	case a.own.questions.Load() > 0:
+	case a.requests.hasQuestion():
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
-	case t.yielding.Load() && !t.Stopped() && isOpen:
+	case t.isYielding() && !t.Stopped() && isOpen:
 		return min(quiet, yieldAgain), false // the end of a tool call belongs to its run
-	case t.yielding.Load() && !t.Stopped():
-	case a.own.foreground.Load() && !t.Stopped():
+	case t.isYielding() && !t.Stopped():
+	case a.turns.isWorking() && !t.Stopped():
 		return quiet, false
 	case isOpen:
 		return quiet, false
-	case a.own.signals.Load() && !t.Stopped() && silent < signalPatience*quiet:
+	case a.turns.sendsSignals() && !t.Stopped() && silent < signalPatience*quiet:
 		return signalPatience*quiet - silent, false
 	case silent < quiet:
 		return quiet - silent, false
@@ -305,26 +260,26 @@ func (a *agent) notice(method string, params []byte) {
 	if method != qwenEndTurn && method != methodTurnEnded {
 		return
 	}
-	a.own.signals.Store(true)
+	a.turns.signalled()
 	a.take(func() bool { return false }, nil, a.handleEndSignal)
 }
 
 // handleEndSignal handles an end signal. An agent-initiated turn ends with it, unless a question is
 // still open. The caller holds taking.
 func (a *agent) handleEndSignal(t *turn) {
-	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
+	t.ended = t.ended || t.Params.Unprompted && !a.requests.hasQuestion()
 	t.signal.Do(func() { close(t.signalled) })
 }
 
 // isEnd reports whether an update is the end signal of an agent-initiated turn, and notes that
 // the agent sends such signals.
-func (o *ownTurns) isEnd(kind string, update []byte, status codexStatus) bool {
+func (s *turns) isEnd(kind string, update []byte, status codexStatus) bool {
 	isSignal, isEnd := status.endSignal()
 	if !isSignal {
 		isSignal, isEnd = claudeEndSignal(kind, update)
 	}
 	if isSignal {
-		o.signals.Store(true)
+		s.signalled()
 	}
 	return isEnd
 }

@@ -68,7 +68,7 @@ var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outc
 // requestPermission asks the hub. It waits for a decision, the stop of the turn or the agent's
 // exit.
 func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp.PermissionResponse, error) {
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
 		return cancelledAnswer, nil
 	}
@@ -333,7 +333,7 @@ const maxTitle = 200
 // allowed asks the hub whether the policy denies a request of the agent, because the agent may
 // not have asked for permission. The error is for the agent.
 func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) error {
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
 		return fmt.Errorf("%s: not between prompts", q.Title)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -148,6 +147,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 		return a.failure(err)
 	}
 	a.info = info
+	a.steering.introduced(info.Meta)
 	a.settings.Introduced(info.Info, promptCapabilities(info.Prompt).Takes())
 	return nil
 }
@@ -162,8 +162,7 @@ func (a *agent) resume(t *turn, id string) bool {
 	opened := func(r sessionResult) { a.settings.Opened(r.offer, false) }
 	var err error
 	if replays {
-		a.loading.Store(true)
-		defer a.loading.Store(false)
+		defer a.history.load()()
 		var result sessionResult
 		result, err = callWithin[sessionResult](a, 4*a.startTimeout, method, request)
 		if err == nil {
@@ -181,27 +180,6 @@ func (a *agent) resume(t *turn, id string) bool {
 	return true
 }
 
-// methodReplayed is a method that no agent has. Its refusal shows that everything sent before has
-// arrived.
-const methodReplayed = "_duet/replayed"
-
-// replayTime limits the wait for an agent that does not refuse.
-const replayTime = 2 * time.Second
-
-// replayed waits until the agent has sent the whole history. gemini answers before that.
-func (a *agent) replayed() {
-	for before := int64(-1); before != a.updates.Load(); {
-		before = a.updates.Load()
-		ctx, cancel := context.WithTimeout(a.life, replayTime)
-		_, err := acp.Call[json.RawMessage](ctx, a.conn, methodReplayed, struct{}{})
-		late := ctx.Err() != nil
-		cancel()
-		if late && err != nil {
-			return
-		}
-	}
-}
-
 // fork makes the agent's session a fork of another of its sessions, if the conversation begins
 // there and the agent can fork. It reports whether it did.
 func (a *agent) fork(t *turn) bool {
@@ -209,8 +187,7 @@ func (a *agent) fork(t *turn) bool {
 	if from == "" || !acp.Has(a.info.Session.Fork) {
 		return false
 	}
-	a.loading.Store(true) // opencode sends the history again, which the hub already has
-	defer a.loading.Store(false)
+	defer a.history.load()() // opencode sends the history again
 	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, a.sessionRequest(t, from))
 	if err != nil || result.SessionID == "" || result.SessionID == from {
 		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)

@@ -72,15 +72,11 @@ func (a *agent) stateUpdate(update []byte) {
 	if !isActive && s.name != stateIdle {
 		return
 	}
-	wasActive := a.own.foreground.Swap(isActive)
+	wasActive, cut := a.turns.reported(isActive)
 	if s.background != nil {
 		a.background.listed(s.background)
 	}
-	late := a.last.Load() // the task for usage that no turn takes
-	var cut *lastTask
-	if !isActive {
-		cut = a.own.cut.Swap(nil)
-	}
+	late := a.turns.latest() // the task for usage that no turn takes
 	none := func() *catalog.TurnTrigger { return nil }
 	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.silence.Sign()
@@ -118,10 +114,10 @@ func (a *agent) stateUpdate(update []byte) {
 	if !taken && cut != nil {
 		late = cut
 	}
-	if u := s.result.usage(); !isActive && u != nil && late != nil && late.conversation != "" && !a.loading.Load() {
+	if u := s.result.usage(); !isActive && u != nil && late != nil && late.conversation != "" && !a.history.isLoading() {
 		a.reportLate(*late, catalog.EventUsage, catalog.Usage{TokenUsage: *u})
 	}
-	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
+	if a.turns.now() == nil && s.background != nil { // else the end of the turn reports it
 		a.reportBackground()
 	}
 }
@@ -142,7 +138,7 @@ func (t *turn) accepts() {
 
 // isSent reports whether the prompt is being written or has been: the agent may answer it
 // before the write returns.
-func (t *turn) isSent() bool { return t.promptID.Load() != nil }
+func (t *turn) isSent() bool { return t.sentAs() != "" }
 
 // awaitIdle waits until the agent is idle after a prompt that it has taken.
 func (a *agent) awaitIdle(t *turn) (promptResult, error) {
@@ -174,11 +170,11 @@ func (r promptResult) failed() error {
 // an unreadable update. Only the goroutine that reads the agent calls it.
 func (a *agent) terminalUpdate(update []byte) bool {
 	task := ""
-	if last := a.last.Load(); last != nil {
+	if last := a.turns.latest(); last != nil {
 		task = last.task
 	}
-	if t := a.current.Load(); t != nil {
+	if t := a.turns.now(); t != nil {
 		t.silence.Sign()
 	}
-	return a.loading.Load() || a.shown.update(update, task, a.driver)
+	return a.history.isLoading() || a.shown.update(update, task, a.driver)
 }

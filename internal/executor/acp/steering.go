@@ -20,9 +20,10 @@ const methodSteering = "_session/steering"
 type steering struct {
 	one sync.Mutex // locked from request to answer
 
-	mu   sync.Mutex // guards the fields below
-	text string     // the message in flight, or ""
-	id   string     // its request id as raw JSON; "" before it is written
+	mu        sync.Mutex // guards the fields below
+	supported bool       // the agent announces it
+	text      string     // the message in flight, or ""
+	id        string     // its request id as raw JSON; "" before it is written
 }
 
 type steerRequest struct {
@@ -38,13 +39,13 @@ var refuseIdle = json.RawMessage(`{"steering":{"idleBehavior":"promptRequired"}}
 func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.SteerResult {
 	refused := catalog.SteerResult{Outcome: catalog.SteerRefused}
 	a := d.workingOn(p.TaskID)
-	if a == nil || string(toolinput.At(a.info.Meta, "steering", "supported")) != "true" {
+	if a == nil || !a.steering.isSupported() {
 		return refused
 	}
 	s := &a.steering
 	s.one.Lock()
 	defer s.one.Unlock()
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil || t.ID != p.TaskID {
 		return refused
 	}
@@ -72,6 +73,19 @@ func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.Steer
 
 type steerAnswer struct {
 	Outcome string `json:"outcome"`
+}
+
+// introduced notes what the _meta of an agent announces.
+func (s *steering) introduced(meta json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.supported = string(toolinput.At(meta, "steering", "supported")) == "true"
+}
+
+func (s *steering) isSupported() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.supported
 }
 
 func (s *steering) begin(text string) {

@@ -222,10 +222,10 @@ func (c *subagent) says(raw []byte) {
 // subagentSays handles an update of a sub-agent's session. Only the goroutine that reads the
 // agent calls it.
 func (a *agent) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
-	if a.loading.Load() {
+	if a.history.isLoading() {
 		return
 	}
-	if t := a.current.Load(); t != nil {
+	if t := a.turns.now(); t != nil {
 		t.silence.Sign()
 	}
 	switch kind {
@@ -276,7 +276,7 @@ func (a *agent) subagentState(c *subagent, s state) {
 	a.subagents.mu.Lock()
 	c.isActive = false
 	a.subagents.mu.Unlock()
-	if last := a.last.Load(); last != nil && last.conversation != "" {
+	if last := a.turns.latest(); last != nil && last.conversation != "" {
 		a.reportLate(lastTask{conversation: last.conversation, task: c.task}, catalog.EventToolResult, c.ended(s))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -61,18 +63,19 @@ func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) 
 	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
 		t.limit = min(*p.OutputByteLimit, terminalKeeps)
 	}
-	if turn := a.current.Load(); turn != nil {
+	if turn := a.turns.now(); turn != nil {
 		t.task, t.turn = turn.ID, turn
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.life.Err() != nil || len(a.terminals) >= maxTerminals {
-		return acp.TerminalParams{}, fmt.Errorf("there are %d terminals already; release one", len(a.terminals))
-	}
-	if t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true}); err != nil {
+	err = a.programs.add(t, a.life, func() (err error) {
+		t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true})
+		return err
+	})
+	switch {
+	case errors.Is(err, errTooManyPrograms):
+		return acp.TerminalParams{}, err
+	case err != nil:
 		return acp.TerminalParams{}, fmt.Errorf("the program %q could not be started: %w", p.Command, err)
 	}
-	a.terminals[t.id] = t
 	a.driver.work.Go(func() {
 		_ = a.driver.hub.TerminalStarted(a.driver.ctx, catalog.TerminalStartedParams{
 			TerminalID: t.id, TaskID: t.task, PID: t.proc.PID, Program: argv[0], Args: argv[1:], CWD: cwd,
@@ -135,29 +138,8 @@ func (t *agentTerminal) exit() *acp.ExitStatus {
 	return &acp.ExitStatus{ExitCode: &code}
 }
 
-// hasPrograms reports whether a program runs in a terminal of the agent.
-func (a *agent) hasPrograms() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.terminals {
-		if !t.proc.Ended() {
-			return true
-		}
-	}
-	return false
-}
-
-func (a *agent) terminal(id string) (*agentTerminal, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if t := a.terminals[id]; t != nil {
-		return t, nil
-	}
-	return nil, acp.InvalidParams(errors.New("there is no terminal " + id))
-}
-
 func (a *agent) terminalOutput(_ context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
-	t, err := a.terminal(p.TerminalID)
+	t, err := a.programs.get(p.TerminalID)
 	if err != nil {
 		return acp.TerminalOutputResult{}, err
 	}
@@ -169,7 +151,7 @@ func (a *agent) terminalOutput(_ context.Context, p acp.TerminalParams) (acp.Ter
 }
 
 func (a *agent) awaitTerminal(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
-	t, err := a.terminal(p.TerminalID)
+	t, err := a.programs.get(p.TerminalID)
 	if err != nil {
 		return acp.ExitStatus{}, err
 	}
@@ -182,7 +164,7 @@ func (a *agent) awaitTerminal(ctx context.Context, p acp.TerminalParams) (acp.Ex
 }
 
 func (a *agent) killTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
-	t, err := a.terminal(p.TerminalID)
+	t, err := a.programs.get(p.TerminalID)
 	if err == nil {
 		t.proc.Kill()
 	}
@@ -190,20 +172,70 @@ func (a *agent) killTerminal(_ context.Context, p acp.TerminalParams) (none, err
 }
 
 func (a *agent) releaseTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
-	t, err := a.terminal(p.TerminalID)
+	t, err := a.programs.get(p.TerminalID)
 	if err == nil {
 		t.proc.Kill()
-		a.mu.Lock()
-		delete(a.terminals, p.TerminalID)
-		a.mu.Unlock()
+		a.programs.remove(p.TerminalID)
 	}
 	return none{}, err
 }
 
-func (a *agent) endTerminals() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.terminals {
+// programs are the terminals in which an agent runs programs through Duet, by their ids. The zero value
+// has none.
+type programs struct {
+	mu   sync.Mutex // guards byID
+	byID map[string]*agentTerminal
+}
+
+var errTooManyPrograms = fmt.Errorf("there are %d terminals already; release one", maxTerminals)
+
+// add starts a program and adds its terminal, unless life has ended.
+func (p *programs) add(t *agentTerminal, life context.Context, start func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if life.Err() != nil || len(p.byID) >= maxTerminals {
+		return errTooManyPrograms
+	}
+	if err := start(); err != nil {
+		return err
+	}
+	if p.byID == nil {
+		p.byID = make(map[string]*agentTerminal)
+	}
+	p.byID[t.id] = t
+	return nil
+}
+
+func (p *programs) get(id string) (*agentTerminal, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.byID[id]; t != nil {
+		return t, nil
+	}
+	return nil, acp.InvalidParams(errors.New("there is no terminal " + id))
+}
+
+func (p *programs) remove(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byID, id)
+}
+
+// running returns the terminals whose programs run, sorted by their ids.
+func (p *programs) running() (list []*agentTerminal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(p.byID)) {
+		if t := p.byID[id]; !t.proc.Ended() {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// kill kills all programs.
+func (p *programs) kill() {
+	for _, t := range p.running() {
 		t.proc.Kill()
 	}
 }

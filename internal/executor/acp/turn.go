@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
@@ -24,30 +23,32 @@ type turn struct {
 
 	tools   toolCalls
 	silence *silenceWatch
-	mu      sync.Mutex                 // guards arrived and trouble
-	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
-	trouble apiTrouble
 	servers []acp.MCPServer // the servers offered to the agent; nil: not prepared yet
+
+	mu         sync.Mutex                 // guards the fields below; held for a moment only
+	arrived    map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
+	trouble    apiTrouble
+	promptID   string  // the id of the prompt's request, as raw JSON; "": it is not being sent
+	modeChosen bool    // the agent has the mode of the prompt, or has refused it
+	modeSeen   *string // the mode that entersMode reported last
+	yielding   bool    // of a turn without a prompt: it must end because a prompt waits
 
 	// The agent reports the cost of its session so far. The turn's share is the difference.
 	spentBefore float64
 
-	modeChosen atomic.Bool            // the agent has the mode of the prompt, or has refused it
-	modeSeen   atomic.Pointer[string] // the mode that warnUnasked checked last
-	promptID   atomic.Pointer[string] // the id of the prompt's request, as raw JSON
-
-	taking    sync.Mutex    // guards ended; locked while the turn processes output of the agent
+	// taking is locked while the turn processes output of the agent, which waits for the hub. So no
+	// output is assigned to a turn that has ended. It guards ended, accepted, active, earlier and
+	// idleResult.
+	taking    sync.Mutex
 	ended     bool          // later output belongs to another turn
 	signalled chan struct{} // of a turn without a prompt: closed at the agent's end signal
 	signal    sync.Once     // closes signalled
-	yielding  atomic.Bool   // of a turn without a prompt: it must end because a prompt waits
 	yields    chan struct{} // buffer of 1: yielding became true
 
-	// taking guards accepted, active and earlier.
 	accepted   bool               // the agent has taken the prompt
 	active     bool               // it has reported that it works since the prompt was sent
 	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began
-	idleResult *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
+	idleResult *promptResult      // the agent is idle, but not its sub-agents
 	idle       chan promptResult  // has the result once the turn has ended
 
 	isReplay bool        // of a Replay: the hub has none of its terminals
@@ -69,6 +70,53 @@ func newTurn(of *task.Task, o Options) *turn {
 	}
 	t.silence = newSilence(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
+}
+
+// sending notes that the prompt is being written as the request with that id.
+func (t *turn) sending(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.promptID = id
+}
+
+// sentAs returns the id of the prompt's request, or "" before it is written.
+func (t *turn) sentAs() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.promptID
+}
+
+// yield notes that a prompt waits for the end of the turn.
+func (t *turn) yield() {
+	t.mu.Lock()
+	t.yielding = true
+	t.mu.Unlock()
+	notify(t.yields)
+}
+
+func (t *turn) isYielding() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.yielding
+}
+
+// choseMode notes that the agent has the mode of the prompt, or has refused it.
+func (t *turn) choseMode() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.modeChosen = true
+}
+
+// entersMode reports whether the agent has entered a mode that is new in the turn. It is false while
+// Duet still chooses the mode of the prompt.
+func (t *turn) entersMode(mode string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.Params.Unprompted && !t.modeChosen || t.modeSeen != nil && *t.modeSeen == mode {
+		return false
+	}
+	t.modeSeen = &mode
+	return true
 }
 
 // hasPrompt reports whether the prompt was written to the agent.
@@ -132,7 +180,7 @@ func (d *Driver) workingOn(task string) *agent {
 	defer d.mu.Unlock()
 	for _, c := range d.conversations {
 		if a := c.latest.Load(); a != nil {
-			if t := a.current.Load(); t != nil && t.ID == task {
+			if t := a.turns.now(); t != nil && t.ID == task {
 				return a
 			}
 		}
