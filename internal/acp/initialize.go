@@ -192,7 +192,8 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	can := said.AgentCapabilities
 	*i = Initialized{
 		ProtocolVersion: said.ProtocolVersion, Info: said.AgentInfo, AuthMethods: said.AuthMethods, Meta: said.Meta,
-		canLoad: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities, MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
+		canLoad: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities,
+		MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
 	}
 	if said.Info == nil && said.Capabilities == nil {
 		i.ProtocolVersion = Version1 // some agents of version 1 answer with any requested version

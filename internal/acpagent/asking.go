@@ -172,7 +172,8 @@ func (a asker) Ask(ctx context.Context, session string, q hubclient.Approval, ab
 func (a asker) permit(ctx context.Context, session string, q hubclient.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
 	var answer acp.PermissionResponse
-	err := a.Client.Call(ctx, acp.MethodRequestPermission, a.For.Question(permission(session, q, about, options)), &answer)
+	asked := a.For.Question(permission(session, q, about, options))
+	err := a.Client.Call(ctx, acp.MethodRequestPermission, asked, &answer)
 	if err != nil || answer.Outcome.Outcome != acp.Selected {
 		return nil, err
 	}
@@ -336,7 +337,9 @@ func answerTo(q hubclient.Approval, words string) (d protocol.DecisionParams, ok
 }
 
 // permission returns the permission request of a question.
-func permission(session string, q hubclient.Approval, about acp.ToolCall, options []acp.PermissionOption) acp.PermissionRequest {
+func permission(
+	session string, q hubclient.Approval, about acp.ToolCall, options []acp.PermissionOption,
+) acp.PermissionRequest {
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {
 		if text != "" {

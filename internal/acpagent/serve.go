@@ -101,10 +101,13 @@ func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (acp.Init
 
 // serve registers a method. It is unknown to clients whose version of the protocol lacks it, and its
 // result has the client's form.
-func serve[P, R any](a *agent, reg *server.Registry, method string, f func(context.Context, P) (R, error), options ...server.Option) {
+func serve[P, R any](
+	a *agent, reg *server.Registry, method string, f func(context.Context, P) (R, error), options ...server.Option,
+) {
 	server.Handle(reg, method, func(ctx context.Context, p P) (any, error) {
 		if !a.client.is().Knows(method) {
-			return nil, server.NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+method+" ("+methodHint+")", map[string]string{"method": method})
+			text := "Method not found: " + method + " (" + methodHint + ")"
+			return nil, server.NewError(jsonrpc2.CodeMethodNotFound, text, map[string]string{"method": method})
 		}
 		r, err := f(ctx, p)
 		if err != nil {

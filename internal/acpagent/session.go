@@ -41,7 +41,7 @@ type session struct {
 	work      foreground           // of a client with states
 	asking    map[string]asked     // questions that the client is being asked
 	askAgain  []hubclient.Approval // questions to repeat after the client has the end of the turn
-	steered   []string             // steered messages of this client without their echo yet; none for a client with states
+	steered   []string             // steered messages without their echo yet; none for a client with states
 	inbox     []string             // questions by their number in the last list of /inbox
 	queue     []string             // prompts by their number in the last list of /queue
 }
@@ -70,7 +70,9 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		return b.Bytes(), err
 	}
 	s.translator.Client = client
-	s.translator.IsOurs = func(run string) bool { return !s.hasStates && s.isOurs(run) } // a client with states gets each prompt
+	s.translator.IsOurs = func(run string) bool {
+		return !s.hasStates && s.isOurs(run) // a client with states gets each prompt
+	}
 	s.translator.IsEcho = s.forgetSteered
 	return s
 }

@@ -227,7 +227,9 @@ func (t *turn) requestPermission(ctx context.Context, options []acp.PermissionOp
 	if !client.HasToolNames() {
 		call.Name = ""
 	}
-	question := acp.PermissionRequest{SessionID: t.id, ToolCall: call, Options: options, Title: call.Title, IsAboutCall: true}
+	question := acp.PermissionRequest{
+		SessionID: t.id, ToolCall: call, Options: options, Title: call.Title, IsAboutCall: true,
+	}
 	defer t.asks(ctx)()
 	return askClient[acp.PermissionResponse](ctx, t.agent, acp.MethodRequestPermission, client.Question(question))
 }

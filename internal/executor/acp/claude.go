@@ -12,9 +12,9 @@ import (
 // claude-agent-acp (0.101): members of its own in _meta.
 
 // claudeSystemPrompt returns the _meta of session/new that gives claude a system prompt, or nil for
-// another agent.
+// another agent and for no text.
 func claudeSystemPrompt(info *domain.AgentInfo, text string) map[string]any {
-	if info == nil || !strings.Contains(strings.ToLower(info.Name), "claude") {
+	if text == "" || info == nil || !strings.Contains(strings.ToLower(info.Name), "claude") {
 		return nil
 	}
 	return map[string]any{"systemPrompt": map[string]any{"append": text}}

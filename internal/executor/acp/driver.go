@@ -118,7 +118,8 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	a.finish(t)
 	a.noteGoal(t)
 	a.reportBackground()
-	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && len(a.programs.running()) == 0 { // a new agent process picks up a sign-in that happened meanwhile
+	needsSignIn := failed != nil && failed.Code == task.CodeAuthRequired
+	if a.gone() || needsSignIn && len(a.programs.running()) == 0 { // a new process picks up a sign-in that happened meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed

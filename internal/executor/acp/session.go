@@ -30,9 +30,10 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	blocks := promptBlocks{Session: a.session, Texts: append(opening, acp.TextContent(t.Params.Prompt)), With: with, Meta: t.Params.Meta}
+	texts := append(opening, acp.TextContent(t.Params.Prompt))
+	blocks := promptBlocks{Session: a.session, Texts: texts, With: with, Meta: t.Params.Meta}
 	var result promptResult
-	err := acp.Prompt(context.Background(), a.conn, &a.info, a.session, blocks) // it ends with the agent, not with the turn
+	err := acp.Prompt(context.Background(), a.conn, &a.info, a.session, blocks) // ends with the agent, not the turn
 	if err == nil {
 		result, err = a.awaitIdle(t)
 	}
@@ -75,7 +76,7 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	}
 	request := a.sessionRequest(t, "")
 	takesSystemPrompt := request.SystemPrompt != nil
-	if meta := claudeSystemPrompt(a.info.Info, t.Conversation.SystemPrompt); meta != nil && t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
+	if meta := claudeSystemPrompt(a.info.Info, t.Conversation.SystemPrompt); meta != nil && !takesSystemPrompt {
 		request.Meta, takesSystemPrompt = meta, true
 	}
 	result, err := a.newSession(request, func(r sessionResult) { a.settings.Opened(r.offer, true) })

@@ -14,16 +14,37 @@ import (
 // A turn is a task that an agent runs, with its open questions and tool calls.
 type turn struct {
 	*task.Task
-	prompted   chan struct{} // closed when the prompt was written to the agent
-	sent       sync.Once     // closes prompted
-	cancelSent chan struct{} // closed when the cancel was sent to the agent, or the turn is over
-	answers    deliveries
-
 	*record // of the agent; a replay has its own
 
+	isReplay    bool            // of a Replay: the hub has none of its terminals
+	servers     []acp.MCPServer // the servers offered to the agent; nil: not prepared yet
+	spentBefore float64         // what the session had cost before the turn
+
+	prompted   chan struct{}     // closed when the prompt was written to the agent
+	sent       sync.Once         // closes prompted
+	cancelSent chan struct{}     // closed when the cancel was sent to the agent, or the turn is over
+	signalled  chan struct{}     // of a turn without a prompt: closed at the agent's end signal
+	signal     sync.Once         // closes signalled
+	yields     chan struct{}     // buffer of 1: yielding became true
+	idle       chan promptResult // has the result once the turn has ended
+
+	answers deliveries
 	tools   toolCalls
 	silence *silenceWatch
-	servers []acp.MCPServer // the servers offered to the agent; nil: not prepared yet
+
+	// Only the goroutine that reads the agent uses these.
+	plans      []namedPlan
+	said       saidText
+	messageIDs []string // of its latest messages
+
+	// taking is locked while the turn processes output of the agent, which waits for the hub. So no
+	// output is assigned to a turn that has ended. It guards the fields below.
+	taking     sync.Mutex
+	ended      bool               // later output belongs to another turn
+	accepted   bool               // the agent has taken the prompt
+	active     bool               // it has reported that it works since the prompt was sent
+	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began
+	idleResult *promptResult      // the agent is idle, but not its sub-agents
 
 	mu         sync.Mutex                 // guards the fields below; held for a moment only
 	arrived    map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
@@ -32,34 +53,14 @@ type turn struct {
 	modeChosen bool    // the agent has the mode of the prompt, or has refused it
 	modeSeen   *string // the mode that entersMode reported last
 	yielding   bool    // of a turn without a prompt: it must end because a prompt waits
-
-	// The agent reports the cost of its session so far. The turn's share is the difference.
-	spentBefore float64
-
-	// taking is locked while the turn processes output of the agent, which waits for the hub. So no
-	// output is assigned to a turn that has ended. It guards ended, accepted, active, earlier and
-	// idleResult.
-	taking    sync.Mutex
-	ended     bool          // later output belongs to another turn
-	signalled chan struct{} // of a turn without a prompt: closed at the agent's end signal
-	signal    sync.Once     // closes signalled
-	yields    chan struct{} // buffer of 1: yielding became true
-
-	accepted   bool               // the agent has taken the prompt
-	active     bool               // it has reported that it works since the prompt was sent
-	earlier    catalog.TokenUsage // of the agent's own work that was running when the turn began
-	idleResult *promptResult      // the agent is idle, but not its sub-agents
-	idle       chan promptResult  // has the result once the turn has ended
-
-	isReplay bool        // of a Replay: the hub has none of its terminals
-	plans    []namedPlan // only the goroutine that reads the agent uses it
-	said     saidText    // only the goroutine that reads the agent uses it
-
-	messageIDs []string // of its latest messages; only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), cancelSent: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), idle: make(chan promptResult, 1), record: &record{}}
+	t := &turn{
+		Task: of, record: &record{},
+		prompted: make(chan struct{}), cancelSent: make(chan struct{}), signalled: make(chan struct{}),
+		yields: make(chan struct{}, 1), idle: make(chan promptResult, 1),
+	}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}
