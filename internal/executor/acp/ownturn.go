@@ -242,7 +242,7 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 		return len(contentOf(update)) > 0
 	case "subagent_update":
 		s := readState(frame.Member(update, "state"))
-		return s.name == stateRunning || s.name == stateRequiresAction
+		return s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true
 	}
@@ -254,7 +254,7 @@ const methodTurnEnded = "_session/turn_ended"
 
 // notice handles notifications other than session/update.
 func (a *agent) notice(method string, params []byte) {
-	if method == "elicitation/complete" {
+	if method == acp.MethodElicitationDone {
 		a.elicited(params)
 	}
 	if method != qwenEndTurn && method != methodTurnEnded {

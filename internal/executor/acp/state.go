@@ -14,20 +14,10 @@ import (
 // to work and when it is idle again, for a prompt or without one. Package acp makes the states of an
 // agent of version 1 from its answer (https://agentclientprotocol.com/protocol/v2/prompt-lifecycle).
 
-// States of state_update.
-const (
-	stateRunning        = "running"
-	stateRequiresAction = "requires_action"
-	stateIdle           = "idle"
-)
-
-// stopError is the stop reason of work that failed.
-const stopError = "error"
-
 // A state is the content of a state_update.
 type state struct {
 	name       string
-	result     promptResult     // of stateIdle
+	result     promptResult     // of acp.StateIdle
 	background []backgroundItem // all background work; nil: not reported
 }
 
@@ -68,8 +58,8 @@ func readState(update []byte) (s state) {
 // Only the goroutine that reads the agent calls it.
 func (a *agent) stateUpdate(update []byte) {
 	s := readState(update)
-	isActive := s.name == stateRunning || s.name == stateRequiresAction
-	if !isActive && s.name != stateIdle {
+	isActive := s.name == acp.StateRunning || s.name == acp.StateRequiresAction
+	if !isActive && s.name != acp.StateIdle {
 		return
 	}
 	wasActive, cut := a.turns.reported(isActive)
@@ -158,7 +148,7 @@ func (a *agent) awaitIdle(t *turn) (promptResult, error) {
 // failed returns the error that ended the turn, or nil.
 func (r promptResult) failed() error {
 	switch {
-	case r.StopReason != stopError:
+	case r.StopReason != acp.StopError:
 		return nil
 	case r.Error == nil || r.Error.Message == "":
 		return acp.InternalError("it stopped with an error that it does not explain")

@@ -11,11 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// methodSteering is a protocol extension of claude-agent-acp and codex-acp: a message for the
-// agent in the middle of its turn. _meta.steering.supported of initialize announces it.
-const methodSteering = "_session/steering"
-
-// steering is a message in flight to a working agent. The goroutine that reads the agent records
+// steering is a message in flight to a working agent, an extension of the protocol that
+// _meta.steering.supported of initialize announces. The goroutine that reads the agent records
 // the message when it reads the answer, so it precedes the text that reacts to it.
 type steering struct {
 	one sync.Mutex // locked from request to answer
@@ -62,7 +59,7 @@ func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.Steer
 	}
 	s.begin(p.Text)
 	defer s.begin("")
-	result, err := acp.Call[steerAnswer](ctx, a.conn, methodSteering, steerRequest{
+	result, err := acp.Call[steerAnswer](ctx, a.conn, acp.MethodSessionSteering, steerRequest{
 		SessionID: a.session, Prompt: []acp.Content{acp.TextContent(p.Text)}, Meta: refuseIdle,
 	})
 	if err != nil || result.Outcome != catalog.SteerInjected {
@@ -98,7 +95,7 @@ func (s *steering) begin(text string) {
 func (s *steering) written(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.text != "" && s.id == "" && string(frame.Member(message, "method")) == `"`+methodSteering+`"` {
+	if s.text != "" && s.id == "" && string(frame.Member(message, "method")) == `"`+acp.MethodSessionSteering+`"` {
 		s.id = string(frame.Member(message, "id"))
 	}
 }

@@ -155,7 +155,7 @@ func (t *turn) subagentUpdate(raw []byte, parent string) bool {
 // subagentState handles the state of a sub-agent: it works, or has ended. An agent sends each
 // state twice, to the sub-agent's session and to its parent's.
 func (t *turn) subagentState(c *subagent, s state) {
-	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	isActive := s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	t.subagents.mu.Lock()
 	changed := isActive != c.isActive
 	c.isActive = isActive
@@ -181,7 +181,7 @@ func (t *turn) subagentState(c *subagent, s state) {
 // ended returns the end of the sub-agent's tool call.
 func (c *subagent) ended(s state) catalog.ToolCall {
 	status := "completed"
-	if s.result.StopReason == stopError || s.result.StopReason == "cancelled" {
+	if s.result.StopReason == acp.StopError || s.result.StopReason == "cancelled" {
 		status = "failed"
 	}
 	result, _ := task.JSON(string(c.said))
@@ -264,7 +264,7 @@ func (t *turn) subagentSays(c *subagent, kind string, update []byte, repaired bo
 // subagentState handles a state_update of a sub-agent's session. The end of the last working
 // sub-agent may end the turn.
 func (a *agent) subagentState(c *subagent, s state) {
-	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	isActive := s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	none := func() *catalog.TurnTrigger { return nil }
 	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.subagentState(c, s)
