@@ -112,11 +112,6 @@ func (m AuthMethod) Needs() []string {
 	return names
 }
 
-// readsKey reports whether the agent reads a key from the variables that it has.
-func (m AuthMethod) readsKey(has map[string]bool) bool {
-	return m.Kind() == domain.SignInByAgent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
-}
-
 // WithKey returns the id of the first method that needs only variables that the agent has, by
 // name; "" if there is none.
 func WithKey(methods []AuthMethod, has map[string]bool) string {

@@ -1,7 +1,9 @@
 // Package acp implements the Agent Client Protocol (https://agentclientprotocol.com): its
-// messages, and a client's or an agent's end of a connection. Messages are those of version 1. A
-// type that differs in version 2 has a Version2 method, or a function with that number. Unknown
-// members are ignored.
+// messages, and a client's or an agent's end of a connection. Unknown members are ignored.
+//
+// Only this package knows the versions of the protocol. A caller asks an agent as version 2 does, and
+// gets its states and questions in that form ([Initialized], [Prompt], [QuestionReport]). An agent
+// writes its messages in the form of its [Client].
 package acp
 
 import (

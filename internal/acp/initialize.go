@@ -86,19 +86,23 @@ type FileCapabilities struct {
 }
 
 // Offer returns the request that offers both versions: version 1 with its capabilities, and
-// version 2 with the capabilities that it has.
-func Offer(can ClientCapabilities) InitializeRequest {
+// version 2 with the capabilities that it has. newest limits the offer to version 1; 0 does not.
+func Offer(can ClientCapabilities, newest int) InitializeRequest {
 	us := Implementation{Name: "duet", Version: "1"}
 	can2 := can
 	can2.FS, can2.Terminal, can2.Plan = FileCapabilities{}, false, nil
 	if Has(can.Auth.Terminal) {
 		can2.Auth.Terminal = Supported
 	}
-	return InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
+	r := InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
+	if newest == Version1 {
+		return r.Fallback()
+	}
+	return r
 }
 
-// Version1Only returns the same offer without version 2.
-func (r InitializeRequest) Version1Only() InitializeRequest {
+// Fallback returns the offer of the oldest version, for an agent that refuses the newest.
+func (r InitializeRequest) Fallback() InitializeRequest {
 	r.ProtocolVersion, r.Info, r.Capabilities = Version1, nil, nil
 	return r
 }
@@ -109,7 +113,7 @@ type Initialized struct {
 	ProtocolVersion int               // Version2; any other value means version 1
 	Info            *domain.AgentInfo // nil: not reported
 	AuthMethods     []AuthMethod
-	LoadSession     bool // session/load of version 1
+	canLoad         bool // session/load of version 1
 	Prompt          PromptCapabilities
 	Session         SessionCapabilities
 	MCP             MCPCapabilities
@@ -188,7 +192,8 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	can := said.AgentCapabilities
 	*i = Initialized{
 		ProtocolVersion: said.ProtocolVersion, Info: said.AgentInfo, AuthMethods: said.AuthMethods, Meta: said.Meta,
-		LoadSession: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities, MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
+		canLoad: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities,
+		MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
 	}
 	if said.Info == nil && said.Capabilities == nil {
 		i.ProtocolVersion = Version1 // some agents of version 1 answer with any requested version
@@ -211,21 +216,4 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// IsVersion2 reports whether the agent has chosen version 2.
-func (i *Initialized) IsVersion2() bool { return i.ProtocolVersion == Version2 }
-
-// Login returns the method that signs in.
-func (i *Initialized) Login() string {
-	if i.IsVersion2() {
-		return "auth/login"
-	}
-	return "authenticate"
-}
-
-// Logout returns the method that signs out.
-func (i *Initialized) Logout() string {
-	if i.IsVersion2() {
-		return "auth/logout"
-	}
-	return "logout"
-}
+func (i *Initialized) isVersion2() bool { return i.ProtocolVersion == Version2 }

@@ -20,7 +20,7 @@ func TestInitialized(t *testing.T) {
 		"version 1": {
 			`{"protocolVersion":1,"agentInfo":{"name":"a"},"authMethods":[{"id":"k","name":"K"}],"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"close":{}},"mcpCapabilities":{"http":true,"sse":true},"auth":{"logout":{}}}}`,
 			Initialized{
-				ProtocolVersion: Version1, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}}, LoadSession: true,
+				ProtocolVersion: Version1, Info: &domain.AgentInfo{Name: "a"}, AuthMethods: []AuthMethod{{ID: "k", Name: "K"}}, canLoad: true,
 				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{Close: some}, MCP: MCPCapabilities{Stdio: true, HTTP: true, SSE: true},
 			},
 		},
@@ -32,7 +32,7 @@ func TestInitialized(t *testing.T) {
 			},
 		},
 		"version 2, as little as can be":        {`{"protocolVersion":2,"info":{"name":"a"}}`, Initialized{ProtocolVersion: Version2, Info: &domain.AgentInfo{Name: "a"}, Session: SessionCapabilities{List: some, Resume: some, Close: some}}},
-		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, LoadSession: true, MCP: MCPCapabilities{Stdio: true}}},
+		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, canLoad: true, MCP: MCPCapabilities{Stdio: true}}},
 		"nothing":                               {`{}`, Initialized{ProtocolVersion: Version1, MCP: MCPCapabilities{Stdio: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {

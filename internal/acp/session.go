@@ -71,9 +71,12 @@ type OpenSessionRequest struct {
 	SessionID string `json:"sessionId,omitempty"`
 	Workspace
 
-	ReplayFrom *struct {
-		Type string `json:"type"` // ReplayFromStart
-	} `json:"replayFrom,omitempty"` // in version 2
+	ReplayFrom *ReplayCursor `json:"replayFrom,omitempty"` // in version 2
+}
+
+// A ReplayCursor is the beginning of the history that a client wants.
+type ReplayCursor struct {
+	Type string `json:"type"` // ReplayFromStart
 }
 
 // ReplayFromStart is the cursor of a client that wants the whole conversation.
@@ -259,6 +262,11 @@ type PermissionRequest struct {
 	SessionID string             `json:"sessionId"`
 	ToolCall  ToolCall           `json:"toolCall"`
 	Options   []PermissionOption `json:"options"`
+
+	// Of the question, for a client with states.
+	Title       string `json:"-"`
+	Description string `json:"-"`
+	IsAboutCall bool   `json:"-"` // else ToolCall only describes the question
 }
 
 // A PermissionOption is an answer to choose.

@@ -2,24 +2,19 @@ package acp
 
 import (
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
-
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 )
 
-// Version 2 of the Agent Client Protocol (https://agentclientprotocol.com/protocol/v2/schema),
-// built from the types of version 1. It has no modes beside a session's options, and no terminals
+// What an agent writes in version 2 of the protocol (https://agentclientprotocol.com/protocol/v2/schema).
+// The types encode as in version 1. Version 2 has no modes beside a session's options, and no terminals
 // or files of the client. Each message has an id, and a turn ends with a state.
 
 type object = map[string]any
 
-// Version2 returns the response of version 2 to initialize.
-func (r InitializeResponse) Version2() any {
+func (r InitializeResponse) version2() any {
 	can := r.AgentCapabilities
 	prompt, mcp := object{}, object{"stdio": Empty{}}
 	for name, has := range map[string]bool{"image": can.PromptCapabilities.Image, "audio": can.PromptCapabilities.Audio, "embeddedContext": can.PromptCapabilities.EmbeddedContext} {
@@ -44,7 +39,7 @@ func (r InitializeResponse) Version2() any {
 		capabilities["_meta"] = can.Meta
 	}
 	return object{
-		"protocolVersion": Version2, "info": r.AgentInfo, "authMethods": AuthMethods2(r.AuthMethods), "_meta": r.Meta,
+		"protocolVersion": Version2, "info": r.AgentInfo, "authMethods": authMethods2(r.AuthMethods), "_meta": r.Meta,
 		"capabilities": capabilities,
 	}
 }
@@ -56,8 +51,7 @@ type authMethod2 struct {
 	Old  string `json:"id,omitempty"` // hides the member of version 1
 }
 
-// AuthMethods2 converts sign-in methods to version 2.
-func AuthMethods2(list []AuthMethod) []any {
+func authMethods2(list []AuthMethod) []any {
 	methods := make([]any, len(list))
 	for i, m := range list {
 		kind := m.Type
@@ -69,8 +63,7 @@ func AuthMethods2(list []AuthMethod) []any {
 	return methods
 }
 
-// Version2 returns the response of version 2 to a request that makes or opens a session.
-func (o OpenedSession) Version2() any {
+func (o OpenedSession) version2() any {
 	r := object{"configOptions": configOptions2(o.ConfigOptions), "availableCommands": commands2(o.Commands)}
 	if o.SessionID != "" {
 		r["sessionId"] = o.SessionID
@@ -78,11 +71,9 @@ func (o OpenedSession) Version2() any {
 	return r
 }
 
-// Version2 returns the response of version 2 to a prompt that is in the conversation.
-func (r PromptResponse) Version2() any { return object{"messageId": r.MessageID} }
+func (r PromptResponse) version2() any { return object{"messageId": r.MessageID} }
 
-// Version2 returns the response of version 2 to setting an option.
-func (c ConfigOptions) Version2() any {
+func (c ConfigOptions) version2() any {
 	return object{"configOptions": configOptions2(c.ConfigOptions)}
 }
 
@@ -100,9 +91,18 @@ func configOptions2(list []ConfigOption) []configOption2 {
 	return options
 }
 
-// Updates2 converts updates about one item. It merges the pieces of a user message into one
+// updates1 drops updates that version 1 does not have.
+func updates1(list []any) []any {
+	isState := func(u any) bool { _, is := u.(StateUpdate); return is }
+	if !slices.ContainsFunc(list, isState) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), isState)
+}
+
+// updates2 converts updates about one item. It merges the pieces of a user message into one
 // update, and drops updates that version 2 does not have.
-func Updates2(list []any) (updates []any) {
+func updates2(list []any) (updates []any) {
 	for _, u := range list {
 		if c, ok := u.(MessageChunk); ok && c.Kind == KindUserMessageChunk {
 			if last := len(updates) - 1; last >= 0 {
@@ -112,7 +112,7 @@ func Updates2(list []any) (updates []any) {
 					continue
 				}
 			}
-			updates = append(updates, UserMessage2(c.MessageID, c.Content))
+			updates = append(updates, UserMessage(c.MessageID, c.Content))
 			continue
 		}
 		if u = update2(u); u != nil {
@@ -122,9 +122,9 @@ func Updates2(list []any) (updates []any) {
 	return updates
 }
 
-// Replayed2 converts replayed updates about one item. It begins a message of the agent again,
-// since a client appends each piece to what it has.
-func Replayed2(list []any) []any {
+// Replayed returns replayed updates about one item, for a client with states. It begins a message of
+// the agent again, since such a client appends each piece to what it has.
+func Replayed(list []any) []any {
 	if len(list) == 0 {
 		return list
 	}
@@ -138,8 +138,8 @@ func Replayed2(list []any) []any {
 	return list
 }
 
-// UserMessage2 returns a message of the user with its content blocks.
-func UserMessage2(id string, content ...any) MessageUpdate {
+// UserMessage returns a message of the user with its content blocks, for a client with states.
+func UserMessage(id string, content ...any) MessageUpdate {
 	return MessageUpdate{Kind: KindUserMessage, MessageID: id, Content: content}
 }
 
@@ -153,7 +153,7 @@ func update2(u any) any {
 		return u
 	case ToolCall:
 		u.Kind = KindToolUpdate
-		return u.Version2()
+		return u.version2()
 	case PlanUpdate:
 		return object{"sessionUpdate": KindPlanUpdate, "plan": object{"type": "items", "planId": "plan", "entries": u.Entries}}
 	case ConfigUpdate:
@@ -172,8 +172,8 @@ type toolCall2 struct {
 	Locations []Location `json:"locations,omitzero"`
 }
 
-// Version2 converts a tool call: its diffs become patches, and its paths are absolute.
-func (u ToolCall) Version2() any {
+// version2 converts a tool call: its diffs become patches, and its paths are absolute.
+func (u ToolCall) version2() any {
 	c := toolCall2{ToolCall: u}
 	for _, content := range u.Content {
 		if content.Type == "diff" {
@@ -201,93 +201,19 @@ func commands2(list []Command) []object {
 	return commands
 }
 
-// diff2 converts a change of a file to an operation with a path and a patch. For a relative path,
-// which version 2 does not allow, it returns the diff as text.
-func diff2(c ToolContent) any {
-	if !filepath.IsAbs(c.Path) {
-		text := TextContent("```diff\n" + diff.Unified("/", c.Path, c.OldText, c.NewText) + "```\n")
-		return ToolContent{Type: "content", Content: &text}
-	}
-	operation := "modify"
-	if c.OldText == nil {
-		operation = "add"
-	}
-	d := object{"type": "diff", "changes": []object{{"operation": operation, "path": c.Path}}}
-	if text := patch(c); text != "" {
-		d["patch"] = object{"format": "git_patch", "text": text}
-	}
-	return d
-}
-
-// patch returns a change in git's format, but with absolute paths, and without the prefixes a/
-// and b/. It is empty if nothing changes.
-func patch(c ToolContent) string {
-	unified := diff.Unified("/", c.Path, c.OldText, c.NewText)
-	_, hunks, _ := strings.Cut("\n"+unified, "\n@@")
-	if hunks == "" && c.OldText != nil {
-		return ""
-	}
-	path := quoted(c.Path)
-	var b strings.Builder
-	fmt.Fprintf(&b, "diff --git %s %s\n", path, path)
-	before := path
-	if c.OldText == nil {
-		b.WriteString("new file mode 100644\n")
-		before = "/dev/null"
-	}
-	if hunks != "" {
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n@@%s", pathLine(before), pathLine(path), hunks)
-	}
-	return b.String()
-}
-
-// pathLine returns a path for a line of its own: like git, it adds a tab to a path with spaces.
-func pathLine(path string) string {
-	if strings.Contains(path, " ") {
-		return path + "\t"
-	}
-	return path
-}
-
-// quoted returns a path in git's quotes.
-func quoted(path string) string {
-	isSpecial := func(r rune) bool { return r < ' ' || r == 0x7f || r == '"' || r == '\\' }
-	if !strings.ContainsFunc(path, isSpecial) {
-		return path
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\t':
-			b.WriteString(`\t`)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c == '\r':
-			b.WriteString(`\r`)
-		case isSpecial(rune(c)):
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// A PermissionRequest2 is a [PermissionRequest] of version 2.
-type PermissionRequest2 struct {
+type permissionRequest2 struct {
 	SessionID   string             `json:"sessionId"`
 	Title       string             `json:"title"`
 	Description string             `json:"description,omitempty"`
-	Subject     any                `json:"subject,omitempty"` // see ToolCallSubject
+	Subject     any                `json:"subject,omitempty"`
 	Options     []PermissionOption `json:"options"`
 }
 
-// ToolCallSubject returns the subject of a question about a tool call.
-func ToolCallSubject(call ToolCall) any {
-	return object{"type": "tool_call", "toolCall": call.Version2()}
+// version2 converts a permission request. Its subject is the tool call, if it is about one.
+func (q PermissionRequest) version2() any {
+	p := permissionRequest2{SessionID: q.SessionID, Title: q.Title, Description: q.Description, Options: q.Options}
+	if q.IsAboutCall {
+		p.Subject = object{"type": "tool_call", "toolCall": q.ToolCall.version2()}
+	}
+	return p
 }

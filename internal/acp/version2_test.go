@@ -32,14 +32,14 @@ func TestUpdatesOfVersion2(t *testing.T) {
 			`[{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"n","description":"d","input":{"type":"text","hint":"h"}}]}]`,
 		},
 	} {
-		got, err := json.Marshal(Updates2(c.updates))
+		got, err := json.Marshal(updates2(c.updates))
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
-	replayed, err := json.Marshal(Updates2(Replayed2([]any{MessageChunk{Kind: KindAgentThoughtChunk, MessageID: "m", Content: TextContent("x")}})))
+	replayed, err := json.Marshal(updates2(Replayed([]any{MessageChunk{Kind: KindAgentThoughtChunk, MessageID: "m", Content: TextContent("x")}})))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"sessionUpdate":"agent_thought","messageId":"m","content":[]},{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"x"}}]`, string(replayed))
-	chunk := Updates2([]any{MessageChunk{Kind: KindAgentMessageChunk, Content: TextContent("x")}})[0].(MessageChunk)
+	chunk := updates2([]any{MessageChunk{Kind: KindAgentMessageChunk, Content: TextContent("x")}})[0].(MessageChunk)
 	assert.NotEmpty(t, chunk.MessageID, "each message has an id")
 }
 
@@ -64,7 +64,7 @@ func TestDiffsOfVersion2(t *testing.T) {
 
 // In version 2 a way to sign in has a type, and its id has another name.
 func TestAuthMethodsOfVersion2(t *testing.T) {
-	got, err := json.Marshal(AuthMethods2([]AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
+	got, err := json.Marshal(authMethods2([]AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"methodId":"a","name":"A","type":"agent"},{"methodId":"t","name":"T","type":"terminal","args":["--login"]}]`, string(got))
 }

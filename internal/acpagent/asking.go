@@ -38,9 +38,8 @@ func (s *session) ask(q hubclient.Approval) {
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
 	s.asking[q.ApprovalID] = asked{q, cancel}
 	s.mu.Unlock()
-	asker := asker{Client: s.conn, Can: s.agent.client.capabilities()}
-	if s.version2 {
-		asker.Spelled = permission2
+	asker := asker{Client: s.conn, For: s.agent.client.is()}
+	if s.hasStates {
 		s.requiresAction(q.SessionID)
 	}
 	if !asker.Fits(q) {
@@ -137,10 +136,7 @@ type questionClient interface {
 // converts the answer into a decision. It accepts no other answers.
 type asker struct {
 	Client questionClient
-	Can    acp.ClientCapabilities
-	// Spelled converts the permission request for the client's version of the protocol; nil:
-	// unchanged.
-	Spelled func(hubclient.Approval, acp.PermissionRequest) any
+	For    acp.Client
 }
 
 // ownOptions are the options for a question of an agent that offers none.
@@ -154,11 +150,11 @@ var ownOptions = []acp.PermissionOption{
 func (a asker) Fits(q hubclient.Approval) bool {
 	switch {
 	case q.Mode == domain.ElicitForm:
-		return acp.Has(a.Can.Elicitation.Form)
+		return acp.Has(a.For.Can.Elicitation.Form)
 	case q.Mode == domain.ElicitURL:
-		return acp.Has(a.Can.Elicitation.URL)
+		return acp.Has(a.For.Can.Elicitation.URL)
 	case q.Type == domain.HumanContact:
-		return len(q.Options) > 0 || acp.Has(a.Can.Elicitation.Form)
+		return len(q.Options) > 0 || acp.Has(a.For.Can.Elicitation.Form)
 	}
 	return true
 }
@@ -176,12 +172,8 @@ func (a asker) Ask(ctx context.Context, session string, q hubclient.Approval, ab
 func (a asker) permit(ctx context.Context, session string, q hubclient.Approval, about acp.ToolCall) (*protocol.DecisionParams, error) {
 	options := offered(q)
 	var answer acp.PermissionResponse
-	asked := acp.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
-	var params any = asked
-	if a.Spelled != nil {
-		params = a.Spelled(q, asked)
-	}
-	err := a.Client.Call(ctx, acp.MethodRequestPermission, params, &answer)
+	asked := a.For.Question(permission(session, q, about, options))
+	err := a.Client.Call(ctx, acp.MethodRequestPermission, asked, &answer)
 	if err != nil || answer.Outcome.Outcome != acp.Selected {
 		return nil, err
 	}
@@ -344,19 +336,19 @@ func answerTo(q hubclient.Approval, words string) (d protocol.DecisionParams, ok
 	return d, yes
 }
 
-// permission2 returns the permission request of version 2. Its subject is the tool call of the
-// question, if there is one.
-func permission2(q hubclient.Approval, r acp.PermissionRequest) any {
-	p := acp.PermissionRequest2{SessionID: r.SessionID, Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Options: r.Options}
+// permission returns the permission request of a question.
+func permission(
+	session string, q hubclient.Approval, about acp.ToolCall, options []acp.PermissionOption,
+) acp.PermissionRequest {
 	var texts []string
 	for _, text := range []string{q.Details, q.Reopened} {
 		if text != "" {
 			texts = append(texts, text)
 		}
 	}
-	p.Description = strings.Join(texts, "\n\n")
-	if q.ToolUseID != "" || q.Type != domain.HumanContact {
-		p.Subject = acp.ToolCallSubject(r.ToolCall)
+	return acp.PermissionRequest{
+		SessionID: session, ToolCall: about, Options: options,
+		Title: cmp.Or(q.Title, q.Subject, q.ToolName, "The agent asks."), Description: strings.Join(texts, "\n\n"),
+		IsAboutCall: q.ToolUseID != "" || q.Type != domain.HumanContact,
 	}
-	return p
 }

@@ -42,19 +42,19 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 	return text, true, refused(err)
 }
 
-// commandRan sends the output of a command of Duet, and returns the response to its prompt. In
-// version 2 the output is a short turn, unless the agent works.
+// commandRan sends the output of a command of Duet, and returns the response to its prompt. For
+// a client with states the output is a short turn, unless the agent works.
 func (s *session) commandRan(prompt []json.RawMessage, text string) acp.PromptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
-	if !s.version2 {
+	if !s.hasStates {
 		s.send(words("%s", text))
 		return acp.PromptResponse{StopReason: acp.StopEndTurn}
 	}
 	s.mu.Lock()
 	isIdle := s.work.now() == acp.StateIdle
 	s.mu.Unlock()
-	message := acp.UserMessage2(uuid.NewString())
+	message := acp.UserMessage(uuid.NewString())
 	for _, block := range prompt {
 		message.Content = append(message.Content, block)
 	}

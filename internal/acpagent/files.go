@@ -81,47 +81,30 @@ func (a *agent) beginning() (list []<-chan struct{}) {
 	return list
 }
 
-// An editor is the client's description of itself.
+// An editor is the client that has introduced itself.
 type editor struct {
-	mu      sync.Mutex // guards the fields below
-	version int        // of the protocol
-	can     acp.ClientCapabilities
-	name    string
+	mu     sync.Mutex // guards client
+	client acp.Client
 }
 
-// initialize stores the client's description from its first request, and chooses the version of
-// the protocol.
+// initialize stores the client's description from its first request.
 func (e *editor) initialize(p acp.InitializeRequest) {
-	version, can, who := acp.Version1, p.ClientCapabilities, p.ClientInfo
-	if p.ProtocolVersion >= acp.Version2 {
-		version, can, who = acp.Version2, *p.Capabilities, *p.Info
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.version, e.can, e.name = version, can, cmp.Or(who.Title, who.Name, "a client")
-	if version == acp.Version2 { // version 2 has no other capabilities that Duet uses
-		e.can = acp.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
-		e.can.Session.ConfigOptions.Boolean = acp.Supported // every client of version 2 has them
-	}
+	e.client = p.Accept(0)
 }
 
-// isVersion2 reports whether the client speaks version 2 of the protocol.
-func (e *editor) isVersion2() bool {
+func (e *editor) is() acp.Client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.version == acp.Version2
+	return e.client
 }
 
-func (e *editor) capabilities() acp.ClientCapabilities {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.can
-}
+func (e *editor) capabilities() acp.ClientCapabilities { return e.is().Can }
 
 func (e *editor) title() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.name
+	who := e.is().Info
+	return cmp.Or(who.Title, who.Name, "a client")
 }
 
 // The sign-in methods that every client is offered, whichever agent is behind the session.
@@ -246,10 +229,7 @@ func (a *agent) failed(o outcome) error {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
 	methods := append(a.client.signInMethods(), authMethods(o.authMethods)...)
-	data["authMethods"] = methods
-	if a.client.isVersion2() {
-		data["authMethods"] = acp.AuthMethods2(methods)
-	}
+	data["authMethods"] = a.client.is().AuthMethods(methods)
 	return server.NewError(acp.CodeAuthRequired, "Authentication required: "+why, data)
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A foreground is the unfinished runs of a conversation, for a client of version 2 of the
-// protocol. They determine the session's state, whichever client began them. A prompt enters the
+// A foreground is the unfinished runs of a conversation, for a client with states.
+// They determine the session's state, whichever client began them. A prompt enters the
 // conversation when its run begins: until then the client gets neither the message nor the
 // response. session.mu guards the fields; they change only while session.order is locked.
 type foreground struct {
@@ -99,7 +99,7 @@ func (f *foreground) now() string {
 
 // hold stores the prompt of a run until the run begins. It returns false if the run has begun.
 func (s *session) hold(id string, updates []any) bool {
-	messages := acp.Updates2(updates)
+	messages := s.translator.Client.Updates(updates...)
 	if len(messages) != 1 {
 		return false
 	}
@@ -116,7 +116,7 @@ func (s *session) hold(id string, updates []any) bool {
 
 // runChanged handles a new state of a run that has not ended.
 func (s *session) runChanged(id, state string) {
-	if !s.version2 || state == hubclient.Draft {
+	if !s.hasStates || state == hubclient.Draft {
 		return
 	}
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (s *session) insert(r *run) {
 	s.endTurns(r.id, outcome{inserted: message.MessageID})
 }
 
-// promptEdited handles a new text of a waiting prompt. A client of version 1 already has the
+// promptEdited handles a new text of a waiting prompt. A client without states already has the
 // prompt, so it gets a message with the new text.
 func (s *session) promptEdited(d *protocol.QueueEvent) {
 	text := protocol.Value(d.Content)
@@ -168,7 +168,7 @@ func (s *session) promptEdited(d *protocol.QueueEvent) {
 	if d.Truncated {
 		text += " […]"
 	}
-	if !s.version2 {
+	if !s.hasStates {
 		s.send(words("\n\n[a prompt that waits was changed to: %s]\n", text))
 		return
 	}
@@ -225,7 +225,7 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 }
 
 // requiresAction handles a question in a run. The hub sends the new state after the question, but
-// version 2 requires the state first.
+// the protocol requires the state first.
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -241,7 +241,7 @@ func (s *session) requiresAction(id string) {
 
 // backgroundChanged handles a new list of the agent's background work; nil means no change.
 func (s *session) backgroundChanged(tasks []domain.BackgroundTask) {
-	if !s.version2 || tasks == nil {
+	if !s.hasStates || tasks == nil {
 		return
 	}
 	s.mu.Lock()
@@ -316,7 +316,7 @@ type outcome struct {
 	state, stopReason, err, code string
 	authMethods                  []domain.AuthMethod
 
-	inserted string // in version 2: the id of the prompt, if the turn has just begun and not ended
+	inserted string // for a client with states: the id of the prompt, if the turn has just begun and not ended
 }
 
 func outcomeOf(d *protocol.StatusEvent) outcome {

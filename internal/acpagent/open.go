@@ -69,7 +69,7 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (acp.Opened
 	if withID {
 		r.SessionID = s.id
 	}
-	if s.version2 {
+	if s.hasStates {
 		return r, nil
 	}
 	server.AfterReply(ctx, func() {
@@ -87,16 +87,14 @@ func (a *agent) load(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedS
 	return a.take(ctx, p, true)
 }
 
-// resume sends the new events of a conversation to the client. In version 2 the client can ask
-// for the whole conversation first.
+// resume sends the new events of a conversation to the client, and the whole conversation first if the
+// client asks for it.
 func (a *agent) resume(ctx context.Context, p acp.OpenSessionRequest) (acp.OpenedSession, error) {
-	if !a.client.isVersion2() || p.ReplayFrom == nil {
-		return a.take(ctx, p, false)
+	from := a.client.is().Replays(p)
+	if from != nil && from.Type != acp.ReplayFromStart {
+		return acp.OpenedSession{}, invalidValue("replayFrom.type", acp.ReplayFromStart, from.Type)
 	}
-	if p.ReplayFrom.Type != acp.ReplayFromStart {
-		return acp.OpenedSession{}, invalidValue("replayFrom.type", acp.ReplayFromStart, p.ReplayFrom.Type)
-	}
-	return a.take(ctx, p, true)
+	return a.take(ctx, p, from != nil)
 }
 
 func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool) (acp.OpenedSession, error) {
@@ -117,7 +115,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	if !hubclient.Ended(state.State) {
 		s.running = state.ID
 	}
-	if s.version2 {
+	if s.hasStates {
 		s.work.background = state.Background
 		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
 			s.leave()
@@ -143,7 +141,7 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	if err != nil {
 		return r, err
 	}
-	if s.version2 {
+	if s.hasStates {
 		s.order.Lock()
 		if replay && s.settings.title != "" {
 			s.send(acp.InfoUpdate{Kind: acp.KindInfo, Title: s.settings.title})
@@ -162,11 +160,10 @@ func (a *agent) take(ctx context.Context, p acp.OpenSessionRequest, replay bool)
 	return r, nil
 }
 
-// sendEntry sends an entry of the conversation. In version 2 the prompts of queued runs are left
-// out.
+// sendEntry sends an entry of the conversation. A client with states gets no prompts of queued runs.
 func (s *session) sendEntry(e hubclient.Entry) {
 	updates := s.translator.Entry(e)
-	if !s.version2 {
+	if !s.hasStates {
 		s.send(updates...)
 		return
 	}
@@ -178,7 +175,7 @@ func (s *session) sendEntry(e hubclient.Entry) {
 			return
 		}
 	}
-	s.send(acp.Replayed2(updates)...)
+	s.send(acp.Replayed(updates)...)
 }
 
 // list lists the conversations.
@@ -203,17 +200,17 @@ func (a *agent) list(ctx context.Context, p acp.ListSessionsRequest) (acp.ListSe
 	return r, nil
 }
 
-// closeSession ends the client's turns in a session, and leaves it. In version 2 it first ends
-// every run and the background work of the conversation, and it succeeds for a session that is
-// not open.
+// closeSession ends the client's turns in a session, and leaves it. For a client with states it first
+// ends every run and the background work of the conversation, and it succeeds for a session that is not
+// open.
 func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	switch {
-	case s == nil && a.client.isVersion2():
+	case s == nil && a.client.is().HasStates():
 		return acp.Empty{}, nil
 	case s == nil:
 		return acp.Empty{}, notFound(p.SessionID)
-	case s.version2:
+	case s.hasStates:
 		s.endWork(ctx)
 	default:
 		s.interruptOwn()

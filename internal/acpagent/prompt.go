@@ -62,8 +62,8 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt runs a turn. In version 1 the response comes at the end of the turn. In version 2 it
-// comes when the conversation contains the prompt, or is an error if it never will.
+// prompt runs a turn. For a client with states the response comes when the conversation contains the
+// prompt, or is an error if it never will. For any other it comes at the end of the turn.
 func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *agent) prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 		return acp.PromptResponse{}, notFound(p.SessionID)
 	}
 	r, err := s.runPrompt(ctx, t, p)
-	if err == nil && s.version2 && r.MessageID == "" {
+	if err == nil && s.hasStates && r.MessageID == "" {
 		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the conversation", nil)
 	}
 	return r, err
@@ -131,11 +131,11 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p acp.PromptRequest) (
 }
 
 // requestCancelled ends a turn whose request the client has cancelled. If the connection has
-// ended instead, the turn continues. In version 2 the request ends when the turn begins.
+// ended instead, the turn continues. For a client with states the request ends when the turn begins.
 func (s *session) requestCancelled(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
-	hasBegun := s.version2 && (r == nil || r.inserted)
+	hasBegun := s.hasStates && (r == nil || r.inserted)
 	s.mu.Unlock()
 	select {
 	case <-s.conn.Stopping():
@@ -199,7 +199,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	s.mu.Lock()
 	t.run, s.workspace = started.ID, nil
 	s.ours[t.run] = true
-	if s.version2 {
+	if s.hasStates {
 		s.work.get(t.run)
 	}
 	cancelled = t.cancelled
@@ -292,7 +292,7 @@ func settingsOf(w acp.Workspace, readsFiles bool) protocol.AgentSettings {
 	}
 }
 
-// response returns the response to a prompt whose turn has ended or, in version 2, has begun.
+// response returns the response to a prompt whose turn has ended or, for a client with states, has begun.
 func (s *session) response(ctx context.Context, run string, o outcome) (acp.PromptResponse, error) {
 	if o.inserted != "" {
 		return acp.PromptResponse{MessageID: o.inserted}, nil
@@ -348,8 +348,8 @@ func (s *session) askAfterReply(ctx context.Context) {
 	})
 }
 
-// cancel ends the turns that the client waits for, or the running turn if it waits for none. In
-// version 2 it ends every run of the conversation, queued ones included. It does not wait for the
+// cancel ends the turns that the client waits for, or the running turn if it waits for none. For
+// a client with states it ends every run of the conversation, queued ones included. It does not wait for the
 // ends.
 func (s *session) cancel() {
 	runs := s.cancelled()
@@ -367,11 +367,11 @@ func (s *session) cancelled() (runs []string) {
 	defer s.mu.Unlock()
 	for _, t := range s.turns {
 		t.cancelled = true
-		if t.run != "" && !s.version2 {
+		if t.run != "" && !s.hasStates {
 			runs = append(runs, t.run)
 		}
 	}
-	if len(s.turns) == 0 && s.running != "" && !s.version2 {
+	if len(s.turns) == 0 && s.running != "" && !s.hasStates {
 		runs = []string{s.running}
 	}
 	for _, r := range s.work.runs {
@@ -483,7 +483,7 @@ func (a *agent) steer(ctx context.Context, p acp.SteerRequest) (acp.SteerRespons
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
-	if !isIdle && !s.version2 { // version 2 echoes each message
+	if !isIdle && !s.hasStates { // a client with states gets each message
 		s.steered = append(s.steered, full.text)
 	}
 	s.mu.Unlock()

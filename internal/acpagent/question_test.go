@@ -63,18 +63,18 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 		{link, `{"action":"accept"}`, &protocol.DecisionParams{ApprovalID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
-		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, acp.ToolCall{})
+		got, err := asker{Client: client, For: acp.Client{Can: everything}}.Ask(t.Context(), "s", c.q, acp.ToolCall{})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got, "%s: %s", client.params, c.answer)
 	}
-	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, acp.ToolCall{})
+	_, err := asker{Client: &answering{answer: chose("yolo")}, For: acp.Client{Can: everything}}.Ask(t.Context(), "s", tool, acp.ToolCall{})
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
 // The client gets only the agent's options, each with a kind of the protocol.
 func TestOfferedOptions(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", hubclient.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, For: acp.Client{Can: everything}}.Ask(t.Context(), "s", hubclient.Approval{Approval: protocol.Approval{Options: []domain.Option{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}}, acp.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, acp.MethodRequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -95,7 +95,7 @@ func TestQuestionsThatTheClientCannotShow(t *testing.T) {
 		{hubclient.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, none, false},
 		{hubclient.Approval{Elicitation: protocol.Elicitation{Mode: domain.ElicitURL}}, everything, true},
 	} {
-		assert.Equal(t, c.fits, asker{Can: c.can}.Fits(c.q), "%+v", c.q)
+		assert.Equal(t, c.fits, asker{For: acp.Client{Can: c.can}}.Fits(c.q), "%+v", c.q)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestTextAnswers(t *testing.T) {
 }
 
 func TestPermissions(t *testing.T) {
-	asked := acp.PermissionRequest{SessionID: "s", ToolCall: acp.ToolCall{ToolCallID: "c", Name: "Bash"}, Options: []acp.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
+	about := acp.ToolCall{ToolCallID: "c", Name: "Bash"}
 	const options = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
 	for _, c := range []struct {
 		q    hubclient.Approval
@@ -152,7 +152,8 @@ func TestPermissions(t *testing.T) {
 		{hubclient.Approval{Approval: protocol.Approval{Type: domain.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
 		{hubclient.Approval{Approval: protocol.Approval{Type: domain.HumanContact, Subject: "Paint"}}, `{"sessionId":"s","title":"Paint",` + options + `}`},
 	} {
-		got, err := json.Marshal(permission2(c.q, asked))
+		asked := permission("s", c.q, about, []acp.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}})
+		got, err := json.Marshal(clientWithStates().Question(asked))
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}

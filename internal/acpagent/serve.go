@@ -6,9 +6,8 @@
 //	   └── session/update ◄── foreground.go ◄── update_translator.go ◄──── events ─────────┘
 //	   └── questions ◄─────── asking.go ◄───────────────────────────────────┘
 //
-// One agent serves both versions of the protocol; initialize chooses. The types are those
-// of version 1; package acp writes them for version 2, and foreground.go adds the session states
-// that version 1 does not have.
+// One agent serves both versions of the protocol: package acp writes each message in the client's form
+// (acp.Client). foreground.go has the states of a session, which only some clients are told.
 //
 // It is a client of the hub like any other and keeps no state: a turn continues after its end, and
 // a question stays in the inbox.
@@ -54,33 +53,36 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 // methods returns the methods for clients.
 func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
-	server.Handle(reg, acp.MethodInitialize, a.initialize)
-	server.Handle(reg, acp.MethodAuthenticate, only(a, acp.Version1, acp.MethodAuthenticate, a.authenticate), server.LongRunning())
-	server.Handle(reg, acp.MethodAuthLogin, only(a, acp.Version2, acp.MethodAuthLogin, a.authenticate), server.LongRunning())
-	server.Handle(reg, acp.MethodLogout, only(a, acp.Version1, acp.MethodLogout, a.logout), server.LongRunning())
-	server.Handle(reg, acp.MethodAuthLogout, only(a, acp.Version2, acp.MethodAuthLogout, a.logout), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionNew, spelled(a, a.newSession, acp.OpenedSession.Version2), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionLoad, only(a, acp.Version1, acp.MethodSessionLoad, a.load), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionResume, spelled(a, a.resume, acp.OpenedSession.Version2), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionFork, spelled(a, a.fork, acp.OpenedSession.Version2), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionList, a.list, server.LongRunning())
-	server.Handle(reg, acp.MethodSessionClose, a.closeSession, server.LongRunning())
-	server.Handle(reg, acp.MethodTerminalCancel, only(a, acp.Version2, acp.MethodTerminalCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, acp.MethodToolCallCancel, only(a, acp.Version2, acp.MethodToolCallCancel, a.cancelTask), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionDelete, a.deleteSession, server.LongRunning())
-	server.Handle(reg, acp.MethodSessionSetMode, only(a, acp.Version1, acp.MethodSessionSetMode, a.setMode), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionSetValue, spelled(a, a.setConfigOption, acp.ConfigOptions.Version2), server.LongRunning())
-	server.Handle(reg, acp.MethodSessionSteering, a.steer, server.LongRunning())
-	server.Handle(reg, acp.MethodSessionPrompt, spelled(a, a.prompt, acp.PromptResponse.Version2), server.LongRunning(), server.Arriving(a.promptArrives))
+	serve(a, reg, acp.MethodInitialize, a.initialize)
+	long := server.LongRunning()
+	for _, method := range []string{acp.MethodAuthenticate, acp.MethodAuthLogin} {
+		serve(a, reg, method, a.authenticate, long)
+	}
+	for _, method := range []string{acp.MethodLogout, acp.MethodAuthLogout} {
+		serve(a, reg, method, a.logout, long)
+	}
+	serve(a, reg, acp.MethodSessionNew, a.newSession, long)
+	serve(a, reg, acp.MethodSessionLoad, a.load, long)
+	serve(a, reg, acp.MethodSessionResume, a.resume, long)
+	serve(a, reg, acp.MethodSessionFork, a.fork, long)
+	serve(a, reg, acp.MethodSessionList, a.list, long)
+	serve(a, reg, acp.MethodSessionClose, a.closeSession, long)
+	for _, method := range []string{acp.MethodTerminalCancel, acp.MethodToolCallCancel} {
+		serve(a, reg, method, a.cancelTask, long)
+	}
+	serve(a, reg, acp.MethodSessionDelete, a.deleteSession, long)
+	serve(a, reg, acp.MethodSessionSetMode, a.setMode, long)
+	serve(a, reg, acp.MethodSessionSetValue, a.setConfigOption, long)
+	serve(a, reg, acp.MethodSessionSteering, a.steer, long)
+	serve(a, reg, acp.MethodSessionPrompt, a.prompt, long, server.Arriving(a.promptArrives))
 	return reg
 }
 
 // initialize reports Duet's capabilities. It needs no hub.
-func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, error) {
+func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (acp.InitializeResponse, error) {
 	a.client.initialize(p)
 	present := acp.Supported
 	r := acp.InitializeResponse{
-		ProtocolVersion: acp.Version1,
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession:        true,
 			PromptCapabilities: acp.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
@@ -94,32 +96,25 @@ func (a *agent) initialize(_ context.Context, p acp.InitializeRequest) (any, err
 		AuthMethods: a.client.signInMethods(),
 	}
 	r.Meta.Steering.Supported = true
-	if a.client.isVersion2() {
-		return r.Version2(), nil
-	}
 	return r, nil
 }
 
-// spelled converts a result for the client's version of the protocol.
-func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(R) any) func(context.Context, P) (any, error) {
-	return func(ctx context.Context, p P) (any, error) {
+// serve registers a method. It is unknown to clients whose version of the protocol lacks it, and its
+// result has the client's form.
+func serve[P, R any](
+	a *agent, reg *server.Registry, method string, f func(context.Context, P) (R, error), options ...server.Option,
+) {
+	server.Handle(reg, method, func(ctx context.Context, p P) (any, error) {
+		if !a.client.is().Knows(method) {
+			text := "Method not found: " + method + " (" + methodHint + ")"
+			return nil, server.NewError(jsonrpc2.CodeMethodNotFound, text, map[string]string{"method": method})
+		}
 		r, err := f(ctx, p)
-		if err == nil && a.client.isVersion2() {
-			return as(r), nil
+		if err != nil {
+			return nil, err
 		}
-		return r, err
-	}
-}
-
-// only makes a method unknown to clients of the other version of the protocol.
-func only[P, R any](a *agent, version int, method string, f func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
-	return func(ctx context.Context, p P) (R, error) {
-		if a.client.isVersion2() != (version == acp.Version2) {
-			var none R
-			return none, server.NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+method+" ("+methodHint+")", map[string]string{"method": method})
-		}
-		return f(ctx, p)
-	}
+		return a.client.is().Result(r), nil
+	}, options...)
 }
 
 // notified handles a notification of the client, in the order of its messages.

@@ -19,7 +19,7 @@ type session struct {
 	conn  *server.Conn
 	id    string
 
-	version2 bool // of the protocol
+	hasStates bool // see [acp.Client.HasStates]
 
 	ctx context.Context // ends when the client leaves the session
 	end context.CancelFunc
@@ -38,10 +38,10 @@ type session struct {
 	turns     []*turn              // of the client, in the order of its prompts
 	ours      map[string]bool      // sessions that the client has begun; the value means that they are running
 	running   string               // the running session; "": none
-	work      foreground           // of version 2
+	work      foreground           // of a client with states
 	asking    map[string]asked     // questions that the client is being asked
 	askAgain  []hubclient.Approval // questions to repeat after the client has the end of the turn
-	steered   []string             // in version 1: steered messages of this client without their echo yet
+	steered   []string             // steered messages without their echo yet; none for a client with states
 	inbox     []string             // questions by their number in the last list of /inbox
 	queue     []string             // prompts by their number in the last list of /queue
 }
@@ -58,8 +58,9 @@ type beginning struct {
 
 // sessionOf makes the session of a conversation. begin is nil if the hub has the conversation.
 func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
+	client := a.client.is()
 	s := &session{
-		agent: a, conn: conn, id: id, start: begin, version2: a.client.isVersion2(),
+		agent: a, conn: conn, id: id, start: begin, hasStates: client.HasStates(),
 		ours: make(map[string]bool), asking: make(map[string]asked),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -68,9 +69,10 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		err := hubclient.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
-	s.translator.Version2 = s.version2
-	s.translator.ShowsTerminals = a.client.capabilities().Meta.TerminalOutput
-	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 sends each prompt
+	s.translator.Client = client
+	s.translator.IsOurs = func(run string) bool {
+		return !s.hasStates && s.isOurs(run) // a client with states gets each prompt
+	}
 	s.translator.IsEcho = s.forgetSteered
 	return s
 }
@@ -82,10 +84,10 @@ func (s *session) beginning() *beginning {
 	return s.start
 }
 
-// remark sends a message of Duet itself to the user: a notice in version 2, and formatted agent
-// text in version 1.
+// remark sends a message of Duet itself to the user: a notice to a client with states, and formatted
+// agent text to any other.
 func (s *session) remark(severity, title, description, format string, args ...any) {
-	if s.version2 {
+	if s.hasStates {
 		s.send(acp.Notice{Kind: acp.KindNotice, Severity: severity, Title: title, Description: description})
 		return
 	}
@@ -94,10 +96,7 @@ func (s *session) remark(severity, title, description, format string, args ...an
 
 // send sends updates to the client.
 func (s *session) send(updates ...any) {
-	if s.version2 {
-		updates = acp.Updates2(updates)
-	}
-	for _, u := range updates {
+	for _, u := range s.translator.Client.Updates(updates...) {
 		if s.conn.Notify(s.ctx, acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: s.id, Update: u}) != nil {
 			return // the client has disconnected
 		}
@@ -169,7 +168,7 @@ func (s *session) subscriptionEnded(err error) {
 		}
 	}
 	s.mu.Unlock()
-	if s.version2 && !isClosed { // the prompt of a running turn was already answered
+	if s.hasStates && !isClosed { // the prompt of a running turn was already answered
 		s.order.Lock()
 		defer s.order.Unlock()
 		s.send(acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityError, Title: why})
@@ -203,7 +202,7 @@ func (s *session) event(e client.Event) {
 		return
 	}
 	updates := s.translator.Event(event, e.Seq, e.Timestamp)
-	if d, ok := event.(*protocol.ItemEvent); ok && s.version2 && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
+	if d, ok := event.(*protocol.ItemEvent); ok && s.hasStates && d.EventType == hubclient.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
 		return
 	}
 	s.send(updates...)
@@ -238,12 +237,12 @@ func (s *session) stateChanged(d *protocol.StatusEvent) {
 	isAwaited := s.endTurns(d.SessionID, o)
 	s.mu.Unlock()
 	switch {
-	case s.version2:
+	case s.hasStates:
 		s.runEnded(d.SessionID, o, isAwaited)
 	case !ours && d.State == hubclient.Failed && d.Error != "":
 		s.send(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
-	if !isAwaited || s.version2 { // else the response to the prompt comes first
+	if !isAwaited || s.hasStates { // else the response to the prompt comes first
 		s.askOpen()
 	}
 }

@@ -78,7 +78,7 @@ func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionReques
 	if err != nil {
 		return acp.ConfigOptions{}, err
 	}
-	if s.version2 {
+	if s.translator.Client.RequiresTypes() {
 		if err := s.checkValueType(ctx, p); err != nil {
 			return acp.ConfigOptions{}, err
 		}
@@ -99,7 +99,7 @@ func (a *agent) setConfigOption(ctx context.Context, p acp.SetConfigOptionReques
 	return acp.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
-// checkValueType checks the type of an option's value from a client of version 2.
+// checkValueType checks the type of an option's value, from a client that has to name it.
 func (s *session) checkValueType(ctx context.Context, p acp.SetConfigOptionRequest) error {
 	var value any
 	_ = json.Unmarshal(p.Value, &value) // nil is neither

@@ -87,10 +87,10 @@ func (t *translator) toolCall(c call) (updates []any) {
 	content := diffs(known.diffs)
 	switch isShown := known.shown || !c.live || known.terminal == ""; {
 	case isShown:
-	case t.Version2:
+	case t.Client.HasTerminals():
 		known.shown = true
 		updates = append(updates, t.list(known.terminal, command(c.input)))
-	case t.ShowsTerminals:
+	case t.Client.Can.Meta.TerminalOutput:
 		t.show(&u, known)
 	}
 	if known.shown {
@@ -126,7 +126,7 @@ func (t *translator) toolCall(c call) (updates []any) {
 // refers to this call.
 func (t *translator) callID(session, id string) string {
 	clients := t.ids.of(session, id)
-	if t.Version2 {
+	if t.Client.HasStates() {
 		if t.latest == nil {
 			t.latest = make(map[string]string)
 		}
@@ -135,9 +135,9 @@ func (t *translator) callID(session, id string) string {
 	return clients
 }
 
-// noteCall notes that a client of version 2 knows a tool call, also in later turns.
+// noteCall notes that a client with states knows a tool call, also in later turns.
 func (t *translator) noteCall(id string) {
-	if !t.Version2 {
+	if !t.Client.HasStates() {
 		return
 	}
 	if t.calls == nil {
@@ -155,10 +155,10 @@ func command(input json.RawMessage) string {
 	return in.Command
 }
 
-// Background lists an agent's background work for a client of version 2: updates for the
+// Background lists an agent's background work for a client with states: updates for the
 // terminals and tool calls that the client does not know, and one item for each task.
 func (t *translator) Background(tasks []domain.BackgroundTask) (updates, items []any) {
-	items = []any{} // never nil, which version 2 reads as not reported
+	items = []any{} // never nil, which means not reported
 	for _, b := range tasks {
 		item := acp.BackgroundWork{Type: b.Kind}
 		switch b.Kind {
@@ -224,7 +224,7 @@ func (t *translator) Question(a hubclient.Approval) acp.ToolCall {
 		t.noteCall(u.ToolCallID)
 	}
 	content, texts := diffs(a.Diffs), []string{a.Plan, a.Details, a.Reopened}
-	if t.Version2 {
+	if t.Client.HasStates() {
 		texts = texts[:1] // the question contains the others
 	}
 	for _, text := range texts {
@@ -253,7 +253,7 @@ func toolKind(kind string) string {
 func (t *translator) status(s string) string {
 	switch s {
 	case acp.ToolPaused, acp.ToolCancelled:
-		if t.Version2 {
+		if t.Client.HasStates() {
 			return s
 		}
 	case acp.ToolPending, acp.ToolInProgress, acp.ToolCompleted, acp.ToolFailed:
@@ -315,7 +315,7 @@ type terminal struct {
 	printed []byte
 	cut     bool
 	sent    time.Time
-	exit    *acp.ExitStatus // of version 2
+	exit    *acp.ExitStatus // for a client that shows terminals
 }
 
 // text returns the output as displayable text.
@@ -341,14 +341,14 @@ func (t *translator) output(d *protocol.TerminalEvent, at time.Time) []any {
 		return []any{acp.TerminalChunk{Kind: acp.KindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
 	}
 	p := t.terminal(d.TerminalID)
-	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
+	if call := t.callOf(d.TerminalID); t.Client.Can.Meta.TerminalOutput && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_output", map[string]any{"terminal_id": d.TerminalID, "data": strings.ToValidUTF8(string(text), "\uFFFD")})}
 	}
 	p.printed = append(p.printed, text...)
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if t.Version2 || at.Sub(p.sent) < printedEvery {
+	if t.Client.HasTerminals() || at.Sub(p.sent) < printedEvery {
 		return nil
 	}
 	p.sent = at
@@ -370,7 +370,7 @@ func (t *translator) terminal(id string) *terminal {
 
 // exited returns the updates for the rest of a program's output and its end.
 func (t *translator) exited(d *protocol.TerminalExitEvent) []any {
-	if t.Version2 {
+	if t.Client.HasTerminals() {
 		status := &acp.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {
 			status.ExitCode = &d.ExitCode
@@ -381,7 +381,7 @@ func (t *translator) exited(d *protocol.TerminalExitEvent) []any {
 		}
 		return []any{acp.TerminalUpdate{Kind: acp.KindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
 	}
-	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
+	if call := t.callOf(d.TerminalID); t.Client.Can.Meta.TerminalOutput && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
 	}
 	if t.terminals[d.TerminalID] == nil {
@@ -390,7 +390,7 @@ func (t *translator) exited(d *protocol.TerminalExitEvent) []any {
 	return t.terminalUpdate(d.TerminalID)
 }
 
-// list returns the update that begins a terminal for a client of version 2, with its output so
+// list returns the update that begins a terminal for a client that shows terminals, with its output so
 // far.
 func (t *translator) list(id, command string) acp.TerminalUpdate {
 	if t.listed == nil {

@@ -28,13 +28,10 @@ type translator struct {
 	// IsEcho reports whether this client sent a steered message, whose echo it does not need. It
 	// is called once for each message.
 	IsEcho func(text string) bool
-	// ShowsTerminals means that the client shows an agent's terminals, as several clients do
-	// (_meta terminal_info, terminal_output, terminal_exit). Any other client shows only its own
-	// terminals, and gets the output as text.
-	ShowsTerminals bool
-	// Version2 means that the client speaks version 2 of the protocol: terminals have their own
-	// updates, messages of the hub are notices, and tool calls outlive their turn.
-	Version2 bool
+	// Client gets the updates. With [acp.Client.HasTerminals], terminals have their own updates. Some
+	// other clients show an agent's terminals by _meta (terminal_info, terminal_output,
+	// terminal_exit). The rest show only their own terminals, and get the output as text.
+	Client acp.Client
 	// Since is the seq after which events come.
 	Since int64
 
@@ -43,7 +40,7 @@ type translator struct {
 	tools     map[string]*tool // those of the turn, by the client's ids
 	terminals map[string]*terminal
 
-	// Of version 2, in which the client's state outlives a turn.
+	// Of a client with states, whose knowledge outlives a turn.
 	calls  map[string]bool   // tool calls known to the client
 	latest map[string]string // the agent's ids of tool calls to the client's ids
 	listed map[string]bool   // terminals known to the client
@@ -82,7 +79,7 @@ func (t *translator) Entry(e hubclient.Entry) []any {
 		return t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})
 	case hubclient.EntrySystem:
 		key := ""
-		if t.Version2 {
+		if t.Client.HasStates() {
 			key = e.Key
 		}
 		return []any{aside(key, e.Content)} // notices are for live events only
@@ -134,7 +131,7 @@ func (t *translator) Event(event protocol.Event, seq int64, at time.Time) []any 
 	case *protocol.StatusEvent:
 		if hubclient.Ended(d.State) {
 			t.messages.turnEnded()
-			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Version2 })
+			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Client.HasStates() })
 			t.terminals = nil
 		}
 	}
@@ -175,7 +172,7 @@ func (t *translator) conversation(seq int64, d *protocol.ItemEvent) []any {
 	case hubclient.EntrySystem:
 		switch {
 		case t.wasSent(d.MessageID, seq):
-		case t.Version2:
+		case t.Client.HasStates():
 			return []any{notice(d.Subtype, d.Content)}
 		default:
 			return []any{aside("", d.Content)}
@@ -189,7 +186,7 @@ func aside(key, text string) acp.MessageChunk {
 	return chunk(acp.KindAgentThoughtChunk, key, nil, acp.TextContent("["+text+"]\n"))
 }
 
-// notice returns a message of the hub in a conversation, for version 2.
+// notice returns a message of the hub in a conversation, for a client with states.
 func notice(subtype, text string) acp.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	n := acp.Notice{Kind: acp.KindNotice, Severity: acp.SeverityInfo, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
@@ -263,15 +260,7 @@ func (t *translator) passed(raw json.RawMessage) []any {
 		Meta json.RawMessage `json:"_meta"`
 	}
 	_ = json.Unmarshal(raw, &u) // an unreadable update is not passed on
-	switch u.Kind {
-	case acp.KindNotice, acp.KindCompaction, acp.KindCompactionSummary:
-		if t.Version2 {
-			return []any{raw}
-		}
-	case acp.KindAgentMessageChunk, acp.KindAgentThoughtChunk, acp.KindToolCall, acp.KindToolUpdate, acp.KindPlan, acp.KindUsage:
-		if t.Version2 {
-			return nil // version 1 has another form for it
-		}
+	if t.Client.Passes(u.Kind) {
 		return []any{raw}
 	}
 	if u.Kind == acp.KindInfo && len(u.Meta) <= catalog.MaxMeta {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -169,7 +170,7 @@ func TestToolCalls(t *testing.T) {
 // text.
 func TestTerminalsInKind(t *testing.T) {
 	translator := newTranslator()
-	translator.ShowsTerminals = true
+	translator.Client.Can.Meta.TerminalOutput = true
 	const event = "conversation_updated"
 	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "its tool call is not known yet")
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","name":"Bash","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
@@ -184,16 +185,20 @@ func TestTerminalsInKind(t *testing.T) {
 		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"early\nab"}`))
 
 	translator = newTranslator()
-	translator.ShowsTerminals = true
+	translator.Client.Can.Meta.TerminalOutput = true
 	translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_call","tool_id":"d","title":"T","status":"pending","data":{"terminal":"T"},"seq":1}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"content","content":{"type":"text","text":"ab"}}],"rawOutput":"ab"}`},
 		translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_result","tool_result_for_id":"d","status":"completed","tool_result_content":"ab","is_completed":true,"seq":2}`))
 }
 
+func clientWithStates() acp.Client {
+	return acp.InitializeRequest{ProtocolVersion: acp.Version2, Info: &acp.Implementation{}, Capabilities: &acp.ClientCapabilities{}}.Accept(0)
+}
+
 // For a client of version 2 a terminal has its own updates, and outlives the turn.
 func TestTerminalsOfVersion2(t *testing.T) {
 	translator := newTranslator()
-	translator.Version2 = true
+	translator.Client = clientWithStates()
 	const event = "conversation_updated"
 	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early","encoding":"utf-8"}`))
 	assert.Equal(t, []string{
@@ -216,7 +221,7 @@ func TestTerminalsOfVersion2(t *testing.T) {
 // update in another turn does not begin the call again.
 func TestToolCallsOfVersion2(t *testing.T) {
 	translator := newTranslator()
-	translator.Version2 = true
+	translator.Client = clientWithStates()
 	const event = "conversation_updated"
 	assert.Equal(t, "T", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}}).Title)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","name":"Bash","status":"paused"}`},
@@ -236,7 +241,7 @@ func TestToolCallsOfVersion2(t *testing.T) {
 // A message of the hub is a notice for a client of version 2 and, in a replay, a thought.
 func TestNotices(t *testing.T) {
 	translator := newTranslator()
-	translator.Version2 = true
+	translator.Client = clientWithStates()
 	said := func(subtype, text string) string {
 		return translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"system","message_id":"n","subtype":"`+subtype+`","content":"`+text+`"}`)[0]
 	}

@@ -113,15 +113,15 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 	return k, nil
 }
 
-// greet calls initialize, in version 2 of the protocol or, if the agent refuses that, in version
-// 1.
+// greet calls initialize. An agent that refuses the newest version of the protocol gets the oldest
+// one.
 func (k *Link) greet(ctx context.Context) (err error) {
 	var can acp.ClientCapabilities
 	can.Auth.Terminal, can.Meta.TerminalAuth = json.RawMessage("true"), true // Duet runs programs for signing in in a terminal
-	request := acp.Offer(can)
+	request := acp.Offer(can, 0)
 	k.Info, err = Ask[acp.Initialized](ctx, k, k.startTime, acp.MethodInitialize, request)
 	if errors.As(err, new(*Refusal)) {
-		k.Info, err = Ask[acp.Initialized](ctx, k, k.startTime, acp.MethodInitialize, request.Version1Only())
+		k.Info, err = Ask[acp.Initialized](ctx, k, k.startTime, acp.MethodInitialize, request.Fallback())
 	}
 	return err
 }

@@ -82,46 +82,6 @@ func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
 	return withRemedy(l.Name, err)
 }
 
-// geminiCLI is the name that Gemini CLI reports.
-const geminiCLI = "gemini-cli"
-
-// minuteSlack is how long after the beginning of a minute a session is loaded.
-const minuteSlack = 100 * time.Millisecond
-
-// awaitLoadable waits until an agent can load a session without losing it, for a minute at most.
-// Gemini CLI (0.61) keeps a session in a file named after its id and the minute in which it
-// began. Loading begins another session with the same id, which within that minute overwrites
-// the old file. Gemini does not report when a session began, so awaitLoadable waits for the next
-// minute.
-func (k *sessionLink) awaitLoadable(ctx context.Context) error {
-	if k.agentName != geminiCLI {
-		return nil
-	}
-	next := time.NewTimer(untilNextMinute(time.Now()))
-	defer next.Stop()
-	select {
-	case <-next.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// afterLoad returns a note about a session that an agent has loaded. Gemini CLI (0.61) leaves an
-// empty file with the session's id behind. At its next start its cleanup deletes that as an
-// empty session, and with it all files of the id.
-func (k *sessionLink) afterLoad() string {
-	if k.agentName != geminiCLI {
-		return ""
-	}
-	return "Gemini CLI deletes a loaded session when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings. Duet keeps the conversation and sends it again then"
-}
-
-// untilNextMinute returns the rest of the minute, and a moment more.
-func untilNextMinute(now time.Time) time.Duration {
-	return now.Truncate(time.Minute).Add(time.Minute + minuteSlack).Sub(now)
-}
-
 // A NativeSession is a session that an agent stores itself.
 type NativeSession struct {
 	ID      string
@@ -327,15 +287,7 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 		return NativeHistory{}, err
 	}
 	defer k.Close()
-	method, params := "", map[string]any{"sessionId": want.ID, "mcpServers": []any{}}
-	switch {
-	case k.Info.IsVersion2():
-		method, params["replayFrom"] = acp.MethodSessionResume, map[string]string{"type": "start"}
-	case k.Info.LoadSession:
-		method = acp.MethodSessionLoad
-	case acp.Has(k.Info.Session.Resume):
-		method = acp.MethodSessionResume
-	default:
+	if !k.Info.CanResume() {
 		return NativeHistory{}, &CannotError{l.Name + " cannot continue a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
 	known, listed, err := k.find(ctx, want.ID)
@@ -354,14 +306,17 @@ func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (
 	if err := k.awaitLoadable(ctx); err != nil {
 		return NativeHistory{}, err
 	}
-	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
-	params["cwd"] = h.Dir
+	method, params, replays := k.Info.Resume(acp.OpenSessionRequest{
+		SessionID: want.ID, Workspace: acp.Workspace{CWD: h.Dir, MCPServers: json.RawMessage(`[]`)},
+		ReplayFrom: &acp.ReplayCursor{Type: acp.ReplayFromStart},
+	})
+	loading.Store(replays)
 	_, err = Ask[json.RawMessage](ctx, k.Link, max(loadTime, k.startTime), method, params)
 	if err != nil {
 		return NativeHistory{}, notLoaded(withRemedy(l.Name, err), h.Dir, listed)
 	}
-	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
-	// gemini answers before it has sent all updates. Its refusal of an unknown method shows that
+	h.HasHistory, h.Note = replays, k.afterLoad()
+	// Some agents answer before they have sent all updates. The refusal of an unknown method shows that
 	// the updates sent before have arrived.
 	for before := int64(-1); h.HasHistory && before != updates.Load(); {
 		before = updates.Load()

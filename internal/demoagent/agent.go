@@ -1,5 +1,5 @@
 // Package demoagent is a scripted coding agent without a model. It speaks the Agent Client
-// Protocol (version 1 or 2) and follows words in the prompt, which [Help] lists: a plan, streamed
+// Protocol and follows words in the prompt, which [Help] lists: a plan, streamed
 // text, an edit with a permission, a terminal, a question, and the faults of bad agents. It needs
 // no account and no network.
 //
@@ -62,11 +62,10 @@ type agent struct {
 	store     *store
 	crashed   chan struct{} // a prompt asked for a crash
 	turns     sync.WaitGroup
-	terminals ownTerminals // of version 2
+	terminals ownTerminals // for a client that shows them
 
 	mu       sync.Mutex // guards the fields below
-	version  int        // of the protocol
-	client   acp.ClientCapabilities
+	client   acp.Client
 	arriving chan struct{} // closed when the latest prompt is registered or refused
 	leaving  bool          // no new turn begins
 	sessions map[string]*session
@@ -74,7 +73,7 @@ type agent struct {
 
 func newAgent(ctx context.Context, lines *lineWriter, opts Options) *agent {
 	a := &agent{
-		ctx: ctx, lines: lines, opts: opts, version: acp.Version1,
+		ctx: ctx, lines: lines, opts: opts,
 		store: &store{dir: opts.StateDir, warn: func(err error) {
 			fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v\n", err)
 		}},
@@ -119,8 +118,16 @@ func (a *agent) afterPrompt(isPrompt bool) {
 	}
 }
 
-// serve answers a request. Version 2 lacks some methods of version 1.
+// serve answers a request in the client's form.
 func (a *agent) serve(_ context.Context, method string, params json.RawMessage) (any, error) {
+	if !a.served().Knows(method) {
+		return nil, acp.MethodNotFound(method)
+	}
+	result, err := a.answer(method, params)
+	return a.served().Result(result), err
+}
+
+func (a *agent) answer(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case acp.MethodInitialize:
 		return handle(params, a.initialize)
@@ -143,16 +150,12 @@ func (a *agent) serve(_ context.Context, method string, params json.RawMessage) 
 		registered := sync.OnceFunc(func() { close(arriving) })
 		defer registered() // also for a refused prompt
 		return handle(params, func(p acp.PromptRequest) (any, error) { return a.prompt(p, registered) })
-	}
-	if !a.isVersion2() {
-		switch method {
-		case acp.MethodAuthenticate: // there is no account
-			return acp.Empty{}, nil
-		case acp.MethodSessionLoad:
-			return handle(params, a.loadSession)
-		case acp.MethodSessionSetMode:
-			return handle(params, a.setMode)
-		}
+	case acp.MethodAuthenticate: // there is no account
+		return acp.Empty{}, nil
+	case acp.MethodSessionLoad:
+		return handle(params, a.loadSession)
+	case acp.MethodSessionSetMode:
+		return handle(params, a.setMode)
 	}
 	return nil, acp.MethodNotFound(method)
 }
@@ -166,17 +169,13 @@ func handle[P any](params json.RawMessage, f func(P) (any, error)) (any, error) 
 }
 
 func (a *agent) initialize(p acp.InitializeRequest) (any, error) {
-	version, can := acp.Version1, p.ClientCapabilities
-	if p.ProtocolVersion > acp.Version1 && cmp.Or(a.opts.Protocol, NewestProtocol) > acp.Version1 {
-		version, can = acp.Version2, acp.ClientCapabilities{Terminal: true, Elicitation: p.Capabilities.Elicitation}
-	}
+	client := p.Accept(a.opts.Protocol)
 	a.mu.Lock()
-	a.version, a.client = version, can
+	a.client = client
 	a.mu.Unlock()
 	r := acp.InitializeResponse{
-		ProtocolVersion: acp.Version1,
-		AgentInfo:       acp.Implementation{Name: "duet-demo", Title: "Duet demo agent", Version: cmp.Or(a.opts.Version, "dev")},
-		AuthMethods:     []acp.AuthMethod{},
+		AgentInfo:   acp.Implementation{Name: "duet-demo", Title: "Duet demo agent", Version: cmp.Or(a.opts.Version, "dev")},
+		AuthMethods: []acp.AuthMethod{},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession:         true,
 			PromptCapabilities:  acp.PromptCapabilities{Image: true, EmbeddedContext: true},
@@ -185,19 +184,11 @@ func (a *agent) initialize(p acp.InitializeRequest) (any, error) {
 		},
 	}
 	r.Meta.Steering.Supported = true
-	if version == acp.Version2 {
-		return r.Version2(), nil
-	}
 	return r, nil
 }
 
-func (a *agent) isVersion2() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.version == acp.Version2
-}
-
-func (a *agent) capabilities() acp.ClientCapabilities {
+// served returns the client.
+func (a *agent) served() acp.Client {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.client
@@ -214,17 +205,15 @@ func askClient[R any](ctx context.Context, a *agent, method string, params any) 
 	return result, err
 }
 
-// send sends an update of a session to the client, in the client's version of the protocol. If
-// the client has disconnected, the reader notices that.
+// send sends an update of a session in the client's form. If the client has disconnected, the reader
+// notices that.
 func (a *agent) send(session string, update any) {
-	updates := []any{update}
-	if a.isVersion2() {
-		updates = acp.Updates2(updates)
-	} else if call, ok := update.(acp.ToolCall); ok {
-		call.Name = "" // only version 2 has it
-		updates[0] = call
+	client := a.served()
+	if call, ok := update.(acp.ToolCall); ok && !client.HasToolNames() {
+		call.Name = ""
+		update = call
 	}
-	for _, u := range updates {
+	for _, u := range client.Updates(update) {
 		_ = a.conn.Notify(acp.MethodSessionUpdate, acp.UpdateNotification{SessionID: session, Update: u})
 	}
 }
@@ -247,8 +236,8 @@ func (a *agent) newSession(p acp.NewSessionRequest) (any, error) {
 
 // opened returns the response to a request that made or opened a session.
 func (a *agent) opened(id string, s *session) any {
-	if a.isVersion2() {
-		return acp.OpenedSession{SessionID: id, ConfigOptions: modeOptions(s.mode())}.Version2()
+	if !a.served().HasModes() {
+		return acp.OpenedSession{SessionID: id, ConfigOptions: modeOptions(s.mode())}
 	}
 	return acp.OpenedSession{SessionID: id, Modes: &acp.SessionModes{Current: s.mode(), Available: modes()}}
 }
@@ -264,28 +253,25 @@ func (a *agent) loadSession(p acp.OpenSessionRequest) (any, error) {
 }
 
 func (a *agent) resumeSession(p acp.OpenSessionRequest) (any, error) {
-	if p.ReplayFrom != nil && a.isVersion2() {
-		if p.ReplayFrom.Type != acp.ReplayFromStart {
-			return nil, refusal(jsonrpc2.CodeInvalidParams, "the demo agent replays a session from its start only")
-		}
+	from := a.served().Replays(p)
+	if from != nil && from.Type != acp.ReplayFromStart {
+		return nil, refusal(jsonrpc2.CodeInvalidParams, "the demo agent replays a session from its start only")
 	}
 	s, err := a.reopen(p.SessionID, p.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	if a.isVersion2() {
-		if p.ReplayFrom != nil {
-			a.replay(p.SessionID, s)
-		}
-		a.sendState(p.SessionID, s, nil)
+	if from != nil {
+		a.replay(p.SessionID, s)
 	}
+	a.sendState(p.SessionID, s, nil)
 	return a.opened("", s), nil
 }
 
 // replay sends the history of a session.
 func (a *agent) replay(id string, s *session) {
 	var updates []any
-	s.look(func(r *record) { updates = r.replay(a.isVersion2()) })
+	s.look(func(r *record) { updates = r.replay(a.served().HasStates()) })
 	for _, u := range updates {
 		a.send(id, u)
 	}
@@ -322,14 +308,14 @@ func (a *agent) open(id string) (*session, error) {
 	return nil, sessionError(id, errNoSession)
 }
 
-// closeSession ends the work of a session. In version 2 the session is idle before the response.
+// closeSession ends the work of a session. For a client with states the session is idle before the response.
 func (a *agent) closeSession(p acp.SessionParams) (any, error) {
 	s, err := a.open(p.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	s.close()
-	if a.isVersion2() {
+	if a.served().HasStates() {
 		select {
 		case s.running <- struct{}{}:
 			<-s.running
@@ -380,7 +366,7 @@ func (a *agent) setMode(p acp.SetModeRequest) (any, error) {
 	return acp.Empty{}, nil
 }
 
-// modeOption is the id of the option that is the mode in version 2.
+// modeOption is the id of the option that is the mode, for a client without modes.
 const modeOption = "mode"
 
 // modeOptions returns the options of a session in a mode.
@@ -393,7 +379,7 @@ func modeOptions(current string) []acp.ConfigOption {
 }
 
 func (a *agent) setOption(p acp.SetConfigOptionRequest) (any, error) {
-	if p.ConfigID != modeOption || !a.isVersion2() {
+	if p.ConfigID != modeOption || a.served().HasModes() {
 		return nil, refusal(jsonrpc2.CodeInvalidParams, fmt.Sprintf("there is no option %q", p.ConfigID))
 	}
 	var mode string
@@ -405,7 +391,7 @@ func (a *agent) setOption(p acp.SetConfigOptionRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return acp.ConfigOptions{ConfigOptions: modeOptions(s.mode())}.Version2(), nil
+	return acp.ConfigOptions{ConfigOptions: modeOptions(s.mode())}, nil
 }
 
 // cancel ends the session's turns. An unknown session is ignored, because a notification has no
@@ -444,11 +430,8 @@ func refusal(code int, message string) error {
 	return &acp.Error{Code: code, Message: message}
 }
 
-// sendState sends the state of a session, in version 2, after change has changed it.
+// sendState sends the state of a session, after change has changed it.
 func (a *agent) sendState(id string, s *session, change func(*acp.StateUpdate)) {
-	if !a.isVersion2() {
-		return
-	}
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	u := acp.StateUpdate{Kind: acp.KindState, State: s.state, Background: s.background}

@@ -100,7 +100,7 @@ const demoForm = `{
 
 // form asks the user to fill in a form.
 func (t *turn) form(ctx context.Context, _ argument) error {
-	if !acp.Has(t.capabilities().Elicitation.Form) {
+	if !acp.Has(t.served().Can.Elicitation.Form) {
 		return t.say(ctx, "The client has no forms. ")
 	}
 	return t.elicit(ctx, acp.ElicitationRequest{Mode: "form", Message: "What shall I order?", Schema: json.RawMessage(demoForm)})
@@ -108,7 +108,7 @@ func (t *turn) form(ctx context.Context, _ argument) error {
 
 // link asks the user to open an example address.
 func (t *turn) link(ctx context.Context, _ argument) error {
-	if !acp.Has(t.capabilities().Elicitation.URL) {
+	if !acp.Has(t.served().Can.Elicitation.URL) {
 		return t.say(ctx, "The client opens no addresses. ")
 	}
 	id := t.newCallID()
@@ -168,8 +168,8 @@ var permissionOptions = []acp.PermissionOption{
 	{OptionID: "reject_always", Name: "Always reject", Kind: acp.RejectAlways},
 }
 
-// newCall returns a tool call that has not begun. Version 1 has no member for a tool's name, so
-// the name is in the _meta of Claude Code's agent and of Duet.
+// newCall returns a tool call that has not begun. Not every client has a member for a tool's name, so
+// the name is also in the _meta of Claude Code's agent and of Duet.
 func (t *turn) newCall(name, title, kind string, rawInput any) acp.ToolCall {
 	return acp.ToolCall{
 		Kind: acp.KindToolCall, ToolCallID: t.newCallID(), Name: name, Title: title, ToolKind: kind, RawInput: encode(rawInput), Status: acp.ToolPending,
@@ -223,15 +223,15 @@ func (t *turn) permission(ctx context.Context, name string, call acp.ToolCall) (
 // requestPermission asks the user about a tool call.
 func (t *turn) requestPermission(ctx context.Context, options []acp.PermissionOption, call acp.ToolCall) (acp.PermissionResponse, error) {
 	call.Kind = ""
-	var params any
-	if t.isVersion2() {
-		params = acp.PermissionRequest2{SessionID: t.id, Title: call.Title, Subject: acp.ToolCallSubject(call), Options: options}
-	} else {
+	client := t.served()
+	if !client.HasToolNames() {
 		call.Name = ""
-		params = acp.PermissionRequest{SessionID: t.id, ToolCall: call, Options: options}
+	}
+	question := acp.PermissionRequest{
+		SessionID: t.id, ToolCall: call, Options: options, Title: call.Title, IsAboutCall: true,
 	}
 	defer t.asks(ctx)()
-	return askClient[acp.PermissionResponse](ctx, t.agent, acp.MethodRequestPermission, params)
+	return askClient[acp.PermissionResponse](ctx, t.agent, acp.MethodRequestPermission, client.Question(question))
 }
 
 // end reports how a tool call ended, and records it. It also reports it in a cancelled turn, so
@@ -391,7 +391,7 @@ func (t *turn) appended(old *string) string {
 // read returns the file's text, from the client's editor if it offers that; nil if there is no
 // file.
 func (t *turn) read(ctx context.Context, path string) (*string, error) {
-	if t.capabilities().FS.ReadTextFile {
+	if t.served().Can.FS.ReadTextFile {
 		resp, err := askClient[acp.ReadTextFileResult](ctx, t.agent, acp.MethodReadTextFile, acp.ReadTextFileParams{SessionID: t.id, Path: path})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -419,7 +419,7 @@ func editable(text string) (*string, error) {
 }
 
 func (t *turn) write(ctx context.Context, input *editInput) error {
-	if t.capabilities().FS.WriteTextFile {
+	if t.served().Can.FS.WriteTextFile {
 		_, err := askClient[acp.Empty](ctx, t.agent, acp.MethodWriteTextFile, acp.WriteTextFileParams{SessionID: t.id, Path: input.FilePath, Content: input.Content})
 		if err != nil {
 			return fmt.Errorf("writing %s: %w", demoFile, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
-// ownTerminals are the terminals that the agent itself runs in version 2. Each is a process in a
+// ownTerminals are the terminals that the agent itself runs. Each is a process in a
 // group of its own. The caller must close them.
 type ownTerminals struct {
 	update func(session string, update any)

@@ -108,7 +108,7 @@ type session struct {
 	closed    bool     // by session/close: running work is cancelled
 
 	reporting  sync.Mutex // guards the fields below; locked while a state is sent
-	state      string     // in version 2
+	state      string     // as sent
 	background []any      // background work, each item an acp.BackgroundWork
 }
 
@@ -224,8 +224,8 @@ func (r *turnRecord) addTool(call acp.ToolCall) {
 	}
 }
 
-// replay returns the updates for a client that loads the session. In version 2, each message
-// keeps its id.
+// replay returns the updates for a client that loads the session. With ids, each message
+// keeps its own.
 func (r *record) replay(ids bool) []any {
 	var updates []any
 	first := r.Count - len(r.Turns) + 1
@@ -348,7 +348,7 @@ func (st *store) ids() []string {
 // concatenated by hand, because encoding is ten times slower than a client reads.
 func (t *turn) chunkLine() (before, behind string) {
 	id := ""
-	if t.isVersion2() {
+	if t.served().HasStates() {
 		id = `"messageId":"` + t.messageID(acp.MessageChunk{Kind: acp.KindAgentMessageChunk}) + `",`
 	}
 	return t.updateLine(`{"sessionUpdate":"agent_message_chunk",` + id + `"content":{"type":"text","text":"`), `"}}}}` + "\n"
@@ -398,7 +398,7 @@ func (t *turn) stream(ctx context.Context, arg argument) error {
 func (t *turn) tools(ctx context.Context, arg argument) error {
 	out := batch{w: t.lines}
 	begins := `"tool_call"`
-	if t.isVersion2() {
+	if t.served().HasToolNames() {
 		begins = `"tool_call_update","name":"Bash"`
 	}
 	start := t.updateLine(`{"sessionUpdate":` + begins + `,"kind":"execute","title":"Bash","status":"pending","_meta":{"duet":{"toolName":"Bash"},"claudeCode":{"toolName":"Bash"}},"toolCallId":"`)

@@ -17,7 +17,7 @@ func (t *turn) changeMode(ctx context.Context, arg argument) error {
 		return err
 	}
 	t.session.change(func(r *record) { r.Mode = mode })
-	if t.isVersion2() {
+	if !t.served().HasModes() {
 		return t.update(ctx, acp.ConfigUpdate{Kind: acp.KindConfig, ConfigOptions: modeOptions(mode)})
 	}
 	return t.update(ctx, acp.ModeUpdate{Kind: acp.KindMode, Current: mode})
@@ -87,9 +87,9 @@ type terminalHost interface {
 	release(context.Context, acp.TerminalParams) error
 }
 
-// terminalHost returns the client, or in version 2 the agent itself.
+// terminalHost returns the agent itself if the client shows its terminals, or else the client.
 func (t *turn) terminalHost() terminalHost {
-	if t.isVersion2() {
+	if t.served().HasTerminals() {
 		return &t.terminals
 	}
 	return clientTerminals{t.agent}
@@ -115,9 +115,9 @@ func (c clientTerminals) release(ctx context.Context, p acp.TerminalParams) erro
 	return err
 }
 
-// terminal runs a command in a terminal of the client, or in version 2 of the agent.
+// terminal runs a command in a terminal of the agent or of the client.
 func (t *turn) terminal(ctx context.Context, _ argument) error {
-	if !t.capabilities().Terminal {
+	if client := t.served(); !client.HasTerminals() && !client.Can.Terminal {
 		return t.say(ctx, "The client offers no terminal. ")
 	}
 	command := []string{"ls", "-la"}

@@ -37,14 +37,14 @@ type turn struct {
 
 func (t *turn) mode() string { return t.session.mode() }
 
-// update sends an update to the client. In version 2 each message has an id.
+// update sends an update to the client. To a client with states each message has an id.
 func (t *turn) update(ctx context.Context, u any) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	switch update := u.(type) {
 	case acp.MessageChunk:
-		if t.isVersion2() {
+		if t.served().HasStates() {
 			update.MessageID = t.messageID(update)
 			u = update
 		}
@@ -167,8 +167,8 @@ var (
 	errRefused   = errors.New("the turn was refused")
 )
 
-// prompt runs one turn. A second prompt of a session waits for the end of the first. In version 1
-// the response is the end of the turn; in version 2 it means that the turn begins. prompt calls
+// prompt runs one turn. A second prompt of a session waits for the end of the first. For a
+// client with states the response means that the turn begins, for any other it is the end. prompt calls
 // registered when the turn can be cancelled.
 func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
 	s, err := a.open(p.SessionID)
@@ -207,33 +207,33 @@ func (a *agent) prompt(p acp.PromptRequest, registered func()) (any, error) {
 		leave()
 		return nil, err
 	}
-	if !a.isVersion2() {
+	if !a.served().HasStates() {
 		defer leave()
-		return t.answer(ctx)
+		return t.runToEnd(ctx)
 	}
 	id := t.messageID(acp.MessageChunk{Kind: acp.KindUserMessageChunk})
 	content := make([]any, len(p.Prompt))
 	for i, block := range p.Prompt {
 		content[i] = block
 	}
-	a.send(p.SessionID, acp.UserMessage2(id, content...))
-	return acp.Reply{Result: acp.PromptResponse{MessageID: id}.Version2(), Then: func() {
+	a.send(p.SessionID, acp.UserMessage(id, content...))
+	return acp.Reply{Result: acp.PromptResponse{MessageID: id}, Then: func() {
 		defer leave()
 		t.running()
-		t.idle(t.answer(ctx))
+		t.idle(t.runToEnd(ctx))
 	}}, nil
 }
 
 // notBegun answers a prompt that was cancelled while it waited.
 func (t *turn) notBegun() (any, error) {
-	if t.isVersion2() {
+	if t.served().HasStates() {
 		return nil, refusal(codeCancelled, "the prompt was cancelled before its turn began")
 	}
 	return acp.PromptResponse{StopReason: acp.StopCancelled}, nil
 }
 
-// answer runs the turn to its end.
-func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
+// runToEnd runs the turn to its end.
+func (t *turn) runToEnd(ctx context.Context) (acp.PromptResponse, error) {
 	t.takesMessages(true)
 	ran := t.run(ctx)
 	t.takesMessages(false)
@@ -249,7 +249,7 @@ func (t *turn) answer(ctx context.Context) (acp.PromptResponse, error) {
 	return resp, err
 }
 
-// running reports that the turn works, and idle how it has ended. Version 1 has no states.
+// running reports that the turn works, and idle how it has ended.
 func (t *turn) running() {
 	t.sendState(t.id, t.session, func(u *acp.StateUpdate) { u.State = acp.StateRunning })
 }
@@ -527,7 +527,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		outcome = acp.StopCancelled
 	}
 	t.session.change(func(*record) { own.rec.Outcome = outcome })
-	if t.isVersion2() {
+	if t.served().HasStates() {
 		own.idle(acp.PromptResponse{StopReason: outcome}, nil)
 		return
 	}

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -36,6 +33,9 @@ const (
 // An agent is a process that speaks the Agent Client Protocol, and its session. Three goroutines
 // live as long as the process: one reads its output, one reports updates between turns, one
 // closes its terminals after it exits. The driver waits for all of them.
+//
+// The goroutine that reads the output waits for the hub. So what others need meanwhile is in types of
+// its own (turns, requests, history and so on), each with a lock that is held for a moment only.
 type agent struct {
 	driver *Driver
 	name   string
@@ -46,37 +46,25 @@ type agent struct {
 	conn         *acp.Conn
 	life         context.Context // ends with the process
 
-	info     acp.Initialized
-	isKimi   atomic.Bool // the agent is Kimi Code, once it has introduced itself
-	session  string      // written by the turn that opens it, before its prompt is sent
-	settings settingState
+	// The turn that opens the session writes info and session, before it sends its prompt.
+	info    acp.Initialized
+	session string
+	record
 
-	overdue   atomic.Pointer[string] // the unanswered method for which the agent was killed
-	current   atomic.Pointer[turn]
-	last      atomic.Pointer[lastTask]
-	changed   chan struct{} // buffer of 1: updates between two turns wait to be reported
-	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
-	updates   atomic.Int64  // number of updates received
-	loading   atomic.Bool   // updates are a replay of what the hub has
-	inputGone atomic.Bool   // the agent no longer reads input: it is exiting, or has closed its stdin
-	open      atomic.Int64
-	own       ownTurns
-
-	background backgroundWork
-	shown      ownTerminals
-	subagents  subagents
-	steering   steering
+	changed  chan struct{} // buffer of 1: updates between two turns wait to be reported
+	input    input
+	turns    turns
+	requests requests
+	history  history
+	steering steering
+	programs programs
+	links    links
 
 	notices map[catalog.Notice]bool // notices received, except errors; used only by the goroutine that reads the agent
 
-	asking    atomic.Int64 // open questions to the user: the agent's start-up timeouts do not run meanwhile
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 	has       map[string]bool     // names of the agent's environment variables, keys included
-
-	mu        sync.Mutex // guards the fields below
-	terminals map[string]*agentTerminal
-	links     map[string]*link // addresses that the user was asked to open, by the agent's id
 }
 
 // start starts an agent's process for its first turn.
@@ -99,16 +87,17 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
 		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: acp.AuthMethodNames(env),
-		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1), own: newOwnTurns(),
+		changed: make(chan struct{}, 1), turns: newTurns(), requests: requests{answered: make(chan struct{}, 1)},
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
 	a.begin(t)
-	a.conn = acp.NewConn((*agentInput)(a), a.handler())
+	a.input.a = a
+	a.conn = acp.NewConn(&a.input, a.handler())
 	d.work.Go(func() {
 		<-proc.Done()
 		cancel() // first, so that no more terminals open
-		a.endTerminals()
+		a.programs.kill()
 	})
 	d.work.Go(func() {
 		out, stop := proc.Output()
@@ -120,32 +109,6 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	return a, nil
 }
 
-// agentInput is the agent's stdin. It notes when a prompt or an answer has been written.
-type agentInput agent
-
-func (in *agentInput) Write(p []byte) (int, error) {
-	t := in.current.Load()
-	if t != nil { // before the write: the agent may react before Write returns
-		t.answers.written(p)
-	}
-	// The agent chooses its request ids, and answers repeat them. Parse the member, so that an id
-	// cannot pass for one.
-	isPrompt := t != nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"`
-	if isPrompt { // before the agent can answer it
-		id := string(frame.Member(p, "id"))
-		t.promptID.Store(&id)
-	}
-	in.steering.written(p)
-	n, err := in.proc.Write(p)
-	if err != nil {
-		in.inputGone.Store(true)
-	}
-	if isPrompt && err == nil {
-		t.sent.Do(func() { close(t.prompted) })
-	}
-	return n, err
-}
-
 // handler handles the agent's messages.
 func (a *agent) handler() acp.Handler {
 	return acp.Handler{
@@ -155,12 +118,12 @@ func (a *agent) handler() acp.Handler {
 		Serve:    a.serve,
 		Notice:   a.notice,
 		Garbage: func(line []byte) {
-			if t := a.current.Load(); t != nil {
+			if t := a.turns.now(); t != nil {
 				t.Garbage(line)
 			}
 		},
 		TooLong: func(length int64) {
-			if t := a.current.Load(); t != nil {
+			if t := a.turns.now(); t != nil {
 				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, acp.MaxLine))
 			}
 		},
@@ -176,7 +139,7 @@ type pausedReader struct {
 
 func (r pausedReader) Read(p []byte) (int, error) {
 	until := r.a.life
-	if t := r.a.current.Load(); t != nil && r.a.life.Err() == nil {
+	if t := r.a.turns.now(); t != nil && r.a.life.Err() == nil {
 		until = t.Context()
 	}
 	r.a.driver.processes.Flow.Wait(until)
@@ -184,7 +147,7 @@ func (r pausedReader) Read(p []byte) (int, error) {
 }
 
 func (a *agent) update(session, update []byte, repaired bool) {
-	a.updates.Add(1)
+	a.history.received()
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
 	if !isTerminal(kind) {
@@ -212,8 +175,8 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	if a.takeLate(kind, update, repaired) || a.takeLateText(kind, update, repaired) {
 		return
 	}
-	if a.current.Load() == nil && isWork(kind, update, status) {
-		a.otherWork()
+	if a.turns.now() == nil && isWork(kind, update, status) {
+		a.turns.otherWork()
 	}
 	if kind == "notice" && a.isRepeated(update) {
 		return
@@ -224,7 +187,7 @@ func (a *agent) update(session, update []byte, repaired bool) {
 		} else {
 			t.silence.Sign()
 		}
-		if a.loading.Load() {
+		if a.history.isLoading() {
 			return
 		}
 		t.mu.Lock()
@@ -237,7 +200,7 @@ func (a *agent) update(session, update []byte, repaired bool) {
 		if kind == "subagent_update" {
 			a.endIdle(t)
 		}
-		if a.own.isEnd(kind, update, status) {
+		if a.turns.isEnd(kind, update, status) {
 			a.handleEndSignal(t)
 		}
 	})
@@ -253,8 +216,8 @@ func (a *agent) update(session, update []byte, repaired bool) {
 // noteBetween reports a notice, a compaction or usage between two turns, as part of the last
 // turn.
 func (a *agent) noteBetween(kind string, update []byte) {
-	last := a.last.Load()
-	if last == nil || last.conversation == "" || a.loading.Load() {
+	last := a.turns.latest()
+	if last == nil || last.conversation == "" || a.history.isLoading() {
 		return
 	}
 	if n, ok := readNotice(update); kind == "notice" && ok {
@@ -275,7 +238,7 @@ const maxNotices = 100
 // sends some notices with each turn. Only the goroutine that reads the agent calls it.
 func (a *agent) isRepeated(update []byte) bool {
 	n, ok := readNotice(update)
-	if !ok || n.Severity == "error" || a.loading.Load() {
+	if !ok || n.Severity == "error" || a.history.isLoading() {
 		return false
 	}
 	if a.notices[n] {
@@ -288,16 +251,17 @@ func (a *agent) isRepeated(update []byte) bool {
 	return false
 }
 
-// responded notes that the agent has answered a call. The answer to its prompt ends the turn.
+// responded notes that the agent has answered a call. The answer to its prompt takes it; an error
+// ends the turn.
 func (a *agent) responded(id, result []byte) {
-	if t := a.current.Load(); t != nil {
+	if t := a.turns.now(); t != nil {
 		t.silence.Sign()
 		if text := a.steering.answered(id, result); text != "" {
 			t.Event(catalog.EventUserMessage, catalog.UserMessage{Text: text})
 		}
-		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
+		if prompt := t.sentAs(); prompt != "" && prompt == string(id) {
 			t.taking.Lock()
-			if result != nil && a.info.IsVersion2() {
+			if result != nil {
 				t.accepts()
 			} else {
 				t.ended = true
@@ -310,15 +274,11 @@ func (a *agent) responded(id, result []byte) {
 // admit counts a request before serve runs; serve counts it off. serve runs concurrently with the
 // reading of updates. Permission requests are read here, to keep them in order.
 func (a *agent) admit(method string, params []byte) bool {
-	if a.open.Add(1) > acp.MaxRequests {
-		a.open.Add(-1)
+	if !a.requests.admit(method) {
 		return false
 	}
-	if isQuestion(method) {
-		a.own.questions.Add(1)
-	}
 	if isWorkRequest(method) {
-		a.otherWork()
+		a.turns.otherWork()
 	}
 	a.take(func() bool { return isWorkRequest(method) }, requestTrigger(method, params), func(t *turn) {
 		if method == acp.MethodRequestPermission {
@@ -328,13 +288,8 @@ func (a *agent) admit(method string, params []byte) bool {
 	return true
 }
 
-// call calls a method of the agent. It ends with the agent, not with a turn.
-func call[R any](a *agent, method string, params any) (R, error) {
-	return acp.Call[R](context.Background(), a.conn, method, params)
-}
-
-// callWithin is call with a timeout: an agent that takes longer than d is killed. Time in which
-// the agent waits for the user does not count.
+// callWithin calls a method of the agent, whether or not the turn ends. An agent that takes longer
+// than d is killed. Time in which the agent waits for the user does not count.
 func callWithin[R any](a *agent, d time.Duration, method string, params any) (R, error) {
 	return callInOrder[R](a, d, method, params, nil)
 }
@@ -350,8 +305,7 @@ func callInOrder[R any](a *agent, d time.Duration, method string, params any, ta
 				return
 			case <-time.After(d):
 			}
-			if a.asking.Load() == 0 {
-				a.overdue.Store(&method)
+			if a.requests.timeOut(method) {
 				a.proc.Kill()
 				return
 			}
@@ -409,13 +363,9 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
-	t.background, t.terminals, t.subagents = &a.background, &a.shown, &a.subagents
-	t.isKimi = &a.isKimi
-	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
+	t.record, t.spentBefore = &a.record, a.spent.soFar()
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
-	a.last.Store(&lastTask{t.Params.SessionID, t.ID, t.spentBefore})
-	a.current.Store(t)
-	a.own.turnChanged()
+	a.turns.begin(t)
 	t.Started(a.proc)
 }
 
@@ -430,22 +380,15 @@ func (a *agent) finish(t *turn) {
 		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.titles())
-	if t.Stopped() && a.own.foreground.Load() {
-		a.own.cut.Store(&lastTask{conversation: t.Params.SessionID, task: t.ID})
-	}
-	t.taking.Lock()    // updates taken from here on would not be reported
-	if t.hasPrompt() { // else the agent does not know of the turn
-		a.own.ended.Store(&endedTurn{t, time.Now(), t.Stopped()})
-	}
-	a.current.Store(nil)
-	t.taking.Unlock()
-	a.own.turnChanged()
+	t.taking.Lock() // updates taken from here on would not be reported
+	defer t.taking.Unlock()
+	a.turns.end(t)
 }
 
 // closeSession asks the agent to close its session, if it can, so that it can save unsaved state.
 // It waits closeTime at most.
 func (a *agent) closeSession() {
-	if a.session == "" || !acp.Has(a.info.Session.Close) || a.inputGone.Load() || a.proc.Ended() {
+	if a.session == "" || !acp.Has(a.info.Session.Close) || a.input.isClosed() || a.proc.Ended() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(a.driver.ctx, closeTime)
@@ -463,7 +406,7 @@ func (a *agent) closeSession() {
 
 // retire ends the agent.
 func (a *agent) retire() {
-	close(a.own.retired)
+	close(a.turns.retired)
 	a.closeSession()
 	a.proc.CloseInput()
 	if !a.proc.Wait(exitGrace) {
@@ -482,7 +425,7 @@ func (a *agent) gone() bool {
 		return true
 	default:
 	}
-	if a.inputGone.Load() && !a.proc.Wait(answerTime) {
+	if a.input.isClosed() && !a.proc.Wait(answerTime) {
 		a.proc.Terminate() // the agent can no longer answer a call
 	}
 	if !a.proc.Ended() {
@@ -491,16 +434,8 @@ func (a *agent) gone() bool {
 	select {
 	case <-a.conn.Done(): // its last output is still being reported
 		return true
-	case <-a.own.wanted: // it has begun work after its turn
+	case <-a.turns.wanted: // it has begun work after its turn
 		return false
-	}
-}
-
-func (a *agent) endTerminals() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.terminals {
-		t.proc.Kill()
 	}
 }
 

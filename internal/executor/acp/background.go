@@ -39,7 +39,7 @@ type backgroundWork struct {
 	past     map[string]pastCall // tool calls of ended turns, by id
 	cancels  map[string]bool     // the tool calls that the agent stops when asked
 	asked    map[string]bool     // the items of list that it was asked to stop
-	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
+	list     []backgroundItem    // what the agent itself lists; nil: it does not
 	goal     goal                // what it works towards in turn after turn
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
@@ -150,8 +150,8 @@ func (b *backgroundWork) callCapabilities(update []byte) {
 	b.cancels[string(id)] = true
 }
 
-// cancelBackground asks the agent to stop working towards its goal, and an agent of version 2 to
-// stop all background work that it lists. It returns false, and the agent has to be ended, if the
+// cancelBackground asks the agent to stop working towards its goal, and to stop all background work
+// that it lists. It returns false, and the agent has to be ended, if the
 // agent cannot stop all of its work, refuses, or was asked before.
 func (a *agent) cancelBackground() bool {
 	b := &a.background
@@ -195,7 +195,7 @@ func (a *agent) cancelBackground() bool {
 }
 
 // cancelTask asks the agent to stop one task of its background work, by the id in the report to the
-// hub: its goal or, in version 2, one that it lists.
+// hub: its goal, or one that it lists.
 func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
 	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
 	defer cancel()
@@ -277,12 +277,12 @@ func (a *agent) listedTasks() (tasks []domain.BackgroundTask, isListed bool) {
 // takeLate reports an update of a tool call from an earlier turn to the hub. It returns false
 // for other updates. Only the goroutine that reads the agent calls it.
 func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
-	if kind != "tool_call_update" || a.loading.Load() {
+	if kind != "tool_call_update" || a.history.isLoading() {
 		return false
 	}
 	id, _ := frame.Text(frame.Member(update, "toolCallId"))
 	of := a.background.taskOf(string(id))
-	if t := a.current.Load(); t != nil && t.tools.has(string(id)) {
+	if t := a.turns.now(); t != nil && t.tools.has(string(id)) {
 		t.taking.Lock()
 		over := t.ended
 		t.taking.Unlock()
@@ -290,7 +290,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 			return false
 		}
 	}
-	last := a.last.Load()
+	last := a.turns.latest()
 	var u toolUpdate
 	if of == "" || last == nil || last.conversation == "" || u.UnmarshalJSON(update) != nil {
 		return false
@@ -303,7 +303,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
 	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
-	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn reports it
+	if event == catalog.EventToolResult && a.turns.now() == nil { // else the end of the turn reports it
 		a.reportBackgroundNow(a.backgroundTasks, false)
 	}
 	return true
@@ -341,13 +341,9 @@ func (a *agent) backgroundTasks() (tasks []domain.BackgroundTask, more bool) {
 		return tasks, false
 	}
 	tasks = []domain.BackgroundTask{}
-	a.mu.Lock()
-	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {
-		if t := a.terminals[id]; !t.proc.Ended() {
-			tasks = append(tasks, domain.BackgroundTask{ID: id, Kind: domain.BackgroundTerminal, Title: t.command})
-		}
+	for _, t := range a.programs.running() {
+		tasks = append(tasks, domain.BackgroundTask{ID: t.id, Kind: domain.BackgroundTerminal, Title: t.command})
 	}
-	a.mu.Unlock()
 	if a.proc.Ended() {
 		return tasks, false
 	}
@@ -415,7 +411,7 @@ func (a *agent) watchBackground() {
 		more := false
 		select {
 		case <-tick.C:
-			if a.current.Load() != nil { // reported again when the turn ends
+			if a.turns.now() != nil { // reported again when the turn ends
 				continue
 			}
 			more = a.reportBackgroundNow(a.backgroundTasks, false)
@@ -441,7 +437,7 @@ func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, m
 	b := &a.background
 	b.reporting.Lock()
 	defer b.reporting.Unlock()
-	if !ended && a.own.isRetired() { // its work ends with it, even if the agent ends it in order
+	if !ended && a.turns.isRetired() { // its work ends with it, even if the agent ends it in order
 		return false
 	}
 	tasks, more := now()
@@ -454,131 +450,3 @@ func (a *agent) reportBackgroundNow(now func() (tasks []domain.BackgroundTask, m
 	}
 	return more
 }
-
-// Late text is text of a turn that comes after the end of that turn: claude-agent-acp 0.49 sends
-// the rest of a message after it has answered an interrupted prompt. It belongs to the ended turn,
-// and starts no agent-initiated turn, if
-//
-//   - its messageId is that of a message of the ended turn, within lateMessageWithin; or
-//   - the turn was interrupted, and the text has no messageId or the turn had no message with
-//     one, within lateTextWithin.
-//
-// In both cases the agent must not have started other work since, such as a tool call, a question
-// or another message. A turn that yields to a prompt has no late text: the agent works on. Once
-// the next prompt is sent, all text belongs to the turn of that prompt: the ids of some agents
-// are unique in a turn only.
-const (
-	lateMessageWithin = 10 * time.Second
-	lateTextWithin    = 2 * time.Second
-)
-
-// maxMessageIDs limits the message ids that a turn remembers. It keeps the latest ones, since
-// sub-agents write at the same time.
-const maxMessageIDs = 16
-
-// An endedTurn is the turn that ended last.
-type endedTurn struct {
-	*turn
-	at            time.Time
-	isInterrupted bool // needed because Stopped is true for every finished task
-}
-
-// noteMessage remembers the id of a message.
-func (t *turn) noteMessage(id string) {
-	if id == "" || slices.Contains(t.messageIDs, id) {
-		return
-	}
-	if t.messageIDs = append(t.messageIDs, id); len(t.messageIDs) > maxMessageIDs {
-		t.messageIDs = t.messageIDs[1:]
-	}
-}
-
-// owns reports whether text with a messageId, or "", is late text of the turn. With byID, text
-// without a messageId is not.
-func (e endedTurn) owns(id string, byID bool) bool {
-	since := time.Since(e.at)
-	if id != "" && slices.Contains(e.messageIDs, id) {
-		return since < lateMessageWithin
-	}
-	return !byID && e.isInterrupted && (id == "" || len(e.messageIDs) == 0) && since < lateTextWithin
-}
-
-// lateTurn returns the ended turn that late text may belong to, or nil. byID says that only a
-// messageId can show that, because the next turn has begun.
-func (a *agent) lateTurn() (e *endedTurn, byID bool) {
-	t := a.current.Load()
-	if t == nil {
-		return a.own.ended.Load(), false
-	}
-	t.taking.Lock()
-	isCurrent, over, stopped := a.current.Load() == t, t.ended, t.Stopped() // a finished task is stopped, too
-	t.taking.Unlock()
-	switch {
-	case !isCurrent:
-		return a.lateTurn()
-	case over:
-		return &endedTurn{t, time.Now(), stopped}, false
-	case t.hasPrompt() || t.isSent():
-		return nil, false
-	}
-	return a.own.ended.Load(), true
-}
-
-// takeLateText reports late text to the hub. It returns false for other updates. Only the
-// goroutine that reads the agent calls it.
-func (a *agent) takeLateText(kind string, update []byte, repaired bool) bool {
-	isWhole := kind == "agent_message" || kind == "agent_thought"
-	if !isWhole && kind != "agent_message_chunk" && kind != "agent_thought_chunk" || a.loading.Load() {
-		return false
-	}
-	e, byID := a.lateTurn()
-	if e == nil {
-		return false
-	}
-	d, ok := e.lateDelta(update, isWhole)
-	if !ok || e.Params.SessionID == "" || e.yielding.Load() || !e.owns(d.MessageID, byID) {
-		return false
-	}
-	e.taking.Lock()
-	defer e.taking.Unlock()
-	if a.current.Load() == e.turn { // it still accepts reports
-		e.update(kind, update, repaired)
-		return true
-	}
-	if d.Delta.Text == "" { // a whole message with nothing new
-		return true
-	}
-	event := catalog.EventContentDelta
-	if strings.HasPrefix(kind, "agent_thought") {
-		event = catalog.EventThinkingChunk
-	}
-	if d.MessageID != "" {
-		e.said.add(d.MessageID, d.Delta.Text, false)
-	}
-	a.reportLate(lastTask{conversation: e.Params.SessionID, task: e.ID}, event, d)
-	return true
-}
-
-// lateDelta reads an update as text that is added to a message of the turn.
-func (t *turn) lateDelta(update []byte, isWhole bool) (d catalog.ContentDelta, ok bool) {
-	c := readChunk(update)
-	d = catalog.ContentDelta{MessageID: string(c.id), ParentID: parentOf(c.meta), Delta: catalog.Delta{Text: string(c.text)}, Meta: boundedMeta(c.meta)}
-	if !isWhole {
-		return d, c.isText && d.Delta.Text != ""
-	}
-	content := contentOf(update)
-	for _, item := range content {
-		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) != "text" {
-			return d, false
-		}
-	}
-	if d.MessageID == "" || t.said.id != d.MessageID {
-		return d, false
-	}
-	d.Delta.Text, ok = strings.CutPrefix(textOf(content), t.said.of(d.MessageID))
-	return d, ok
-}
-
-// otherWork notes that the agent has started other work since the end of its turn, so no late
-// text follows.
-func (a *agent) otherWork() { a.own.ended.Store(nil) }

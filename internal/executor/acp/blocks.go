@@ -1,19 +1,14 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
-
-	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
 // Content blocks to and from an agent: images, sounds, resources, and links to them.
@@ -103,18 +98,6 @@ func (c promptCapabilities) Takes() domain.PromptTakes {
 // String describes for the user what the agent accepts in prompts.
 func (c promptCapabilities) String() string { return domain.PromptTakes(c.Takes()).String() }
 
-// todos returns the plan in the input of opencode's todowrite tool, or nil. opencode reports its
-// plan in no other way.
-func todos(input json.RawMessage) *catalog.Plan {
-	var list struct {
-		Todos []domain.PlanEntry `json:"todos"`
-	}
-	if json.Unmarshal(input, &list) != nil || list.Todos == nil {
-		return nil
-	}
-	return &catalog.Plan{Entries: list.Todos}
-}
-
 // A promptBlocks is the parameters of session/prompt: texts and attachments.
 type promptBlocks struct {
 	Session string
@@ -136,149 +119,4 @@ func (p promptBlocks) MarshalJSON() ([]byte, error) {
 		m["_meta"] = p.Meta
 	}
 	return json.Marshal(m)
-}
-
-var (
-	declined  = acp.ElicitationResponse{Action: "decline"}
-	dismissed = acp.ElicitationResponse{Action: "cancel"}
-)
-
-// A link is an address that the user was asked to open.
-type link struct {
-	done     chan struct{} // closed when the agent reports completion
-	approval string        // the id of the user's answer; "" before it
-}
-
-// errDone means that the agent no longer needs an answer.
-var errDone = errors.New("the agent says that it is done")
-
-// elicit asks the hub, and waits for the answer like requestPermission.
-func (a *agent) elicit(ctx context.Context, p acp.ElicitationRequest) (acp.ElicitationResponse, error) {
-	t := a.current.Load()
-	if err := checkElicitation(p); err != nil {
-		if t != nil {
-			t.Problem(task.CodePermission, "the agent's question was not shown to the user, because it is not valid: "+err.Error())
-		}
-		return acp.ElicitationResponse{}, acp.InvalidParams(err)
-	}
-	if t == nil {
-		return dismissed, nil
-	}
-	if t.Stopped() {
-		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
-		return dismissed, nil
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(t.Context(), func() { cancel(nil) })()
-	a.asking.Add(1)
-	defer a.asking.Add(-1)
-	call := p.ToolCallID
-	if call == "" { // a request without a call gets an id of its own
-		call = "elicitation-" + uuid.NewString()
-	}
-	t.delivered(t.answers.questionAsked(call))
-	defer t.answers.questionClosed(call)
-	asked := a.linkOf(p)
-	if asked != nil {
-		a.driver.work.Go(func() {
-			select {
-			case <-asked.done:
-				cancel(errDone)
-			case <-ctx.Done():
-			}
-		})
-	}
-	answer, err := a.driver.hub.RequestPermission(ctx, catalog.RequestPermissionParams{
-		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: p.ToolCallID, Title: p.Message, IsQuestion: true,
-		Elicitation: &catalog.Elicitation{Mode: p.Mode, Schema: p.Schema, URL: p.URL, ID: p.ID},
-	})
-	switch {
-	case errors.Is(context.Cause(ctx), errDone):
-		return acp.ElicitationResponse{Action: "accept"}, nil
-	case ctx.Err() != nil, err == nil && answer.Cancelled:
-		a.forgetLink(p.ID)
-		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
-		return dismissed, nil
-	case err != nil: // no answer is not a refusal by the user
-		a.forgetLink(p.ID)
-		why := fmt.Sprintf("cannot ask the hub (%s), so Duet cancelled the agent's question: %v", p.Message, err)
-		t.Problem(task.CodePermission, why)
-		t.Fail(task.CodePermission, why)
-		return dismissed, nil
-	case !answer.Approved && answer.Reason == "timeout":
-		a.forgetLink(p.ID)
-		return dismissed, nil
-	case !answer.Approved:
-		a.forgetLink(p.ID)
-		return declined, nil
-	}
-	accepted := acp.ElicitationResponse{Action: "accept", Content: answer.Content}
-	if answer.ApprovalID != "" {
-		t.answers.answered(answer.ApprovalID, call, accepted)
-		if asked != nil {
-			a.mu.Lock()
-			asked.approval = answer.ApprovalID
-			a.mu.Unlock()
-		}
-	}
-	return accepted, nil
-}
-
-// checkElicitation returns an error for a request that cannot be shown to a user.
-func checkElicitation(p acp.ElicitationRequest) error {
-	switch p.Mode {
-	case "form":
-		_, err := form.Read(p.Schema)
-		return err
-	case "url":
-		if p.URL == "" {
-			return errors.New("there is no address to open")
-		}
-		return nil
-	}
-	return fmt.Errorf("there is no mode %q, only form and url", p.Mode)
-}
-
-// maxLinks limits the remembered addresses of an agent.
-const maxLinks = 1000
-
-// linkOf remembers the address that the user is asked to open. It returns nil for a form.
-func (a *agent) linkOf(p acp.ElicitationRequest) *link {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p.Mode != "url" || p.ID == "" || a.links[p.ID] != nil || len(a.links) >= maxLinks {
-		return nil
-	}
-	l := &link{done: make(chan struct{})}
-	a.links[p.ID] = l
-	return l
-}
-
-func (a *agent) forgetLink(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.links, id)
-}
-
-// elicited handles the agent's report that the task at an address is done. An unknown id is
-// ignored, as the protocol requires.
-func (a *agent) elicited(params []byte) {
-	var p struct {
-		ID string `json:"elicitationId"`
-	}
-	_ = json.Unmarshal(params, &p) // on failure the id stays empty
-	a.mu.Lock()
-	l := a.links[p.ID]
-	delete(a.links, p.ID)
-	var approval string
-	if l != nil {
-		approval = l.approval
-		close(l.done)
-	}
-	a.mu.Unlock()
-	if t := a.current.Load(); t != nil && approval != "" {
-		t.delivered(t.answers.agentActed())
-		t.Event(catalog.EventElicitationDone, catalog.ElicitationDone{ApprovalID: approval})
-	}
 }

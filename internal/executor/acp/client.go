@@ -18,8 +18,8 @@ import (
 // serve answers a request of the agent in a goroutine of its own. ctx ends with the agent, or
 // when the agent cancels the request.
 func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
-	defer a.open.Add(-1)
-	if t := a.current.Load(); t != nil {
+	defer a.requests.served()
+	if t := a.turns.now(); t != nil {
 		if method == acp.MethodTerminalWait {
 			defer t.silence.WaitsForProgram()()
 		} else {
@@ -31,10 +31,10 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 		return struct{}{}, nil
 	case acp.MethodRequestPermission: // the agent gets its answer before a prompt that may follow
 		answer, err := handle(ctx, params, a.requestPermission)
-		return acp.Reply{Result: answer, Then: a.own.questionAnswered}, err
+		return acp.Reply{Result: answer, Then: a.requests.questionAnswered}, err
 	case acp.MethodElicit:
 		answer, err := handle(ctx, params, a.elicit)
-		return acp.Reply{Result: answer, Then: a.own.questionAnswered}, err
+		return acp.Reply{Result: answer, Then: a.requests.questionAnswered}, err
 	case acp.MethodReadTextFile:
 		return handle(ctx, params, a.readTextFile)
 	case acp.MethodWriteTextFile:
@@ -84,7 +84,7 @@ func (a *agent) readTextFile(ctx context.Context, p acp.ReadTextFileParams) (acp
 
 // inEditor returns the text of a file as the client's editor has it.
 func (a *agent) inEditor(ctx context.Context, path string) (text string, has bool) {
-	t, files := a.current.Load(), a.driver.opts.EditorFiles
+	t, files := a.turns.now(), a.driver.opts.EditorFiles
 	if t == nil || files == nil {
 		return "", false
 	}
@@ -97,7 +97,7 @@ func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileParams) (n
 	if err := a.allowed(ctx, a.writing(p.Path)); err != nil {
 		return none{}, err
 	}
-	t := a.current.Load()
+	t := a.turns.now()
 	if t != nil {
 		t.Files.Track(p.Path, false, nil)
 	}
@@ -123,12 +123,12 @@ type (
 		SessionID string
 		offer
 	}
-	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the final
-	// state_update.
+	// promptResult is how a turn ended, by the final state_update.
 	promptResult struct {
-		StopReason string          `json:"stopReason"`
-		Usage      json.RawMessage `json:"usage"`
-		Error      *acp.Error      `json:"error"` // of the stop reason "error"
+		StopReason string
+		Usage      json.RawMessage
+		Error      *acp.Error // of the stop reason "error"
+		Ends       bool       // see acp.MemberEnds
 	}
 	promptUsage struct {
 		InputTokens       figure `json:"inputTokens"`

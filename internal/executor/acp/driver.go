@@ -4,8 +4,9 @@
 // An agent lives from prompt to prompt of a conversation and has one turn at a time. Its work
 // between prompts is a turn of its own (ownturn.go). Updates become reports of the turn's task, in
 // order (updates.go). Requests of the agent are answered in client.go; permissions go to the hub
-// (permission.go). An agent is read no faster than the hub takes the reports. initialize chooses
-// version 1 or 2; version2.go, ownterminals.go and subagents.go have what only version 2 has.
+// (permission.go). Text that comes after the end of its turn is in latetext.go. What only one agent
+// does is in a file with its name, such as codex.go. An agent is read no faster than the hub takes
+// the reports. Messages have the form of version 2 of the protocol: package acp translates version 1.
 //
 // The [Driver] owns the agents and their goroutines; the process.Runner owns the processes.
 package acp
@@ -117,7 +118,8 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	a.finish(t)
 	a.noteGoal(t)
 	a.reportBackground()
-	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // a new agent process picks up a sign-in that happened meanwhile
+	needsSignIn := failed != nil && failed.Code == task.CodeAuthRequired
+	if a.gone() || needsSignIn && len(a.programs.running()) == 0 { // a new process picks up a sign-in that happened meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed
@@ -207,13 +209,10 @@ func (a *agent) mcpServers(t *turn) []acp.MCPServer {
 			if err != nil {
 				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))
 			}
-			if a.info.IsVersion2() {
-				server.Type = "stdio"
-				if err == nil && filepath.IsAbs(path) { // the protocol requires an absolute path
-					server.Command = path
-				}
+			if err != nil || !filepath.IsAbs(path) {
+				path = ""
 			}
-			list = append(list, server)
+			list = append(list, a.info.Program(server, path))
 		default:
 			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s continues without the MCP server %s: the agent does not support servers of the type %s", a.name, s.Name, s.Type))
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
@@ -63,8 +62,8 @@ func (a *agent) signInFirst(message string) *task.Failure {
 
 // exited explains why the agent has ended.
 func (a *agent) exited() *task.Failure {
-	if method := a.overdue.Load(); method != nil {
-		return a.silent(*method)
+	if method := a.requests.timedOut(); method != "" {
+		return a.silent(method)
 	}
 	return &task.Failure{Code: task.CodeExited, Message: a.name + " " + a.proc.ExitText()}
 }
@@ -78,70 +77,8 @@ func (a *agent) silent(method string) *task.Failure {
 	return &task.Failure{Code: task.CodeTimeout, Message: message}
 }
 
-// apiTrouble records how codex-acp 2.6 reports failed requests to its model's API. ACP v1 has no
-// update for that: codex-acp puts it into the _meta of session_info_update, and answers the
-// prompt with end_turn, as if the turn had succeeded.
-type apiTrouble struct {
-	failed bool   // the status of its session is an error
-	retry  string // the last failure after which it tried again
-	said   string // its text since the session failed, up to maxTroubleText bytes
-}
-
 // maxTroubleText limits the text kept of a failure, in bytes.
 const maxTroubleText = 2000
-
-// codexStatus is the _meta of codex-acp's session_info_update.
-type codexStatus struct {
-	Codex struct {
-		ThreadStatus struct{ Type string }
-		Error        struct {
-			Message           string
-			AdditionalDetails string
-			WillRetry         bool
-		}
-	}
-}
-
-// readCodexStatus reads the status in an update, or returns the zero value.
-func readCodexStatus(kind string, update []byte) (s codexStatus) {
-	if kind == "session_info_update" {
-		if meta := frame.Member(update, "_meta"); meta != nil {
-			json.Unmarshal(meta, &s)
-		}
-	}
-	return s
-}
-
-// retryNote describes a failed request that the agent retries, or returns "".
-func (s codexStatus) retryNote() string {
-	e := s.Codex.Error
-	if !e.WillRetry {
-		return ""
-	}
-	note := e.Message
-	if e.AdditionalDetails != "" {
-		note += ": " + e.AdditionalDetails
-	}
-	return bounded(note)
-}
-
-// took merges the status of an update.
-func (p *apiTrouble) took(s codexStatus) {
-	switch s.Codex.ThreadStatus.Type {
-	case "systemError":
-		p.failed, p.said = true, ""
-	case "active":
-		*p = apiTrouble{}
-	}
-	p.retry = cmp.Or(s.retryNote(), p.retry)
-}
-
-// text adds text of the agent.
-func (p *apiTrouble) text(text string) {
-	if p.failed && len(p.said) < maxTroubleText {
-		p.said = bounded(p.said + text)
-	}
-}
 
 func bounded(text string) string {
 	if len(text) > maxTroubleText {
@@ -150,32 +87,7 @@ func bounded(text string) string {
 	return text
 }
 
-// codexFailure returns the failure of a turn that ended with end_turn although the agent reported a
-// failure, or nil.
-func (a *agent) codexFailure(t *turn) *task.Failure {
-	t.mu.Lock()
-	trouble := t.trouble
-	t.mu.Unlock()
-	if !trouble.failed {
-		return nil
-	}
-	text := cmp.Or(strings.TrimSpace(trouble.said), trouble.retry, "a request to its model's API failed")
-	return a.failureOf(&acp.Error{Code: -32603, Message: text})
-}
-
 // Agents' errors. Some kinds can only be recognized by their text.
-
-// missingVariablePattern matches the error by which codex-acp reports that its configuration
-// names an unset environment variable.
-var missingVariablePattern = lazyregexp.New("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
-
-// missingVariable returns the name of the missing environment variable in an error, or "".
-func missingVariable(text string) string {
-	if found := missingVariablePattern().FindStringSubmatch(text); found != nil {
-		return found[1]
-	}
-	return ""
-}
 
 // tooMany reports whether an error means that the model's API limits requests for now.
 func tooMany(code int, text string) bool {

@@ -2,19 +2,14 @@ package acp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
-	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 const (
@@ -25,7 +20,7 @@ const (
 	maxOwnOutput = 256 << 10
 )
 
-// ownTerminals are the terminals that an agent of version 2 runs itself and shows with
+// ownTerminals are the terminals that an agent runs itself and shows with
 // terminal_update and terminal_output_chunk. The hub shows each as a terminal that can be
 // watched. The zero value has none.
 type ownTerminals struct {
@@ -269,190 +264,4 @@ func (o *ownTerminals) title(id string) string {
 		return bounded(t.command)
 	}
 	return ""
-}
-
-const (
-	terminalKeeps = 1 << 20 // default output limit of an agent's terminal, in bytes
-	maxTerminals  = 256     // per agent at once
-)
-
-// An agentTerminal is a program that an agent runs through Duet, so that users can watch it.
-type agentTerminal struct {
-	id      string
-	command string // as a user would type it
-	task    string
-	turn    *turn // in which it was made, or nil
-	proc    *process.Process
-	done    chan struct{} // closed when it has ended and all its output was read
-
-	mu        sync.Mutex // guards the fields below
-	limit     int
-	output    []byte // at most twice the limit: cut rarely, to copy less
-	truncated bool
-}
-
-func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
-	a.acted()
-	env := a.env.With(nil)
-	for _, v := range p.Env {
-		env[v.Name] = v.Value
-	}
-	cwd := a.workspace.CWD
-	if p.CWD != nil && *p.CWD != "" {
-		cwd = a.workspace.Absolute(*p.CWD)
-	}
-	argv := append([]string{p.Command}, p.Args...)
-	path, err := env.Find(p.Command, cwd)
-	if err != nil && len(p.Args) == 0 && strings.ContainsAny(p.Command, " \t;|&") {
-		// Some agents send the whole command line as the command.
-		argv = []string{"/bin/sh", "-c", p.Command}
-		path, err = argv[0], nil
-	}
-	if err != nil {
-		return acp.TerminalParams{}, fmt.Errorf("the program %q was not found", p.Command)
-	}
-	if err := a.allowed(ctx, running(argv)); err != nil {
-		return acp.TerminalParams{}, err
-	}
-	t := &agentTerminal{id: process.RandomID("term_"), command: bounded(shellcommand.Line(argv)), limit: terminalKeeps, done: make(chan struct{})}
-	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
-		t.limit = min(*p.OutputByteLimit, terminalKeeps)
-	}
-	if turn := a.current.Load(); turn != nil {
-		t.task, t.turn = turn.ID, turn
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.life.Err() != nil || len(a.terminals) >= maxTerminals {
-		return acp.TerminalParams{}, fmt.Errorf("there are %d terminals already; release one", len(a.terminals))
-	}
-	if t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true}); err != nil {
-		return acp.TerminalParams{}, fmt.Errorf("the program %q could not be started: %w", p.Command, err)
-	}
-	a.terminals[t.id] = t
-	a.driver.work.Go(func() {
-		_ = a.driver.hub.TerminalStarted(a.driver.ctx, catalog.TerminalStartedParams{
-			TerminalID: t.id, TaskID: t.task, PID: t.proc.PID, Program: argv[0], Args: argv[1:], CWD: cwd,
-		})
-		t.follow(a.driver)
-	})
-	return acp.TerminalParams{TerminalID: t.id}, nil
-}
-
-// follow stores and reports the terminal's output, and then its end.
-func (t *agentTerminal) follow(d *Driver) {
-	var text process.TextDecoder
-	t.proc.ReadOutput(d.ctx, func(p []byte) { t.print(d, text.Decode(p)) })
-	t.print(d, text.Flush())
-	<-t.proc.Done()
-	close(t.done)
-	code, signal := t.proc.ExitStatus()
-	d.hub.TerminalExit(d.ctx, catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, ExitCode: code, Signal: signal})
-}
-
-func (t *agentTerminal) print(d *Driver, text string) {
-	if text == "" {
-		return
-	}
-	if t.turn != nil {
-		t.turn.silence.Sign()
-	}
-	t.mu.Lock()
-	t.output = append(t.output, text...)
-	if len(t.output) > 2*t.limit {
-		t.cut()
-	}
-	t.mu.Unlock()
-	d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8})
-}
-
-// cut drops the oldest output over the limit, on a character boundary.
-func (t *agentTerminal) cut() {
-	over := len(t.output) - t.limit
-	if over <= 0 {
-		return
-	}
-	for over < len(t.output) && !utf8.RuneStart(t.output[over]) {
-		over++
-	}
-	t.output, t.truncated = append(t.output[:0], t.output[over:]...), true
-}
-
-// exit returns how the program ended, or nil while it runs.
-func (t *agentTerminal) exit() *acp.ExitStatus {
-	select {
-	case <-t.done:
-	default:
-		return nil
-	}
-	code, signal := t.proc.ExitStatus()
-	if signal != "" {
-		return &acp.ExitStatus{Signal: signal}
-	}
-	return &acp.ExitStatus{ExitCode: &code}
-}
-
-// hasPrograms reports whether a program runs in a terminal of the agent.
-func (a *agent) hasPrograms() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.terminals {
-		if !t.proc.Ended() {
-			return true
-		}
-	}
-	return false
-}
-
-func (a *agent) terminal(id string) (*agentTerminal, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if t := a.terminals[id]; t != nil {
-		return t, nil
-	}
-	return nil, acp.InvalidParams(errors.New("there is no terminal " + id))
-}
-
-func (a *agent) terminalOutput(_ context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
-	t, err := a.terminal(p.TerminalID)
-	if err != nil {
-		return acp.TerminalOutputResult{}, err
-	}
-	exit := t.exit() // before reading the output, so that the output is complete
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cut()
-	return acp.TerminalOutputResult{Output: string(t.output), Truncated: t.truncated, ExitStatus: exit}, nil
-}
-
-func (a *agent) awaitTerminal(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
-	t, err := a.terminal(p.TerminalID)
-	if err != nil {
-		return acp.ExitStatus{}, err
-	}
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		return acp.ExitStatus{}, ctx.Err()
-	}
-	return *t.exit(), nil
-}
-
-func (a *agent) killTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
-	t, err := a.terminal(p.TerminalID)
-	if err == nil {
-		t.proc.Kill()
-	}
-	return none{}, err
-}
-
-func (a *agent) releaseTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
-	t, err := a.terminal(p.TerminalID)
-	if err == nil {
-		t.proc.Kill()
-		a.mu.Lock()
-		delete(a.terminals, p.TerminalID)
-		a.mu.Unlock()
-	}
-	return none{}, err
 }

@@ -3,8 +3,6 @@ package acp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -28,64 +26,22 @@ const (
 	cancelQuiet = time.Second
 )
 
-// ownTurns starts and ends agent-initiated turns: turns without a prompt. A background task
-// ends and the agent's model continues, or /goal of codex starts turn after turn.
+// An agent-initiated turn is a turn without a prompt: a background task ends and the agent's model
+// continues, or /goal of codex starts turn after turn.
 //
 // The first message, tool call or request without a prompt makes the executor call begin_turn.
 // The executor stops reading the agent until the hub has sent the task, so no update is lost
 // and the order holds.
-type ownTurns struct {
-	wants     atomic.Bool   // reading has stopped until the agent has a turn
-	wanted    chan struct{} // buffer of 1: wants became true
-	changed   chan struct{} // buffer of 1: the current turn changed
-	answered  chan struct{} // buffer of 1: a question was answered
-	retired   chan struct{} // closed before the agent is ended
-	questions atomic.Int64  // open permission and elicitation requests
-	signals   atomic.Bool   // the agent sends end signals
-
-	foreground atomic.Bool               // an agent of version 2 reported running and not yet idle
-	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent reported idle
-	ended      atomic.Pointer[endedTurn] // the latest turn, until the agent starts other work
-	refused    *lastTask                 // begin_turn failed after this task; only the reading goroutine uses it
-}
-
-func newOwnTurns() ownTurns {
-	return ownTurns{wanted: make(chan struct{}, 1), changed: make(chan struct{}, 1), answered: make(chan struct{}, 1), retired: make(chan struct{})}
-}
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// isRetired reports whether the agent is to end.
-func (o *ownTurns) isRetired() bool {
-	select {
-	case <-o.retired:
-		return true
-	default:
-		return false
-	}
-}
-
-func (o *ownTurns) turnChanged() { notify(o.changed) }
-
-func (o *ownTurns) questionAnswered() {
-	o.questions.Add(-1)
-	notify(o.answered)
-}
 
 // take passes an update or a request to the current turn. If there is none and isWork, it
 // starts an agent-initiated turn and waits for it. It returns false if there is no turn. Only
 // the goroutine that reads the agent calls it.
 func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, give func(*turn)) bool {
 	for {
-		t := a.current.Load()
+		t := a.turns.now()
 		if t != nil {
 			t.taking.Lock()
-			if a.current.Load() != t { // it no longer accepts reports
+			if a.turns.now() != t { // it no longer accepts reports
 				t.taking.Unlock()
 				continue
 			}
@@ -105,20 +61,19 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 // awaitTurn waits for the turn after the ended one, and asks the hub to start it. It returns
 // false if there will be none.
 func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
-	last := a.last.Load()
-	if last == nil || last.conversation == "" || a.own.refused == last { // a conversation without an id ends with its prompt
+	last := a.turns.mayBegin()
+	if last == nil {
 		return false
 	}
-	a.own.wants.Store(true)
-	defer a.own.wants.Store(false)
-	notify(a.own.wanted)
+	a.turns.want(true)
+	defer a.turns.want(false)
 	ctx, cancel := context.WithCancel(a.driver.ctx)
 	defer cancel()
 	var begun chan error         // the answer to begin_turn
 	var overdue <-chan time.Time // fires when the task does not follow that answer
 	late := 0
 	for {
-		switch t := a.current.Load(); {
+		switch t := a.turns.now(); {
 		case t != nil && t != ended:
 			return true
 		case t == nil && begun == nil:
@@ -130,12 +85,12 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 			})
 		}
 		select {
-		case <-a.own.changed:
+		case <-a.turns.changed:
 		case <-overdue: // the run was interrupted before the hub sent it, or could not start
 			begun, overdue = nil, nil
 			if late++; late == maxLate {
 				a.driver.log.Warn("output of an agent without a prompt is dropped: the hub sends no task", "agent", a.name)
-				a.own.refused = last
+				a.turns.refuse(last)
 				return false
 			}
 		case err := <-begun:
@@ -144,9 +99,9 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 				continue
 			}
 			a.driver.log.Warn("output of an agent without a prompt is dropped: the hub refused begin_turn", "agent", a.name, "err", err)
-			a.own.refused = last
+			a.turns.refuse(last)
 			return false
-		case <-a.own.retired:
+		case <-a.turns.retired:
 			return false
 		case <-ctx.Done():
 			return false
@@ -168,7 +123,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 		select {
 		case <-t.signalled:
 		case <-t.yields:
-		case <-a.own.answered:
+		case <-a.requests.answered:
 		case <-look.C:
 		case <-stopping:
 			stopping, cancelSent = nil, t.cancelSent
@@ -192,7 +147,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 			return "", failed
 		}
 		select {
-		case r := <-t.idle: // in version 2
+		case r := <-t.idle: // of an agent that reports its states
 			if err := r.failed(); err != nil {
 				return "", a.failure(err)
 			}
@@ -204,8 +159,8 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 }
 
 // YieldTurn ends an agent-initiated turn early, because a prompt waits. The agent works on, and
-// its later output belongs to the turn of the prompt. Only version 2 of the protocol accepts a
-// prompt at any time and reports when the agent has read it. Agents of version 1 do not
+// its later output belongs to the turn of the prompt. Only some agents take a prompt at any time and
+// report when they have read it (acp.Initialized.TakesPromptsAtWork). The others do not
 // distinguish the end of their own work from that of the prompt. A turn with an open question
 // ends after the answer, since a prompt would withdraw the question. A turn with an open tool
 // call ends after the call.
@@ -214,15 +169,14 @@ func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	if a == nil {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
 	}
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil || t.ID != p.TaskID {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
 	}
-	if !t.Params.Unprompted || !a.info.IsVersion2() {
+	if !t.Params.Unprompted || !a.info.TakesPromptsAtWork() {
 		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}
 	}
-	t.yielding.Store(true)
-	notify(t.yields)
+	t.yield()
 	return catalog.YieldTurnResult{Outcome: catalog.YieldYielding}
 }
 
@@ -244,17 +198,17 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	switch {
 	case t.ended:
 		return 0, signalled
-	case a.own.questions.Load() > 0:
+	case a.requests.hasQuestion():
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
-	case t.yielding.Load() && !t.Stopped() && isOpen:
+	case t.isYielding() && !t.Stopped() && isOpen:
 		return min(quiet, yieldAgain), false // the end of a tool call belongs to its run
-	case t.yielding.Load() && !t.Stopped():
-	case a.own.foreground.Load() && !t.Stopped():
+	case t.isYielding() && !t.Stopped():
+	case a.turns.isWorking() && !t.Stopped():
 		return quiet, false
 	case isOpen:
 		return quiet, false
-	case a.own.signals.Load() && !t.Stopped() && silent < signalPatience*quiet:
+	case a.turns.sendsSignals() && !t.Stopped() && silent < signalPatience*quiet:
 		return signalPatience*quiet - silent, false
 	case silent < quiet:
 		return quiet - silent, false
@@ -288,85 +242,44 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 		return len(contentOf(update)) > 0
 	case "subagent_update":
 		s := readState(frame.Member(update, "state"))
-		return s.name == stateRunning || s.name == stateRequiresAction
+		return s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true
 	}
-	return status.Codex.ThreadStatus.Type == "active"
+	return status.isActive()
 }
 
-// Protocol extensions for agent-initiated turns.
-const (
-	qwenStartTurn = "_qwencode/start_turn" // a request
-	qwenEndTurn   = "_qwencode/end_turn"
-	turnEnded     = "_session/turn_ended"
-)
+// methodTurnEnded is a protocol extension: the notification that an agent-initiated turn has ended.
+const methodTurnEnded = "_session/turn_ended"
 
 // notice handles notifications other than session/update.
 func (a *agent) notice(method string, params []byte) {
-	if method == "elicitation/complete" {
+	if method == acp.MethodElicitationDone {
 		a.elicited(params)
 	}
-	if method != qwenEndTurn && method != turnEnded {
+	if method != qwenEndTurn && method != methodTurnEnded {
 		return
 	}
-	a.own.signals.Store(true)
+	a.turns.signalled()
 	a.take(func() bool { return false }, nil, a.handleEndSignal)
 }
 
 // handleEndSignal handles an end signal. An agent-initiated turn ends with it, unless a question is
 // still open. The caller holds taking.
 func (a *agent) handleEndSignal(t *turn) {
-	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
+	t.ended = t.ended || t.Params.Unprompted && !a.requests.hasQuestion()
 	t.signal.Do(func() { close(t.signalled) })
 }
 
 // isEnd reports whether an update is the end signal of an agent-initiated turn, and notes that
 // the agent sends such signals.
-//
-//   - claude-agent-acp 0.101: usage_update with the origin of the turn in _meta, which is
-//     "human" for a prompt;
-//   - codex-acp 2: session_info_update with the status of its thread in _meta.
-func (o *ownTurns) isEnd(kind string, update []byte, status codexStatus) bool {
-	switch now := status.Codex.ThreadStatus.Type; {
-	case now != "":
-		o.signals.Store(true)
-		return now != "active"
-	case kind == "usage_update":
-		var meta struct {
-			Origin struct{ Kind string } `json:"_claude/origin"`
-		}
-		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Origin.Kind == "" {
-			return false
-		}
-		o.signals.Store(true)
-		return meta.Origin.Kind != "human"
+func (s *turns) isEnd(kind string, update []byte, status codexStatus) bool {
+	isSignal, isEnd := status.endSignal()
+	if !isSignal {
+		isSignal, isEnd = claudeEndSignal(kind, update)
 	}
-	return false
-}
-
-// workTrigger returns why the agent continues, if the update says so: qwen-code names the
-// finished background task.
-func workTrigger(update []byte) func() *catalog.TurnTrigger {
-	return func() *catalog.TurnTrigger {
-		var meta struct {
-			Source         string
-			BackgroundTask struct{ CommandLabel, Label string }
-		}
-		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
-			return nil
-		}
-		return &catalog.TurnTrigger{Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}
+	if isSignal {
+		s.signalled()
 	}
-}
-
-// requestTrigger is workTrigger for requests.
-func requestTrigger(method string, params []byte) func() *catalog.TurnTrigger {
-	return func() *catalog.TurnTrigger {
-		var p struct{ Source string }
-		if method != qwenStartTurn || json.Unmarshal(params, &p) != nil || p.Source == "" {
-			return nil
-		}
-		return &catalog.TurnTrigger{Kind: bounded(p.Source)}
-	}
+	return isEnd
 }

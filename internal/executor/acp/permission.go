@@ -23,77 +23,21 @@ import (
 // permissionRequest is the agent's permission request.
 type permissionRequest struct {
 	toolUpdate
-	options []catalog.PermissionOption
-
-	// Of the question, not of the tool call, in version 2.
-	title, description string
-
-	isAboutCall bool // the agent names a tool call
-
-	meta json.RawMessage // of the request and of its tool call, an object; nil: none
+	asked acp.QuestionReport
+	meta  json.RawMessage // of the request and of its tool call, an object; nil: none
 }
 
-// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call is in
-// the subject, which may be a command instead, or absent.
-func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
-	m, err := toolinput.Members(raw)
-	if err != nil {
-		return err
+// readPermission reads a permission request. A question about no tool call gets an id of its own.
+func readPermission(params []byte) (p permissionRequest, err error) {
+	if err = json.Unmarshal(params, &p.asked); err != nil {
+		return p, err
 	}
-	var options []json.RawMessage
-	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
-		return err
-	}
-	p.isAboutCall = true
-	if _, isVersion1 := m["toolCall"]; !isVersion1 {
-		if err := p.readSubject(m); err != nil {
-			return err
-		}
-	}
-	p.meta = joinedMeta(m["_meta"], p.Meta)
-	p.options = make([]catalog.PermissionOption, len(options))
-	for i, item := range options {
-		if m, err = toolinput.Members(item); err != nil {
-			return err
-		}
-		o := &p.options[i]
-		if err := errors.Join(toolinput.Take(m, "optionId", &o.OptionID), toolinput.Take(m, "name", &o.Name), toolinput.Take(m, "kind", &o.Kind)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSubject reads the subject of a request of version 2, from the members of the request.
-func (p *permissionRequest) readSubject(request map[string]json.RawMessage) error {
-	if err := errors.Join(toolinput.Take(request, "title", &p.title), toolinput.Take(request, "description", &p.description)); err != nil {
-		return err
-	}
-	if subject := present(request["subject"]); subject != nil {
-		m, err := toolinput.Members(subject)
-		if err != nil {
-			return err
-		}
-		var kind, command, dir, call string
-		err = errors.Join(
-			toolinput.Take(m, "type", &kind), toolinput.Take(m, "toolCall", &p.toolUpdate),
-			toolinput.Take(m, "command", &command), toolinput.Take(m, "cwd", &dir), toolinput.Take(m, "toolCallId", &call),
-		)
-		if err != nil {
-			return err
-		}
-		if kind == "command" {
-			p.ToolCallID, p.Kind, p.title = call, "execute", command
-			if p.RawInput, err = task.JSON(map[string]string{"command": command, "cwd": dir}); err != nil {
-				return err
-			}
-		}
-	}
-	p.isAboutCall = p.ToolCallID != ""
-	if !p.isAboutCall { // the question is about no tool call
+	p.toolUpdate = newToolUpdate(p.asked.Call)
+	p.meta = joinedMeta(p.asked.Meta, p.asked.Call.Meta)
+	if !p.asked.IsAboutCall {
 		p.ToolCallID = process.RandomID("permission_")
 	}
-	return nil
+	return p, nil
 }
 
 // joinedMeta merges the _meta of a permission request with that of its tool call, which wins. It
@@ -116,7 +60,7 @@ func joinedMeta(request, call json.RawMessage) json.RawMessage {
 
 // offers reports whether the request offers an option of a kind.
 func (p *permissionRequest) offers(kind string) bool {
-	return slices.ContainsFunc(p.options, func(o catalog.PermissionOption) bool { return o.Kind == kind })
+	return slices.ContainsFunc(p.asked.Options, func(o acp.PermissionOption) bool { return o.Kind == kind })
 }
 
 var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outcome: acp.Cancelled}}
@@ -124,7 +68,7 @@ var cancelledAnswer = acp.PermissionResponse{Outcome: acp.PermissionOutcome{Outc
 // requestPermission asks the hub. It waits for a decision, the stop of the turn or the agent's
 // exit.
 func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (acp.PermissionResponse, error) {
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
 		return cancelledAnswer, nil
 	}
@@ -247,7 +191,7 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 // reports the call, this report begins the call.
 func (t *turn) reportMeta(open *openQuestion, q catalog.RequestPermissionParams) {
 	meta := open.request.meta
-	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.isAboutCall {
+	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.asked.IsAboutCall {
 		return
 	}
 	call := catalog.ToolCall{ToolID: q.ToolUseID, Meta: meta}
@@ -288,12 +232,12 @@ func (t *turn) takePermission(params []byte) (*openQuestion, error) {
 }
 
 func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
-	var p permissionRequest
-	if err := json.Unmarshal(params, &p); err != nil {
+	p, err := readPermission(params)
+	if err != nil {
 		return nil, err
 	}
 	p.parent = t.subagents.callOf(frame.Member(params, "sessionId"))
-	if t.isKimi.Load() {
+	if t.settings.isProgram(kimiCode) {
 		p.nameByTitle()
 	}
 	t.locate(&p.toolUpdate)
@@ -308,20 +252,24 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: cmp.Or(u.parent, parentOf(u.Meta)),
-		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.asked.Title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from earlier updates and possibly shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
-	q.Options, q.Plan = p.options, known.asPlan().Plan()
+	q.Options = make([]catalog.PermissionOption, len(p.asked.Options))
+	for i, o := range p.asked.Options {
+		q.Options[i] = catalog.PermissionOption(o)
+	}
+	q.Plan = known.asPlan().Plan()
 	if q.Plan == "" {
 		q.Details = known.details()
-		if p.description != "" {
-			q.Details = strings.TrimPrefix(q.Details+"\n\n"+p.description, "\n\n")
+		if p.asked.Description != "" {
+			q.Details = strings.TrimPrefix(q.Details+"\n\n"+p.asked.Description, "\n\n")
 		}
 	}
-	for _, o := range p.options {
+	for _, o := range p.asked.Options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true
 		}
@@ -329,7 +277,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == geminiAgentName {
+	if q.ToolInput == nil && a.settings.isProgram(geminiCLI) {
 		q.ToolInput = titledInput(titledCall{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	return q
@@ -385,7 +333,7 @@ const maxTitle = 200
 // allowed asks the hub whether the policy denies a request of the agent, because the agent may
 // not have asked for permission. The error is for the agent.
 func (a *agent) allowed(ctx context.Context, q catalog.RequestPermissionParams) error {
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
 		return fmt.Errorf("%s: not between prompts", q.Title)
 	}
@@ -429,148 +377,4 @@ func running(argv []string) catalog.RequestPermissionParams {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}
 	return catalog.RequestPermissionParams{ToolName: "Bash", ToolKind: "execute", Title: "Run " + title, ToolInput: input}
-}
-
-// Gemini CLI sends no tool input: the command is in the title of the tool call, and the question's
-// text has the rest.
-//
-//   - Since 0.36 the title is the command alone. The text is "[in DIR]", or
-//     "[current working directory DIR]" if the model named no directory; then
-//     " (the description by the model)", and " [background]".
-//   - Before, the title had all of that behind the command, and the text was empty. The end of the
-//     command can then be ambiguous: the command may contain brackets, and so may the description.
-//
-// The result has the form of other agents' input (internal/toolinput), with each possible
-// reading, so that rules and users see the same commands.
-
-// geminiAgentName is the name of the agent whose titles are commands. Titles of other agents are text
-// for users, and rules never match them.
-const geminiAgentName = "gemini-cli"
-
-// A titledCall is the part of a question that describes a tool call.
-type titledCall struct {
-	Kind  string // of the Agent Client Protocol
-	Title string
-	Text  string // the text of its content
-	// Keeps says that the options include one that allows the call permanently. That option is
-	// absent if the call needs more than to run the command (to write or connect outside of its
-	// sandbox). The agent reports this in no other way.
-	Keeps bool
-}
-
-const (
-	inDirectory = "[in "
-	inCurrent   = "[current working directory "
-	described   = "("
-	background  = "[background]"
-)
-
-// maxReadings limits the readings of a title at each end of their list, in addition to the whole
-// title. With more, the command cannot be determined.
-const maxReadings = 100
-
-// titledInput returns the input of a call that runs something: the command, other possible
-// readings of the title, the directory unless it is the session's, and whether the call needs
-// more access. It returns nil if the call runs nothing.
-func titledInput(c titledCall) json.RawMessage {
-	if c.Kind != "execute" || strings.TrimSpace(c.Title) == "" {
-		return nil
-	}
-	input := object{Command: c.Title}
-	if strings.HasPrefix(c.Text, inDirectory) || strings.HasPrefix(c.Text, inCurrent) {
-		input.inDirectories(directories(c.Text))
-	} else {
-		input.Readings = readings(c.Title)
-		input.inDirectories(directoriesIn(c.Title))
-	}
-	if !c.Keeps {
-		input.Permissions = "perhaps: the agent offers no answer that allows this for good"
-	}
-	raw, err := task.JSON(input)
-	if err != nil {
-		return nil // texts can always be encoded
-	}
-	return raw
-}
-
-// An object is a tool input in the form of other agents.
-type object struct {
-	Command     string   `json:"command"`
-	Readings    []string `json:"command_readings,omitempty"` // see toolinput.Input
-	Dir         any      `json:"cwd,omitempty"`              // a string, or a list of possible directories
-	Permissions string   `json:"additional_permissions,omitempty"`
-}
-
-func (o *object) inDirectories(dirs []string) {
-	switch len(dirs) {
-	case 0:
-	case 1:
-		o.Dir = dirs[0]
-	default:
-		o.Dir = dirs
-	}
-}
-
-// readings returns the possible commands that are shorter than the whole title: each prefix of a
-// possible suffix, the shortest first.
-func readings(title string) (list []string) {
-	rest, _ := strings.CutSuffix(title, " "+background)
-	if rest != title {
-		list = append(list, rest)
-	}
-	if strings.HasSuffix(rest, ")") || strings.HasSuffix(rest, "]") {
-		for at := range len(rest) {
-			for _, mark := range []string{inDirectory, inCurrent, described} {
-				if strings.HasPrefix(rest[at:], " "+mark) && strings.TrimSpace(rest[:at]) != "" {
-					list = append(list, rest[:at])
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(a, b string) int { return len(a) - len(b) })
-	list = slices.Compact(list)
-	if len(list) > 2*maxReadings {
-		list = append(list[:maxReadings], list[len(list)-maxReadings:]...)
-		list = append(list, "") // no rule allows an empty command
-	}
-	return list
-}
-
-// directoriesIn returns the directories of all readings of a title. It includes the session's if
-// a directory is named, because that text may be part of the command.
-func directoriesIn(title string) (list []string) {
-	for at := range len(title) {
-		if rest, ok := strings.CutPrefix(title[at:], " "); ok && strings.HasPrefix(rest, inDirectory) {
-			list = append(list, directories(rest)...)
-		}
-		if len(list) > maxReadings { // more than maxReadings is too many already
-			break
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return append(list, ".")
-}
-
-// directories returns the possible directories at the beginning of a text. None means that the
-// command runs in the session's directory.
-func directories(text string) (list []string) {
-	inside, ok := strings.CutPrefix(text, inDirectory)
-	if !ok {
-		return nil
-	}
-	for at := range len(inside) {
-		rest, ends := strings.CutPrefix(inside[at:], "]")
-		if ends && (rest == "" || strings.HasPrefix(rest, " "+described) || strings.HasPrefix(rest, " "+background)) {
-			list = append(list, inside[:at])
-		}
-		if len(list) > maxReadings {
-			break
-		}
-	}
-	if len(list) == 0 { // the text is cut short
-		return []string{inside, text}
-	}
-	return list
 }

@@ -1,20 +1,15 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // prompt makes the session ready and runs the prompt in it.
@@ -35,8 +30,11 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, promptBlocks{Session: a.session, Texts: append(opening, acp.TextContent(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
-	if err == nil && a.info.IsVersion2() {
+	texts := append(opening, acp.TextContent(t.Params.Prompt))
+	blocks := promptBlocks{Session: a.session, Texts: texts, With: with, Meta: t.Params.Meta}
+	var result promptResult
+	err := acp.Prompt(context.Background(), a.conn, &a.info, a.session, blocks) // ends with the agent, not the turn
+	if err == nil {
 		result, err = a.awaitIdle(t)
 	}
 	if err != nil {
@@ -78,10 +76,8 @@ func (a *agent) openSession(t *turn) ([]acp.Content, *task.Failure) {
 	}
 	request := a.sessionRequest(t, "")
 	takesSystemPrompt := request.SystemPrompt != nil
-	claude := a.info.Info != nil && strings.Contains(strings.ToLower(a.info.Info.Name), "claude")
-	if t.Conversation.SystemPrompt != "" && claude && !takesSystemPrompt { // claude has a _meta member for it
-		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
-		takesSystemPrompt = true
+	if meta := claudeSystemPrompt(a.info.Info, t.Conversation.SystemPrompt); meta != nil && !takesSystemPrompt {
+		request.Meta, takesSystemPrompt = meta, true
 	}
 	result, err := a.newSession(request, func(r sessionResult) { a.settings.Opened(r.offer, true) })
 	switch {
@@ -119,8 +115,8 @@ func unanswered(t *turn) []acp.Content {
 	return []acp.Content{acp.TextContent(text)}
 }
 
-// newSession opens a session. For an agent that has its key but uses it only after authenticate
-// (codex), it calls authenticate. opened receives the result before later updates are handled.
+// newSession opens a session. Some agents have their key but use it only after a sign-in (codex):
+// it signs them in. opened receives the result before later updates are handled.
 func (a *agent) newSession(request acp.OpenSessionRequest, opened func(sessionResult)) (sessionResult, error) {
 	patience := 4 * a.startTimeout
 	result, err := callInOrder(a, patience, acp.MethodSessionNew, request, opened)
@@ -133,8 +129,8 @@ func (a *agent) newSession(request acp.OpenSessionRequest, opened func(sessionRe
 	return result, err
 }
 
-// initialize offers version 2 of the protocol. An agent that knows only version 1 answers with
-// version 1, or refuses the request and gets one of version 1.
+// initialize offers the newest version of the protocol. An agent that refuses the request gets the
+// oldest one.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can := acp.ClientCapabilities{
 		FS:       acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
@@ -143,42 +139,39 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	can.Elicitation.Form, can.Elicitation.URL = acp.Supported, acp.Supported
 	// Otherwise agents write notices and compactions as messages.
 	can.Session.ConfigOptions.Boolean, can.Session.Notices, can.Session.Compaction = acp.Supported, acp.Supported, acp.Supported
-	request := acp.Offer(can)
-	if launch.Protocol == acp.Version1 {
-		request = request.Version1Only()
-	}
+	request := acp.Offer(can, launch.Protocol)
 	info, err := callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request)
 	if errors.As(err, new(*acp.Error)) && !a.gone() {
-		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Version1Only())
+		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Fallback())
 	}
 	if err != nil {
 		return a.failure(err)
 	}
 	a.info = info
-	a.isKimi.Store(info.Info != nil && info.Info.Name == kimiCode)
+	a.steering.introduced(info.Meta)
 	a.settings.Introduced(info.Info, promptCapabilities(info.Prompt).Takes())
 	return nil
 }
 
-// resume resumes or loads the agent's own session, and reports whether that succeeded.
+// resume resumes the agent's own session, and reports whether that succeeded. It reports no history,
+// which the hub has.
 func (a *agent) resume(t *turn, id string) bool {
-	request := a.sessionRequest(t, id)
+	if !a.info.CanResume() {
+		return false
+	}
+	method, request, replays := a.info.Resume(a.sessionRequest(t, id))
 	opened := func(r sessionResult) { a.settings.Opened(r.offer, false) }
 	var err error
-	switch {
-	case acp.Has(a.info.Session.Resume):
-		_, err = callInOrder(a, 4*a.startTimeout, acp.MethodSessionResume, request, opened)
-	case a.info.LoadSession:
-		a.loading.Store(true)
-		defer a.loading.Store(false)
+	if replays {
+		defer a.history.load()()
 		var result sessionResult
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionLoad, request)
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, method, request)
 		if err == nil {
 			a.replayed()
 			opened(result) // a replayed report is older
 		}
-	default:
-		return false
+	} else {
+		_, err = callInOrder(a, 4*a.startTimeout, method, request, opened)
 	}
 	if err != nil {
 		a.driver.log.Info("the agent has lost its session", "agent", a.name, "err", err)
@@ -188,27 +181,6 @@ func (a *agent) resume(t *turn, id string) bool {
 	return true
 }
 
-// methodReplayed is a method that no agent has. Its refusal shows that everything sent before has
-// arrived.
-const methodReplayed = "_duet/replayed"
-
-// replayTime limits the wait for an agent that does not refuse.
-const replayTime = 2 * time.Second
-
-// replayed waits until the agent has sent the whole history. gemini answers before that.
-func (a *agent) replayed() {
-	for before := int64(-1); before != a.updates.Load(); {
-		before = a.updates.Load()
-		ctx, cancel := context.WithTimeout(a.life, replayTime)
-		_, err := acp.Call[json.RawMessage](ctx, a.conn, methodReplayed, struct{}{})
-		late := ctx.Err() != nil
-		cancel()
-		if late && err != nil {
-			return
-		}
-	}
-}
-
 // fork makes the agent's session a fork of another of its sessions, if the conversation begins
 // there and the agent can fork. It reports whether it did.
 func (a *agent) fork(t *turn) bool {
@@ -216,8 +188,7 @@ func (a *agent) fork(t *turn) bool {
 	if from == "" || !acp.Has(a.info.Session.Fork) {
 		return false
 	}
-	a.loading.Store(true) // opencode sends the history again, which the hub already has
-	defer a.loading.Store(false)
+	defer a.history.load()() // opencode sends the history again
 	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, a.sessionRequest(t, from))
 	if err != nil || result.SessionID == "" || result.SessionID == from {
 		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)
@@ -228,182 +199,3 @@ func (a *agent) fork(t *turn) bool {
 	a.settings.Opened(result.offer, true)
 	return true
 }
-
-// A conversation keeps the agent of one hub session from prompt to prompt.
-type conversation struct {
-	busy  chan struct{} // holds a token while the agent is in use
-	agent *agent        // nil, or an agent that may have died; only the token holder accesses it
-
-	latest atomic.Pointer[agent] // that of the current or the latest turn, until it is dismissed
-}
-
-// enter waits until no other prompt of the conversation runs. It returns nil if the task is
-// stopped first.
-func (d *Driver) enter(t *turn) *conversation {
-	name := t.Params.SessionID
-	if name == "" { // without an id no later prompt can reuse the conversation
-		name = "task " + t.ID
-	}
-	for {
-		d.mu.Lock()
-		c := d.conversations[name]
-		if c == nil {
-			c = &conversation{busy: make(chan struct{}, 1)}
-			d.conversations[name] = c
-		}
-		d.mu.Unlock()
-		stop := t.Context().Done()
-		if t.Params.Unprompted { // the agent is already working and must be stopped
-			stop = d.ctx.Done()
-		}
-		select {
-		case c.busy <- struct{}{}:
-		case <-stop:
-			return nil
-		}
-		d.mu.Lock()
-		same := d.conversations[name] == c
-		d.mu.Unlock()
-		if same {
-			return c
-		}
-		<-c.busy // it was released during the wait
-	}
-}
-
-// leave lets the next prompt in. The agent stays, unless the conversation has no id.
-func (d *Driver) leave(t *turn, c *conversation) {
-	if t.Params.SessionID == "" {
-		c.dismiss()
-		d.forget("task " + t.ID)
-	}
-	<-c.busy
-}
-
-func (d *Driver) forget(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.conversations, name)
-}
-
-// ReleaseSession ends the agent of a conversation, unless it is busy: with a prompt, a program in
-// a terminal, or background work. With Force, an agent that can cancel its background work is
-// asked to, and stays.
-func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
-	d.mu.Lock()
-	c := d.conversations[p.SessionID]
-	d.mu.Unlock()
-	if c == nil {
-		return catalog.ReleaseSessionResult{Released: true}
-	}
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	default:
-		if a := c.latest.Load(); a != nil && p.Background != "" {
-			return a.cancelTask(p.Background)
-		}
-		return catalog.ReleaseSessionResult{Reason: "busy"}
-	}
-	if p.Background != "" {
-		if c.agent == nil {
-			return catalog.ReleaseSessionResult{Released: true}
-		}
-		return c.agent.cancelTask(p.Background)
-	}
-	if a := c.agent; a != nil && !p.Force {
-		tasks, more := a.backgroundTasks()
-		switch {
-		case a.hasPrograms():
-			return catalog.ReleaseSessionResult{Reason: "terminals"}
-		case a.own.wants.Load():
-			return catalog.ReleaseSessionResult{Reason: "busy"}
-		case len(tasks) > 0 || more:
-			return catalog.ReleaseSessionResult{Reason: "background"}
-		}
-	}
-	if a := c.agent; a != nil && p.Force && !a.hasPrograms() && !a.own.wants.Load() && a.cancelBackground() {
-		return catalog.ReleaseSessionResult{Reason: "cancelled"}
-	}
-	c.dismiss()
-	d.forget(p.SessionID)
-	return catalog.ReleaseSessionResult{Released: true}
-}
-
-// end ends the agent when no prompt uses it.
-func (c *conversation) end() {
-	c.busy <- struct{}{}
-	c.dismiss()
-	<-c.busy
-}
-
-// dismiss ends the agent, if there is one. The caller holds the token.
-func (c *conversation) dismiss() {
-	if c.agent != nil {
-		c.agent.retire()
-		c.agent = nil
-		c.latest.Store(nil)
-	}
-}
-
-// StopEnded cancels what an agent does by itself after a task that has ended. It does nothing once
-// the conversation's next task has begun.
-func (d *Driver) StopEnded(task string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.conversations {
-		if a := c.latest.Load(); a != nil && a.isAfter(task) {
-			d.work.Go(func() { c.cancelAfter(task) })
-			return
-		}
-	}
-}
-
-// isAfter reports whether a task was the agent's latest.
-func (a *agent) isAfter(task string) bool {
-	last := a.last.Load()
-	return last != nil && last.task == task
-}
-
-// cancelAfter sends session/cancel to an idle agent, if a task was its latest.
-func (c *conversation) cancelAfter(task string) {
-	select {
-	case c.busy <- struct{}{}:
-		defer func() { <-c.busy }()
-	default:
-		return // its next task begins
-	}
-	a := c.agent
-	if a == nil || a.session == "" || !a.isAfter(task) {
-		return
-	}
-	sent := make(chan struct{})
-	a.driver.work.Go(func() { // concurrently, because an agent that does not read would block it
-		defer close(sent)
-		_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
-	})
-	select {
-	case <-sent:
-	case <-time.After(a.driver.opts.CancelGrace):
-	case <-a.driver.ctx.Done():
-	}
-}
-
-// kimiCode is the name by which Kimi Code introduces itself. Version 2.1 sends no input of a
-// tool call until the tool runs: it shows the model's arguments as text. A permission request
-// names the tool in its title.
-const kimiCode = "Kimi Code CLI"
-
-// takeArguments uses the arguments that Kimi Code shows as the input of the tool call. Arguments
-// arrive in growing pieces. Only a whole JSON object is an input.
-func (u *toolUpdate) takeArguments() {
-	if u.RawInput != nil || u.hasStarted() || u.text == "" {
-		return
-	}
-	if _, err := toolinput.Members([]byte(u.text)); err == nil {
-		u.RawInput, u.text = json.RawMessage(u.text), ""
-	}
-}
-
-// nameByTitle takes the tool's name from the title of a permission request of Kimi Code.
-func (p *permissionRequest) nameByTitle() { p.Name = cmp.Or(p.Name, p.Title) }

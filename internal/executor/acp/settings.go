@@ -31,10 +31,7 @@ func (a *agent) reportSettings(t *turn) {
 // chooses the mode of the prompt.
 func (a *agent) warnUnasked(t *turn) {
 	now := a.settings.Session()
-	if now.Mode == nil || !t.Params.Unprompted && !t.modeChosen.Load() {
-		return
-	}
-	if before := t.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
+	if now.Mode == nil || !t.entersMode(now.Mode.Current) {
 		return
 	}
 	if why := unasked(a.name, now); why != "" {
@@ -49,7 +46,7 @@ func (a *agent) warnUnasked(t *turn) {
 // (settingState serializes reports).
 func (a *agent) reportChanged() {
 	a.settings.ReportChanged(func(changed catalog.Session) {
-		t := a.current.Load()
+		t := a.turns.now()
 		if t == nil || !t.Event(catalog.EventSession, changed) {
 			a.reportBetween(changed)
 			return
@@ -61,15 +58,9 @@ func (a *agent) reportChanged() {
 	})
 }
 
-// A lastTask is the task of an agent's current or latest turn.
-type lastTask struct {
-	conversation, task string
-	spentBefore        float64 // what the session had cost before it, in USD
-}
-
 // reportBetween reports to the hub what has changed since the agent's last turn.
 func (a *agent) reportBetween(changed catalog.Session) {
-	last := a.last.Load()
+	last := a.turns.latest()
 	if last == nil || last.conversation == "" { // no later prompt can reuse it
 		return
 	}
@@ -112,7 +103,7 @@ func (a *agent) reportBetweenTurns() {
 // setter returns a setter for the agent's session in a turn.
 func (a *agent) setter(t *turn, call func(method string, params any, taken func(result json.RawMessage)) error) *setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
-	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
+	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Info: &a.info, Ignored: ignored}
 }
 
 // choose applies the settings of the prompt, and reports the result to the hub. It fails if the
@@ -124,7 +115,7 @@ func (a *agent) choose(t *turn) *task.Failure {
 	})
 	defer func() {
 		a.reportSettings(t)
-		t.modeChosen.Store(true)
+		t.choseMode()
 		a.warnUnasked(t)
 	}()
 	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
@@ -167,7 +158,7 @@ func (d *Driver) SetSession(ctx context.Context, p catalog.SetSessionParams) cat
 	if a == nil {
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}
 	}
-	t := a.current.Load()
+	t := a.turns.now()
 	if t == nil {
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}
 	}

@@ -41,8 +41,8 @@ func TestUnreportedSettingsAreReportedLater(t *testing.T) {
 	defer turn.Close()
 	a := &agent{}
 	a.update(nil, []byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
-	a.current.Store(turn)
-	a.loading.Store(true)
+	a.turns.current = turn
+	a.history.loading = true
 	a.update(nil, []byte(`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`), false)
 	a.update(nil, []byte(`{"sessionUpdate":"config_option_update","configOptions":"what"}`), false)
 	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"replayed"}}`), false)
@@ -82,7 +82,7 @@ func TestReportsBetweenTurnsAreLimited(t *testing.T) {
 		a := &agent{driver: &Driver{ctx: t.Context(), hub: hub, log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
 		a.conn = acp.NewConn(io.Discard, acp.Handler{})
 		go a.conn.Read(here)
-		a.last.Store(&lastTask{conversation: "s", task: "t"})
+		a.turns.last = &lastTask{conversation: "s", task: "t"}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -120,7 +120,7 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter
 	require.NoError(t, err)
 	s := new(settingState)
 	s.Opened(readOffer(offer), isNew)
-	return &setter{State: s, Agent: "ours", Call: func(method string, _ any, taken func(json.RawMessage)) error {
+	return &setter{State: s, Agent: "ours", Info: &acp.Initialized{}, Call: func(method string, _ any, taken func(json.RawMessage)) error {
 		assert.Equal(t, acp.MethodSessionSetMode, method)
 		taken(json.RawMessage(`{}`))
 		return nil
@@ -188,7 +188,7 @@ func TestSpokenMode(t *testing.T) {
 			a := &agent{}
 			a.settings.Introduced(&domain.AgentInfo{Name: c.agent}, domain.PromptTakes{})
 			a.settings.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
-			a.current.Store(turn)
+			a.turns.current = turn
 			a.update(nil, fmt.Appendf(nil, said, "[MODE_UPDATE] "+c.mode), false)
 			a.update(nil, fmt.Appendf(nil, said, "a message"), false)
 			turn.Close()
@@ -223,7 +223,7 @@ func agentWith(t *testing.T, offer string) *setter {
 	require.True(t, json.Valid([]byte(offer)))
 	s := new(settingState)
 	s.Opened(readOffer(json.RawMessage(offer)), true)
-	return &setter{State: s, Agent: "ours", Call: func(_ string, _ any, taken func(json.RawMessage)) error {
+	return &setter{State: s, Agent: "ours", Info: &acp.Initialized{}, Call: func(_ string, _ any, taken func(json.RawMessage)) error {
 		taken(json.RawMessage(`{}`))
 		return nil
 	}}

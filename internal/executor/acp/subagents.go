@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// In version 2 of the protocol a sub-agent is a session of its own. The session that owns it
+// A sub-agent may be a session of its own. The session that owns it
 // announces it with subagent_update. The sub-agent's text, tool calls and questions come as
 // updates and requests of its own session. Duet shows a sub-agent as a tool call, and assigns all
 // of its updates to that call.
@@ -155,7 +155,7 @@ func (t *turn) subagentUpdate(raw []byte, parent string) bool {
 // subagentState handles the state of a sub-agent: it works, or has ended. An agent sends each
 // state twice, to the sub-agent's session and to its parent's.
 func (t *turn) subagentState(c *subagent, s state) {
-	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	isActive := s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	t.subagents.mu.Lock()
 	changed := isActive != c.isActive
 	c.isActive = isActive
@@ -181,7 +181,7 @@ func (t *turn) subagentState(c *subagent, s state) {
 // ended returns the end of the sub-agent's tool call.
 func (c *subagent) ended(s state) catalog.ToolCall {
 	status := "completed"
-	if s.result.StopReason == stopError || s.result.StopReason == "cancelled" {
+	if s.result.StopReason == acp.StopError || s.result.StopReason == "cancelled" {
 		status = "failed"
 	}
 	result, _ := task.JSON(string(c.said))
@@ -222,10 +222,10 @@ func (c *subagent) says(raw []byte) {
 // subagentSays handles an update of a sub-agent's session. Only the goroutine that reads the
 // agent calls it.
 func (a *agent) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
-	if a.loading.Load() {
+	if a.history.isLoading() {
 		return
 	}
-	if t := a.current.Load(); t != nil {
+	if t := a.turns.now(); t != nil {
 		t.silence.Sign()
 	}
 	switch kind {
@@ -264,7 +264,7 @@ func (t *turn) subagentSays(c *subagent, kind string, update []byte, repaired bo
 // subagentState handles a state_update of a sub-agent's session. The end of the last working
 // sub-agent may end the turn.
 func (a *agent) subagentState(c *subagent, s state) {
-	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	isActive := s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	none := func() *catalog.TurnTrigger { return nil }
 	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.subagentState(c, s)
@@ -276,15 +276,15 @@ func (a *agent) subagentState(c *subagent, s state) {
 	a.subagents.mu.Lock()
 	c.isActive = false
 	a.subagents.mu.Unlock()
-	if last := a.last.Load(); last != nil && last.conversation != "" {
+	if last := a.turns.latest(); last != nil && last.conversation != "" {
 		a.reportLate(lastTask{conversation: last.conversation, task: c.task}, catalog.EventToolResult, c.ended(s))
 	}
 }
 
 // endIdle ends a turn whose agent is idle, once none of its sub-agents works: their work belongs
-// to the turn. The caller holds taking.
+// to the turn, unless the agent has ended it before them. The caller holds taking.
 func (a *agent) endIdle(t *turn) {
-	if t.idleResult == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
+	if t.idleResult == nil || !t.Stopped() && !t.idleResult.Ends && len(a.subagents.active()) > 0 {
 		return
 	}
 	r := *t.idleResult

@@ -1,10 +1,8 @@
 package acp
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -33,7 +32,7 @@ const (
 
 // A toolCall is everything known of a tool call so far.
 type toolCall struct {
-	named       string // claude's name of the tool, from _meta
+	named       string // see claudeTool
 	said        string // the tool's name in the protocol's own member
 	title, kind string
 	input       json.RawMessage
@@ -41,7 +40,7 @@ type toolCall struct {
 	diffs       []domain.Diff
 	text        string            // its content before it runs: the plan of a plan, else the agent's description of the call
 	running     bool              // its last status is in_progress
-	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
+	todo        bool              // see isTodos
 	repaired    bool              // an update of it was not valid UTF-8, so the text differs from what runs
 	meta        json.RawMessage   // the latest _meta
 	terminal    string            // the hub's id of its terminal
@@ -102,7 +101,7 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Status != "" {
 		t.running = u.Status == "in_progress"
 	}
-	t.todo = t.todo || strings.EqualFold(u.Title, "todowrite")
+	t.todo = t.todo || isTodos(u)
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
@@ -121,7 +120,7 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if call.Terminal != "" {
 		t.terminal = call.Terminal
 	}
-	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
+	if name := claudeTool(u.Meta); name != "" {
 		t.named = name
 	}
 	if name := strings.TrimSpace(u.Name); name != "" {
@@ -299,21 +298,9 @@ func (c *toolCalls) names(q catalog.RequestPermissionParams) []string {
 	return names
 }
 
-// toolUpdate is a tool_call, a tool_call_update, or the toolCall of a permission request. Member
-// names are case-sensitive, so that the user is asked about the same call that any other parser
-// reads.
+// A toolUpdate is a report about a tool call, with what the driver derives from it.
 type toolUpdate struct {
-	ToolCallID string
-	Name       string // the agent's name of the tool
-	Title      string
-	Kind       string
-	Status     string
-	Content    []toolContent
-	Locations  []string // paths
-	RawInput   json.RawMessage
-	RawOutput  json.RawMessage
-	Meta       json.RawMessage
-
+	acp.ToolReport
 	text     string                 // the text in its content, or ""
 	shown    []catalog.ContentBlock // its content other than text
 	parent   string                 // the tool call of the sub-agent that sent it, if that has a session of its own
@@ -321,79 +308,26 @@ type toolUpdate struct {
 	strange  bool                   // it has content of an unknown type
 }
 
-// toolContent is an item of a tool call's content.
-type toolContent struct {
-	Type       string
-	Content    json.RawMessage
-	Path       string
-	OldText    *string
-	NewText    string
-	Line       int // as in [domain.Diff]
-	TerminalID string
-}
-
-// touched is the type of content that names a file without its text.
-const touched = "touched file"
-
-// UnmarshalJSON implements json.Unmarshaler. It fails for a message with a repeated member name,
-// also in another case.
-func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
-	m, err := toolinput.Members(bytes.Clone(raw)) // raw is borrowed
-	if err != nil {
-		return err
-	}
-	*u = toolUpdate{RawInput: m["rawInput"], RawOutput: m["rawOutput"], Meta: m["_meta"]}
-	var content, locations []json.RawMessage
-	err = errors.Join(
-		toolinput.Take(m, "toolCallId", &u.ToolCallID), toolinput.Take(m, "name", &u.Name), toolinput.Take(m, "title", &u.Title), toolinput.Take(m, "kind", &u.Kind),
-		toolinput.Take(m, "status", &u.Status), toolinput.Take(m, "content", &content), toolinput.Take(m, "locations", &locations),
-	)
-	if err != nil {
-		return err
-	}
-	if u.Status == "cancelled" { // in version 2
-		u.Status = "failed"
-	}
-	for _, item := range locations {
-		path := ""
-		if m, err = toolinput.Members(item); err == nil {
-			err = toolinput.Take(m, "path", &path)
-		}
-		if err != nil {
-			return err
-		}
-		u.Locations = append(u.Locations, path)
-	}
-	return u.takeContent(content)
-}
-
-// takeContent reads the tool call's content.
-func (u *toolUpdate) takeContent(content []json.RawMessage) error {
-	u.Content = make([]toolContent, 0, len(content))
-	for _, item := range content {
-		m, err := toolinput.Members(item)
-		if err != nil {
-			return err
-		}
-		c := toolContent{Content: m["content"]}
-		var changes []fileChange
-		var patch struct{ Format, Text string }
-		err = errors.Join(
-			toolinput.Take(m, "type", &c.Type), toolinput.Take(m, "path", &c.Path), toolinput.Take(m, "oldText", &c.OldText),
-			toolinput.Take(m, "newText", &c.NewText), toolinput.Take(m, "terminalId", &c.TerminalID),
-			toolinput.Take(m, "changes", &changes), toolinput.Take(m, "patch", &patch),
-		)
-		if err != nil {
-			return err
-		}
-		if changes == nil {
-			u.Content = append(u.Content, c)
-			continue
-		}
-		u.Content = append(u.Content, contentOfDiff(changes, patch.Text)...)
-	}
+func newToolUpdate(r acp.ToolReport) toolUpdate {
+	u := toolUpdate{ToolReport: r}
 	u.readContent()
-	return nil
+	return u
+}
+
+// UnmarshalJSON implements json.Unmarshaler, as [acp.ToolReport] does.
+func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
+	var r acp.ToolReport
+	err := r.UnmarshalJSON(raw)
+	*u = newToolUpdate(r)
+	return err
+}
+
+// takeContent reads the content of the tool call in place of its own.
+func (u *toolUpdate) takeContent(content []json.RawMessage) (err error) {
+	if u.Content, err = acp.ReadContent(content); err == nil {
+		u.readContent()
+	}
+	return err
 }
 
 // readContent sorts the content into texts, diffs and other blocks.
@@ -432,7 +366,7 @@ func (u *toolUpdate) call() catalog.ToolCall {
 		case "diff":
 			c.Paths = appendNew(c.Paths, b.Path)
 			c.Diffs = append(c.Diffs, domain.Diff{Path: b.Path, OldText: b.OldText, NewText: b.NewText, Line: b.Line})
-		case touched:
+		case acp.Touched:
 			c.Paths = appendNew(c.Paths, b.Path)
 		case "terminal":
 			c.Terminal = b.TerminalID
@@ -455,10 +389,6 @@ func (u *toolUpdate) result() json.RawMessage {
 	}
 	return present(u.RawOutput)
 }
-
-// parentOf returns the tool call of the sub-agent that sent an update, as claude reports it, or
-// "".
-func parentOf(meta json.RawMessage) string { return metaString(meta, "claudeCode", "parentToolUseId") }
 
 // metaString returns the string at meta.family.name, or "".
 func metaString(meta json.RawMessage, family, name string) string {

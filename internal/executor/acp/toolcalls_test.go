@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -41,7 +41,7 @@ func TestDetails(t *testing.T) {
 		"beside an input of another": {nil, strings.Replace(call("pending", "why"), "{", `{"rawInput":{"command":"ls"},`, 1), "why"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			turn := &turn{Task: &task.Task{}, subagents: &subagents{}, isKimi: new(atomic.Bool)}
+			turn := &turn{Task: &task.Task{}, record: &record{}}
 			for _, raw := range c.reported {
 				var u toolUpdate
 				require.NoError(t, json.Unmarshal([]byte(raw), &u))
@@ -97,7 +97,7 @@ func TestKimiQuestionsNameToolAndInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			turn := newTurn(task.New(t.Context(), t.Context(), &reports{}, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 			defer turn.Close()
-			turn.isKimi.Store(true)
+			turn.settings.Introduced(&domain.AgentInfo{Name: kimiCode}, domain.PromptTakes{})
 			for _, raw := range c.reported {
 				var kind struct{ SessionUpdate string }
 				require.NoError(t, json.Unmarshal([]byte(raw), &kind))
@@ -196,4 +196,17 @@ func FuzzTitle(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A turn lasts until its sub-agents are idle, unless the answer to the prompt has ended it.
+func TestTurnWaitsForSubagents(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		turn := NewReplay(func(catalog.ReplayedPart) {}).turn
+		a := &agent{}
+		a.subagents.byID = map[string]*subagent{"child": {isActive: true}}
+		turn.idleResult = &promptResult{StopReason: "end_turn", Ends: ends}
+		a.endIdle(turn)
+		assert.Len(t, turn.idle, map[bool]int{true: 1}[ends])
+		assert.Equal(t, ends, turn.ended)
+	}
 }

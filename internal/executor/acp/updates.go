@@ -4,21 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"io"
-	"math"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/diff"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
-	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // update reports a session/update of the agent. An unknown or malformed update is reported
@@ -52,7 +42,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	case "tool_call_content_chunk":
 		known = t.toolContent(parent, raw, repaired)
 	case "terminal_update", "terminal_output_chunk":
-		known = t.terminals.update(raw, t.ID, nil)
+		known = t.shown.update(raw, t.ID, nil)
 	case "state_update":
 		known = true
 	case "subagent_update":
@@ -160,7 +150,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	return known
 }
 
-// contentOf returns the content list of an update of version 2.
+// contentOf returns the content list of an update.
 func contentOf(update []byte) (list []json.RawMessage) {
 	if raw := frame.Member(update, "content"); raw != nil {
 		_ = json.Unmarshal(raw, &list)
@@ -212,98 +202,6 @@ func (t *turn) content(parent string, raw []byte, thought bool) bool {
 		t.Content(catalog.MessageContent{Content: block, ParentID: cmp.Or(parent, parentOf(frame.Member(raw, "_meta"))), Thought: thought})
 	}
 	return ok
-}
-
-// maxPlans limits the plans of an agent.
-const maxPlans = 100
-
-// A namedPlan is one of an agent's plans, by its id; the id is "" for an agent with one plan.
-type namedPlan struct {
-	PlanID  string
-	Entries []domain.PlanEntry
-}
-
-// plan reports a plan: its entries, the lines of its Markdown, or the file that contains it. Duet
-// merges all plans of an agent into one.
-func (t *turn) plan(raw json.RawMessage) bool {
-	var said struct {
-		namedPlan
-		Content *string // Markdown
-		URI     string  // of a file
-	}
-	if json.Unmarshal(raw, &said) != nil {
-		return false
-	}
-	p := said.namedPlan
-	switch {
-	case p.Entries != nil:
-	case said.Content != nil:
-		p.Entries = markdownPlan(*said.Content)
-	case said.URI != "":
-		p.Entries = []domain.PlanEntry{{Content: said.URI}}
-	default:
-		return false
-	}
-	i := slices.IndexFunc(t.plans, func(other namedPlan) bool { return other.PlanID == p.PlanID })
-	switch {
-	case i >= 0:
-		t.plans[i] = p
-	case len(t.plans) < maxPlans:
-		t.plans = append(t.plans, p)
-	}
-	t.reportPlan()
-	return true
-}
-
-// maxPlanLines limits the lines of a Markdown plan.
-const maxPlanLines = 1000
-
-// listMark matches the mark of an item of a Markdown list, with its box if it is a task.
-var listMark = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
-
-// markdownPlan returns the non-empty lines of a Markdown plan as entries. Items of a task list
-// have the status of their box.
-func markdownPlan(text string) []domain.PlanEntry {
-	entries := []domain.PlanEntry{}
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		if len(entries) == maxPlanLines {
-			entries[maxPlanLines-1].Content = "…"
-			break
-		}
-		e := domain.PlanEntry{Content: line}
-		if mark := listMark().FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
-			e.Content = line[len(mark[0]):]
-			switch mark[1] {
-			case "":
-			case " ":
-				e.Status = "pending"
-			default:
-				e.Status = "completed"
-			}
-		}
-		entries = append(entries, e)
-	}
-	return entries
-}
-
-func (t *turn) planRemoved(raw json.RawMessage) bool {
-	id, ok := frame.Text(frame.Member(raw, "planId"))
-	if ok {
-		t.plans = slices.DeleteFunc(t.plans, func(p namedPlan) bool { return p.PlanID == string(id) })
-		t.reportPlan()
-	}
-	return ok
-}
-
-func (t *turn) reportPlan() {
-	entries := []domain.PlanEntry{}
-	for _, p := range t.plans {
-		entries = append(entries, p.Entries...)
-	}
-	t.Event(catalog.EventPlan, catalog.Plan{Entries: entries})
 }
 
 func (t *turn) notice(raw json.RawMessage) bool {
@@ -360,7 +258,7 @@ func boundedMeta(meta json.RawMessage) json.RawMessage {
 }
 
 func (t *turn) contextUsage(raw []byte) bool {
-	usage, ok := readUsage(raw, t.spent, t.spentBefore)
+	usage, ok := readUsage(raw, &t.spent, t.spentBefore)
 	if ok {
 		t.Event(catalog.EventUsage, usage)
 	}
@@ -369,7 +267,7 @@ func (t *turn) contextUsage(raw []byte) bool {
 
 // readUsage reads a usage_update. It stores the session's cost so far in spent. The reported cost
 // is the increase since before.
-func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.Usage, ok bool) {
+func readUsage(raw []byte, spent *spending, before float64) (usage catalog.Usage, ok bool) {
 	var u struct {
 		Used, Size *figure
 		Cost       json.RawMessage
@@ -387,25 +285,11 @@ func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.
 	}
 	if json.Unmarshal(u.Cost, &cost) == nil && strings.EqualFold(cost.Currency, "USD") {
 		if amount := (catalog.Usage{CostUSD: cost.Amount}).Bounded().CostUSD; amount > 0 {
-			spent.Store(math.Float64bits(amount))
+			spent.set(amount)
 			usage.CostUSD = max(amount-before, 0)
 		}
 	}
 	return usage.Bounded(), true
-}
-
-// backgroundCommand returns the command of a tool call that is to run in the background, as
-// claude and qwen mark it, or "".
-func backgroundCommand(input json.RawMessage) string {
-	var in struct {
-		Command      string
-		Background   bool `json:"run_in_background"`
-		IsBackground bool `json:"is_background"`
-	}
-	if !bytes.Contains(input, []byte("background")) || json.Unmarshal(input, &in) != nil || !in.Background && !in.IsBackground {
-		return ""
-	}
-	return in.Command
 }
 
 // toolContent adds content to a tool call. It reports text when the call has ended, and other
@@ -413,7 +297,7 @@ func backgroundCommand(input json.RawMessage) string {
 func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
 	item := bytes.Clone(frame.Member(raw, "content"))
-	u := toolUpdate{ToolCallID: string(id), repaired: repaired, parent: parent}
+	u := toolUpdate{ToolReport: acp.ToolReport{ToolCallID: string(id)}, repaired: repaired, parent: parent}
 	if !t.tools.addPiece(u.ToolCallID, item) || u.takeContent([]json.RawMessage{item}) != nil {
 		return false
 	}
@@ -426,17 +310,17 @@ func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bo
 func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
 	t.EndMessage()
-	first = first || !t.tools.has(u.ToolCallID) // version 2 has no tool_call
+	first = first || !t.tools.has(u.ToolCallID) // some agents send no tool_call
 	ended := u.Status == "completed" || u.Status == "failed"
 	if ended {
 		t.tools.addPieces(u)
 	}
-	if t.isKimi.Load() {
+	if t.settings.isProgram(kimiCode) {
 		u.takeArguments()
 	}
 	t.locate(u)
 	call := u.call()
-	call.Terminal = t.terminals.hubID(call.Terminal)
+	call.Terminal = t.shown.hubID(call.Terminal)
 	known := t.tools.update(u, call)
 	if t.isReplay {
 		call.Terminal = ""
@@ -449,7 +333,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	if ended && u.text == "" && known.terminal != "" {
-		u.text = t.terminals.printed(known.terminal)
+		u.text = t.shown.printed(known.terminal)
 	}
 	t.silence.Tool(u.ToolCallID, cmp.Or(known.title, known.name()), ended)
 	if first || u.Title != "" || u.Kind != "" {
@@ -476,146 +360,12 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	}
 }
 
-// locate notes where in their files the changes of a tool call begin. Version 1 of the protocol has
-// no member for that, and agents send parts of files.
+// locate notes where in their files the changes of a tool call begin. A diff without a patch does not
+// say it, and agents send parts of files.
 func (t *turn) locate(u *toolUpdate) {
 	for i := range u.Content {
 		if c := &u.Content[i]; c.Type == "diff" && c.Line == 0 && c.OldText != nil {
 			c.Line = t.Files.Line(c.Path, *c.OldText, c.NewText)
 		}
 	}
-}
-
-// A fileChange is one file of a diff of version 2 of the protocol.
-type fileChange struct {
-	Operation string // add, delete, modify, move, copy, or an unknown one
-	Path      string
-	OldPath   string // of move and copy
-}
-
-const devNull = "/dev/null"
-
-// contentOfDiff converts a diff of version 2 to version 1: one item for each hunk, and one
-// without texts for a file without text in the patch.
-func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
-	hunks := make(map[string][]diff.Hunk)
-	for section := range strings.SplitSeq("\n"+patch, "\ndiff --git ") {
-		if path := patchedPath(section); path != "" {
-			hunks[path] = diff.Hunks(section + "\n")
-		}
-	}
-	for _, c := range changes {
-		if c.OldPath != "" && c.OldPath != c.Path {
-			content = append(content, toolContent{Type: touched, Path: c.OldPath})
-		}
-		if len(hunks[c.Path]) == 0 {
-			content = append(content, toolContent{Type: touched, Path: c.Path})
-		}
-		for _, h := range hunks[c.Path] {
-			item := toolContent{Type: "diff", Path: c.Path, NewText: h.New}
-			if c.Operation != "add" {
-				item.OldText, item.Line = &h.Old, h.OldStart
-				if h.OldLines == 0 { // the header names the line before
-					item.Line++
-				}
-			}
-			content = append(content, item)
-		}
-	}
-	return content
-}
-
-// patchedPath returns the file of a section of a git patch, or "" if the section has no text.
-func patchedPath(section string) string {
-	before, after := "", ""
-	for line := range strings.Lines(section) {
-		switch name, isName := strings.CutPrefix(line, "+++ "); {
-		case isName:
-			after = unquoted(name)
-		case strings.HasPrefix(line, "--- "):
-			before = unquoted(line[len("--- "):])
-		}
-		if strings.HasPrefix(line, "@@ ") {
-			break
-		}
-	}
-	if after == devNull {
-		return before
-	}
-	return after
-}
-
-// unquoted decodes a path in git's notation: quoted if it has unusual characters, and followed by
-// a tab if it has spaces.
-func unquoted(path string) string {
-	path = strings.TrimSuffix(strings.TrimRight(path, "\r\n"), "\t")
-	if plain, err := strconv.Unquote(path); err == nil && path[0] == '"' {
-		return plain
-	}
-	return path
-}
-
-// The plan for which an agent asks approval. Agents of the Agent Client Protocol send it in
-// different places.
-
-// inFile is the beginning of the title of gemini's question for approval of a plan. The name of
-// the file with the plan follows. The question has no other content.
-const inFile = "Requesting plan approval for: "
-
-// A planCall is the part of a tool call that may contain a plan.
-type planCall struct {
-	Tool  string // the agent's name of the tool; "": none
-	Kind  string // of the Agent Client Protocol
-	Title string
-	Input json.RawMessage
-	Text  string // the text of the call's content
-}
-
-// Asked reports whether a call asks for approval of a plan.
-func (c planCall) Asked() bool {
-	switch c.Tool {
-	case "ExitPlanMode", "exit_plan_mode":
-		return true
-	}
-	return c.Kind == "switch_mode" || c.Kind == "other" && c.Tool == "" && strings.HasPrefix(c.Title, inFile)
-}
-
-// Plan returns the plan for which the call asks approval: from its input, its content, or the
-// file that its title names. The fallback is the title. "" means no plan.
-func (c planCall) Plan() string {
-	if !c.Asked() {
-		return ""
-	}
-	var text string
-	if members, err := toolinput.Members(c.Input); err == nil {
-		_ = toolinput.Take(members, "plan", &text) // a plan of another type is not shown
-	}
-	if path, ok := strings.CutPrefix(c.Title, inFile); ok && text == "" && c.Text == "" {
-		text = read(path)
-	}
-	return cmp.Or(text, c.Text, c.Title, "a plan of which the agent says nothing")
-}
-
-// maxPlanFile limits how much of a plan file is read, in bytes.
-const maxPlanFile = 256 << 10
-
-// read returns the content of a plan file, or "" if it cannot be read. Only users see it.
-func read(path string) string {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || filepath.Ext(path) != ".md" { // reading a pipe would block
-		return ""
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxPlanFile+1))
-	if err != nil {
-		return ""
-	}
-	if len(text) > maxPlanFile {
-		text = append(text[:maxPlanFile], "\n… the rest of the plan is in "+path...)
-	}
-	return strings.ToValidUTF8(string(text), "\uFFFD")
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A setter changes an agent's session settings by calls to the agent. It must not be used
@@ -19,8 +18,7 @@ type setter struct {
 	State   *settingState // the agent's reports of the session; updated by each call
 	Session string
 	Agent   string // its name
-	// Version2 says that the agent speaks version 2 of the protocol.
-	Version2 bool
+	Info    *acp.Initialized
 	// Ignored receives a message about a setting that the agent has no way to change, once per
 	// session.
 	Ignored func(message string)
@@ -254,14 +252,11 @@ func (s *setter) setOptions(wanted map[string]string) error {
 
 // setOption sets an option.
 func (s *setter) setOption(o catalog.Option, value string) error {
-	params := map[string]any{"sessionId": s.Session, "configId": o.ID, "value": value}
-	switch {
-	case o.Type == "boolean":
-		params["type"], params["value"] = o.Type, value == "true"
-	case s.Version2: // version 2 requires a type
-		params["type"] = "id"
+	var wanted any = value
+	if o.Type == "boolean" {
+		wanted = value == "true"
 	}
-	err := s.Call(acp.MethodSessionSetValue, params, func(result json.RawMessage) {
+	err := s.Call(acp.MethodSessionSetValue, s.Info.SetOption(s.Session, o.ID, wanted), func(result json.RawMessage) {
 		s.State.optionTaken(o.ID, value, frame.Member(result, "configOptions"))
 	})
 	if err != nil {
@@ -276,43 +271,4 @@ func listed(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
-}
-
-// modeSpoken is the prefix of the message by which Gemini CLI 0.61 reports a change of its mode,
-// in place of current_mode_update: after the mode was set, and after it has left plan mode. The
-// message has no other content.
-const modeSpoken = "[MODE_UPDATE] "
-
-// SpokenMode converts such a message of Gemini CLI to a mode update. It returns nil for any other
-// update. A model may write the same text, but gains nothing: no mode that an agent enters by
-// itself allows more than "default".
-func (s *settingState) SpokenMode(kind string, raw []byte) []byte {
-	if kind != "agent_message_chunk" || !s.speaksOfModes() {
-		return nil
-	}
-	var c struct {
-		Content struct {
-			Text *string `json:"text"`
-		} `json:"content"`
-	}
-	if json.Unmarshal(raw, &c) != nil || c.Content.Text == nil {
-		return nil
-	}
-	mode, found := strings.CutPrefix(*c.Content.Text, modeSpoken)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !found || s.now.Mode == nil ||
-		!slices.ContainsFunc(s.now.Mode.Choices, func(c domain.Choice) bool { return c.ID == mode }) {
-		return nil
-	}
-	update, _ := json.Marshal(map[string]string{"sessionUpdate": "current_mode_update", "currentModeId": mode})
-	return update
-}
-
-// speaksOfModes reports whether the agent is Gemini CLI. Text of other agents, of which there is
-// much, is not parsed.
-func (s *settingState) speaksOfModes() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now.Agent != nil && s.now.Agent.Name == "gemini-cli"
 }
