@@ -269,7 +269,7 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p protocol.NativeS
 			return protocol.NativeSessionList{}, err
 		}
 		if ok {
-			one.SessionID, one.TaskID = found.HumanLayerSession, domain.TaskName(found.Task)
+			one.Turn, one.SessionID, one.TaskID = found.Turn.Name(), found.HumanLayerSession, domain.TaskName(found.Task)
 		}
 		r.Sessions = append(r.Sessions, one)
 	}

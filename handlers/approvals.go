@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -24,11 +25,17 @@ func registerApprovals(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getApproval", getApproval, server.LongRunning(), server.Doc("Returns an approval."))
 	handle(reg, d, f, "sendDecision", sendDecision,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
+
+	f = nativeFamily
+	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(), server.Doc("Lists what waits for a person's answer, the oldest first."))
+	handle(reg, d, f, "approval.get", oneApproval, server.LongRunning(), server.Doc("Returns an approval."))
+	handle(reg, d, f, "approval.decide", decideApproval,
+		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 }
 
 const (
-	functionCall protocol.ApprovalType = "function_call"
-	humanContact protocol.ApprovalType = "human_contact"
+	functionCall = protocol.FunctionCall
+	humanContact = protocol.HumanContact
 )
 
 // elicitationOf returns the form or address of the question.
@@ -76,58 +83,95 @@ func createApproval(ctx context.Context, h *hub.Hub, p protocol.CreateApprovalPa
 	return protocol.CreateApprovalResult{ApprovalID: a.ID, CallID: a.CallID, Status: a.Status}, err
 }
 
-func fetchApprovals(ctx context.Context, h *hub.Hub, p protocol.FetchApprovalsParams) (protocol.ApprovalList, error) {
-	found, err := h.Approvals().Pending(ctx, cmp.Or(p.SessionID, p.RunID))
+func fetchApprovals(ctx context.Context, h *hub.Hub, p humanlayer.FetchApprovalsParams) (humanlayer.ApprovalList, error) {
+	list, err := pendingApprovals(ctx, h, cmp.Or(p.SessionID, p.RunID))
+	return humanlayer.ApprovalList{Approvals: fitApprovals(list, room(ctx), humanlayer.ApprovalOf)}, err
+}
+
+func listApprovals(ctx context.Context, h *hub.Hub, p protocol.ApprovalListParams) (protocol.ApprovalList, error) {
+	list, err := pendingApprovals(ctx, h, string(p.Turn))
+	return protocol.ApprovalList{Approvals: fitApprovals(list, room(ctx), native)}, err
+}
+
+// native returns an approval in the native form.
+func native(a *protocol.Approval) *protocol.Approval { return a }
+
+// pendingApprovals returns the pending approvals of a turn, or all if it is "".
+func pendingApprovals(ctx context.Context, h *hub.Hub, turn string) ([]*protocol.Approval, error) {
+	found, err := h.Approvals().Pending(ctx, turn)
 	if err != nil {
-		return protocol.ApprovalList{}, err
+		return nil, err
 	}
 	list := make([]*protocol.Approval, 0, len(found))
 	for _, a := range found {
 		s, err := h.Query().TurnOf(ctx, a.Turn)
 		if err != nil {
-			return protocol.ApprovalList{}, err
+			return nil, err
 		}
 		list = append(list, approvalOf(a, s))
 	}
-	return protocol.ApprovalList{Approvals: fitApprovals(list, room(ctx))}, nil
+	return list, nil
 }
 
-func getApproval(ctx context.Context, h *hub.Hub, p protocol.ApprovalIDs) (protocol.ApprovalResult, error) {
-	a, err := h.Approvals().Find(ctx, p.ID())
+func getApproval(ctx context.Context, h *hub.Hub, p humanlayer.ApprovalIDs) (humanlayer.ApprovalResult, error) {
+	a, err := approvalWith(ctx, h, p.ID())
+	if err != nil {
+		return humanlayer.ApprovalResult{}, err
+	}
+	return humanlayer.ApprovalResult{Approval: *fitApprovals([]*protocol.Approval{a}, room(ctx), humanlayer.ApprovalOf)[0]}, nil
+}
+
+func oneApproval(ctx context.Context, h *hub.Hub, p protocol.ApprovalParams) (protocol.ApprovalResult, error) {
+	a, err := approvalWith(ctx, h, p.Approval)
 	if err != nil {
 		return protocol.ApprovalResult{}, err
+	}
+	return protocol.ApprovalResult{Approval: *fitApprovals([]*protocol.Approval{a}, room(ctx), native)[0]}, nil
+}
+
+func approvalWith(ctx context.Context, h *hub.Hub, id string) (*protocol.Approval, error) {
+	a, err := h.Approvals().Find(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 	s, err := h.Query().TurnOf(ctx, a.Turn)
 	if err != nil {
-		return protocol.ApprovalResult{}, err
+		return nil, err
 	}
-	one := []*protocol.Approval{approvalOf(a, s)}
-	fitApprovals(one, room(ctx))
-	return protocol.ApprovalResult{Approval: *one[0]}, nil
+	return approvalOf(a, s), nil
+}
+
+func checkSentDecision(p humanlayer.DecisionParams) error {
+	return cmp.Or(p.IDs().Check(), sessionFamily.Error(decisionOf(p.Native()).Check()))
 }
 
 func checkDecision(p protocol.DecisionParams) error {
-	return cmp.Or(p.IDs().Check(), sessionFamily.Error(decisionOf(p).Check()))
+	return cmp.Or(protocol.NotEmpty("approval", p.ApprovalID), nativeFamily.Error(decisionOf(p).Check()))
 }
 
 func decisionOf(p protocol.DecisionParams) approval.Decision {
 	return approval.Decision{
-		ID: p.IDs().ID(), Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
+		ID: p.ApprovalID, Type: string(p.Type), Decision: string(p.Decision), Comment: p.Comment, Option: p.Option,
 		UpdatedInput: orAbsent(p.UpdatedInput), Scope: string(p.Scope), Pattern: p.Pattern, Client: p.Client, Tell: p.Tell, Content: orAbsent(p.Content),
 	}
 }
 
-func sendDecision(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (protocol.DecisionResult, error) {
+func sendDecision(ctx context.Context, h *hub.Hub, p humanlayer.DecisionParams) (humanlayer.DecisionResult, error) {
+	r, err := decideApproval(ctx, h, p.Native())
+	if hubKind(err) == domain.KindApprovalNotFound {
+		return humanlayer.DecisionResult{Error: "approval not found: " + headline(p.IDs().ID(), promptShown)}, nil
+	}
+	return humanlayer.Decided(r), err
+}
+
+func decideApproval(ctx context.Context, h *hub.Hub, p protocol.DecisionParams) (protocol.DecisionResult, error) {
 	a, err := h.Approvals().Decide(ctx, decisionOf(p))
-	switch hubKind(err) {
-	case domain.KindApprovalNotFound:
-		return protocol.DecisionResult{Error: "approval not found: " + headline(p.IDs().ID(), promptShown)}, nil
-	case domain.KindAlreadyDecided:
+	if hubKind(err) == domain.KindAlreadyDecided {
 		return protocol.DecisionResult{Error: err.Error(), Status: a.Status}, nil
 	}
-	r := protocol.DecisionResult{Success: err == nil, Status: a.Status}
+	r := protocol.DecisionResult{Success: err == nil, Status: a.Status, Told: a.Next}
 	if a.Next != nil {
-		r.ToldSessionID, r.ToldTaskID = a.Next.HumanLayerSession, domain.TaskName(a.Next.Task)
+		r.ToldTurn = a.Next.Name()
 	}
 	return r, err
 }
@@ -147,9 +191,6 @@ func trimApproval(a *protocol.Approval, most int) {
 			*input, a.Truncated = fitRaw(*input, most), true
 		}
 	}
-	if a.FunctionCall != nil {
-		a.FunctionCall.Spec.Kwargs = a.ToolInput
-	}
 	for _, text := range a.Texts() {
 		if len(*text) > most {
 			*text, a.Truncated = protocol.Cut(*text, most), true
@@ -162,18 +203,27 @@ func trimApproval(a *protocol.Approval, most int) {
 	}
 }
 
-// fitApprovals shortens approvals until all of them fit into most bytes. It leaves none out: users
-// would not see its question.
-func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
+// fitApprovals returns approvals in a form for clients, and shortens them until all of them fit into
+// most bytes. It leaves none out: users would not see its question.
+func fitApprovals[T shortenable](list []*protocol.Approval, most int, form func(*protocol.Approval) T) []T {
+	forms := func() (out []T) {
+		out = make([]T, 0, len(list))
+		for _, a := range list {
+			out = append(out, form(a))
+		}
+		return out
+	}
 	for _, limit := range textCaps {
-		if atLeast(list) <= most && fitting(list, most) == len(list) {
-			return list
+		if atLeast(list) <= most {
+			if all := forms(); fitting(all, most) == len(list) {
+				return all
+			}
 		}
 		for _, a := range list {
 			trimApproval(a, limit)
 		}
 	}
-	return fit(list, most)
+	return fit(forms(), most)
 }
 
 // atLeast returns about how long the inputs and diffs of approvals are as JSON, in bytes. It is much
@@ -181,9 +231,6 @@ func fitApprovals(list []*protocol.Approval, most int) []*protocol.Approval {
 func atLeast(list []*protocol.Approval) (size int) {
 	for _, a := range list {
 		size += len(a.ToolInput) + len(a.UpdatedInput) + len(a.Diff)
-		if a.FunctionCall != nil {
-			size += len(a.FunctionCall.Spec.Kwargs)
-		}
 	}
 	return size
 }
@@ -193,42 +240,19 @@ func approvalOf(a domain.Approval, s domain.TurnInSession) *protocol.Approval {
 	ambiguity, title := approval.Presented(a)
 	answers := a.Answers()
 	r := &protocol.Approval{
-		ID: a.ID, ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), RunID: s.HumanLayerRun, SessionID: s.HumanLayerSession, ThreadID: s.Session.UUID, Agent: s.Agent,
+		ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Session.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Details: a.Details, Rules: protocol.RulePreviewsOf(approval.RulePreview(a, s.Session.CWD)), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
-		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content,
+		UpdatedInput: a.UpdatedInput, Type: protocol.ApprovalType(a.Type), Elicitation: protocol.ElicitationOf(a.Elicitation), Content: a.Content, Of: s, Asked: a,
 	}
-	if s.Task > 0 {
-		r.TaskID = domain.TaskName(s.Task)
-	}
-	if r.Type == humanContact {
-		r.HumanContact = &protocol.HumanContactRequest{
-			RunID: r.RunID, CallID: r.CallID,
-			Spec:   protocol.HumanContactSpec{Msg: a.Title, Subject: a.Subject, Channel: a.Channel, ResponseOptions: responseOptions(a.Options)},
-			Status: protocol.HumanContactStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Response: a.Response, ResponseOptionName: a.Option},
-		}
-		return r
-	}
-	r.Type = functionCall
-	r.FunctionCall = &protocol.FunctionCallRequest{
-		RunID: r.RunID, CallID: r.CallID,
-		Spec:   protocol.FunctionCallSpec{Fn: a.Tool, Kwargs: r.ToolInput, Channel: a.Channel},
-		Status: protocol.FunctionCallStatus{RequestedAt: r.CreatedAt, RespondedAt: r.RespondedAt, Approved: approvedOrNil(a.Status), Comment: a.Comment},
+	if r.Type != humanContact {
+		r.Type = functionCall
 	}
 	return r
-}
-
-// approvedOrNil reports whether an approval is approved. It returns nil while the approval is pending.
-func approvedOrNil(status string) *bool {
-	if status == "pending" {
-		return nil
-	}
-	yes := status == "approved"
-	return &yes
 }
 
 func orEmptyObject(raw json.RawMessage) json.RawMessage {
@@ -236,15 +260,6 @@ func orEmptyObject(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
-}
-
-// responseOptions converts an agent's options to those of HumanLayer.
-func responseOptions(options []domain.Option) []protocol.ResponseOption {
-	list := make([]protocol.ResponseOption, 0, len(options))
-	for _, o := range options {
-		list = append(list, protocol.ResponseOption{Name: cmp.Or(o.ID, o.Name), Title: o.Name})
-	}
-	return list
 }
 
 // approvalDiff returns the changes that a tool would make as a unified diff.
@@ -262,6 +277,8 @@ func registerRules(reg *server.Registry, d Domain) {
 		server.Doc("Lists the rules that sendDecision has made with a scope, the oldest first."))
 	handle(reg, d, sessionFamily, "deleteRule", deleteRule,
 		server.Doc("Deletes a rule that sendDecision has made. Later calls need approval again."))
+	handle(reg, d, nativeFamily, "rule.list", getRules, server.Doc("Lists the rules that decisions with a scope have made, the oldest first."))
+	handle(reg, d, nativeFamily, "rule.delete", deleteRule, server.Doc("Deletes a rule that a decision has made. Later calls need approval again."))
 }
 
 func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error) {
@@ -273,7 +290,7 @@ func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error
 	for _, r := range found {
 		one := &protocol.Rule{
 			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: r.Scope(),
-			ThreadID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
+			Session: r.Session.ID, ThreadID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
 		}
 		list = append(list, one)
 	}

@@ -322,7 +322,7 @@ func TestRewindWithoutCheckpoints(t *testing.T) {
 	c := w.connect(frame.LSP)
 	first := w.finished(c.launch(`{"query":"one"}`))
 	second := w.finished(c.sessionID("continueSession", `{"session_id":"`+first+`","query":"two"}`))
-	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_from":"`+first+`","prompt":"two"}`, string(c.ask("session.rewind", `{"session_id":"`+second+`"}`)))
+	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_from":"`+first+`","fork_turn":"1.1","prompt":"two"}`, string(c.ask("session.rewind", `{"session_id":"`+second+`"}`)))
 	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"prompt":"one"}`, string(c.ask("session.rewind", `{"session_id":"`+first+`","preview":true}`)))
 	assert.Equal(t, "bad_state", c.fail("session.rewind", `{"session_id":"`+first+`","undo":true}`).Data["kind"])
 	assert.Equal(t, -32602, c.fail("session.rewind", `{"session_id":"`+first+`","undo":true,"all":true}`).Code)

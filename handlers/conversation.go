@@ -186,7 +186,7 @@ func searchConversations(ctx context.Context, h *hub.Hub, p protocol.SearchParam
 			return protocol.SearchResult{}, err
 		}
 		hits = append(hits, &protocol.SearchHit{
-			SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
+			Turn: s.Turn.Name(), Session: s.Session.ID, SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
 			EventID: 2 * hit.ID, EventType: hit.Kind, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
 			CreatedAt: hit.Created.UTC(),
 		})
@@ -293,7 +293,7 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	} else {
 		r, err = h.Rewind(ctx, hub.RewindSpec{Turn: p.SessionID, All: p.All, Preview: p.Preview})
 	}
-	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, Prompt: r.Turn.Prompt}
+	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, ForkTurn: r.Turn.ParentName, Prompt: r.Turn.Prompt}
 	for _, f := range r.Files {
 		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
 	}

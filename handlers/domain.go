@@ -117,6 +117,8 @@ func checkParams(params any) error {
 		return checkCreateApproval(p)
 	case protocol.DecisionParams:
 		return checkDecision(p)
+	case humanlayer.DecisionParams:
+		return checkSentDecision(p)
 	case protocol.AskUserParams:
 		return checkAskUser(p)
 	case protocol.CallToolParams:

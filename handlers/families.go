@@ -71,6 +71,8 @@ var (
 // a sentence without the name of the code.
 var nativeFamily = family{codes: map[string]wireCode{
 	domain.KindTurnNotFound:         {codeNotFound, "not_found", ""},
+	domain.KindApprovalNotFound:     {codeNotFound, domain.KindApprovalNotFound, ""},
+	domain.KindRuleNotFound:         {codeNotFound, domain.KindRuleNotFound, ""},
 	domain.KindBadState:             {codeBadState, domain.KindBadState, ""},
 	domain.KindNotCancellable:       {codeBadState, "not_running", ""},
 	domain.KindQueueFull:            {server.CodeOverloaded, domain.KindQueueFull, ""},

@@ -110,7 +110,7 @@ func infoOf(t terminal.Info) protocol.Terminal {
 		Cols: t.Cols, Rows: t.Rows, TmuxSession: t.Tmux, ReadOnly: t.OfAgent, Attached: t.Views, Taken: t.Taken, StartedAt: t.Started.UTC(),
 	}
 	if t.Turn != nil {
-		i.TaskID, i.SessionID = domain.TaskName(t.Turn.Task), t.Turn.HumanLayerSession
+		i.Turn, i.TaskID, i.SessionID = t.Turn.Name(), domain.TaskName(t.Turn.Task), t.Turn.HumanLayerSession
 	}
 	return i
 }

@@ -112,3 +112,27 @@ func TestAttemptsStart(t *testing.T) {
 	require.Len(t, all, 2)
 	assert.Equal(t, []string{"1.1", "2.1"}, []string{all[0].Name, all[1].Name})
 }
+
+func TestApprovalsOfTurns(t *testing.T) {
+	w := newWorld(t, asking)
+	c := w.connect(frame.LSP)
+	turn := answer[protocol.Started](c, "session.start", `{"prompt":"edit"}`)
+	w.waiting(turn.ID, 1)
+	open := answer[protocol.ApprovalList](c, "approval.list", `{"turn":"1.1"}`).Approvals
+	require.Len(t, open, 1)
+	a := *open[0]
+	assert.Equal(t, []any{"1.1", int64(1), turn.ID, turn.SessionUUID, "Edit a.txt", "pending"}, []any{a.Turn, a.Session, a.TurnUUID, a.SessionUUID, a.Title, a.Status})
+	assert.Equal(t, a, answer[protocol.ApprovalResult](c, "approval.get", `{"approval":"`+a.ApprovalID+`"}`).Approval)
+	c.failsAs("approval.get", `{"approval":"none"}`, -32050, "approval_not_found")
+	c.failsAs("approval.decide", `{"approval":"none","decision":"approve"}`, -32050, "approval_not_found")
+	assert.True(t, answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve","scope":"session"}`).Success)
+	w.ended(turn.ID)
+	again := answer[protocol.DecisionResult](c, "approval.decide", `{"approval":"`+a.ApprovalID+`","decision":"approve"}`)
+	assert.Equal(t, []any{false, "approved"}, []any{again.Success, again.Status})
+	assert.Empty(t, answer[protocol.ApprovalList](c, "approval.list", `{}`).Approvals)
+	rules := answer[protocol.RuleList](c, "rule.list", `{}`).Rules
+	require.Len(t, rules, 1)
+	assert.EqualValues(t, 1, rules[0].Session)
+	assert.True(t, answer[protocol.DeleteRuleResult](c, "rule.delete", `{"rule_id":1}`).Success)
+	c.failsAs("rule.delete", `{"rule_id":1}`, -32050, "rule_not_found")
+}

@@ -140,7 +140,7 @@ func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptPara
 	chosen, err := h.Choose(ctx, hub.ChooseSpec{LandSpec: landSpec(p.LandParams), Interrupt: p.Interrupt})
 	r := protocol.ChooseAttemptResult{LandResult: landResult(ctx, chosen.Landed), Discarded: []protocol.DiscardedAttempt{}}
 	for _, d := range chosen.Discarded {
-		one := protocol.DiscardedAttempt{SessionID: d.Turn.HumanLayerSession, TaskID: domain.TaskName(d.Turn.Task), Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
+		one := protocol.DiscardedAttempt{Turn: d.Turn.Turn.Name(), SessionID: d.Turn.HumanLayerSession, TaskID: domain.TaskName(d.Turn.Task), Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
 		if d.Err != nil {
 			one.Error = d.Err.Error()
 		}

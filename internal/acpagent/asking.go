@@ -40,7 +40,7 @@ func (s *session) ask(q hubclient.Approval) {
 	s.mu.Unlock()
 	asker := asker{Client: s.conn, For: s.agent.client.is()}
 	if s.hasStates {
-		s.requiresAction(q.SessionID)
+		s.requiresAction(q.TurnUUID)
 	}
 	if !asker.Fits(q) {
 		s.remark(acp.SeverityWarning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",

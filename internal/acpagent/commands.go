@@ -185,7 +185,7 @@ func (s *session) listInbox(waiting []hubclient.Approval) string {
 	}
 	var b strings.Builder
 	for i, q := range waiting {
-		fmt.Fprintf(&b, "%d. %s · %s: %s\n", i+1, q.TaskID, agentName(q), questionInWords(q))
+		fmt.Fprintf(&b, "%d. %s · %s: %s\n", i+1, q.Turn, agentName(q), questionInWords(q))
 	}
 	b.WriteString("\n`/inbox 1` shows one, `/inbox 1 yes` answers it.\n")
 	return b.String()

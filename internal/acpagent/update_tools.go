@@ -213,7 +213,7 @@ func (t *translator) BackgroundTask(tasks []domain.BackgroundTask, id string) st
 // Question returns the tool call of a question, with its diffs.
 func (t *translator) Question(a hubclient.Approval) acp.ToolCall {
 	u := acp.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ApprovalID), Name: a.ToolName, ToolKind: toolKind(a.ToolKind), Status: acp.ToolPending, RawInput: object(a.ToolInput)}
-	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
+	u.ToolCallID = t.callID(a.TurnUUID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.ToolName, "a question")
 	}

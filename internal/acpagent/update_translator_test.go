@@ -162,8 +162,8 @@ func TestToolCalls(t *testing.T) {
 	translated(t, translator, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c~s2","title":"again","status":"pending","_meta":{"duet":{"parentToolCallId":"d~s2"}}}`},
 		translated(t, translator, event, 9, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again","tool_status":"pending","parent_tool_use_id":"d"}`))
-	assert.Equal(t, "c~s2", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s2", ToolUseID: "c"}}).ToolCallID)
-	assert.Equal(t, "c", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).ToolCallID)
+	assert.Equal(t, "c~s2", translator.Question(hubclient.Approval{Approval: protocol.Approval{TurnUUID: "s2", ToolUseID: "c"}}).ToolCallID)
+	assert.Equal(t, "c", translator.Question(hubclient.Approval{Approval: protocol.Approval{TurnUUID: "s", ToolUseID: "c"}}).ToolCallID)
 }
 
 // A client that shows an agent's terminals gets a terminal, piece by piece. In a replay it gets
@@ -223,10 +223,10 @@ func TestToolCallsOfVersion2(t *testing.T) {
 	translator := newTranslator()
 	translator.Client = clientWithStates()
 	const event = "conversation_updated"
-	assert.Equal(t, "T", translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}}).Title)
+	assert.Equal(t, "T", translator.Question(hubclient.Approval{Approval: protocol.Approval{TurnUUID: "s", ToolUseID: "c", Title: "T"}}).Title)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","name":"Bash","status":"paused"}`},
 		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_name":"Bash","tool_status":"paused"}`))
-	q := translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", ToolName: "Bash", Plan: "the plan", Details: "why", Reopened: "again"}})
+	q := translator.Question(hubclient.Approval{Approval: protocol.Approval{TurnUUID: "s", ToolUseID: "c", Title: "Run it?", ToolName: "Bash", Plan: "the plan", Details: "why", Reopened: "again"}})
 	assert.Empty(t, q.Title)
 	assert.Equal(t, "Bash", q.Name)
 	assert.Len(t, q.Content, 1, "the content has the text of the question")
@@ -286,7 +286,7 @@ func TestMetaOfToolCalls(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
 		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
-	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(hubclient.Approval{Approval: protocol.Approval{SessionID: "s", ToolUseID: "c"}}).Meta)
+	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(hubclient.Approval{Approval: protocol.Approval{TurnUUID: "s", ToolUseID: "c"}}).Meta)
 }
 
 // A replay contains the _meta of messages and thoughts, and so does a whole message.

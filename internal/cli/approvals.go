@@ -62,10 +62,10 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				} else if term.IsTerminal(cmd.OutOrStdout()) {
 					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
-				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
+				t := term.NewTable(cmd.OutOrStdout(), "ID", "TURN", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(turn.UniqueID(a.ApprovalID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.Asks(a)))
+					t.Row(turn.UniqueID(a.ApprovalID, open), a.Turn, a.Agent, term.Age(a.CreatedAt), term.Short(turn.Asks(a)))
 				}
 				return t.Flush()
 			})
@@ -119,7 +119,7 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 				}
 				fields := []term.Field{
 					{"question", a.ApprovalID},
-					{"task", a.TaskID},
+					{"turn", a.Turn},
 					{"agent", a.Agent},
 					{"status", a.Status},
 					{"asks", a.Asks()},
@@ -138,8 +138,8 @@ func newApprovalsShowCommand(s *settings) *cobra.Command {
 					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.String()})
 				}
 				text := &strings.Builder{}
-				_ = term.Fields(text, fields...)                     // a Builder cannot fail
-				session, _, _ := hubclient.Turn(ctx, c, a.SessionID) // without the session, paths stay absolute
+				_ = term.Fields(text, fields...)                    // a Builder cannot fail
+				session, _, _ := hubclient.Turn(ctx, c, a.TurnUUID) // without the session, paths stay absolute
 				for i, line := range turn.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
 						text.WriteString("\n")
@@ -417,7 +417,7 @@ func newRulesCommand(s *settings) *cobra.Command {
 		Long:  "List the rules that answers with --scope have made. Agents do not ask for what a rule\nallows.\n" + hubStatusHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {
+			return askHub(cmd, s, "rule.list", struct{}{}, func(r struct{ Rules []protocol.Rule }) error {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				t.Below("FOR", "WHERE")
 				t.Empty("there is no rule yet: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
@@ -442,7 +442,7 @@ func newForgetCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%q is not the number of a rule; `duet-rpc approvals rules` lists them", args[0])
 			}
-			return askHub(cmd, s, "deleteRule", map[string]int64{"rule_id": id}, func(struct{}) error { return nil })
+			return askHub(cmd, s, "rule.delete", map[string]int64{"rule_id": id}, func(struct{}) error { return nil })
 		},
 	}
 }

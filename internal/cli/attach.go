@@ -219,7 +219,7 @@ func size(t protocol.Terminal) string {
 func users(t protocol.Terminal) string {
 	var list []string
 	if t.ReadOnly {
-		list = append(list, strings.TrimSpace("an agent's "+t.TaskID))
+		list = append(list, strings.TrimSpace("the agent of "+t.Turn))
 	}
 	if t.TmuxSession != "" {
 		list = append(list, "tmux "+t.TmuxSession)

@@ -184,7 +184,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return term.Raw(cmd.OutOrStdout(), raw)
 	}
 	withGates := slices.ContainsFunc(r.Attempts, func(a protocol.Attempt) bool { return a.Gates != nil })
-	columns := []string{"TASK", "AGENT", "STATE", "FILES", "LINES", "TIME", "COST"}
+	columns := []string{"TURN", "AGENT", "STATE", "FILES", "LINES", "TIME", "COST"}
 	if withGates {
 		columns = slices.Insert(columns, 3, "GATES")
 	}
@@ -204,7 +204,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 			lines += ", landed"
 		}
 		took := (time.Duration(a.Usage.TimeMS) * time.Millisecond).Round(time.Second).String()
-		cells := []string{a.TaskID, agent, a.State, files, lines, took, costText(a.Usage.CostUSD)}
+		cells := []string{a.Name, agent, a.State, files, lines, took, costText(a.Usage.CostUSD)}
 		if withGates {
 			cells = slices.Insert(cells, 3, gatesText(a.Gates))
 		}
@@ -216,7 +216,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	if patch {
 		var text strings.Builder
 		for _, a := range r.Attempts {
-			fmt.Fprintf(&text, "\n%s · %s\n%s", a.TaskID, a.Agent, a.Patch)
+			fmt.Fprintf(&text, "\n%s · %s\n%s", a.Name, a.Agent, a.Patch)
 			if a.PatchCut {
 				fmt.Fprintf(&text, "(the rest is too long: git -C %s diff)\n", protocol.Value(a.Worktree).Dir)
 			}
@@ -225,7 +225,7 @@ func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	}
 	for _, a := range r.Attempts {
 		if a.Unknown == "" && !a.Landed {
-			progress(cmd, s, "choose one with: duet-rpc choose %s; duet-rpc attempts --patch shows the changes", a.TaskID)
+			progress(cmd, s, "choose one with: duet-rpc choose %s; duet-rpc attempts --patch shows the changes", a.Name)
 			break
 		}
 	}
@@ -283,10 +283,10 @@ func newChoose(s *settings) *cobra.Command {
 				view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
 				showLanded(view, r.LandResult)
 				for _, d := range r.Discarded {
-					text := "discarded " + d.TaskID + " · " + d.Agent
+					text := "discarded " + d.Turn + " · " + d.Agent
 					switch {
 					case d.Error != "":
-						text = d.TaskID + " · " + d.Agent + " stays: " + d.Error
+						text = d.Turn + " · " + d.Agent + " stays: " + d.Error
 					case d.Ref != "":
 						text += "; its work is kept: git branch NAME " + d.Ref
 					}

@@ -169,7 +169,7 @@ func landError(err error, session protocol.Turn) error {
 		b.WriteString("\n  and " + term.Count(data.More, "more file"))
 	}
 	if data.Kind == "conflict" {
-		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + session.Name + " \"Merge my branch into yours and resolve the conflicts\"")
+		b.WriteString("\nlet the agent merge: duet-rpc prompt --continue " + strconv.FormatInt(session.Session, 10) + " \"Merge my branch into yours and resolve the conflicts\"")
 	} else {
 		b.WriteString("\ncommit or stash them first")
 	}
@@ -208,7 +208,7 @@ func newDiscard(s *settings) *cobra.Command {
 					if !s.JSON {
 						showLosses(view, l)
 					}
-					again := "duet-rpc discard " + session.Name
+					again := fmt.Sprintf("duet-rpc discard %d", session.Session)
 					return askYes(cmd, s, "Discard the worktree with this work?", "nothing was discarded", again)
 				})
 				if err != nil {

@@ -327,7 +327,7 @@ func (w which) list(cmd *cobra.Command, s *settings, limit uint) error {
 		t := term.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
 		t.Below("DIRECTORY", "TITLE")
 		for _, s := range got.Sessions {
-			t.Row(s.ID, cmp.Or(s.TaskID, "-"), term.AgeOf(s.UpdatedAt), term.Short(s.Title), s.WorkingDir)
+			t.Row(s.ID, cmp.Or(s.Turn, "-"), term.AgeOf(s.UpdatedAt), term.Short(s.Title), s.WorkingDir)
 		}
 		if err := t.Flush(); err != nil {
 			return err

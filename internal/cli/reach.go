@@ -184,8 +184,8 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	progress(cmd, s, "%s: %s", turn.ShortID(d.ApprovalID), r.Status)
-	if r.ToldTaskID != "" {
-		progress(cmd, s, "the agent receives the comment with its next prompt: %s", r.ToldTaskID)
+	if r.ToldTurn != "" {
+		progress(cmd, s, "the agent receives the comment with its next prompt: %s", r.ToldTurn)
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func showRewound(view *turn.View, session protocol.Turn, r protocol.RewindResult
 	case n > 0:
 		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.Name + " --undo")
 	}
-	if r.ForkFrom != "" {
-		view.Note("continue the conversation from there with: duet-rpc session fork " + r.ForkFrom + " TEXT")
+	if r.ForkTurn != "" {
+		view.Note("continue the conversation from there with: duet-rpc session fork " + r.ForkTurn + " TEXT")
 	}
 }

@@ -272,7 +272,7 @@ func approvalCandidates(ctx context.Context, c *client.Client) []string {
 	open, _, _ := hubclient.OpenApprovals(ctx, c, "")
 	var out []string
 	for _, a := range open {
-		out = append(out, a.ApprovalID+"\t"+term.Short(a.TaskID+" · "+turn.Asks(a)))
+		out = append(out, a.ApprovalID+"\t"+term.Short(a.Turn+" · "+turn.Asks(a)))
 	}
 	return out
 }

@@ -33,14 +33,16 @@ func changeSession(cmd *cobra.Command, s *settings, id, method string, params fu
 		return err
 	}
 	return askHub(cmd, s, method, params(x.ID), func(json.RawMessage) error {
-		progress(cmd, s, "%s %s", x.Name, now)
+		progress(cmd, s, "session %d %s", x.Session, now)
 		return nil
 	})
 }
 
 // archived returns the parameters that archive a session or restore it.
 func archived(is bool) func(session string) any {
-	return func(session string) any { return protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(session)}, Archived: &is} }
+	return func(session string) any {
+		return protocol.ArchiveSessionsParams{Sessions: []protocol.Ref{protocol.Ref(session)}, Archived: &is}
+	}
 }
 
 func newArchive(s *settings) *cobra.Command {
@@ -94,8 +96,8 @@ func newDelete(s *settings) *cobra.Command {
 				return err
 			}
 			if !yes {
-				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", x.Name, term.Short(x.Called()))
-				if err := askYes(cmd, s, question, x.Name+" was not deleted", "duet-rpc session delete "+x.Name); err != nil {
+				question := fmt.Sprintf("Delete session %d (%s) for good?", x.Session, term.Short(x.Called()))
+				if err := askYes(cmd, s, question, fmt.Sprintf("session %d was not deleted", x.Session), fmt.Sprintf("duet-rpc session delete %d", x.Session)); err != nil {
 					return err
 				}
 			}
@@ -241,7 +243,7 @@ func newSearch(s *settings) *cobra.Command {
 				if len(r.Hits) == 0 {
 					return fmt.Errorf("nothing was found for %q: one message must have all words; fewer words find more", joined(args))
 				}
-				return printHits(ctx, cmd, c, r.Hits)
+				return printHits(cmd, r.Hits)
 			})
 		},
 	}
@@ -267,19 +269,11 @@ func aroundMatch(snippet string) string {
 	return "…" + before + snippet[at:]
 }
 
-func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []*protocol.SearchHit) error {
-	tasks := make(map[string]string) // by session
-	t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
+func printHits(cmd *cobra.Command, hits []*protocol.SearchHit) error {
+	t := term.NewTable(cmd.OutOrStdout(), "TURN", "AGE", "BY", "FOUND")
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
-		if tasks[h.SessionID] == "" {
-			s, _, err := hubclient.Turn(ctx, c, h.SessionID)
-			if err != nil {
-				return err
-			}
-			tasks[h.SessionID] = s.Name
-		}
-		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.EventType), aroundMatch(h.Snippet))
+		t.Row(h.Turn, term.Age(h.CreatedAt), cmp.Or(h.ToolName, h.Role, h.EventType), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }

@@ -134,9 +134,9 @@ func (t *talking) goodbye() {
 	case s.ID == "":
 		return
 	case t.talk.IsBusy():
-		t.view.Note(s.Name + " continues without this terminal; back with: duet-rpc prompt --continue " + s.Name)
+		t.view.Note(fmt.Sprintf("%s continues without this terminal; back with: duet-rpc prompt --continue %d", s.Name, s.Session))
 	default:
-		t.view.Note("back with: duet-rpc prompt --continue " + s.Name)
+		t.view.Note(fmt.Sprintf("back with: duet-rpc prompt --continue %d", s.Session))
 	}
 }
 
@@ -537,7 +537,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	} else {
 		t.view.Note(notRecorded(session))
 	}
-	t.set.agent, t.fork = session.Agent, r.ForkFrom
+	t.set.agent, t.fork = session.Agent, r.ForkTurn
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
 	t.view.Note("your next prompt continues from before " + session.Name + "; /resume " + session.Name + " returns to the conversation as it was")

@@ -34,17 +34,17 @@ const Shell = "the shell"
 // Decide sends a decision. The result says if another client was first.
 func Decide(ctx context.Context, c *client.Client, d protocol.DecisionParams) (protocol.DecisionResult, json.RawMessage, error) {
 	d.Client = cmp.Or(d.Client, Shell)
-	return Call[protocol.DecisionResult](ctx, c, "sendDecision", d)
+	return Call[protocol.DecisionResult](ctx, c, "approval.decide", d)
 }
 
-// OpenApprovals lists the pending approvals of a session, or of all sessions if it is empty.
-func OpenApprovals(ctx context.Context, c *client.Client, session string) ([]Approval, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Approvals []Approval }](ctx, c, "fetchApprovals", protocol.FetchApprovalsParams{SessionID: session})
+// OpenApprovals lists the pending approvals of a turn, or all if it is empty.
+func OpenApprovals(ctx context.Context, c *client.Client, turn string) ([]Approval, json.RawMessage, error) {
+	r, raw, err := Call[struct{ Approvals []Approval }](ctx, c, "approval.list", protocol.ApprovalListParams{Turn: protocol.Ref(turn)})
 	return r.Approvals, raw, err
 }
 
 // GetApproval returns an approval by its whole id.
 func GetApproval(ctx context.Context, c *client.Client, id string) (Approval, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "getApproval", protocol.ApprovalIDs{ApprovalID: id})
+	r, raw, err := Call[struct{ Approval Approval }](ctx, c, "approval.get", protocol.ApprovalParams{Approval: id})
 	return r.Approval, raw, err
 }

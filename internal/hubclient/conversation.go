@@ -126,7 +126,7 @@ func EventOf(e client.Event) protocol.Event {
 func ApprovalOf(e *protocol.ApprovalEvent) Approval {
 	return Approval{
 		Approval: protocol.Approval{
-			ApprovalID: e.ApprovalID, CallID: e.CallID, RunID: e.RunID, SessionID: e.SessionID, TaskID: e.TaskID, Stale: e.Stale,
+			ApprovalID: e.ApprovalID, CallID: e.CallID, TurnUUID: e.SessionID, Turn: e.TaskID, Stale: e.Stale,
 			Reopens: e.Reopens, Reopened: e.Reopened, ToolName: e.ToolName, ToolInput: e.ToolInput, Editable: e.Editable,
 			Ambiguity: e.Ambiguity, ToolUseID: e.ToolUseID, ToolKind: e.ToolKind, Title: e.Title, Subject: e.Subject,
 			Options: e.Options, OptionsOnly: e.OptionsOnly, Declinable: e.Declinable, Paths: e.Paths, Details: e.Details,

@@ -104,6 +104,7 @@ type NativeSession struct {
 	Title      string `json:"title,omitempty" doc:"The agent's title."`
 	UpdatedAt  string `json:"updated_at,omitempty" doc:"Time of the last activity."`
 	WorkingDir string `json:"working_dir,omitempty" doc:"The session's working directory."`
+	Turn       string `json:"turn,omitempty" doc:"The last turn of the session here that continues it, such as 12.3."`
 	SessionID  string `json:"session_id,omitempty" doc:"The last session of the Duet conversation that continues it."`
 	TaskID     string `json:"task_id,omitempty" doc:"The task id of the same run."`
 }

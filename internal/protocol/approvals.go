@@ -30,34 +30,19 @@ type CreateApprovalResult struct {
 	Status     string `json:"status" doc:"pending, unless a rule or a mode has decided already."`
 }
 
-type FetchApprovalsParams struct {
-	SessionID string `json:"session_id,omitempty" doc:"Only approvals of this session, by any id of the run."`
-	RunID     string `json:"run_id,omitempty" doc:"Alias of session_id."`
+type ApprovalListParams struct {
+	Turn Ref `json:"turn,omitempty" doc:"Only approvals of this turn; a session means its last turn. Absent: all."`
 }
 
 type ApprovalList struct {
-	Approvals []*Approval `json:"approvals"`
+	Approvals []*Approval `json:"approvals" doc:"The oldest first."`
 }
 
-// ApprovalIDs name one approval.
-type ApprovalIDs struct {
-	CallID     string `json:"call_id,omitempty" doc:"The call_id or the id of the approval. This or approval_id is required."`
-	ApprovalID string `json:"approval_id,omitempty" doc:"The approval's id."`
+type ApprovalParams struct {
+	Approval string `json:"approval" doc:"The approval's id, or the id of its tool call."`
 }
 
-func (p ApprovalIDs) ID() string {
-	if p.ApprovalID != "" {
-		return p.ApprovalID
-	}
-	return p.CallID
-}
-
-func (p ApprovalIDs) Check() error {
-	if p.ApprovalID != "" {
-		return nil
-	}
-	return NotEmpty("call_id", p.CallID)
-}
+func (p ApprovalParams) Check() error { return NotEmpty("approval", p.Approval) }
 
 type ApprovalResult struct {
 	Approval Approval `json:"approval"`
@@ -65,9 +50,6 @@ type ApprovalResult struct {
 
 // A Verdict is the answer to an approval.
 type Verdict string
-
-// IDs returns the names of the approval.
-func (p DecisionParams) IDs() ApprovalIDs { return ApprovalIDs{p.ApprovalID, p.CallID} }
 
 // Values of [DecisionParams.Decision].
 const (
@@ -86,10 +68,9 @@ type DecisionScope string
 // Accepted implements schema.Enum.
 func (DecisionScope) Accepted() []string { return domain.Scopes() }
 
-// DecisionParams answer an approval, which they name like [ApprovalIDs].
+// DecisionParams answer an approval.
 type DecisionParams struct {
-	CallID       string          `json:"call_id,omitempty" doc:"The call_id or the id of the approval. This or approval_id is required."`
-	ApprovalID   string          `json:"approval_id,omitempty" doc:"The approval's id."`
+	ApprovalID   string          `json:"approval" doc:"The approval's id, or the id of its tool call."`
 	Type         ApprovalType    `json:"type,omitempty" doc:"The expected type. Absent: any."`
 	Decision     Verdict         `json:"decision" doc:"function_call: approve or deny. human_contact: respond, or deny if an agent offers options. An approval with a mode: respond, deny (decline) or cancel."`
 	Comment      string          `json:"comment,omitempty" doc:"The reason, or the response. Required for deny, and for respond unless option is the response."`
@@ -103,13 +84,20 @@ type DecisionParams struct {
 }
 
 type DecisionResult struct {
-	Success bool   `json:"success"`
+	Success bool   `json:"success" doc:"false: the approval was decided before; see error and status."`
 	Error   string `json:"error,omitempty" doc:"Why the decision has no effect."`
 	Status  string `json:"status,omitempty" doc:"The approval's current status."`
 
-	ToldSessionID string `json:"told_session_id,omitempty" doc:"The session whose prompt delivers the comment, if tell created one."`
-	ToldTaskID    string `json:"told_task_id,omitempty" doc:"The task id of that session."`
+	ToldTurn string `json:"told_turn,omitempty" doc:"The turn whose prompt delivers the comment, if tell created one."`
+
+	Told *domain.Turn `json:"-"` // for dialects
 }
+
+// Values of [Approval.Type].
+const (
+	FunctionCall ApprovalType = "function_call"
+	HumanContact ApprovalType = "human_contact"
+)
 
 // An ApprovalType is a permission request or another question.
 type ApprovalType string
@@ -117,19 +105,17 @@ type ApprovalType string
 // Accepted implements schema.Enum.
 func (ApprovalType) Accepted() []string { return []string{"function_call", "human_contact"} }
 
-// An Approval is a question to a person, in both forms of HumanLayer: flat for its current clients,
-// and by type as in its specification.
+// An Approval is a question to a person.
 type Approval struct {
-	ID           string          `json:"id"`
-	ApprovalID   string          `json:"approval_id" doc:"Same as id."`
+	ApprovalID   string          `json:"approval"`
 	CallID       string          `json:"call_id" doc:"A unique id: tool_use_id, or an id made from it if another approval already has it."`
-	RunID        string          `json:"run_id"`
-	SessionID    string          `json:"session_id"`
-	TaskID       string          `json:"task_id,omitempty"`
-	ThreadID     string          `json:"thread_id,omitempty"`
+	Turn         string          `json:"turn" doc:"The turn that asks, such as 12.3."`
+	Session      int64           `json:"session" doc:"The session's number in the project."`
+	TurnUUID     string          `json:"turn_uuid"`
+	SessionUUID  string          `json:"session_uuid"`
 	Agent        string          `json:"agent,omitempty"`
 	Status       string          `json:"status" doc:"pending, approved, denied, responded, expired or cancelled."`
-	Stale        bool            `json:"stale" doc:"The process that asked is gone. Approving resumes the session."`
+	Stale        bool            `json:"stale" doc:"The process that asked is gone. Approving resumes the turn."`
 	Reopens      string          `json:"reopens,omitempty" doc:"The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer."`
 	Reopened     string          `json:"reopened,omitempty" doc:"Why Duet asks again, for people; show it."`
 	ReopenedAs   string          `json:"reopened_as,omitempty" doc:"The approval that repeats this one."`
@@ -151,7 +137,7 @@ type Approval struct {
 	Diff         string          `json:"diff,omitempty" doc:"The changes that the tool would make, as a unified diff."`
 	Details      string          `json:"details,omitempty" doc:"The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call."`
 	Plan         string          `json:"plan,omitempty" doc:"The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule."`
-	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by the scopes of sendDecision other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
+	Rules        RulePreviews    `json:"rule_preview,omitempty" doc:"The rule that a decision with a scope would make, by the scopes of approval.decide other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers."`
 	TakesComment bool            `json:"takes_comment" doc:"Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt."`
 	Channel      json.RawMessage `json:"channel,omitempty"`
 	RespondedAt  *time.Time      `json:"responded_at,omitempty"`
@@ -165,60 +151,15 @@ type Approval struct {
 	*Elicitation
 	Content json.RawMessage `json:"content,omitempty" doc:"The values of the form as the user filled them in."`
 
-	Type         ApprovalType         `json:"type"`
-	FunctionCall *FunctionCallRequest `json:"function_call,omitempty"`
-	HumanContact *HumanContactRequest `json:"human_contact,omitempty"`
+	Type ApprovalType `json:"type"`
+
+	// For dialects.
+	Of    domain.TurnInSession `json:"-"`
+	Asked domain.Approval      `json:"-"`
 }
 
 func (a *Approval) Texts() []*string {
 	return []*string{&a.Diff, &a.Plan, &a.Details, &a.Explanation, &a.Subject, &a.Comment, &a.Response}
-}
-
-type FunctionCallRequest struct {
-	RunID  string             `json:"run_id"`
-	CallID string             `json:"call_id"`
-	Spec   FunctionCallSpec   `json:"spec"`
-	Status FunctionCallStatus `json:"status"`
-}
-
-type FunctionCallSpec struct {
-	Fn            string          `json:"fn"`
-	Kwargs        json.RawMessage `json:"kwargs"`
-	Channel       json.RawMessage `json:"channel,omitempty"`
-	RejectOptions json.RawMessage `json:"reject_options,omitempty"`
-}
-
-type FunctionCallStatus struct {
-	RequestedAt time.Time  `json:"requested_at"`
-	RespondedAt *time.Time `json:"responded_at,omitempty"`
-	Approved    *bool      `json:"approved,omitempty"`
-	Comment     string     `json:"comment,omitempty"`
-}
-
-type HumanContactRequest struct {
-	RunID  string             `json:"run_id"`
-	CallID string             `json:"call_id"`
-	Spec   HumanContactSpec   `json:"spec"`
-	Status HumanContactStatus `json:"status"`
-}
-
-type HumanContactSpec struct {
-	Msg             string           `json:"msg"`
-	Subject         string           `json:"subject,omitempty"`
-	Channel         json.RawMessage  `json:"channel,omitempty"`
-	ResponseOptions []ResponseOption `json:"response_options,omitempty"`
-}
-
-type ResponseOption struct {
-	Name  string `json:"name"`
-	Title string `json:"title,omitempty"`
-}
-
-type HumanContactStatus struct {
-	RequestedAt        time.Time  `json:"requested_at"`
-	RespondedAt        *time.Time `json:"responded_at,omitempty"`
-	Response           string     `json:"response,omitempty"`
-	ResponseOptionName string     `json:"response_option_name,omitempty"`
 }
 
 type RuleList struct {
@@ -234,8 +175,9 @@ type Rule struct {
 	Pattern   bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
 	Path      string    `json:"path,omitempty" doc:"Only these files: a pattern in which * does not match a slash."`
 	SameInput bool      `json:"same_input,omitempty" doc:"Only this exact input."`
-	Scope     string    `json:"scope" doc:"The scope of the decision that made it, as in sendDecision."`
-	ThreadID  string    `json:"thread_id,omitempty" doc:"The conversation, if the rule is for one alone."`
+	Scope     string    `json:"scope" doc:"The scope of the decision that made it, as in approval.decide."`
+	Session   int64     `json:"session,omitempty" doc:"The session, if the rule is for one alone."`
+	ThreadID  string    `json:"thread_id,omitempty" doc:"The uuid of that session."`
 	Title     string    `json:"title,omitempty" doc:"The conversation's title."`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -243,14 +185,14 @@ type Rule struct {
 func (r *Rule) Texts() []*string { return []*string{&r.Command, &r.Path, &r.Title} }
 
 type DeleteRuleParams struct {
-	RuleID int64 `json:"rule_id" doc:"The rule's id from getRules."`
+	RuleID int64 `json:"rule_id" doc:"The rule's id from rule.list."`
 }
 
 func (p DeleteRuleParams) Check() error {
 	if p.RuleID > 0 {
 		return nil
 	}
-	return server.InvalidParam(server.ParamError{Param: "rule_id", Expected: "the id of a rule, as getRules lists it", Received: strconv.FormatInt(p.RuleID, 10)})
+	return server.InvalidParam(server.ParamError{Param: "rule_id", Expected: "the id of a rule, as rule.list lists it", Received: strconv.FormatInt(p.RuleID, 10)})
 }
 
 type DeleteRuleResult struct {

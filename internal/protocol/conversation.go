@@ -80,6 +80,8 @@ type SearchResult struct {
 }
 
 type SearchHit struct {
+	Turn      string    `json:"turn" doc:"Such as 12.3."`
+	Session   int64     `json:"session" doc:"The session's number in the project."`
 	SessionID string    `json:"session_id"`
 	RunID     string    `json:"run_id"`
 	ThreadID  string    `json:"thread_id"`
@@ -196,6 +198,7 @@ type RewindResult struct {
 	More            int           `json:"more" doc:"How many more files there are, which do not fit into the result."`
 	NotRecorded     []NotRecorded `json:"not_recorded,omitempty" doc:"Files that are not recorded, and so stay as they are."`
 	MoreNotRecorded int           `json:"more_not_recorded,omitempty" doc:"How many more of them there are."`
+	ForkTurn        string        `json:"fork_turn,omitempty" doc:"The turn before, such as 12.2: session.fork continues the session from there. Absent: the session begins with this turn."`
 	ForkFrom        string        `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`
 	Prompt          string        `json:"prompt" doc:"The prompt of the session."`
 }

@@ -65,6 +65,7 @@ type Terminal struct {
 	Cols        int       `json:"cols,omitempty" doc:"Absent for an agent's terminal, which has no size."`
 	Rows        int       `json:"rows,omitempty"`
 	TmuxSession string    `json:"tmux_session,omitempty" doc:"The tmux session that it shows."`
+	Turn        string    `json:"turn,omitempty" doc:"The turn whose agent runs the terminal, such as 12.3."`
 	TaskID      string    `json:"task_id,omitempty" doc:"The task whose agent runs the terminal."`
 	SessionID   string    `json:"session_id,omitempty" doc:"The session id of the same run."`
 	ReadOnly    bool      `json:"read_only" doc:"An agent's terminal: clients can only watch it."`

@@ -155,6 +155,7 @@ type ChooseAttemptResult struct {
 
 // A DiscardedAttempt is an attempt that was not chosen.
 type DiscardedAttempt struct {
+	Turn      string `json:"turn"`
 	SessionID string `json:"session_id"`
 	TaskID    string `json:"task_id"`
 	Agent     string `json:"agent"`

@@ -353,8 +353,113 @@ export type ApprovalList = {
   approvals: Array<Approval>;
 };
 
+export type ApprovalListOutput = {
+  /** The oldest first. */
+  approvals: Array<ApprovalOutput>;
+};
+
+export type ApprovalListParams = {
+  /** Only approvals of this turn; a session means its last turn. Absent: all. */
+  turn?: string | number;
+};
+
+export type ApprovalOutput = {
+  approval: string;
+  /** A unique id: tool_use_id, or an id made from it if another approval already has it. */
+  call_id: string;
+  /** The turn that asks, such as 12.3. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
+  turn_uuid: string;
+  session_uuid: string;
+  agent?: string;
+  /** pending, approved, denied, responded, expired or cancelled. */
+  status: string;
+  /** The process that asked is gone. Approving resumes the turn. */
+  stale: boolean;
+  /** The approval that this one repeats: it was answered, but the agent is not known to have acted on the answer. */
+  reopens?: string;
+  /** Why Duet asks again, for people; show it. */
+  reopened?: string;
+  /** The approval that repeats this one. */
+  reopened_as?: string;
+  /** When the agent was seen to act on the answer. */
+  taken_at?: string;
+  created_at: string;
+  /** When the approval expires. */
+  deadline?: string;
+  tool_name: string;
+  tool_input: unknown;
+  /** Whether a decision may have updated_input. Most agents would run the tool with their own input anyway. */
+  input_editable: boolean;
+  /** Why programs may read tool_input differently, such as a duplicate member; the title says so too. No rule allows such a call, and a user can approve it only once. */
+  input_ambiguity?: string;
+  /** The agent's id of the waiting tool call, as in events and conversations. Agents reuse ids in other sessions. */
+  tool_use_id?: string;
+  /** read, edit, delete, move, search, execute, think, fetch or other. */
+  tool_kind?: string;
+  /** The question, for people. */
+  title: string;
+  subject?: string;
+  /** The agent's answers to choose from: [{option_id,name,kind}]. */
+  options?: Array<unknown>;
+  /** human_contact: only one of the options is an answer, because the agent can receive nothing else. Other text is refused. */
+  options_only?: boolean;
+  /** human_contact: it can also be denied, which means that the user chose, filled in or opened nothing. */
+  declinable?: boolean;
+  /** The files that the call touches. */
+  paths?: Array<string>;
+  /** The changes that the tool would make, as a unified diff. */
+  diff?: string;
+  /** The agent's text about the tool call, in addition to title and input, for people. If an agent sends no input, nothing else is known about the call. */
+  details?: string;
+  /** The agent's plan, if it asks to leave its plan mode; mostly Markdown. The answer makes no rule. */
+  plan?: string;
+  /** The rule that a decision with a scope would make, by the scopes of approval.decide other than once. Absent: no rule is possible. This is Duet's rule; the name of an option of kind allow_always describes what the agent itself remembers. */
+  rule_preview?: Record<string, RulePreview>;
+  /** Whether the agent receives the comment with the decision. If not, a decision with tell sends it as the next prompt. */
+  takes_comment: boolean;
+  channel?: unknown;
+  responded_at?: string;
+  /** user, rule=…, mode=…, timeout, end, overtaken (the conversation continued without it), or changed (the agent changed the tool call, and another approval asks again). */
+  decided_by?: string;
+  /** Describes the rule or mode that decided. For a rule of a file: which rule, and its place. */
+  explanation?: string;
+  comment?: string;
+  response?: string;
+  /** The chosen option. */
+  option?: string;
+  /** The input as the user changed it. */
+  updated_input?: unknown;
+  /** Parts of the input or the texts were left out to fit into a message. */
+  truncated?: boolean;
+  /** form or url: the user fills in a form or opens an address. The answer is respond, deny (declined) or cancel. */
+  mode?: string;
+  /** form: a flat JSON Schema object, as in ACP's elicitation. The answer's content must fit it. */
+  schema?: unknown;
+  /** The address to open. Open it only after the user agrees; respond says that the user agrees. */
+  url?: string;
+  /** The host of url. Show it next to the address. */
+  url_host?: string;
+  /** What the user should check before opening url. Show them. */
+  url_warnings?: Array<string>;
+  /** The values of the form as the user filled them in. */
+  content?: unknown;
+  type: ApprovalType;
+};
+
+export type ApprovalParams = {
+  /** The approval's id, or the id of its tool call. */
+  approval: string;
+};
+
 export type ApprovalResult = {
   approval: Approval;
+};
+
+export type ApprovalResultOutput = {
+  approval: ApprovalOutput;
 };
 
 export type ApprovalType = "function_call" | "human_contact";
@@ -443,6 +548,8 @@ export type AttachTerminalResult = {
   rows?: number;
   /** The tmux session that it shows. */
   tmux_session?: string;
+  /** The turn whose agent runs the terminal, such as 12.3. */
+  turn?: string;
   /** The task whose agent runs the terminal. */
   task_id?: string;
   /** The session id of the same run. */
@@ -1135,6 +1242,31 @@ export type DecisionParams = {
   tell?: boolean;
 };
 
+export type DecisionParamsInput = {
+  /** The approval's id, or the id of its tool call. */
+  approval: string;
+  /** The expected type. Absent: any. */
+  type?: ApprovalType;
+  /** function_call: approve or deny. human_contact: respond, or deny if an agent offers options. An approval with a mode: respond, deny (decline) or cancel. */
+  decision: Verdict;
+  /** The reason, or the response. Required for deny, and for respond unless option is the response. */
+  comment?: string;
+  /** The tool runs with this input instead. Only if the approval is input_editable; otherwise deny, and write into the comment what to run. */
+  updated_input?: unknown;
+  /** once, or where the decision becomes a rule. The rule also decides pending approvals there. */
+  scope?: DecisionScope;
+  /** The option_id or name of one of the approval's options. It must agree with the decision. */
+  option?: string;
+  /** The values of a form: an object that fits the approval's schema. An error names the field, such as content.port. */
+  content?: unknown;
+  /** With a scope: the rule's pattern, in place of that in rule_preview. Commands: as in the configuration. Files: * does not match a slash, and src/** matches everything below src. The pattern must match this call. */
+  pattern?: string;
+  /** The deciding client's name for people, such as VS Code. Events and the conversation show it as decided_in. At most 100 bytes. */
+  client?: string;
+  /** Deliver the comment to the agent. If the agent does not receive comments with decisions, the comment is the next prompt of its conversation. */
+  tell?: boolean;
+};
+
 export type DecisionResult = {
   success: boolean;
   /** Why the decision has no effect. */
@@ -1147,10 +1279,21 @@ export type DecisionResult = {
   told_task_id?: string;
 };
 
+export type DecisionResultOutput = {
+  /** false: the approval was decided before; see error and status. */
+  success: boolean;
+  /** Why the decision has no effect. */
+  error?: string;
+  /** The approval's current status. */
+  status?: string;
+  /** The turn whose prompt delivers the comment, if tell created one. */
+  told_turn?: string;
+};
+
 export type DecisionScope = "once" | "session" | "project";
 
 export type DeleteRuleParams = {
-  /** The rule's id from getRules. */
+  /** The rule's id from rule.list. */
   rule_id: number;
 };
 
@@ -1256,6 +1399,7 @@ export type DiscardResult = {
 };
 
 export type DiscardedAttempt = {
+  turn: string;
   session_id: string;
   task_id: string;
   agent: string;
@@ -2016,6 +2160,8 @@ export type NativeSession = {
   updated_at?: string;
   /** The session's working directory. */
   working_dir?: string;
+  /** The last turn of the session here that continues it, such as 12.3. */
+  turn?: string;
   /** The last session of the Duet conversation that continues it. */
   session_id?: string;
   /** The task id of the same run. */
@@ -2426,6 +2572,8 @@ export type RewindResult = {
   not_recorded?: Array<NotRecorded>;
   /** How many more of them there are. */
   more_not_recorded?: number;
+  /** The turn before, such as 12.2: session.fork continues the session from there. Absent: the session begins with this turn. */
+  fork_turn?: string;
   /** The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session. */
   fork_from?: string;
   /** The prompt of the session. */
@@ -2445,9 +2593,11 @@ export type Rule = {
   path?: string;
   /** Only this exact input. */
   same_input?: boolean;
-  /** The scope of the decision that made it, as in sendDecision. */
+  /** The scope of the decision that made it, as in approval.decide. */
   scope: string;
-  /** The conversation, if the rule is for one alone. */
+  /** The session, if the rule is for one alone. */
+  session?: number;
+  /** The uuid of that session. */
   thread_id?: string;
   /** The conversation's title. */
   title?: string;
@@ -2501,6 +2651,10 @@ export type SchedulerStatus = {
 };
 
 export type SearchHit = {
+  /** Such as 12.3. */
+  turn: string;
+  /** The session's number in the project. */
+  session: number;
   session_id: string;
   run_id: string;
   thread_id: string;
@@ -3303,6 +3457,8 @@ export type Terminal = {
   rows?: number;
   /** The tmux session that it shows. */
   tmux_session?: string;
+  /** The turn whose agent runs the terminal, such as 12.3. */
+  turn?: string;
   /** The task whose agent runs the terminal. */
   task_id?: string;
   /** The session id of the same run. */
@@ -3901,10 +4057,20 @@ export interface Methods {
   getApproval: { params: ApprovalIDs; result: ApprovalResult };
   /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
   sendDecision: { params: DecisionParams; result: DecisionResult };
+  /** Lists what waits for a person's answer, the oldest first. */
+  "approval.list": { params: ApprovalListParams; result: ApprovalListOutput };
+  /** Returns an approval. */
+  "approval.get": { params: ApprovalParams; result: ApprovalResultOutput };
+  /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
+  "approval.decide": { params: DecisionParamsInput; result: DecisionResultOutput };
   /** Lists the rules that sendDecision has made with a scope, the oldest first. */
   getRules: { params: Record<string, never>; result: RuleList };
   /** Deletes a rule that sendDecision has made. Later calls need approval again. */
   deleteRule: { params: DeleteRuleParams; result: DeleteRuleResult };
+  /** Lists the rules that decisions with a scope have made, the oldest first. */
+  "rule.list": { params: Record<string, never>; result: RuleList };
+  /** Deletes a rule that a decision has made. Later calls need approval again. */
+  "rule.delete": { params: DeleteRuleParams; result: DeleteRuleResult };
   /** Asks the user a question and waits for the answer. Cancelling the request withdraws the question, and so does the end of the connection unless keep is set. */
   askUser: { params: AskUserParams; result: AskUserResult };
   /** Asks whether a tool may run, and waits for the decision. Rules and modes decide first, then the user; a denial is the error -32003. The question is withdrawn as with askUser. */
@@ -4003,6 +4169,8 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "searchConversations",
   "fetchApprovals",
   "getApproval",
+  "approval.list",
+  "approval.get",
   "askUser",
   "requestPermission",
   "sendTask",

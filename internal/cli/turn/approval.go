@@ -375,7 +375,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d protocol.DecisionPar
 		return
 	}
 	a.view.Note("there is no terminal to ask on; interrupting")
-	if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.SessionID), Reason: "nobody_answers"}, nil); err != nil {
+	if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(q.TurnUUID), Reason: "nobody_answers"}, nil); err != nil {
 		a.view.Note(InDialogue(err).Error())
 	}
 }
@@ -394,9 +394,9 @@ func (a *asker) decide(ctx context.Context, q asked, d protocol.DecisionParams) 
 	}
 	if r.Success {
 		a.decided[q.ApprovalID] = true
-		if r.ToldTaskID != "" {
-			a.view.Note("the agent receives the comment with its next prompt: " + r.ToldTaskID)
-			a.commentTasks = append(a.commentTasks, r.ToldTaskID)
+		if r.ToldTurn != "" {
+			a.view.Note("the agent receives the comment with its next prompt: " + r.ToldTurn)
+			a.commentTurns = append(a.commentTurns, r.ToldTurn)
 		}
 	} // otherwise the session was interrupted or another client was faster, which an event reports
 	return true
@@ -419,7 +419,7 @@ func asResponse(q asked, d protocol.DecisionParams) protocol.DecisionParams {
 func (a *asker) send(ctx context.Context, d protocol.DecisionParams, result any) error {
 	d.Client = hubclient.Shell
 	sent := make(chan error, 1)
-	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
+	go func() { sent <- a.hub.Call(ctx, "approval.decide", d, result) }()
 	for {
 		select {
 		case err := <-sent:

@@ -43,7 +43,7 @@ type asker struct {
 
 	seen         map[string]bool
 	decided      map[string]bool // by this client
-	commentTasks []string        // tasks whose prompts send the agent a comment; they are shown next
+	commentTurns []string        // tasks whose prompts send the agent a comment; they are shown next
 	waiting      []asked         // the user is answering the first
 	expected     expected
 	filling      *filling // the form that the user is filling in
@@ -162,7 +162,7 @@ func (a *asker) dirOf(ctx context.Context, approval hubclient.Approval) string {
 	if !a.isInbox {
 		return a.view.session.WorkingDir
 	}
-	session, _, _ := hubclient.Turn(ctx, a.hub, approval.SessionID) // without it, paths stay absolute
+	session, _, _ := hubclient.Turn(ctx, a.hub, approval.TurnUUID) // without it, paths stay absolute
 	return session.WorkingDir
 }
 
@@ -366,7 +366,7 @@ func needsPrompt(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Pl
 
 // introduce prints which session a question belongs to and how many others wait.
 func (a *asker) introduce(q asked) {
-	parts := []string{q.TaskID}
+	parts := []string{q.Turn}
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}

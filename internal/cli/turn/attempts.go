@@ -75,7 +75,7 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 		return sessions, false, err
 	}
 	for _, approval := range open {
-		if all.index(ctx, approval.SessionID) >= 0 {
+		if all.index(ctx, approval.TurnUUID) >= 0 {
 			a.ask(ctx, approval)
 		}
 	}

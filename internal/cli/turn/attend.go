@@ -119,9 +119,9 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 		} else {
 			a.view.Note("interrupting; press C-c again to end at once")
 		}
-		commentTasks := slices.Clone(a.commentTasks)
+		commentTurns := slices.Clone(a.commentTurns)
 		running.Go(func() { // so that a second signal is handled meanwhile
-			for _, id := range append(commentTasks, session.ID) { // queued sessions first, because they would start otherwise
+			for _, id := range append(commentTurns, session.ID) { // queued sessions first, because they would start otherwise
 				if err := a.hub.Call(ctx, "turn.interrupt", protocol.InterruptTurnParams{Turn: protocol.Ref(id), Reason: "user_cancelled"}, nil); err != nil || id == session.ID {
 					refused <- err
 					return
@@ -258,7 +258,7 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 // leftOpen returns the open questions of a conversation whose agent is gone.
 func leftOpen(ctx context.Context, c *client.Client, of protocol.Turn) ([]hubclient.Approval, error) {
 	open, _, err := hubclient.OpenApprovals(ctx, c, "")
-	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.ThreadID != of.SessionUUID }), err
+	return slices.DeleteFunc(open, func(a hubclient.Approval) bool { return !a.Stale || a.SessionUUID != of.SessionUUID }), err
 }
 
 // Watch shows a session to its end, and then the sessions that continue the work after failed

@@ -128,10 +128,10 @@ func TestQuestionIsRepeatedBelowProgress(t *testing.T) {
 
 // The view does not show a second question below the first one, so input answers the first.
 func TestSecondQuestionWaitsForFirst(t *testing.T) {
-	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", SessionID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
+	a, q, side := asking(hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", TurnUUID: "s", Type: domain.FunctionCall, ToolName: "Bash"}})
 	a.terminal, a.seen = os.Stdin, map[string]bool{}
 	a.waiting = []asked{q}
-	a.ask(t.Context(), hubclient.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", SessionID: "s", Type: domain.FunctionCall, ToolName: "Write"}})
+	a.ask(t.Context(), hubclient.Approval{Approval: protocol.Approval{ApprovalID: "23456789-0", TurnUUID: "s", Type: domain.FunctionCall, ToolName: "Write"}})
 	assert.Empty(t, side.String())
 	a.waiting = a.waiting[1:]
 	a.next()

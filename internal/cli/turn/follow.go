@@ -22,12 +22,12 @@ func (a *asker) follow(ctx context.Context, ended protocol.Turn) (*protocol.Turn
 		next, _, err := hubclient.Turn(ctx, a.hub, id)
 		return &next, err
 	}
-	if len(a.commentTasks) > 0 {
+	if len(a.commentTurns) > 0 {
 		if ended.State != hubclient.Completed && a.talk == nil {
 			a.view.Note(ended.Outcome())
 		}
-		next, _, err := hubclient.Turn(ctx, a.hub, a.commentTasks[0])
-		a.commentTasks = a.commentTasks[1:]
+		next, _, err := hubclient.Turn(ctx, a.hub, a.commentTurns[0])
+		a.commentTurns = a.commentTurns[1:]
 		return &next, err
 	}
 	signIn := ended.ErrorCode == hubclient.AuthRequired

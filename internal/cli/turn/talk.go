@@ -309,7 +309,7 @@ func (t *Talk) turn(ctx context.Context, a *asker, session protocol.Turn, runnin
 // askLeftOpen asks the questions that the last turn has left open, because its agent is gone. An
 // answer may start the next turn.
 func (t *Talk) askLeftOpen(ctx context.Context, a *asker) error {
-	a.waiting, a.expected, a.commentTasks = nil, anAnswer, nil
+	a.waiting, a.expected, a.commentTurns = nil, anAnswer, nil
 	a.interrupts = false
 	a.interrupt = func(sig os.Signal) { a.isToEnd = sig != os.Interrupt }
 	a.giveUp()
@@ -449,7 +449,7 @@ func (t *Talk) received(ctx context.Context, a *asker, input term.Typed) error {
 		case ok:
 			isReason := a.expected == aReason
 			d := a.answered(ctx, line)
-			if d.Decision == protocol.Deny && len(a.commentTasks) == 0 { // no agent is there to hear it
+			if d.Decision == protocol.Deny && len(a.commentTurns) == 0 { // no agent is there to hear it
 				t.view.Note("denied; your next prompt continues the session")
 				if isReason {
 					t.Write(d.Comment)

@@ -492,8 +492,8 @@ func (r Conversation) Markdown() string {
 	s := r.Session
 	fmt.Fprintf(&b, "# %s\n\n", heading(cmp.Or(s.Title, s.Summary, s.Name)))
 	for _, about := range [][2]string{
-		{"Session", s.ID},
-		{"Task", s.Name},
+		{"Turn", s.Name},
+		{"Session", s.SessionUUID},
 		{"Agent", s.Agent},
 		{"Model", s.Model},
 		{"Directory", s.WorkingDir},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -163,9 +164,9 @@ func (v *View) End(s protocol.Turn) {
 		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.Name + " ends it")
 	}
 	if w := s.Worktree; w != nil && !w.Gone {
-		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + s.Name)
+		v.Note("its worktree is on the branch " + term.Line(w.Branch) + "; bring its changes here with: duet-rpc land " + strconv.FormatInt(s.Session, 10))
 	}
-	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.Name)
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %d \"…\"", s.Session)
 	if whole := s.Outcome() + "; " + goOn; term.Fits(v.side, "— "+whole) {
 		v.Note(whole)
 		return

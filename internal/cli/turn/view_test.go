@@ -191,7 +191,7 @@ func TestTerminalRendersMarkdown(t *testing.T) {
 func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.session = protocol.Turn{ID: "s", Name: "task-0001"}
+	v.session = protocol.Turn{ID: "s", Name: "1.1"}
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // in the second, the input is too long
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
@@ -211,11 +211,11 @@ func TestResultShowsFirstAndLastLines(t *testing.T) {
 func TestEndShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.End(protocol.Turn{Name: "task-1", State: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
-	v.End(protocol.Turn{Name: "task-2", State: "completed"})
+	v.End(protocol.Turn{Name: "1.1", Session: 1, State: "completed", DurationMS: new(int64(125_300)), TotalTokens: new(int64(12345)), CostUSD: new(0.0213)})
+	v.End(protocol.Turn{Name: "2.1", Session: 2, State: "completed"})
 	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
-— completed; go on with: duet-rpc prompt --continue task-1 "…"
-— completed; go on with: duet-rpc prompt --continue task-2 "…"
+— completed; go on with: duet-rpc prompt --continue 1 "…"
+— completed; go on with: duet-rpc prompt --continue 2 "…"
 `, side.String())
 }
 
@@ -246,14 +246,14 @@ func TestRetryFitsOnNarrowTerminal(t *testing.T) {
 func TestEachTurnShowsUsage(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	one := protocol.Turn{ID: "1", Name: "task-1", State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
+	one := protocol.Turn{ID: "1", Name: "1.1", Session: 1, State: "cancelled", DurationMS: new(int64(1_300)), CostUSD: new(1.5)}
 	v.Spent(one)
 	v.Spent(one)
-	v.End(protocol.Turn{ID: "2", Name: "task-2", State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
+	v.End(protocol.Turn{ID: "2", Name: "2.1", Session: 2, State: "timed_out", Error: "too long", DurationMS: new(int64(2_300))})
 	v.Spent(protocol.Turn{ID: "2", DurationMS: new(int64(2_300))})
 	assert.Equal(t, `— 1.3 s · $1.50
 — 2.3 s
-— failed: too long; go on with: duet-rpc prompt --continue task-2 "…"
+— failed: too long; go on with: duet-rpc prompt --continue 2 "…"
 `, side.String())
 }
 
