@@ -21,6 +21,24 @@ type TurnIDs struct {
 	SessionID string `json:"session_id"`
 	RunID     string `json:"run_id"`
 	TaskID    string `json:"task_id"`
+
+	// Session is the number of the session, and Name that of the turn, such as 12.3. The notification
+	// has them beside the event; see [Locate].
+	Session int64  `json:"-"`
+	Name    string `json:"-"`
+}
+
+// Locate sets the numbers of the turn that an event belongs to, if it belongs to one.
+func Locate(e Event, session int64, turn string) {
+	if of, ok := e.(interface{ locate(session int64, turn string) }); ok {
+		of.locate(session, turn)
+	}
+}
+
+func (t *TurnIDs) locate(session int64, turn string) {
+	if t != nil {
+		t.Session, t.Name = session, turn
+	}
 }
 
 // Turn implements [Event].

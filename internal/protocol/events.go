@@ -17,15 +17,19 @@ type Client struct {
 	// ShowsNotes: conversations include notes; see [domain.IsNote].
 	ShowsNotes bool
 
-	event     func(subscription string, seq int64, e eventBody) any
+	event     func(subscription string, of domain.Event, e eventBody) any
 	heartbeat func(subscription string, h heartbeat) any
 }
 
 // LSP is the form for editors, with the framing of the Language Server Protocol: notifications.
 var LSP = &Client{
 	TellsSeq: true, ShowsNotes: true,
-	event: func(subscription string, seq int64, e eventBody) any {
-		return notification("event", eventParams{subscription, seq, e})
+	event: func(subscription string, of domain.Event, e eventBody) any {
+		p := eventParams{SubscriptionID: subscription, Seq: of.Seq, Session: of.Session, Event: e}
+		if of.Ref.Number > 0 {
+			p.Turn = domain.Turn{Session: of.Session, Number: of.Ref.Number}.Name()
+		}
+		return notification("event", p)
 	},
 	heartbeat: func(subscription string, h heartbeat) any {
 		h.SubscriptionID = subscription
@@ -35,8 +39,8 @@ var LSP = &Client{
 
 // HumanLayer is the form for HumanLayer's clients: a line per event, as a result without an id.
 var HumanLayer = &Client{
-	event: func(_ string, seq int64, e eventBody) any {
-		e.Seq = seq
+	event: func(_ string, of domain.Event, e eventBody) any {
+		e.Seq = of.Seq
 		return unaskedResult{"2.0", eventParams{Event: e}}
 	},
 	heartbeat: func(_ string, h heartbeat) any { return unaskedResult{"2.0", h} },
@@ -53,7 +57,7 @@ func Of(conn *server.Conn) *Client {
 // Event returns an event as a message of a subscription, which may be "". data is the result of
 // [Data], or a shortened form of it.
 func (c *Client) Event(subscription string, e domain.Event, data json.RawMessage) any {
-	return c.event(subscription, e.Seq, eventBody{Type: TypeOf(e.Payload.Kind()), Timestamp: e.Time.UTC(), Data: data})
+	return c.event(subscription, e, eventBody{Type: TypeOf(e.Payload.Kind()), Timestamp: e.Time.UTC(), Data: data})
 }
 
 // Heartbeat returns the heartbeat message of a subscription.
@@ -89,6 +93,8 @@ type eventBody struct {
 type eventParams struct {
 	SubscriptionID string    `json:"subscription_id,omitempty"`
 	Seq            int64     `json:"seq,omitempty"`
+	Session        int64     `json:"session,omitempty"` // its number
+	Turn           string    `json:"turn,omitempty"`    // its number, such as 12.3
 	Event          eventBody `json:"event"`
 }
 
@@ -190,7 +196,7 @@ func data(e domain.Event) any {
 }
 
 func turnIDs(r domain.TurnRef) TurnIDs {
-	return TurnIDs{r.HumanLayerSession, r.HumanLayerRun, domain.TaskName(r.Task)}
+	return TurnIDs{SessionID: r.HumanLayerSession, RunID: r.HumanLayerRun, TaskID: domain.TaskName(r.Task)}
 }
 
 // withIDs returns an object with the ids of a turn before its own members.

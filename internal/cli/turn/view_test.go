@@ -195,7 +195,7 @@ func TestTruncatedResultSaysHowToReadAll(t *testing.T) {
 	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // in the second, the input is too long
 		v.show(happened(t, protocol.TypeConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
 	}
-	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show task-0001\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
+	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show 1.1\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
 }
 
 func TestResultShowsFirstAndLastLines(t *testing.T) {
