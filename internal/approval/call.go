@@ -238,7 +238,7 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 		return of, r.Effect == config.EffectDeny
 	}
 	switch {
-	case c.unknown && r.Effect == config.EffectAllow && toolinput.IsEmpty(c.input): // made by an earlier version
+	case c.unknown && r.Effect == config.EffectAllow && toolinput.IsEmpty(c.input): // an empty input identifies no call
 		return of, false
 	case r.Command == "" || c.isInput(r.Effect, r.Command):
 	case r.Pattern:

@@ -223,13 +223,6 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 	assert.Equal(t, "true mode=acceptEdits", rulingOn(policy, edit, domain.Session{}, domain.Turn{Mode: catalog.ModeAcceptEdits}))
 }
 
-func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
-	a := domain.Approval{Tool: "Tool", ToolKind: "execute", Input: json.RawMessage(`{"b":1,"a":"x"}`)}
-	former := exactInput + legacyHash(a.Tool, a.Input)
-	assert.Contains(t, rulingOn(NewPolicy("", nil), a, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
-	assert.Empty(t, rulingOn(NewPolicy("", nil), a, domain.Session{}, domain.Turn{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
-}
-
 // An identity is the input itself, byte for byte, if nothing in it changes when it is asked again.
 func TestAnIdentityLeavesOutWhatDiffersEachTime(t *testing.T) {
 	for _, c := range []struct{ input, call, want string }{

@@ -167,7 +167,7 @@ func TestAQuestionIsKnownAgainByWhatIsDone(t *testing.T) {
 		return approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolUseID: "x", ToolInput: asJSON(map[string]string{"command": command})}).Question
 	}
 	assert.Equal(t, plain("touch x"), plain(" touch   x"))
-	assert.Equal(t, inputHash("Bash", json.RawMessage(`{"command":"touch x"}`)), plain("touch x"), "as former versions have it")
+	assert.Equal(t, inputHash("Bash", json.RawMessage(`{"command":"touch x"}`)), plain("touch x"), "the hash of the input itself")
 	assert.NotEqual(t, plain("touch 'a b'"), plain("touch a b"))
 	assert.NotEqual(t, plain("["+`"bash","-lc","x"]`), approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":["bash","-lc","x"]}`)}).Question)
 }

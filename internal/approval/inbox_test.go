@@ -433,7 +433,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
 	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, turn))
 
-	// The hub delivers no approval of an earlier version.
+	// The hub delivers no approval of an earlier revision of the tool call.
 	h.answer(t, second, Decision{Decision: Approve})
 	assert.True(t, (<-answered).Approved)
 	changed.Revision, changed.ToolUseID = 2, "a3"

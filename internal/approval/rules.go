@@ -283,8 +283,8 @@ func isForExactInput(r domain.Rule) bool { return strings.HasPrefix(r.Command, e
 
 // isInput reports whether the Command of a rule names the input of a call.
 func (c Call) isInput(effect, command string) bool {
-	return command == exactInput+c.hash || effect == config.EffectDeny &&
-		(command == exactInput+inputHash(c.tool, c.input) || command == exactInput+legacyHash(c.tool, c.input))
+	return command == exactInput+c.hash ||
+		effect == config.EffectDeny && command == exactInput+inputHash(c.tool, c.input)
 }
 
 // inputHash returns the same hash for the same tool and input, however spelled, and for nothing
@@ -292,19 +292,5 @@ func (c Call) isInput(effect, command string) bool {
 func inputHash(tool string, input json.RawMessage) string {
 	hash := sha256.New()
 	hash.Write([]byte(tool + "\x00" + toolinput.Fingerprint(input)))
-	return hex.EncodeToString(hash.Sum(nil))
-}
-
-// legacyHash is the hash of earlier versions, which stored rules may contain. Several inputs can
-// share one, so only deny rules use it.
-func legacyHash(tool string, input json.RawMessage) string {
-	var value any
-	canonical := []byte(input)
-	if json.Unmarshal(input, &value) == nil {
-		canonical, _ = json.Marshal(value) // it was decoded from JSON
-	}
-	hash := sha256.New()
-	hash.Write([]byte(tool + "\x00"))
-	hash.Write(canonical)
 	return hex.EncodeToString(hash.Sum(nil))
 }

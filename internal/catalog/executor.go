@@ -381,15 +381,12 @@ const (
 	// MarkVariable is set in the environment of every process of an agent, so that the hub
 	// recognises processes that escaped.
 	MarkVariable = "DUET_AGENT_MARK"
-	// EarlierMarkVariable was MarkVariable in earlier versions. It is also the setting for the
-	// default agent. The hub looks for it, but no longer sets it.
-	EarlierMarkVariable = "DUET_AGENT"
 )
 
 // MarkIn returns the mark in a variable NAME=value of an environment. An empty value is none.
 func MarkIn(variable string) (mark string, ok bool) {
 	name, value, _ := strings.Cut(variable, "=")
-	return value, value != "" && (name == MarkVariable || name == EarlierMarkVariable)
+	return value, value != "" && name == MarkVariable
 }
 
 // OtherTool is the name of a tool whose name and kind are both unknown.

@@ -215,7 +215,7 @@ type Silence struct {
 // Process is an agent's process group, so that the hub can end it without the executor.
 type Process struct {
 	PID  int    `json:"pid"`
-	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions. It identifies the process later."`
+	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment. It identifies the process later."`
 }
 
 // ReplayedPart is a part of a conversation that an agent replays: a report of an event, or the user's

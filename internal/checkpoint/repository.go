@@ -95,7 +95,7 @@ func (s *Store) identify() (id string, err error) {
 	switch {
 	case err == nil && len(id) == idLength && git.IsWord(id):
 		return id, nil
-	case err == nil: // an earlier version did not write it to the disk before it went on
+	case err == nil:
 		s.log.Error("the id of a checkpoint store cannot be read and is set aside: rewind does not find the checkpoints from before", "dir", s.top, "id", file+damagedSuffix)
 		if err := durable.Rename(file, file+damagedSuffix); err != nil {
 			return "", err

@@ -65,7 +65,12 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			diff.Count(unified)
 			diff.Hunks(unified)
 		},
-		"diagnostics": func(text string) { usercommand.DiagnosticParse("/", "/", text) },
+		"diagnostics": func(text string) {
+			p := usercommand.NewParser("/", "/")
+			for line := range strings.Lines(text) {
+				p.Line(line)
+			}
+		},
 		"secrets": func(text string) {
 			secrets.Text(text)
 			secrets.JSON(asInput(text))

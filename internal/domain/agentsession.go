@@ -159,9 +159,6 @@ func (s AgentSession) Mode() string { return s.Modes.current() }
 // Model is the agent's current model, or "".
 func (s AgentSession) Model() string { return s.Models.current() }
 
-// HasMode reports whether a mode is one of the agent's.
-func (s AgentSession) HasMode(id string) bool { return s.Modes != nil && s.Modes.Has(id) }
-
 // TellsModes reports whether the agent has modes of its own.
 func (s AgentSession) TellsModes() bool { return s.Modes != nil && len(s.Modes.Choices) > 0 }
 

@@ -60,11 +60,8 @@ func (i Item) Events() int {
 	return 1
 }
 
-// IsNote reports whether the item is a note, which no agent or person said: a plan, a changed
+// IsNote reports whether items of a kind are notes, which no agent or person said: a plan, a changed
 // file, an answer. Some clients do not get notes.
-func (i Item) IsNote() bool { return IsNote(i.Kind) }
-
-// IsNote reports whether items of a kind are notes.
 func IsNote(kind string) bool { return kind == ItemPlan || kind == ItemFile || kind == ItemApproval }
 
 // ItemData has the members of an item's kind: an immutable value of one of the types below.

@@ -163,7 +163,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	assert.Equal(t, 2, closed(), "what was closed before is not looked at again")
 	assert.Zero(t, closed())
 	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta("unsettled", "1") }))
-	assert.Equal(t, 3, closed(), "an earlier version noted only that there are some")
+	assert.Equal(t, 3, closed(), "from the first turn on, all are closed again")
 }
 
 func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {

@@ -227,8 +227,7 @@ func (c *cutShortByFullDisk) stopAgents(handled map[int64]bool) {
 	}
 }
 
-// metaLeftOpen holds the id of the first turn that was ended without closing its open items. Earlier
-// versions set it to 1, the id of the first turn.
+// metaLeftOpen holds the id of the first turn that was ended without closing its open items.
 const metaLeftOpen = "unsettled"
 
 // noteLeftOpen records that a turn ends without closing its open items.

@@ -157,9 +157,6 @@ func (h *Hub) newKeys() *credential.Keys {
 	})
 }
 
-// Commands returns the runner of configured commands.
-func (h *Hub) Commands() *usercommand.Runner { return h.commands }
-
 func (h *Hub) newCommands(ctx context.Context) *usercommand.Runner {
 	return usercommand.New(ctx, usercommand.Options{
 		Acquire: func(ctx context.Context) (usercommand.Executor, error) {

@@ -25,12 +25,6 @@ type entry[T any] struct {
 // Len returns the number of waiting requests.
 func (t *Table[T]) Len() int { return t.count }
 
-// Has reports whether a request with that id waits.
-func (t *Table[T]) Has(id []byte) bool {
-	_, has := t.byID[string(id)]
-	return has
-}
-
 // Add adds a request, as the youngest.
 func (t *Table[T]) Add(id []byte, value T) { t.add(&entry[T]{id: string(id), value: value}) }
 
@@ -63,13 +57,6 @@ func (t *Table[T]) Take(id []byte) (value T, ok bool) {
 	}
 	t.remove(e)
 	return e.value, true
-}
-
-// DropOldest removes the oldest request, if any.
-func (t *Table[T]) DropOldest() {
-	if t.first != nil {
-		t.remove(t.first)
-	}
 }
 
 // remove removes the oldest request with its id.

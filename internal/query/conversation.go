@@ -158,13 +158,8 @@ func (q *Queries) Items(ctx context.Context, turn int64) ([]domain.Item, error) 
 	return items, err
 }
 
-// Chain lists the turns whose conversation leads to a session, the oldest
-// first.
-func (q *Queries) Chain(ctx context.Context, s domain.TurnInSession) ([]domain.Turn, error) {
-	return chainOf(ctx, q, s, q.store.TurnsOfSession)
-}
-
-// Heads is Chain without the texts of the turns.
+// Heads lists the turns whose conversation leads to a session, the oldest first, without their
+// texts.
 func (q *Queries) Heads(ctx context.Context, s domain.TurnInSession) ([]domain.TurnHead, error) {
 	return chainOf(ctx, q, s, q.store.TurnHeads)
 }

@@ -77,15 +77,10 @@ func ourUID() int { return os.Geteuid() }
 // buffer macOS would leave the rest open in this process without reporting their numbers.
 const mostFilesAMessage = 512
 
-// SendFile writes payload to conn with a copy of the open file f, which the caller keeps. The
-// peer gets it no later than payload's first byte, so payload cannot be empty. It must not run
-// at the same time as another write to conn: the bytes of both could mix.
-func SendFile(conn *net.UnixConn, payload []byte, f *os.File) error {
-	_, err := writeFile(conn, payload, f)
-	return err
-}
-
-// writeFile is SendFile that also returns how much of payload was written.
+// writeFile writes payload to conn with a copy of the open file f, which the caller keeps, and
+// returns how much of payload was written. The peer gets the file no later than payload's first
+// byte, so payload cannot be empty. It must not run at the same time as another write to conn: the
+// bytes of both could mix.
 func writeFile(conn *net.UnixConn, payload []byte, f *os.File) (n int, err error) {
 	if len(payload) == 0 {
 		return 0, errors.New("sending a file: it needs a payload to go with")

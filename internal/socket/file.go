@@ -100,13 +100,6 @@ func (c *FileConn) NextFile() (*os.File, error) {
 	return f, nil
 }
 
-// Dropped returns how many received files were closed because [MostQueuedFiles] were waiting.
-func (c *FileConn) Dropped() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.dropped
-}
-
 // Close closes the connection and the files that were not taken.
 func (c *FileConn) Close() error {
 	c.mu.Lock()

@@ -47,7 +47,6 @@ type Listener struct {
 	peerUID func(net.Conn) (int, error)
 	uid     int
 
-	refused    atomic.Uint64
 	began      time.Time
 	lastLogged atomic.Int64 // when a failure was logged last, in ns since began; 0: never
 	closed     chan struct{}
@@ -178,7 +177,6 @@ func (l *Listener) isOurs(conn net.Conn) bool {
 		return true
 	}
 	defer conn.Close()
-	l.refused.Add(1)
 	if err != nil {
 		l.logger.Warn("a client is refused: its user cannot be found out", "path", l.path, "err", err)
 	} else {
@@ -195,9 +193,6 @@ func (l *Listener) isClosed() bool {
 		return false
 	}
 }
-
-// Refused returns how many connections were closed because they were not our user's.
-func (l *Listener) Refused() uint64 { return l.refused.Load() }
 
 // Addr returns the absolute path of the socket. (The addresses of accepted connections are
 // useless: they contain the name that the socket was bound under.)

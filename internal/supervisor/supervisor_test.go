@@ -92,7 +92,7 @@ func TestSessionsOfOtherConversationsAreRefused(t *testing.T) {
 	assert.Equal(t, []string{"session a after own"}, reported)
 }
 
-// Agents of this version and of earlier ones are found by their marks, and no other process is.
+// Agents are found by their marks, and no other process is.
 func TestKillAgents(t *testing.T) {
 	needsProc(t)
 	start := func(environment ...string) (pid string) {
@@ -108,15 +108,15 @@ func TestKillAgents(t *testing.T) {
 		return fmt.Sprint(agent.Process.Pid)
 	}
 	mark := fmt.Sprint("mark-", os.Getpid())
-	today, earlier := start(catalog.MarkVariable+"="+mark), start("DUET_AGENT="+mark+"-earlier")
-	others := []string{start("DUET_AGENT=claude"), start("DUET_AGENT=")}
+	one, other := start(catalog.MarkVariable+"="+mark), start(catalog.MarkVariable+"="+mark+"-other")
+	others := []string{start("DUET_AGENT=" + mark), start(catalog.MarkVariable + "=")}
 	pidOf := func(pid string) int {
 		n, err := strconv.Atoi(pid)
 		require.NoError(t, err)
 		return n
 	}
-	KillAgents([]domain.Process{{PID: pidOf(today), Mark: mark}, {PID: pidOf(earlier), Mark: mark + "-earlier"}, {PID: 1}})
-	for _, pid := range []string{today, earlier} {
+	KillAgents([]domain.Process{{PID: pidOf(one), Mark: mark}, {PID: pidOf(other), Mark: mark + "-other"}, {PID: 1}})
+	for _, pid := range []string{one, other} {
 		testkit.AwaitExit(t, pidOf(pid))
 	}
 	for _, pid := range others {

@@ -78,15 +78,6 @@ func (p *parser) finish(list []diagnostic) (out []diagnostic) {
 	return out
 }
 
-// DiagnosticParse returns the diagnostics in a whole output.
-func DiagnosticParse(root, directory, output string) (list []diagnostic) {
-	p := NewParser(root, directory)
-	for line := range strings.Lines(output) {
-		list = append(list, p.Line(line)...)
-	}
-	return list
-}
-
 // controls matches control sequences of ECMA-48, such as colours, and OSC, such as links.
 var controls = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
 

@@ -10,9 +10,19 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
+
+// diagnosticsIn returns the diagnostics in a whole output.
+func diagnosticsIn(root, directory, output string) (list []domain.Diagnostic) {
+	p := usercommand.NewParser(root, directory)
+	for line := range strings.Lines(output) {
+		list = append(list, p.Line(line)...)
+	}
+	return list
+}
 
 // testdata/*.txt has the output of tools run in /project; testdata/*.golden has the diagnostics.
 func TestWhatToolsPrint(t *testing.T) {
@@ -24,7 +34,7 @@ func TestWhatToolsPrint(t *testing.T) {
 			output, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var b strings.Builder
-			for _, d := range usercommand.DiagnosticParse("/project", "/project", string(output)) {
+			for _, d := range diagnosticsIn("/project", "/project", string(output)) {
 				fmt.Fprintf(&b, "%s:%d:%d: %s [%s] %s\n", d.File, d.Line, d.Column, d.Severity, d.Source, d.Message)
 			}
 			testkit.GoldenBytes(t, strings.TrimSuffix(file, ".txt")+".golden", []byte(b.String()))
@@ -33,7 +43,7 @@ func TestWhatToolsPrint(t *testing.T) {
 }
 
 func TestFilesAreNamedFromTheRoot(t *testing.T) {
-	list := usercommand.DiagnosticParse("/project", "/project/web", "src/a.go:1:2: wrong\n../b.go:1: wrong\n/elsewhere/c.go:3: wrong\n/project/d.go:1: wrong\n../../e.go:1: wrong\n")
+	list := diagnosticsIn("/project", "/project/web", "src/a.go:1:2: wrong\n../b.go:1: wrong\n/elsewhere/c.go:3: wrong\n/project/d.go:1: wrong\n../../e.go:1: wrong\n")
 	var files []string
 	for _, d := range list {
 		files = append(files, d.File)
@@ -42,11 +52,11 @@ func TestFilesAreNamedFromTheRoot(t *testing.T) {
 }
 
 func TestALongLineIsCutAndALongOutputIsNoTrouble(t *testing.T) {
-	list := usercommand.DiagnosticParse("/", "/", "a.go:1: "+strings.Repeat("ä", 1<<20)+"\n")
+	list := diagnosticsIn("/", "/", "a.go:1: "+strings.Repeat("ä", 1<<20)+"\n")
 	require.Len(t, list, 1)
 	assert.LessOrEqual(t, len(list[0].Message), 4<<10)
 	deep := strings.Repeat("make: Entering directory 'x'\n", 100_000)
-	assert.Empty(t, usercommand.DiagnosticParse("/", "/", deep))
+	assert.Empty(t, diagnosticsIn("/", "/", deep))
 }
 
 func FuzzParser(f *testing.F) {
@@ -57,7 +67,7 @@ func FuzzParser(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, output string) {
-		for _, d := range usercommand.DiagnosticParse("/project", "/project", output) {
+		for _, d := range diagnosticsIn("/project", "/project", output) {
 			assert.NotEmpty(t, d.File)
 			assert.NotEmpty(t, d.Message)
 			assert.Contains(t, []string{usercommand.DiagnosticError, usercommand.Warning, usercommand.Note}, d.Severity)
@@ -83,10 +93,10 @@ func TestFilesOfGoTestsAreInTheDirectoryOfTheirPackage(t *testing.T) {
 		"example.com/shopping":     "server/a_test.go",
 		"example.com/other/module": "server/a_test.go", // unknown, so the tool's directory
 	} {
-		list := usercommand.DiagnosticParse(root, filepath.Join(root, "server"), fmt.Sprintf(output, name))
+		list := diagnosticsIn(root, filepath.Join(root, "server"), fmt.Sprintf(output, name))
 		require.Len(t, list, 1, name)
 		assert.Equal(t, file, list[0].File, name)
 	}
-	assert.Equal(t, "server/a/a_test.go", usercommand.DiagnosticParse(root, filepath.Join(root, "server", "a"), fmt.Sprintf(output, "example.com/shop/a"))[0].File, "go test was run in a package")
-	assert.Empty(t, usercommand.DiagnosticParse(root, root, strings.Replace(fmt.Sprintf(output, "x"), "FAIL\tx", "ok  \tx", 1)), "a test that was expected to fail, of a package that did not")
+	assert.Equal(t, "server/a/a_test.go", diagnosticsIn(root, filepath.Join(root, "server", "a"), fmt.Sprintf(output, "example.com/shop/a"))[0].File, "go test was run in a package")
+	assert.Empty(t, diagnosticsIn(root, root, strings.Replace(fmt.Sprintf(output, "x"), "FAIL\tx", "ok  \tx", 1)), "a test that was expected to fail, of a package that did not")
 }

@@ -386,9 +386,6 @@ func (e *Excerpt) trim() {
 	}
 }
 
-// Truncated reports whether a part is missing.
-func (e Excerpt) Truncated() bool { return e.Missing > 0 }
-
 // Text returns the excerpt as text, with a line about the missing part.
 func (e Excerpt) Text() string {
 	if e.Missing == 0 {

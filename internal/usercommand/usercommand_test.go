@@ -278,7 +278,7 @@ func TestMuchOutputIsKeptAtBothEnds(t *testing.T) {
 	b := newBench(t)
 	r, err := b.Run(t.Context(), usercommand.Command{Shell: "seq 1 100000", Directory: t.TempDir(), Keep: 2000})
 	require.NoError(t, err)
-	assert.True(t, r.Output.Truncated())
+	assert.Positive(t, r.Output.Missing)
 	assert.True(t, bytes.HasPrefix(r.Output.Head, []byte("1\n2\n3\n")))
 	assert.True(t, bytes.HasSuffix(r.Output.Tail, []byte("99999\n100000\n")))
 	assert.Len(t, r.Output.Head, 1000)

@@ -90,7 +90,6 @@ func (h *held) recover(ctx context.Context) error {
 		return err
 	}
 	var j journal
-	// An earlier version did not write it, or its objects, to the disk before it went on.
 	setAside := func(err error) error {
 		h.log.Error("the journal of the worktrees cannot be read and is set aside: a landing that a power cut has ended may be half done; look at git status",
 			"dir", h.repo.Top, "journal", h.journal()+damagedSuffix, "err", err)

@@ -86,11 +86,6 @@ func (q queries) ItemsOfTurn(ctx context.Context, turn int64) ([]domain.Item, er
 	return q.items(ctx, "WHERE i.turn = ? ORDER BY i.id", turn)
 }
 
-// ItemsAfter is ItemsOfTurn for at most limit items after the item after.
-func (q queries) ItemsAfter(ctx context.Context, turn, after int64, limit int) ([]domain.Item, error) {
-	return q.items(ctx, "WHERE i.turn = ? AND i.id > ? ORDER BY i.id LIMIT ?", turn, after, limit)
-}
-
 func (q queries) LastItem(ctx context.Context, turn int64) (domain.Item, error) {
 	return q.item(ctx, "WHERE i.turn = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC", turn)
 }
