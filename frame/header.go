@@ -212,7 +212,7 @@ func leadingBlankLines(b []byte) (n int, partial bool) {
 
 // mediaType is the verdict on the value of a Content-Type header.
 type mediaType struct {
-	isJSONRPC bool // the type is one that Duet accepts
+	isJSONRPC bool // see isJSONRPCType
 	isUTF8    bool // it names no charset, or utf-8; its parameters are well-formed
 }
 
@@ -234,9 +234,8 @@ func parseMediaType(value string) mediaType {
 
 // isJSONRPCType reports whether a type in lower case is an application/ type
 // whose subtype ends in jsonrpc: LSP's vscode-jsonrpc, Vim's vim-jsonrpc.
-// application/json and the suffix +json are refused: Duet's specification of
-// framing (ADR-010) chose the strict policy. A subtype begins with a letter or
-// a digit (RFC 6838, section 4.2).
+// application/json and the suffix +json are refused, as docs/protocol.md says.
+// A subtype begins with a letter or a digit (RFC 6838, section 4.2).
 func isJSONRPCType(essence string) bool {
 	subtype, ok := strings.CutPrefix(essence, "application/")
 	if !ok || subtype == "" || !isDigit(subtype[0]) && (subtype[0] < 'a' || subtype[0] > 'z') {

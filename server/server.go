@@ -70,8 +70,8 @@ type Options struct {
 	// dialect in which a result without an id is an event. m is borrowed until it returns, and
 	// it must not block.
 	OnResponse func(c *Conn, m *frame.Message)
-	// MethodHint is the hint in the error for an unknown method. Default: "listMethods tells
-	// what there is".
+	// MethodHint is the hint in the error for an unknown method. Default: "listMethods lists the
+	// methods".
 	MethodHint string
 	// Cancellation is how the peers of the connections cancel requests. Default: as in the
 	// Language Server Protocol, and the peer is not notified when a [Conn.Call] is given up.
