@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // FuzzParse compares the scanner with encoding/json: the same verdict (except for UTF-8, which
@@ -58,7 +59,7 @@ func checkMembers(t *testing.T, body []byte, m *frame.Message) {
 		t.Fatal(err)
 	}
 	walked := map[string]json.RawMessage{}
-	for name, value := range frame.Members(body) {
+	for name, value := range rawjson.Members(body) {
 		var plain string
 		if err := json.Unmarshal(name, &plain); err != nil {
 			t.Fatal(err)
@@ -88,7 +89,7 @@ func checkElements(t *testing.T, body []byte) {
 		t.Fatal(err)
 	}
 	i := 0
-	for got := range frame.Elements(body) {
+	for got := range rawjson.Elements(body) {
 		if i >= len(want) || !bytes.Equal(got, want[i]) {
 			t.Fatalf("Elements(%q): element %d is %q", body, i, got)
 		}

@@ -248,3 +248,5 @@ func isJSONRPCType(essence string) bool {
 	}
 	return strings.HasSuffix(subtype, "jsonrpc")
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

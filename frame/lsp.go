@@ -3,6 +3,8 @@ package frame
 import (
 	"bytes"
 	"io"
+
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Next takes one body. It makes progress on any input: each pass of the loop uses bytes up,
@@ -238,7 +240,7 @@ func matchLength(b []byte, colon int) (start int, m match) {
 	}
 	i := skipBlanks(b, colon+1)
 	digits := i
-	i = skipDigits(b, i)
+	i = rawjson.SkipDigits(b, i)
 	if i < len(b) && i == digits {
 		return 0, noMatch
 	}

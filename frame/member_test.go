@@ -12,19 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
-func TestAMemberIsTheLastWithItsName(t *testing.T) {
-	for _, c := range []struct{ object, want string }{
-		{`{"a":1,"b":2}`, `2`},
-		{`{"b":1,"b":{"b":3}}`, `{"b":3}`},
-		{`{"\u0062" : "x" }`, `"x"`},
-		{`{"B":1}`, ``},
-		{`["b"]`, ``},
-		{``, ``},
-	} {
-		assert.Equal(t, c.want, string(frame.Member([]byte(c.object), "b")), c.object)
-	}
-}
-
 // TestUsualStart compares the fast path for the usual beginning of a request with the slow path,
 // which the same request with spaces takes. Both find the same members and refuse the same
 // input.
@@ -67,28 +54,6 @@ func TestUsualStart(t *testing.T) {
 	}
 }
 
-// Encode turns any raw JSON into text: each lone half of a surrogate pair becomes U+FFFD, and
-// nothing else changes.
-func TestEncodeMendsSurrogates(t *testing.T) {
-	for raw, want := range map[string]string{
-		`"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00"`: `"\uD83D\uDE00"`, `"\udbff\udfff"`: `"\udbff\udfff"`,
-		`"\ud800"`: `"\ufffd"`, `"\udbffx"`: `"\ufffdx"`, `"\udc00"`: `"\ufffd"`, `"\udfff"`: `"\ufffd"`, `"\uDAaa"`: `"\ufffd"`,
-		`"\ud800\ud800\udc00"`: `"\ufffd\ud800\udc00"`, `"\ude00\ud83d"`: `"\ufffd\ufffd"`,
-		`"\ud800\u0041"`: `"\ufffd\u0041"`, `"\ud800\n"`: `"\ufffd\n"`,
-		`"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ud900"`: `"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ufffd"`,
-		"\"\xff\"": "\"\ufffd\"",
-	} {
-		got, err := frame.Encode(json.RawMessage(raw))
-		require.NoError(t, err)
-		assert.Equal(t, want, string(got), raw)
-	}
-	got, err := frame.Encode("<&>")
-	require.NoError(t, err)
-	assert.Equal(t, `"<&>"`, string(got))
-	_, err = frame.Encode(func() {})
-	assert.Error(t, err)
-}
-
 // A response is one message in one frame, also without an id or a result.
 func TestResponses(t *testing.T) {
 	for _, c := range []struct{ id, result, want string }{
@@ -124,30 +89,6 @@ func TestARefusalAsAnError(t *testing.T) {
 		got, err := json.Marshal(refusal.Wire())
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(got))
-	}
-}
-
-// For an invalid object, Members yields the members in front of the mistake.
-func TestMembersInFrontOfAMistake(t *testing.T) {
-	for object, want := range map[string]string{
-		` { "a" : 1 , "b" : [2] } `: `"a"=1 "b"=[2] `,
-		`{"a":1 "b":2}`:             `"a"=1 `,
-		`{"a":1x"b":2}`:             `"a"=1 `,
-		`{"a":1`:                    `"a"=1 `,
-		`{"a":1,`:                   `"a"=1 `,
-		`{"a":1,b":2}`:              `"a"=1 `,
-		`{"a":1,"b":}`:              `"a"=1 `,
-		`{"a":1,"b"`:                `"a"=1 `,
-		`{"a" 1}`:                   ``,
-		`{}`:                        ``,
-		`{`:                         ``,
-		``:                          ``,
-	} {
-		got := ""
-		for name, value := range frame.Members([]byte(object)) {
-			got += string(name) + "=" + string(value) + " "
-		}
-		assert.Equal(t, want, got, object)
 	}
 }
 

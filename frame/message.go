@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Kind is the kind of JSON value that a message body is.
@@ -32,13 +34,13 @@ type Message struct {
 // fields are then spans of body. It does not copy, and does not allocate unless
 // values nest deeper than 64 or a member's name has escapes. It reports false
 // if body is not valid; [BodyRefusal] says why.
-func Parse(body []byte, m *Message) bool { return ParseWithin(body, m, MaxDepth) }
+func Parse(body []byte, m *Message) bool { return ParseWithin(body, m, rawjson.MaxDepth) }
 
-// ParseWithin is Parse with a lower limit than MaxDepth for the nesting of arrays and objects.
+// ParseWithin is Parse with a lower limit than [MaxDepth] for the nesting of arrays and objects.
 func ParseWithin(body []byte, m *Message, depth int) bool {
 	*m = Message{Body: body}
-	outer := MaxDepth - depth
-	i := skipSpace(body, 0)
+	outer := rawjson.MaxDepth - depth
+	i := rawjson.SkipSpace(body, 0)
 	if i >= len(body) {
 		return false
 	}
@@ -48,12 +50,12 @@ func ParseWithin(body []byte, m *Message, depth int) bool {
 		i = m.scanMembers(i, outer+1)
 	case '[':
 		m.Kind = Array
-		i = skipValue(body, i, outer)
+		i = rawjson.SkipValue(body, i, outer)
 	default:
 		m.Kind = Scalar
-		i = skipValue(body, i, outer)
+		i = rawjson.SkipValue(body, i, outer)
 	}
-	return i >= 0 && skipSpace(body, i) == len(body)
+	return i >= 0 && rawjson.SkipSpace(body, i) == len(body)
 }
 
 // BodyRefusal returns the refusal for a body that Parse rejected.
@@ -72,7 +74,7 @@ func BodyRefusal(body []byte) *Refusal {
 // containers are open around the values.
 func (m *Message) scanMembers(i, outer int) int {
 	b := m.Body
-	i = skipSpace(b, i+1)
+	i = rawjson.SkipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
@@ -83,31 +85,31 @@ func (m *Message) scanMembers(i, outer int) int {
 		}
 		value, span := m.usualName(i)
 		if span == nil {
-			nameEnd := skipString(b, i+1)
+			nameEnd := rawjson.SkipString(b, i+1)
 			if nameEnd < 0 {
 				return -1
 			}
 			span = m.member(b[i:nameEnd])
-			value = skipSpace(b, nameEnd)
+			value = rawjson.SkipSpace(b, nameEnd)
 			if value >= len(b) || b[value] != ':' {
 				return -1
 			}
 			value++
 		}
-		value = skipSpace(b, value)
-		if i = skipValue(b, value, outer); i < 0 {
+		value = rawjson.SkipSpace(b, value)
+		if i = rawjson.SkipValue(b, value, outer); i < 0 {
 			return -1
 		}
 		if span != nil {
 			*span = b[value:i:i]
 		}
-		i = skipSpace(b, i)
+		i = rawjson.SkipSpace(b, i)
 		if i >= len(b) {
 			return -1
 		}
 		switch b[i] {
 		case ',':
-			i = skipSpace(b, i+1)
+			i = rawjson.SkipSpace(b, i+1)
 		case '}':
 			return i + 1
 		default:
@@ -128,7 +130,7 @@ func (m *Message) usualStart(i int) int {
 	i += len(version)
 	m.JSONRPC = b[i-len(`"2.0",`) : i-1 : i-1]
 	if value := i + len(id); value < len(b) && string(b[i:value]) == id && b[value] != '0' {
-		end := skipDigits(b, value)
+		end := rawjson.SkipDigits(b, value)
 		if end == value || end >= len(b) || b[end] != ',' {
 			return i
 		}
@@ -136,14 +138,14 @@ func (m *Message) usualStart(i int) int {
 		i = end + 1
 	}
 	if text := i + len(method); text < len(b) && string(b[i:text]) == method {
-		end := skipString(b, text)
+		end := rawjson.SkipString(b, text)
 		if end < 0 || end >= len(b) || b[end] != ',' {
 			return i
 		}
 		m.Method = b[text-1 : end : end]
 		i = end + 1
 	}
-	return skipSpace(b, i)
+	return rawjson.SkipSpace(b, i)
 }
 
 // usualName parses the name at i and returns the index behind its colon, for the names of a
@@ -188,65 +190,6 @@ func (m *Message) member(quoted []byte) *[]byte {
 	return nil
 }
 
-// Members yields the members of a JSON object in their order, without a copy: the name as it is
-// spelt, with its quotes, and the raw value. It yields nothing for other JSON; for an invalid
-// object it yields the members in front of the mistake.
-func Members(object []byte) func(yield func(name, value []byte) bool) {
-	return func(yield func(name, value []byte) bool) {
-		i := skipSpace(object, skipSpace(object, 0)+1)
-		for i < len(object) && object[i] == '"' {
-			nameEnd := skipString(object, i+1)
-			value := skipName(object, i)
-			if value < 0 {
-				return
-			}
-			end := skipValue(object, value, 1)
-			if end < 0 || !yield(object[i:nameEnd:nameEnd], object[value:end:end]) {
-				return
-			}
-			i = skipSpace(object, end)
-			if i == len(object) || object[i] != ',' {
-				return
-			}
-			i = skipSpace(object, i+1)
-		}
-	}
-}
-
-// Member returns the raw value of an object's last member with that name, however the name is
-// spelt. The value is a span of object. The result is nil if there is no such member or object
-// is not an object.
-func Member(object []byte, name string) []byte {
-	if len(object) == 0 || object[0] != '{' {
-		return nil
-	}
-	var found []byte
-	for quoted, value := range Members(object) {
-		if n, _ := Text(quoted); string(n) == name {
-			found = value
-		}
-	}
-	return found
-}
-
-// Elements yields the raw elements of a JSON array, each as a span of it. It yields nothing for
-// other JSON; for an invalid array it yields the elements in front of the mistake.
-func Elements(array []byte) func(yield func(element []byte) bool) {
-	return func(yield func([]byte) bool) {
-		i := skipSpace(array, skipSpace(array, 0)+1)
-		for i < len(array) && array[i] != ']' {
-			end := skipValue(array, i, 1)
-			if end < 0 || !yield(array[i:end:end]) {
-				return
-			}
-			i = skipSpace(array, end)
-			if i < len(array) && array[i] == ',' {
-				i = skipSpace(array, i+1)
-			}
-		}
-	}
-}
-
 // Objects yields the objects of a message: the message itself, or the elements of a batch that are
 // objects. JSON-RPC does not nest batches, so an array in a batch is no message. An element is valid
 // until the next one.
@@ -257,29 +200,13 @@ func (m *Message) Objects() func(yield func(one *Message) bool) {
 			yield(m)
 		case Array:
 			var one Message
-			for element := range Elements(m.Body) {
+			for element := range rawjson.Elements(m.Body) {
 				if Parse(element, &one); one.Kind == Object && !yield(&one) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// Text returns the text of a raw JSON string, without a copy if it has no escapes. It reports
-// false for other JSON.
-func Text(raw []byte) (text []byte, ok bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil, false
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1], true
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return nil, false
-	}
-	return []byte(s), true
 }
 
 // Excerpt shortens peer input for a log line or an error: the first 100 bytes, and an ellipsis

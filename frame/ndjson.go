@@ -3,6 +3,8 @@ package frame
 import (
 	"bytes"
 	"io"
+
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A lineSplitter finds the bodies of an NDJSON stream.
@@ -31,7 +33,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 				continue
 			case len(line) > in.limits.MaxFrame: // also white space, as if it had arrived in pieces
 				return nil, oversizeLine(in.limits.MaxFrame)
-			case skipSpace(line, 0) == len(line):
+			case rawjson.SkipSpace(line, 0) == len(line):
 				continue
 			}
 			return line, nil
@@ -45,7 +47,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 			s.refuse(in)
 			return nil, oversizeLine(in.limits.MaxFrame)
 		}
-		begun := !s.refused && skipSpace(b, 0) < len(b)
+		begun := !s.refused && rawjson.SkipSpace(b, 0) < len(b)
 		switch err := in.Fill(searched+1, begun); {
 		case err == nil:
 		case err == ErrTimeout:

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A Reader takes messages from a byte stream. It is for one goroutine.
@@ -216,7 +218,7 @@ const (
 
 // MaxDepth is how deep arrays and objects may nest before a body counts as invalid JSON. It is
 // encoding/json's own bound, so that encoding/json can decode every body that a Reader accepts.
-const MaxDepth = 10_000
+const MaxDepth = rawjson.MaxDepth
 
 // maxSkip is the longest oversize body that is skipped by counting. A larger length is more
 // likely a corrupted number than a body that will come, so the Reader looks for the next header

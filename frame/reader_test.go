@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // drain reads everything and returns one line for each outcome: the body of a
@@ -322,11 +323,11 @@ func TestEnvelope(t *testing.T) {
 	require.True(t, frame.Parse([]byte(` [ 1 , [2,3] ,"x,]" ] `), &m))
 	assert.Equal(t, frame.Array, m.Kind)
 	var elements []string
-	for e := range frame.Elements(m.Body) {
+	for e := range rawjson.Elements(m.Body) {
 		elements = append(elements, string(e))
 	}
 	assert.Equal(t, []string{"1", "[2,3]", `"x,]"`}, elements)
-	for range frame.Elements([]byte(" [ ] ")) {
+	for range rawjson.Elements([]byte(" [ ] ")) {
 		t.Error("an empty array has an element")
 	}
 }

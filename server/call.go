@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // ErrInline is the error of Call in an inline handler: the reply could not be read before the
@@ -24,7 +25,7 @@ type outgoing struct {
 }
 
 func notification(method string, params any) ([]byte, error) {
-	return frame.Encode(outgoing{JSONRPC: "2.0", Method: method, Params: params})
+	return rawjson.Encode(outgoing{JSONRPC: "2.0", Method: method, Params: params})
 }
 
 // Call sends a request to the peer and decodes the result into result, a pointer or nil. params
@@ -43,7 +44,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		defer cancel()
 	}
 	id := c.lastCall.Add(1)
-	body, err := frame.Encode(outgoing{"2.0", id, method, params})
+	body, err := rawjson.Encode(outgoing{"2.0", id, method, params})
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ var ErrTooLong = errors.New("server: the message does not fit into a line")
 func (c *Conn) Send(ctx context.Context, messages ...any) error {
 	bodies := make([][]byte, len(messages))
 	for i, message := range messages {
-		body, err := frame.Encode(message)
+		body, err := rawjson.Encode(message)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // dispatch serves one message.
@@ -32,7 +33,7 @@ func (c *Conn) dispatch(m *frame.Message) {
 // serveBatch serves the requests of an array one after the other.
 func (c *Conn) serveBatch(array []byte) {
 	n := 0
-	for range frame.Elements(array) {
+	for range rawjson.Elements(array) {
 		if n++; n > c.srv.opts.MaxBatch {
 			c.fail(nil, invalidRequest("batch-too-large", fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
 			return
@@ -43,7 +44,7 @@ func (c *Conn) serveBatch(array []byte) {
 		return
 	}
 	b := &batch{c: c, waiting: 1}
-	for element := range frame.Elements(array) {
+	for element := range rawjson.Elements(array) {
 		b.serve(element)
 	}
 	b.after(&c.after)
@@ -125,7 +126,7 @@ func (c *Conn) method(m *frame.Message) *Method {
 	if c.lastMethod != nil && string(m.Method) == string(c.lastName) {
 		return c.lastMethod
 	}
-	name, _ := frame.Text(m.Method)
+	name, _ := rawjson.Text(m.Method)
 	if c.lastMethod = c.srv.reg.lookup(name); c.lastMethod != nil {
 		c.lastName = append(c.lastName[:0], m.Method...)
 	}
@@ -134,7 +135,7 @@ func (c *Conn) method(m *frame.Message) *Method {
 
 // methodName returns the name of the method of a message that checkEnvelope accepts.
 func methodName(m *frame.Message) string {
-	name, _ := frame.Text(m.Method)
+	name, _ := rawjson.Text(m.Method)
 	return string(name)
 }
 
@@ -144,7 +145,7 @@ func checkEnvelope(m *frame.Message) *jsonrpc2.Error {
 		return invalidRequest("invalid-id-type", "id must be a string, a number or null")
 	}
 	if string(m.JSONRPC) != `"2.0"` {
-		if version, ok := frame.Text(m.JSONRPC); !ok || string(version) != "2.0" {
+		if version, ok := rawjson.Text(m.JSONRPC); !ok || string(version) != "2.0" {
 			return invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Codes beyond those of the JSON-RPC specification, which package jsonrpc2 has.
@@ -23,7 +24,7 @@ const (
 func NewError(code int64, message string, data any) *jsonrpc2.Error {
 	e := &jsonrpc2.Error{Code: code, Message: message}
 	if data != nil {
-		raw, err := frame.Encode(data)
+		raw, err := rawjson.Encode(data)
 		if err != nil {
 			raw = []byte("null")
 		}

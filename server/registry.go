@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
@@ -133,7 +133,7 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 		if err != nil {
 			return nil, err
 		}
-		return frame.Encode(result)
+		return rawjson.Encode(result)
 	}
 	r.add(m, options)
 }
@@ -267,7 +267,7 @@ func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *Pa
 	}
 	if t.Kind() == reflect.Array {
 		n := 0
-		for range frame.Elements(raw) {
+		for range rawjson.Elements(raw) {
 			n++
 		}
 		if n != t.Len() {
@@ -288,7 +288,7 @@ func namedParams(raw json.RawMessage) (json.RawMessage, *ParamError) {
 	if received == "array" {
 		n := 0
 		value = nil
-		for element := range frame.Elements(raw) {
+		for element := range rawjson.Elements(raw) {
 			value = element
 			n++
 		}

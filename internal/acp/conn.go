@@ -17,7 +17,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A Handler handles an agent's messages. The reading goroutine calls Update, Request, Response,
@@ -300,7 +300,7 @@ func (c *Conn) reply(id json.RawMessage, result any, err error) {
 
 // takenBack ends a request that the agent has cancelled.
 func (c *Conn) takenBack(params []byte) {
-	id := frame.Member(params, "requestId")
+	id := rawjson.Member(params, "requestId")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cancel := c.serving[string(id)]; cancel != nil {

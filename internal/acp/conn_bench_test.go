@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -47,8 +48,8 @@ func BenchmarkReading(b *testing.B) {
 			srv := server.New(server.NewRegistry(), server.Options{
 				Logger: slog.New(slog.DiscardHandler),
 				OnNotification: func(_ *server.Conn, _ string, params json.RawMessage) {
-					if frame.Member(params, "sessionId") != nil {
-						took(frame.Member(params, "update"))
+					if rawjson.Member(params, "sessionId") != nil {
+						took(rawjson.Member(params, "update"))
 					}
 				},
 			})

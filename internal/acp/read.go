@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const (
@@ -123,11 +124,11 @@ func (f *reader) call(line []byte, hasID bool) {
 	}
 	isUpdate := string(method) == MethodSessionUpdate
 	if isUpdate {
-		update := frame.Member(m.Params, "update")
+		update := rawjson.Member(m.Params, "update")
 		if update == nil {
 			f.handler.Garbage(line)
 		} else {
-			f.handler.Update(frame.Member(m.Params, "sessionId"), update, f.repaired)
+			f.handler.Update(rawjson.Member(m.Params, "sessionId"), update, f.repaired)
 		}
 	}
 	switch {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -167,6 +167,6 @@ func (q *QuestionReport) readSubject(request map[string]json.RawMessage) error {
 		return err
 	}
 	q.Call.ToolCallID, q.Call.Kind, q.Title = call, "execute", command
-	q.Call.RawInput, err = frame.Encode(map[string]string{"command": command, "cwd": dir})
+	q.Call.RawInput, err = rawjson.Encode(map[string]string{"command": command, "cwd": dir})
 	return err
 }

@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	driver "github.com/duet-rpc/duet-rpc/internal/executor/acp"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // This file lists, loads and deletes the sessions that an agent stores itself, however they
@@ -385,8 +385,8 @@ func sizeOf(r catalog.ReplayedPart) int {
 
 // title stores the agent's title of the session.
 func (h *readHistory) title(update []byte) {
-	if stringOf(frame.Member(update, "sessionUpdate")) == "session_info_update" {
-		if title := stringOf(frame.Member(update, "title")); title != "" {
+	if stringOf(rawjson.Member(update, "sessionUpdate")) == "session_info_update" {
+		if title := stringOf(rawjson.Member(update, "title")); title != "" {
 			h.Title = Text(title)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -55,7 +56,7 @@ func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, re
 		return true
 	}
 	for one := range m.Objects() {
-		switch method, _ := frame.Text(one.Method); string(method) {
+		switch method, _ := rawjson.Text(one.Method); string(method) {
 		case "initialize":
 			*restricted = relay.Restricts(one, *restricted)
 		case "health", "setLogLevel":
@@ -85,7 +86,7 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 // a hub that has gone.
 func needsHub(methods *server.Server, m *frame.Message) bool {
 	for one := range m.Objects() {
-		if method, ok := frame.Text(one.Method); ok && !isCore(string(method)) && methods.Method(string(method)) != nil {
+		if method, ok := rawjson.Text(one.Method); ok && !isCore(string(method)) && methods.Method(string(method)) != nil {
 			return true
 		}
 	}

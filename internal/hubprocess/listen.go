@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Listen makes the hub at the other end of a new connection open the sockets of --listen that it does
@@ -40,7 +41,7 @@ func Listen(ctx context.Context, s *Settings, conn net.Conn, refused func(why st
 			conn.Close()
 			return fmt.Errorf("the hub did not answer daemon.listen: %w", err)
 		}
-		if why, _ := frame.Text(frame.Member(answer.Error, "message")); why != nil {
+		if why, _ := rawjson.Text(rawjson.Member(answer.Error, "message")); why != nil {
 			refused(strings.TrimPrefix(string(why), "Internal error: "))
 		}
 	}

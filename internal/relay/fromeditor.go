@@ -8,6 +8,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -218,7 +219,7 @@ func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":
-		if reason := text(frame.Member(named(m.Params), "reason")); reason != nil {
+		if reason := text(rawjson.Member(named(m.Params), "reason")); reason != nil {
 			r.opts.Logger.Info("shutdown requested", "reason", string(reason))
 		}
 		return r.noteShutdown(m)
@@ -234,7 +235,7 @@ func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 func wantsDescriptor(m *frame.Message) bool {
 	switch string(text(m.Method)) {
 	case "spawn_terminal", "terminal.attach":
-		return string(frame.Member(named(m.Params), "descriptor")) == "true"
+		return string(rawjson.Member(named(m.Params), "descriptor")) == "true"
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // readHub relays a hub's messages until they end.
@@ -102,7 +103,7 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 		return m.Body
 	}
 	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
-		if n := integer(frame.Member(m.Params, "seq")); n > 0 {
+		if n := integer(rawjson.Member(m.Params, "seq")); n > 0 {
 			r.lastTask = n // also if another hub has another log
 		}
 		return m.Body
@@ -146,7 +147,7 @@ func eventHead(params []byte) (id, seq []byte) {
 	if len(params) == 0 || params[0] != '{' {
 		return nil, nil
 	}
-	for name, value := range frame.Members(params) {
+	for name, value := range rawjson.Members(params) {
 		switch string(name) {
 		case `"subscription_id"`:
 			id = value
@@ -165,7 +166,7 @@ func eventHead(params []byte) (id, seq []byte) {
 
 // text returns the text of a raw JSON string; nil for other JSON.
 func text(raw []byte) []byte {
-	t, _ := frame.Text(raw)
+	t, _ := rawjson.Text(raw)
 	return t
 }
 
@@ -173,7 +174,7 @@ func text(raw []byte) []byte {
 // nil if there is none.
 func named(params []byte) []byte {
 	if len(params) > 0 && params[0] == '[' {
-		for element := range frame.Elements(params) {
+		for element := range rawjson.Elements(params) {
 			params = element
 			break
 		}
@@ -206,7 +207,7 @@ func without(object []byte, names ...string) []byte {
 		return nil
 	}
 	out := []byte{'{'}
-	for n, v := range frame.Members(object) {
+	for n, v := range rawjson.Members(object) {
 		if slices.Contains(names, string(text(n))) {
 			continue
 		}

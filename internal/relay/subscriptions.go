@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // family is a set of methods. A call to one of them subscribes a connection to the broadcasts
@@ -69,9 +70,9 @@ func (s *subscriptions) hubGone() {
 func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	params := without(named(m.Params), "since", "subscription_id")
 	return func(resp *frame.Message) {
-		if id := frame.Member(resp.Result, "subscription_id"); text(id) != nil {
+		if id := rawjson.Member(resp.Result, "subscription_id"); text(id) != nil {
 			r.expectMessage()
-			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))}
+			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(rawjson.Member(resp.Result, "seq"))}
 		}
 	}
 }
@@ -79,7 +80,7 @@ func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 // unsubscribe records an Unsubscribe. The relay does not restore that subscription, whatever the
 // hub answers.
 func (r *Relay) unsubscribe(m *frame.Message) (then func(*frame.Message)) {
-	id := string(frame.Member(named(m.Params), "subscription_id"))
+	id := string(rawjson.Member(named(m.Params), "subscription_id"))
 	return func(*frame.Message) { delete(r.subs.open, id) }
 }
 
@@ -89,7 +90,7 @@ func (r *Relay) noteTrust(m *frame.Message) { r.restricted = Restricts(m, r.rest
 // Restricts returns whether an editor does not trust the workspace after an initialize; before
 // is the value before it.
 func Restricts(m *frame.Message, before bool) bool {
-	switch string(frame.Member(named(m.Params), "workspaceTrusted")) {
+	switch string(rawjson.Member(named(m.Params), "workspaceTrusted")) {
 	case "true":
 		return false
 	case "false":
@@ -157,17 +158,17 @@ func (r *Relay) sendLater(body []byte) {
 
 // isUnavailable reports whether an error says that a hub has no sessions.
 func isUnavailable(err []byte) bool {
-	return string(text(frame.Member(frame.Member(err, "data"), "kind"))) == "subsystem_unavailable"
+	return string(text(rawjson.Member(rawjson.Member(err, "data"), "kind"))) == "subsystem_unavailable"
 }
 
 // isAboutSince reports whether an error says that a Subscribe's since is wrong.
 func isAboutSince(err []byte) bool {
-	return string(text(frame.Member(frame.Member(err, "data"), "param"))) == "since"
+	return string(text(rawjson.Member(rawjson.Member(err, "data"), "param"))) == "since"
 }
 
 // unsubscribeLate ends a subscription of the hub that the editor does not know. r.mu is held.
 func (r *Relay) unsubscribeLate(resp *frame.Message) {
-	id := string(frame.Member(resp.Result, "subscription_id"))
+	id := string(rawjson.Member(resp.Result, "subscription_id"))
 	if text([]byte(id)) == nil {
 		return
 	}
@@ -181,14 +182,14 @@ type terminals map[string]struct{}
 
 // terminal records the effect of an editor's request on a terminal.
 func (r *Relay) terminal(m *frame.Message, method string) (then func(*frame.Message)) {
-	id := bytes.Clone(frame.Member(named(m.Params), "terminal_id"))
+	id := bytes.Clone(rawjson.Member(named(m.Params), "terminal_id"))
 	return func(resp *frame.Message) {
 		if resp.Error != nil {
 			return
 		}
 		switch method {
 		case "spawn_terminal":
-			id = frame.Member(resp.Result, "terminal_id")
+			id = rawjson.Member(resp.Result, "terminal_id")
 		case "terminal.detach":
 			delete(r.terminals, string(id))
 			return
@@ -204,8 +205,8 @@ func (t terminals) exitReported(params []byte) {
 	if !bytes.Contains(params, []byte(`"terminal_exit"`)) {
 		return
 	}
-	if event := frame.Member(params, "event"); string(text(frame.Member(event, "type"))) == "terminal_exit" {
-		delete(t, string(frame.Member(frame.Member(event, "data"), "terminal_id")))
+	if event := rawjson.Member(params, "event"); string(text(rawjson.Member(event, "type"))) == "terminal_exit" {
+		delete(t, string(rawjson.Member(rawjson.Member(event, "data"), "terminal_id")))
 	}
 }
 

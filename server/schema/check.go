@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // maxDepth limits how deep a value nests whose type the schema leaves open. Such a value is passed on
@@ -62,7 +63,7 @@ func (c *checker) value(s *Schema, raw []byte, path string) *Mismatch {
 		}
 	case s.Items != nil:
 		i := 0
-		for element := range frame.Elements(raw) {
+		for element := range rawjson.Elements(raw) {
 			if e := c.value(s.Items, element, fmt.Sprintf("%s[%d]", path, i)); e != nil {
 				return e
 			}
@@ -84,8 +85,8 @@ func (c *checker) members(s *Schema, raw []byte, path string) *Mismatch {
 	}
 	values := make([][]byte, len(s.Properties)) // of each property; the last one counts
 	var wrong *Mismatch
-	for quoted, value := range frame.Members(raw) {
-		name, _ := frame.Text(quoted)
+	for quoted, value := range rawjson.Members(raw) {
+		name, _ := rawjson.Text(quoted)
 		i := s.property(name)
 		switch {
 		case i >= 0:
@@ -127,20 +128,20 @@ func (s *Schema) exact(raw []byte) []byte {
 	switch got := TypeOf(raw); {
 	case s.Items != nil && got == "array":
 		out := []byte{'['}
-		for element := range frame.Elements(raw) {
+		for element := range rawjson.Elements(raw) {
 			out = append(append(out, s.Items.exact(element)...), ',')
 		}
 		return closed(out, ']')
 	case s.Values != nil && got == "object":
 		out := []byte{'{'}
-		for name, value := range frame.Members(raw) {
+		for name, value := range rawjson.Members(raw) {
 			out = append(append(append(append(out, name...), ':'), s.Values.exact(value)...), ',')
 		}
 		return closed(out, '}')
 	case s.Properties != nil && got == "object":
 		values := make([][]byte, len(s.Properties))
-		for quoted, value := range frame.Members(raw) {
-			name, _ := frame.Text(quoted)
+		for quoted, value := range rawjson.Members(raw) {
+			name, _ := rawjson.Text(quoted)
 			if i := s.property(name); i >= 0 {
 				values[i] = value
 			}
@@ -148,7 +149,7 @@ func (s *Schema) exact(raw []byte) []byte {
 		out := []byte{'{'}
 		for i, p := range s.Properties {
 			if values[i] != nil {
-				name, _ := frame.Encode(p.Name)
+				name, _ := rawjson.Encode(p.Name)
 				out = append(append(append(append(out, name...), ':'), p.Schema.exact(values[i])...), ',')
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/server/schema"
 )
 
@@ -95,7 +95,7 @@ func TestMembersAreThoseOfEncodingJSON(t *testing.T) {
 			raw, err := json.Marshal(value)
 			require.NoError(t, err)
 			want := []string{}
-			for quoted := range frame.Members(raw) {
+			for quoted := range rawjson.Members(raw) {
 				var plain string
 				require.NoError(t, json.Unmarshal(quoted, &plain))
 				want = append(want, plain)
@@ -148,7 +148,7 @@ func TestSchemasOfResults(t *testing.T) {
 	assert.Equal(t, "{name: string, area?: number} or null", schema.OfResult(reflect.TypeFor[*side]()).String())
 	var r results
 	require.Nil(t, params.Decode([]byte(`{"always":"a","big":"5","anything":null,"P":0}`), "", &r))
-	b, err = frame.Encode(r)
+	b, err = rawjson.Encode(r)
 	require.NoError(t, err)
 	assert.Equal(t, `{"always":"a","maybe":null,"colour":null,"when":null,"big":"5","inner":null,"anything":null,"P":0}`, string(b))
 }

@@ -12,7 +12,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A Schema describes the JSON that a Go type takes as a parameter, or gives as a result. It is
@@ -74,18 +74,18 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	var err error
 	switch {
 	case len(s.Types) > 0:
-		b, err = frame.Encode(struct {
+		b, err = rawjson.Encode(struct {
 			Type []string `json:"type"`
 			*plain
 		}{s.Types, (*plain)(s)})
 	case s.Nullable && s.Type != "":
-		b, err = frame.Encode(struct {
+		b, err = rawjson.Encode(struct {
 			Type []string `json:"type"`
 			Enum []any    `json:"enum,omitempty"`
 			*plain
 		}{[]string{s.Type, "null"}, withNull(s.Enum), (*plain)(s)})
 	default:
-		b, err = frame.Encode((*plain)(s))
+		b, err = rawjson.Encode((*plain)(s))
 	}
 	if err != nil || s.Type != "object" || s.Properties == nil {
 		return b, err
@@ -96,7 +96,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			props.WriteByte(',')
 		}
-		sub, err := frame.Encode(p.Schema)
+		sub, err := rawjson.Encode(p.Schema)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 	b = append(b[:len(b)-1], `,"properties":{`...)
 	b = append(append(b, props.Bytes()...), '}')
 	if required != nil {
-		list, _ := frame.Encode(required)
+		list, _ := rawjson.Encode(required)
 		b = append(append(b, `,"required":`...), list...)
 	}
 	return append(b, '}'), nil

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const (
@@ -149,7 +149,7 @@ func (r pausedReader) Read(p []byte) (int, error) {
 func (a *agent) update(session, update []byte, repaired bool) {
 	a.history.received()
 	var kind string
-	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	json.Unmarshal(rawjson.Member(update, "sessionUpdate"), &kind)
 	if !isTerminal(kind) {
 		defer a.shown.release(a.driver)
 	}

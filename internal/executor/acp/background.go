@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const (
@@ -134,11 +134,11 @@ func (b *backgroundWork) listed(items []backgroundItem) {
 
 // callCapabilities records whether the agent stops a tool call when asked.
 func (b *backgroundWork) callCapabilities(update []byte) {
-	capabilities := frame.Member(update, "capabilities")
+	capabilities := rawjson.Member(update, "capabilities")
 	if capabilities == nil {
 		return
 	}
-	id, _ := frame.Text(frame.Member(update, "toolCallId"))
+	id, _ := rawjson.Text(rawjson.Member(update, "toolCallId"))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if delete(b.cancels, string(id)); !canCancel(capabilities) {
@@ -280,7 +280,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	if kind != "tool_call_update" || a.history.isLoading() {
 		return false
 	}
-	id, _ := frame.Text(frame.Member(update, "toolCallId"))
+	id, _ := rawjson.Text(rawjson.Member(update, "toolCallId"))
 	of := a.background.taskOf(string(id))
 	if t := a.turns.now(); t != nil && t.tools.has(string(id)) {
 		t.taking.Lock()

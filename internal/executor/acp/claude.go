@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // claude-agent-acp (0.101): members of its own in _meta.
@@ -31,7 +31,7 @@ func claudeEndSignal(kind string, update []byte) (isSignal, isEnd bool) {
 	var meta struct {
 		Origin struct{ Kind string } `json:"_claude/origin"`
 	}
-	raw := frame.Member(update, "_meta")
+	raw := rawjson.Member(update, "_meta")
 	if kind != "usage_update" || raw == nil || json.Unmarshal(raw, &meta) != nil {
 		return false, false
 	}

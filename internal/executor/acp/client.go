@@ -9,10 +9,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // serve answers a request of the agent in a goroutine of its own. ctx ends with the agent, or
@@ -165,7 +165,7 @@ func (f *figure) UnmarshalJSON(raw []byte) error {
 
 // UnmarshalJSON implements json.Unmarshaler. A malformed member counts as absent.
 func (r *sessionResult) UnmarshalJSON(raw []byte) error {
-	json.Unmarshal(frame.Member(raw, "sessionId"), &r.SessionID)
+	json.Unmarshal(rawjson.Member(raw, "sessionId"), &r.SessionID)
 	r.offer = readOffer(raw)
 	return nil
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // codex-acp (2.6): the status in its _meta, its option for planning, and its /goal.
@@ -45,7 +45,7 @@ type codexStatus struct {
 // readCodexStatus reads the status in an update, or returns the zero value.
 func readCodexStatus(kind string, update []byte) (s codexStatus) {
 	if kind == "session_info_update" {
-		if meta := frame.Member(update, "_meta"); meta != nil {
+		if meta := rawjson.Member(update, "_meta"); meta != nil {
 			json.Unmarshal(meta, &s)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // deliveries are the user's answers that were sent to a turn's agent, until the agent visibly
@@ -94,7 +94,7 @@ func (d *deliveries) written(message []byte) {
 	if !slices.ContainsFunc(d.answers, func(a delivery) bool { return !a.written }) {
 		return
 	}
-	result := frame.Member(message, "result")
+	result := rawjson.Member(message, "result")
 	for i := range d.answers {
 		a := &d.answers[i]
 		if a.written || !bytes.Equal(result, a.body) {

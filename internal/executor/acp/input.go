@@ -3,7 +3,7 @@ package acp
 import (
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // An input is the agent's stdin. It notes when a prompt or an answer has been written.
@@ -21,9 +21,9 @@ func (in *input) Write(p []byte) (int, error) {
 	}
 	// The agent chooses its request ids, and answers repeat them. Parse the member, so that an id
 	// cannot pass for one.
-	isPrompt := t != nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"`
+	isPrompt := t != nil && !t.hasPrompt() && string(rawjson.Member(p, "method")) == `"session/prompt"`
 	if isPrompt { // before the agent can answer it
-		t.sending(string(frame.Member(p, "id")))
+		t.sending(string(rawjson.Member(p, "id")))
 	}
 	in.a.steering.written(p)
 	n, err := in.a.proc.Write(p)

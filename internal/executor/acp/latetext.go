@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Late text is text of a turn that comes after the end of that turn: claude-agent-acp 0.49 sends
@@ -122,7 +122,7 @@ func (t *turn) lateDelta(update []byte, isWhole bool) (d catalog.ContentDelta, o
 	}
 	content := contentOf(update)
 	for _, item := range content {
-		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) != "text" {
+		if kind, _ := rawjson.Text(rawjson.Member(item, "type")); string(kind) != "text" {
 			return d, false
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const (
@@ -134,7 +134,7 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 // canCancel reports whether the capabilities of a terminal or a tool call say that the agent
 // stops it when asked.
 func canCancel(capabilities json.RawMessage) bool {
-	return acp.Has(capabilities) && acp.Has(frame.Member(capabilities, "cancel"))
+	return acp.Has(capabilities) && acp.Has(rawjson.Member(capabilities, "cancel"))
 }
 
 // canCancel reports whether the agent stops a terminal when asked.

@@ -5,10 +5,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 const (
@@ -241,7 +241,7 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 	case "agent_message", "agent_thought":
 		return len(contentOf(update)) > 0
 	case "subagent_update":
-		s := readState(frame.Member(update, "state"))
+		s := readState(rawjson.Member(update, "state"))
 		return s.name == acp.StateRunning || s.name == acp.StateRequiresAction
 	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -236,7 +236,7 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.parent = t.subagents.callOf(frame.Member(params, "sessionId"))
+	p.parent = t.subagents.callOf(rawjson.Member(params, "sessionId"))
 	if t.settings.isProgram(kimiCode) {
 		p.nameByTitle()
 	}

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -92,7 +92,7 @@ func markdownPlan(text string) []domain.PlanEntry {
 }
 
 func (t *turn) planRemoved(raw json.RawMessage) bool {
-	id, ok := frame.Text(frame.Member(raw, "planId"))
+	id, ok := rawjson.Text(rawjson.Member(raw, "planId"))
 	if ok {
 		t.plans = slices.DeleteFunc(t.plans, func(p namedPlan) bool { return p.PlanID == string(id) })
 		t.reportPlan()

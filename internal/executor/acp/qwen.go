@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // Protocol extensions of qwen-code (0.24) for agent-initiated turns.
@@ -22,7 +22,7 @@ func workTrigger(update []byte) func() *catalog.TurnTrigger {
 			Source         string
 			BackgroundTask struct{ CommandLabel, Label string }
 		}
-		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
+		if raw := rawjson.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
 			return nil
 		}
 		return &catalog.TurnTrigger{Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}

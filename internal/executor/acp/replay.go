@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A Replay reads the history that an agent sends while it loads a session. It handles updates as
@@ -39,7 +39,7 @@ func NewReplay(take func(catalog.ReplayedPart)) *Replay {
 // session.
 func (r *Replay) Update(session, update []byte, repaired bool) {
 	var kind string
-	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	json.Unmarshal(rawjson.Member(update, "sessionUpdate"), &kind)
 	if c := r.turn.subagents.of(session); c != nil {
 		r.endSaid()
 		r.turn.subagentSays(c, kind, update, repaired)
@@ -86,11 +86,11 @@ func (r *Replay) userSaid(raw []byte) {
 
 // userMessage handles a whole message, which replaces the earlier text.
 func (r *Replay) userMessage(raw []byte) {
-	content := frame.Member(raw, "content")
+	content := rawjson.Member(raw, "content")
 	if content == nil {
 		return
 	}
-	id, _ := frame.Text(frame.Member(raw, "messageId"))
+	id, _ := rawjson.Text(rawjson.Member(raw, "messageId"))
 	if r.said != nil && r.saidID != string(id) {
 		r.endSaid()
 	}

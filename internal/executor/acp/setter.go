@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A setter changes an agent's session settings by calls to the agent. It must not be used
@@ -257,7 +257,7 @@ func (s *setter) setOption(o catalog.Option, value string) error {
 		wanted = value == "true"
 	}
 	err := s.Call(acp.MethodSessionSetValue, s.Info.SetOption(s.Session, o.ID, wanted), func(result json.RawMessage) {
-		s.State.optionTaken(o.ID, value, frame.Member(result, "configOptions"))
+		s.State.optionTaken(o.ID, value, rawjson.Member(result, "configOptions"))
 	})
 	if err != nil {
 		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)

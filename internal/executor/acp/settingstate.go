@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // The settings of an agent's session: mode, model, options, and its description of itself. Reports
@@ -110,18 +110,18 @@ func (s *settingState) Update(kind string, raw []byte) bool {
 	switch kind {
 	case "current_mode_update":
 		var mode string
-		if json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) != nil || mode == "" {
+		if json.Unmarshal(rawjson.Member(raw, "currentModeId"), &mode) != nil || mode == "" {
 			return false
 		}
 		s.switchMode(mode)
 	case "config_option_update":
-		options, ok := optionsOf(frame.Member(raw, "configOptions"))
+		options, ok := optionsOf(rawjson.Member(raw, "configOptions"))
 		if !ok {
 			return false
 		}
 		s.setOptions(options)
 	case "available_commands_update":
-		commands, ok := commandsOf(frame.Member(raw, "availableCommands"))
+		commands, ok := commandsOf(rawjson.Member(raw, "availableCommands"))
 		if !ok {
 			return false
 		}

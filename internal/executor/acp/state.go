@@ -5,9 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // The answer to a prompt means that the agent has taken it. state_update reports when the agent begins
@@ -35,7 +35,7 @@ func (i backgroundItem) id() string { return cmp.Or(i.TerminalID, i.ToolCallID, 
 // readState reads a state_update. A malformed member counts as absent.
 func readState(update []byte) (s state) {
 	member := func(name string, value any) {
-		if raw := frame.Member(update, name); raw != nil {
+		if raw := rawjson.Member(update, name); raw != nil {
 			_ = json.Unmarshal(raw, value)
 		}
 	}
@@ -43,7 +43,7 @@ func readState(update []byte) (s state) {
 	member("stopReason", &s.result.StopReason)
 	member("error", &s.result.Error)
 	member(acp.MemberEnds, &s.result.Ends)
-	s.result.Usage = bytes.Clone(frame.Member(update, "usage"))
+	s.result.Usage = bytes.Clone(rawjson.Member(update, "usage"))
 	var items []json.RawMessage
 	if member("background", &items); items != nil {
 		s.background = make([]backgroundItem, len(items))

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -95,8 +95,8 @@ func (s *steering) begin(text string) {
 func (s *steering) written(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.text != "" && s.id == "" && string(frame.Member(message, "method")) == `"`+acp.MethodSessionSteering+`"` {
-		s.id = string(frame.Member(message, "id"))
+	if s.text != "" && s.id == "" && string(rawjson.Member(message, "method")) == `"`+acp.MethodSessionSteering+`"` {
+		s.id = string(rawjson.Member(message, "id"))
 	}
 }
 

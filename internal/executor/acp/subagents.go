@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // A sub-agent may be a session of its own. The session that owns it
@@ -56,7 +56,7 @@ func (s *subagents) of(session []byte) *subagent {
 	if len(s.byID) == 0 {
 		return nil
 	}
-	id, _ := frame.Text(session)
+	id, _ := rawjson.Text(session)
 	return s.byID[string(id)]
 }
 
@@ -191,7 +191,7 @@ func (c *subagent) ended(s state) catalog.ToolCall {
 // sessionMessage handles a message from one session to another. A message to a sub-agent is its
 // prompt.
 func (t *turn) sessionMessage(raw []byte) bool {
-	to, _ := frame.Text(frame.Member(raw, "recipientSessionId"))
+	to, _ := rawjson.Text(rawjson.Member(raw, "recipientSessionId"))
 	t.subagents.mu.Lock()
 	c := t.subagents.byID[string(to)]
 	text := textOf(contentOf(raw))

@@ -12,11 +12,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -338,8 +338,8 @@ func (u *toolUpdate) readContent() {
 		if c.Type != "content" {
 			continue
 		}
-		if kind, _ := frame.Text(frame.Member(c.Content, "type")); string(kind) == "text" {
-			if text, ok := frame.Text(frame.Member(c.Content, "text")); ok {
+		if kind, _ := rawjson.Text(rawjson.Member(c.Content, "type")); string(kind) == "text" {
+			if text, ok := rawjson.Text(rawjson.Member(c.Content, "text")); ok {
 				texts = append(texts, string(text))
 			}
 			continue

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/rawjson"
 )
 
 // update reports a session/update of the agent. An unknown or malformed update is reported
@@ -50,7 +50,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	case "session_message":
 		known = t.sessionMessage(raw)
 	case "plan_update":
-		known = t.plan(frame.Member(raw, "plan"))
+		known = t.plan(rawjson.Member(raw, "plan"))
 	case "plan_removed":
 		known = t.planRemoved(raw)
 	case "notice":
@@ -63,7 +63,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 		known = t.plan(raw)
 	case "current_mode_update":
 		var mode string
-		known = json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) == nil && mode != ""
+		known = json.Unmarshal(rawjson.Member(raw, "currentModeId"), &mode) == nil && mode != ""
 	case "usage_update":
 		known = t.contextUsage(raw)
 	}
@@ -84,18 +84,18 @@ type chunk struct {
 // readChunk reads a chunk without a full decoder, because agents send thousands of chunks a
 // second. The line was already checked to be valid JSON.
 func readChunk(raw []byte) (c chunk) {
-	for quoted, value := range frame.Members(raw) {
-		switch name, _ := frame.Text(quoted); string(name) {
+	for quoted, value := range rawjson.Members(raw) {
+		switch name, _ := rawjson.Text(quoted); string(name) {
 		case "content":
 			c.content = value
 		case "messageId":
-			c.id, _ = frame.Text(value)
+			c.id, _ = rawjson.Text(value)
 		case "_meta":
 			c.meta = value
 		}
 	}
-	if kind, _ := frame.Text(frame.Member(c.content, "type")); string(kind) == "text" {
-		c.text, c.isText = frame.Text(frame.Member(c.content, "text"))
+	if kind, _ := rawjson.Text(rawjson.Member(c.content, "type")); string(kind) == "text" {
+		c.text, c.isText = rawjson.Text(rawjson.Member(c.content, "text"))
 	}
 	return c
 }
@@ -116,7 +116,7 @@ func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta))
 // message reports a whole message, which replaces its chunks. A continuation of the chunks is
 // reported as more of the message, and any other text as a new message.
 func (t *turn) message(parent string, raw []byte, thought bool) bool {
-	id, _ := frame.Text(frame.Member(raw, "messageId"))
+	id, _ := rawjson.Text(rawjson.Member(raw, "messageId"))
 	content, known := contentOf(raw), true
 	if len(content) == 0 { // its chunks follow
 		return true
@@ -126,7 +126,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 		take = t.thought
 	}
 	t.noteMessage(string(id))
-	meta := frame.Member(raw, "_meta")
+	meta := rawjson.Member(raw, "_meta")
 	parent = cmp.Or(parent, parentOf(meta))
 	if whole := textOf(content); whole != "" {
 		more, goesOn := strings.CutPrefix(whole, t.said.of(string(id)))
@@ -139,7 +139,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 		}
 	}
 	for _, item := range content {
-		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) == "text" {
+		if kind, _ := rawjson.Text(rawjson.Member(item, "type")); string(kind) == "text" {
 			continue
 		}
 		block, ok := readBlock(item)
@@ -152,7 +152,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 
 // contentOf returns the content list of an update.
 func contentOf(update []byte) (list []json.RawMessage) {
-	if raw := frame.Member(update, "content"); raw != nil {
+	if raw := rawjson.Member(update, "content"); raw != nil {
 		_ = json.Unmarshal(raw, &list)
 	}
 	return list
@@ -162,8 +162,8 @@ func contentOf(update []byte) (list []json.RawMessage) {
 func textOf(content []json.RawMessage) string {
 	var b strings.Builder
 	for _, item := range content {
-		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) == "text" {
-			text, _ := frame.Text(frame.Member(item, "text"))
+		if kind, _ := rawjson.Text(rawjson.Member(item, "type")); string(kind) == "text" {
+			text, _ := rawjson.Text(rawjson.Member(item, "text"))
 			b.Write(text)
 		}
 	}
@@ -197,9 +197,9 @@ func (s *saidText) add(id, text string, isNew bool) {
 
 // content reports a chunk that is not text.
 func (t *turn) content(parent string, raw []byte, thought bool) bool {
-	block, ok := readBlock(frame.Member(raw, "content"))
+	block, ok := readBlock(rawjson.Member(raw, "content"))
 	if ok {
-		t.Content(catalog.MessageContent{Content: block, ParentID: cmp.Or(parent, parentOf(frame.Member(raw, "_meta"))), Thought: thought})
+		t.Content(catalog.MessageContent{Content: block, ParentID: cmp.Or(parent, parentOf(rawjson.Member(raw, "_meta"))), Thought: thought})
 	}
 	return ok
 }
@@ -275,7 +275,7 @@ func readUsage(raw []byte, spent *spending, before float64) (usage catalog.Usage
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
 		return usage, false
 	}
-	usage.ContextUsed, usage.Meta = int64(*u.Used), boundedMeta(frame.Member(raw, "_meta"))
+	usage.ContextUsed, usage.Meta = int64(*u.Used), boundedMeta(rawjson.Member(raw, "_meta"))
 	if u.Size != nil {
 		usage.ContextSize = int64(*u.Size)
 	}
@@ -295,8 +295,8 @@ func readUsage(raw []byte, spent *spending, before float64) (usage catalog.Usage
 // toolContent adds content to a tool call. It reports text when the call has ended, and other
 // content at once.
 func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bool {
-	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
-	item := bytes.Clone(frame.Member(raw, "content"))
+	id, _ := rawjson.Text(rawjson.Member(raw, "toolCallId"))
+	item := bytes.Clone(rawjson.Member(raw, "content"))
 	u := toolUpdate{ToolReport: acp.ToolReport{ToolCallID: string(id)}, repaired: repaired, parent: parent}
 	if !t.tools.addPiece(u.ToolCallID, item) || u.takeContent([]json.RawMessage{item}) != nil {
 		return false

@@ -1,4 +1,4 @@
-package frame
+package rawjson
 
 import (
 	"encoding/binary"
@@ -6,9 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// The scanner checks JSON (RFC 8259) and UTF-8 in one pass without allocation. Its functions
-// take the body and an index and return the index after the value that they recognised, or -1.
-// Package toolinput goes through JSON that is known to be valid, without a check.
+// MaxDepth is how deep arrays and objects may nest before a value counts as invalid JSON. It is
+// the limit of encoding/json.
+const MaxDepth = 10_000
+
+// The Skip functions check JSON (RFC 8259) and UTF-8 in one pass without allocation, unless values
+// nest deeper than 64. They take JSON and an index and return the index after the part that they
+// recognised, or -1. Package toolinput goes through JSON that is known to be valid, without a check.
 
 const (
 	everyByte = 0x0101010101010101
@@ -24,9 +28,9 @@ func special(x uint64) uint64 {
 	return (x | (x - everyByte*0x20) | (quote - everyByte) | (slash - everyByte)) & topBits
 }
 
-// skipString takes the index after the opening quote and returns the index
-// after the closing one.
-func skipString(b []byte, i int) int {
+// SkipString takes the index after the opening quote of a string and returns the index after the
+// closing one.
+func SkipString(b []byte, i int) int {
 	for {
 		if i+8 <= len(b) {
 			m := special(binary.LittleEndian.Uint64(b[i:]))
@@ -86,7 +90,8 @@ func isHex(c byte) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-func skipDigits(b []byte, i int) int {
+// SkipDigits returns the index after the decimal digits at i.
+func SkipDigits(b []byte, i int) int {
 	for i < len(b) && isDigit(b[i]) {
 		i++
 	}
@@ -103,10 +108,10 @@ func skipNumber(b []byte, i int) int {
 	case b[i] == '0':
 		i++
 	default:
-		i = skipDigits(b, i+1)
+		i = SkipDigits(b, i+1)
 	}
 	if i < len(b) && b[i] == '.' {
-		end := skipDigits(b, i+1)
+		end := SkipDigits(b, i+1)
 		if end == i+1 {
 			return -1
 		}
@@ -117,7 +122,7 @@ func skipNumber(b []byte, i int) int {
 		if i < len(b) && (b[i] == '+' || b[i] == '-') {
 			i++
 		}
-		end := skipDigits(b, i)
+		end := SkipDigits(b, i)
 		if end == i {
 			return -1
 		}
@@ -126,7 +131,8 @@ func skipNumber(b []byte, i int) int {
 	return i
 }
 
-func skipSpace(b []byte, i int) int {
+// SkipSpace returns the index after the white space at i.
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
 	}
@@ -146,19 +152,19 @@ func skipName(b []byte, i int) int {
 	if i >= len(b) || b[i] != '"' {
 		return -1
 	}
-	if i = skipString(b, i+1); i < 0 {
+	if i = SkipString(b, i+1); i < 0 {
 		return -1
 	}
-	i = skipSpace(b, i)
+	i = SkipSpace(b, i)
 	if i >= len(b) || b[i] != ':' {
 		return -1
 	}
-	return skipSpace(b, i+1)
+	return SkipSpace(b, i+1)
 }
 
-// skipValue takes the index of a value's first byte; outer is how many
+// SkipValue takes the index of a value's first byte; outer is how many
 // containers are open around it.
-func skipValue(b []byte, i, outer int) int {
+func SkipValue(b []byte, i, outer int) int {
 	// One bit for each open container, 1 for an object; the innermost is the
 	// lowest. Every 64 levels the word moves to outerKinds.
 	var (
@@ -172,12 +178,12 @@ func skipValue(b []byte, i, outer int) int {
 		}
 		switch c := b[i]; c {
 		case '"':
-			i = skipString(b, i+1)
+			i = SkipString(b, i+1)
 		case '{', '[':
 			if outer+depth >= MaxDepth {
 				return -1
 			}
-			i = skipSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 			if i < len(b) && b[i] == c+2 { // '}' is '{'+2, ']' is '['+2
 				i++
 				break
@@ -212,7 +218,7 @@ func skipValue(b []byte, i, outer int) int {
 			if depth == 0 {
 				return i
 			}
-			i = skipSpace(b, i)
+			i = SkipSpace(b, i)
 			if i >= len(b) {
 				return -1
 			}
@@ -220,7 +226,7 @@ func skipValue(b []byte, i, outer int) int {
 			c := b[i]
 			i++
 			if c == ',' {
-				i = skipSpace(b, i)
+				i = SkipSpace(b, i)
 				if inObject {
 					if i = skipName(b, i); i < 0 {
 						return -1
