@@ -12,16 +12,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
 func withTriggers(o *hub.Options) {
-	o.Triggers = func() (trigger.Definitions, error) {
-		return trigger.Definitions{Automation: config.DefaultAutomation(), Triggers: []config.Trigger{
+	configure(o, config.Config{
+		Automation: config.DefaultAutomation(), Triggers: []config.Trigger{
 			{ID: "failed", Type: "turn.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: domain.TriggerAction{Type: "notify", Message: "{{payload.task_id}} failed"}},
 			{ID: "night", Cron: "0 3 * * *", Action: domain.TriggerAction{Type: "agent", Prompt: "tidy up"}, RequiresApproval: true},
-		}}, nil
-	}
+		},
+	})
 }
 
 func failing(context.Context, *turn) catalog.ExecutePromptResult {

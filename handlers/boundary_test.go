@@ -61,7 +61,7 @@ func TestAskUser(t *testing.T) {
 
 func TestRequestPermission(t *testing.T) {
 	w := newWorld(t, quick, func(o *hub.Options) {
-		o.Rules = func() []config.Rule {
+		fakeOf(o).rules = func() []config.Rule {
 			return []config.Rule{{Tool: "Read", Effect: config.EffectAllow}, {Tool: "Never", Effect: config.EffectDeny}}
 		}
 	})
@@ -191,8 +191,9 @@ func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	c.send("askUser", `{"message":"Agent?","keep":true,"thread":"an-agent"}`)
 	w.waiting("", 2)
 	require.NoError(t, w.hub.Close())
+	project := &fakeProject{Agents: agents{}, openStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), unchanged: make(chan struct{})}
 	next := must(hub.Open(context.Background(), hub.Options{
-		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		Project: project, Configuration: project, Database: filepath.Join(w.dir, "duet.db"), Root: w.dir,
 		Limits: config.Limits{MaxTurns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
 	}))(t)
@@ -268,8 +269,8 @@ func TestToolsOfMCPServers(t *testing.T) {
 	site := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, nil))
 	t.Cleanup(site.Close)
 	w := newWorld(t, quick, func(o *hub.Options) {
-		o.Agents = serving{servers: []catalog.MCPServer{{Name: "far", Type: "http", URL: site.URL + "/mcp?key=guarded"}, {Name: "missing", Command: "no-such-program"}}}
-		o.Rules = func() []config.Rule { return []config.Rule{{Tool: "mcp__far__never", Effect: config.EffectDeny}} }
+		fakeOf(o).Agents = serving{servers: []catalog.MCPServer{{Name: "far", Type: "http", URL: site.URL + "/mcp?key=guarded"}, {Name: "missing", Command: "no-such-program"}}}
+		fakeOf(o).rules = func() []config.Rule { return []config.Rule{{Tool: "mcp__far__never", Effect: config.EffectDeny}} }
 	})
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
 	list := object(t, c.ask("mcp.listServers", `{}`))

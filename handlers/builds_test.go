@@ -26,7 +26,13 @@ func builtWith(c build.Configured) func(*hub.Options) {
 			{Definition: config.Definition{Name: "server", Shell: "make server", Directory: "srv", Timeout: time.Minute}, Backend: true},
 		}
 	}
-	return func(o *hub.Options) { o.Builds = func() (build.Configured, error) { return c, nil } }
+	return func(o *hub.Options) {
+		now := config.Config{Builds: c.Builds}
+		if c.Untrusted {
+			now.Untrusted = []string{".duet.toml"}
+		}
+		configure(o, now)
+	}
 }
 
 func TestABuildTellsWhatIsWrongWhere(t *testing.T) {

@@ -302,8 +302,8 @@ func TestWhatCannotBeKeptIsNotDone(t *testing.T) {
 	before, after := twoChanges()
 	var kept *refusing
 	_, r := changing(t, &before, &after, func(o *hub.Options) {
-		open := o.OpenStore
-		o.OpenStore = func(ctx context.Context, opts store.Options) (store.Store, error) {
+		open := fakeOf(o).openStore
+		fakeOf(o).openStore = func(ctx context.Context, opts store.Options) (store.Store, error) {
 			s, err := open(ctx, opts)
 			kept = &refusing{Store: s}
 			return kept, err

@@ -90,7 +90,7 @@ func TestAnEditorThatDoesNotAnswerIsGivenUp(t *testing.T) {
 // An agent gets no file through the editor that a rule denies.
 func TestAnEditorTellsNothingOfDeniedFiles(t *testing.T) {
 	w := newWorld(t, quick, func(o *hub.Options) {
-		o.Rules = func() []config.Rule {
+		fakeOf(o).rules = func() []config.Rule {
 			return []config.Rule{{Effect: config.EffectDeny, Tool: "Read", Path: "*.env", Source: config.SourceUser}}
 		}
 	})

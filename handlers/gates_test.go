@@ -11,16 +11,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // gatedBy configures a hub with a gate, and with another one that waits for trust.
 func gatedBy(o *hub.Options) {
 	tests := config.Gate{Definition: config.Definition{Name: "tests", Command: []string{"make", "test"}, Directory: "server", Timeout: time.Minute}}
-	o.Gates = func() (gate.Configured, error) {
-		return gate.Configured{Gates: []config.Gate{tests}, Waiting: []string{"theirs"}}, nil
-	}
+	configure(o, config.Config{Gates: []config.Gate{tests}, WaitingGates: []string{"theirs"}})
 }
 
 func TestGatesAreListed(t *testing.T) {

@@ -242,8 +242,9 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		t: t, dir: t.TempDir(), stopped: make(chan bool, 1),
 		executors: &executors{play: p, stops: make(map[string]context.CancelFunc), typed: make(chan string, 10)},
 	}
+	project := &fakeProject{Agents: agents{}, openStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), unchanged: make(chan struct{})}
 	opts := hub.Options{
-		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		Project: project, Configuration: project, Database: filepath.Join(w.dir, "duet.db"), Root: w.dir,
 		Limits: config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: time.Hour}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
 	}

@@ -338,7 +338,7 @@ func TestOtherRequestsDoNotWaitForACheckpoint(t *testing.T) {
 	var isSlow atomic.Bool
 	looking, found := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(context.Context, *turn) catalog.ExecutePromptResult { return done }, func(o *hub.Options) {
-		o.Checkpoints = func(string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(string) (checkpoint.Options, bool) {
 			if isSlow.Load() {
 				close(looking)
 				<-found

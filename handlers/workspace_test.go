@@ -26,8 +26,8 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 	file := filepath.Join(dir, ".duet.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[agents.fake]\ncommand = [\"fake\"]\ndriver = \"acp\"\n"), 0o600))
 	w := newWorld(t, quick, func(o *hub.Options) { // where the file is trusted
-		o.Restricted = func() (*config.Config, error) {
-			return config.Load(config.Sources{Project: file, Getenv: func(string) string { return "" }, Restricted: true})
+		fakeOf(o).current = func(restricted bool) (*config.Config, error) {
+			return config.Load(config.Sources{Project: file, Getenv: func(string) string { return "" }, Restricted: restricted})
 		}
 	})
 	trusts := 0

@@ -87,7 +87,8 @@ func withWorktrees(t *testing.T) (*fakeWorktrees, func(*hub.Options)) {
 	f := &fakeWorktrees{parent: parent}
 	return f, func(o *hub.Options) {
 		o.Root = must(filepath.EvalSymlinks(o.Root))(t)
-		o.Worktrees = &hub.WorktreeOptions{Parent: parent, Open: func(context.Context, bool) (hub.Worktrees, error) { return f, nil }}
+		o.WorktreesDir = parent
+		fakeOf(o).openWorktrees = func(context.Context, bool) (hub.Worktrees, error) { return f, nil }
 	}
 }
 
@@ -233,7 +234,7 @@ func TestRulesCountInAWorktree(t *testing.T) {
 		assert.NoError(t, err)
 		return quick(ctx, x)
 	}, worktrees, func(o *hub.Options) {
-		o.Rules = func() []config.Rule {
+		fakeOf(o).rules = func() []config.Rule {
 			return []config.Rule{{Effect: config.EffectDeny, Tool: "Edit", Path: "secret/**", Source: "user"}}
 		}
 	})

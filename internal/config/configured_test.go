@@ -47,8 +47,13 @@ func TestWhatARestrictedTurnGets(t *testing.T) {
 	all, own := map[string]Key{"all": {}}, map[string]Key{"own": {}}
 	var unreadable error
 	c := Configuration{
-		Agents: agents{}, Keys: func() map[string]Key { return all }, Logger: slog.New(slog.DiscardHandler),
-		Restricted: func() (*Config, error) { return &Config{Keys: own}, unreadable },
+		Agents: agents{}, Logger: slog.New(slog.DiscardHandler),
+		Current: func(restricted bool) (*Config, error) {
+			if restricted {
+				return &Config{Keys: own}, unreadable
+			}
+			return &Config{Keys: all}, nil
+		},
 	}
 	var turn domain.Turn
 	assert.Equal(t, all, c.KeysOf(turn))

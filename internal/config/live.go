@@ -156,15 +156,6 @@ func (l *Live) Budget() Budget {
 	return l.all.config.Budget
 }
 
-// Keys returns the keys of the current configuration; none while it cannot be read.
-func (l *Live) Keys() map[string]Key {
-	c, err := l.Current(false)
-	if err != nil {
-		return nil
-	}
-	return c.Keys
-}
-
 // Generation returns a number that changes when anything may have changed.
 func (l *Live) Generation() uint64 {
 	l.mu.Lock()

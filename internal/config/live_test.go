@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // live returns the world's configuration, and counts the reads.
@@ -42,7 +44,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "claude", a.Name)
 	assert.Len(t, l.Rules(), 1, "the deny rule")
-	assert.Empty(t, l.Keys())
+	assert.Empty(t, keysOf(l))
 	assert.True(t, l.Revoked())
 	w.trusted()
 	assert.NotEqual(t, before, l.Generation())
@@ -50,7 +52,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "mine", a.Name)
 	assert.Len(t, l.Rules(), 2)
-	assert.Len(t, l.Keys(), 1)
+	assert.Len(t, keysOf(l), 1)
 	assert.False(t, l.Revoked())
 	restricted, err := l.Current(true)
 	require.NoError(t, err)
@@ -59,7 +61,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	// An edit waits for trust, and does not revoke it.
 	w.write(w.project, text+"#")
 	assert.Len(t, l.Rules(), 1)
-	assert.Empty(t, l.Keys())
+	assert.Empty(t, keysOf(l))
 	assert.False(t, l.Revoked())
 
 	// An unreadable file denies as before, and allows nothing.
@@ -67,7 +69,7 @@ func TestLiveFollowsItsFiles(t *testing.T) {
 	assert.Len(t, l.Rules(), 2)
 	w.write(w.user, "default_agent = \n")
 	assert.Equal(t, []config.Rule{{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 9}}, l.Rules())
-	assert.Empty(t, l.Keys())
+	assert.Empty(t, keysOf(l))
 	_, err = l.Resolve("")
 	var wrong *config.Error
 	require.ErrorAs(t, err, &wrong)
@@ -120,7 +122,7 @@ func TestLiveThatNeverCouldBeRead(t *testing.T) {
 	_, err = l.Resolve("")
 	require.EqualError(t, err, "no")
 	assert.Empty(t, l.Rules())
-	assert.Empty(t, l.Keys())
+	assert.Empty(t, keysOf(l))
 }
 
 // A disk that fails once does not make the configuration unusable until its file is changed.
@@ -207,4 +209,10 @@ func TestBudgetIsSoonCurrent(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 500, *l.Budget().Turn.Rounds, "a reader of the whole configuration reads the files")
 	})
+}
+
+// keysOf returns the keys that a turn gets.
+func keysOf(l *config.Live) map[string]config.Key {
+	c := config.Configuration{Agents: l, Current: l.Current, Logger: slog.New(slog.DiscardHandler)}
+	return c.KeysOf(domain.Turn{})
 }

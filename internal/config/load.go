@@ -136,12 +136,10 @@ type Agents interface {
 // methods may be called from any goroutine.
 type Configuration struct {
 	Agents Agents
-	// Keys, if set, returns the API keys.
-	Keys func() map[string]Key
-	// Restricted, if set, returns the configuration for clients that do not trust the workspace;
-	// see package clientenv.
-	Restricted func() (*Config, error)
-	Logger     *slog.Logger
+	// Current returns the configuration for clients that trust the workspace or, with restricted, for
+	// those that do not; see package clientenv.
+	Current func(restricted bool) (*Config, error)
+	Logger  *slog.Logger
 }
 
 // AgentIn finds an agent in a configuration. Errors are of [domain.KindUnknownAgent],
@@ -169,10 +167,10 @@ func (c *Configuration) Agent(name string) (Agent, error) { return AgentIn(c.Age
 
 // AgentFor is Agent for a client that may be restricted.
 func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
-	if !restricted || c.Restricted == nil {
+	if !restricted {
 		return c.Agent(name)
 	}
-	its, err := c.Restricted()
+	its, err := c.Current(true)
 	if err != nil {
 		return Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
@@ -204,13 +202,7 @@ func (c *Configuration) ConfirmsAnswers(agent string) bool {
 
 // KeysOf returns the API keys for a run.
 func (c *Configuration) KeysOf(turn domain.Turn) map[string]Key {
-	if !turn.Restricted || c.Restricted == nil {
-		if c.Keys == nil {
-			return nil
-		}
-		return c.Keys()
-	}
-	its, err := c.Restricted()
+	its, err := c.Current(turn.Restricted)
 	if err != nil {
 		c.Logger.Warn("the configuration cannot be read", "err", err)
 		return nil

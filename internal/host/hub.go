@@ -10,28 +10,16 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
-	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/durable"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
-	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -39,7 +27,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
-	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
 // An openHub is a project's open hub, with its executors.
@@ -95,82 +82,14 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Debug("cannot watch for the removal of the project's files, so Duet checks at intervals", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		OpenStore: openStore(p, o.lock.Record, o.log), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
-		Builds: func() (build.Configured, error) {
-			now, err := live.Current(false)
-			if err != nil {
-				return build.Configured{}, err
-			}
-			return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
-		},
-		Gates: func() (gate.Configured, error) {
-			now, err := live.Current(false)
-			if err != nil {
-				return gate.Configured{}, err
-			}
-			return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
-		},
-		Preview: func(restricted bool) (config.Preview, error) {
-			now, err := live.Current(restricted)
-			if err != nil {
-				return config.Preview{}, err
-			}
-			return now.Preview, nil
-		},
-		TryServers: func() bool {
-			now, err := live.Current(false)
-			return err == nil && now.ProbeServers
-		},
-		EditorServer: func(session string) *catalog.MCPServer {
-			if now, err := live.Current(false); err != nil || !now.EditorTools {
-				return nil
-			}
-			return editorServer(p.Root, session)
-		},
-		Checkpoints: func(dir string) (checkpoint.Options, bool) {
-			now, err := live.Current(false)
-			return checkpoint.Options{Dir: dir, State: checkpointState(p.StateDir, dir), Log: o.log.Logger, Trusted: func() bool { return isTrusted(p) }}, err == nil && now.Checkpoints && !holdsHome(dir)
-		},
-		Worktrees: &hub.WorktreeOptions{
-			Parent: project.WorktreesDir(p.StateDir),
-			Open: func(ctx context.Context, trusts bool) (hub.Worktrees, error) {
-				return openWorktrees(ctx, p, trusts, o.log.Logger)
-			},
-			Config: func(restricted bool) (config.Worktrees, bool) {
-				now, err := live.Current(restricted)
-				if now == nil {
-					o.log.Warn("worktrees are not used as configured", "err", err)
-					return config.Worktrees{Use: config.WorktreeNever}, false
-				}
-				return now.Worktrees, now.WorktreesWait
-			},
-		},
-		Triggers: func() (trigger.Definitions, error) {
-			now, err := live.Current(false)
-			if err != nil {
-				return trigger.Definitions{}, err
-			}
-			return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
-		},
-		StateDir:   p.StateDir,
-		Replaced:   replacedSince(p, o.lock.Record.ReplacedAt),
-		Restricted: func() (*config.Config, error) { return live.Current(true) },
-		SignInSeen: func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
-		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
-		Idle: o.idle,
-		Valid: func() error {
-			if err := o.lock.Valid(); err != nil {
-				return err
-			}
-			return o.lock.Record.CheckRoot()
-		},
-		Removed: removed,
-		Lost:    func(error) { lost() },
-
+		Project: &hubProject{project: p, lock: o.lock, config: live, notes: notes, log: o.log, replaced: o.lock.Record.ReplacedAt}, Configuration: live,
+		Database: p.Database(), Root: p.Root, StateDir: p.StateDir, WorktreesDir: project.WorktreesDir(p.StateDir),
+		Limits: c.Limits, Getenv: os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents, Idle: o.idle,
+		Removed: removed, Lost: func(error) { lost() },
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
-				Daemon: daemon, EditorFiles: o.editorFiles, Command: executorCommand, Environment: executorEnvironment(), Logger: o.log.Logger, WireError: handlers.ExecutorError,
-				Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
+				Daemon: daemon, EditorFiles: o.editorFiles, Command: executorCommand, Environment: executorEnvironment(),
+				Logger: o.log.Logger, WireError: handlers.ExecutorError, Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
 			})
 			return h.executors
 		},
@@ -185,55 +104,6 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		h.watch.Close()
 	}
 	return nil, sqlite.Locked(p.Database(), err)
-}
-
-// replacedSince returns [project.Project.Replaced]: the last known value while the record cannot be
-// read. It may be called from any goroutine.
-func replacedSince(p project.Project, first time.Time) func() time.Time {
-	var mu sync.Mutex
-	last := first
-	return func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		if at, err := p.Replaced(); err == nil {
-			last = at
-		}
-		return last
-	}
-}
-
-// openStore opens the project's database. For a project that was moved it renames the directory of
-// its worktrees, whose links package worktree repairs, and replaces the paths in the database.
-func openStore(p project.Project, r project.Record, log *logging.Log) func(context.Context, store.Options) (store.Store, error) {
-	return func(ctx context.Context, opts store.Options) (store.Store, error) {
-		s, err := sqlite.Open(ctx, p.Database(), opts)
-		if err != nil {
-			return nil, err
-		}
-		if r.MovedFrom == "" {
-			return s, nil
-		}
-		from := string(r.MovedFrom)
-		log.Info("the project was moved here", "from", from)
-		worktrees, oldWorktrees := project.WorktreesDir(p.StateDir), r.OldWorktreesDir()
-		if oldWorktrees != worktrees { // else a power cut came before the state got its new name, or the project is back
-			if err = durable.Rename(oldWorktrees, worktrees); errors.Is(err, fs.ErrNotExist) { // there are none, or a killed process has moved them
-				err = nil
-			}
-		}
-		if err == nil {
-			err = s.Write(ctx, func(t store.Tx) error {
-				return errors.Join(t.MoveDirectories(from, p.Root), t.MoveDirectories(oldWorktrees, worktrees))
-			})
-		}
-		if err == nil {
-			err = p.PathsMoved()
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("moving the project from %s: %w", from, err), s.Close())
-		}
-		return s, nil
-	}
 }
 
 // close interrupts all work and ends the executors.
@@ -262,42 +132,6 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 // executorCommand returns the command of an executor: the program of this process, even if its
 // file was replaced by another build.
 func executorCommand() []string { return []string{runningProgram(), "executor"} }
-
-// holdsHome reports whether a directory is the user's home directory or above it. Such a
-// directory has too much that is no project.
-func holdsHome(dir string) bool {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(dir, home)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-// CheckpointsDir returns the directory with a directory for each checkpoint store of a project.
-func CheckpointsDir(stateDir string) string { return filepath.Join(stateDir, "checkpoints") }
-
-// checkpointState returns the directory of the store of a working directory.
-func checkpointState(stateDir, dir string) string {
-	name := sha256.Sum256([]byte(dir))
-	return filepath.Join(CheckpointsDir(stateDir), hex.EncodeToString(name[:8]))
-}
-
-// editorServer returns the MCP server with the tools of the editor of a conversation. Agents start
-// servers with an environment of their own choice, so it names all that the server needs.
-func editorServer(root, session string) *catalog.MCPServer {
-	program := runningProgram()
-	if strings.HasPrefix(program, "/proc/self/") { // which would be the agent's
-		program = fmt.Sprintf("/proc/%d/exe", os.Getpid())
-	}
-	env := make(map[string]string)
-	for _, name := range []string{project.StateVariable, "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME"} {
-		if value := os.Getenv(name); value != "" {
-			env[name] = value
-		}
-	}
-	return &catalog.MCPServer{Name: catalog.EditorServer, Command: program, Args: []string{"mcp", "--session", session, "--root", root}, Env: env}
-}
 
 // executorEnvironment returns the environment of executors, without the secrets that the
 // daemon's may contain.

@@ -89,8 +89,8 @@ func (t endlessTx) UpdateTurn(r domain.Turn) error {
 func TestAdoptWholeOrNotAtAll(t *testing.T) {
 	var s endless
 	h := openHub(t, database(t), nil, func(o *Options) {
-		open := o.OpenStore
-		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+		open := fakeOf(o).openStore
+		fakeOf(o).openStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
 			s.Store, err = open(ctx, opts)
 			return &s, err
 		}

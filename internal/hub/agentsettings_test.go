@@ -301,7 +301,7 @@ func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
 			reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
 		}
 		return completed
-	}, func(o *Options) { o.Agents = named{&names} })
+	}, func(o *Options) { fakeOf(o).Agents = named{&names} })
 	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, -1)
 	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{SkipPermissions: true, AutoAcceptEdits: true, Options: map[string]string{"o": "v"}}})
 	require.NoError(t, err)
@@ -358,7 +358,7 @@ func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
 		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 		return completed
 	}
-	withNames := func(o *Options) { o.Agents = named{&names} }
+	withNames := func(o *Options) { fakeOf(o).Agents = named{&names} }
 	h := openHub(t, path, asking, withNames)
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old"}))(t)
 	pendingOf(t, h, 1)
@@ -395,7 +395,7 @@ func TestAForkIsGivenAnotherAgent(t *testing.T) {
 		defer mu.Unlock()
 		seen[x.p.Prompt] = []any{x.p.Agent, x.p.PermissionMode, model, before.Options, before.ForkNativeSessionID, len(before.Messages)}
 		return completed
-	}, func(o *Options) { o.Agents = named{&names} })
+	}, func(o *Options) { fakeOf(o).Agents = named{&names} })
 	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{Options: map[string]string{"o": "v", "p": "w"}}})
 	require.NoError(t, err)
 	await(t, h, s)

@@ -24,10 +24,10 @@ func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 
 // newInbox returns the hub's inbox. The store must be open.
 func (h *Hub) newInbox() *approval.Inbox {
-	policy := approval.NewPolicy(h.opts.Root, h.opts.Rules)
+	policy := approval.NewPolicy(h.opts.Root, h.opts.Configuration.Rules)
 	policy.Worktree = h.projectIn
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
+		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Project.Replaced,
 	})
 }
 

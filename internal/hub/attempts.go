@@ -105,7 +105,7 @@ func (h *Hub) Attempts(ctx context.Context, id string, patch int, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	of, err := h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx))
+	of, err := h.opts.Project.OpenWorktrees(ctx, !clientenv.IsRestricted(ctx))
 	if err != nil {
 		return nil, worktreeError(err)
 	}
@@ -137,7 +137,7 @@ func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnIn
 		return nil, stored(err)
 	}
 	set := one.Session.Settings.Attempts
-	if set == "" || h.opts.Worktrees == nil {
+	if set == "" || h.opts.WorktreesDir == "" {
 		return nil, domain.Errorf(domain.KindNoAttempts, "%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
 	}
 	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {

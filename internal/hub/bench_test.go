@@ -26,8 +26,10 @@ func benchmarkReports(b *testing.B, report func(*fakeTurn)) {
 		return completed
 	}}
 	path := filepath.Join(b.TempDir(), "duet.db")
+	project := &fakeProject{Agents: agents{}, openStore: sqlite.Opener(path), unchanged: make(chan struct{})}
 	h, err := Open(b.Context(), Options{
-		OpenStore: sqlite.Opener(path), Database: path, Root: filepath.Dir(path), Agents: agents{}, Limits: config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
+		Project: project, Configuration: project, Database: path, Root: filepath.Dir(path),
+		Limits:    config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	})

@@ -21,12 +21,7 @@ import (
 // conversation. The account of a day starts at midnight.
 
 // budgets returns the currently configured limits.
-func (h *Hub) budgets() config.Budget {
-	if h.opts.Budget == nil {
-		return config.Budget{}
-	}
-	return h.opts.Budget()
-}
+func (h *Hub) budgets() config.Budget { return h.opts.Configuration.Budget() }
 
 // spend checks a turn's usage against its budgets and schedules the next check of its time budget.
 func (h *Hub) spend(t store.Tx, live *liveTurn) error {

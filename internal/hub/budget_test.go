@@ -18,7 +18,7 @@ import (
 
 func limited(b config.Budget) func(*Options) {
 	return func(o *Options) {
-		o.Budget = func() config.Budget { return b }
+		fakeOf(o).budget = func() config.Budget { return b }
 		o.Removed = make(chan struct{}) // otherwise the hub polls each second of the days that pass here
 	}
 }

@@ -80,10 +80,7 @@ type checkpointed struct {
 // begin takes the checkpoint before a turn of an agent in a directory, in a goroutine of the hub. It
 // returns nil if checkpoints are off.
 func (c *checkpoints) begin(ctx context.Context, turn domain.Turn, agent config.Agent, dir string) *checkpointed {
-	if c.hub.opts.Checkpoints == nil {
-		return nil
-	}
-	opts, on := c.hub.opts.Checkpoints(dir)
+	opts, on := c.hub.opts.Project.Checkpoints(dir)
 	if !on || c.isHopeless(dir) {
 		return nil
 	}
@@ -332,10 +329,7 @@ func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Opti
 // list returns the checkpoints of a directory, the oldest first, after those that are being taken. The
 // store is nil if checkpoints are off.
 func (c *checkpoints) list(ctx context.Context, dir string) (*checkpoint.Store, []checkpoint.Checkpoint, error) {
-	if c.hub.opts.Checkpoints == nil {
-		return nil, nil, nil
-	}
-	opts, on := c.hub.opts.Checkpoints(dir)
+	opts, on := c.hub.opts.Project.Checkpoints(dir)
 	if !on {
 		return nil, nil, nil
 	}
@@ -597,10 +591,7 @@ func (c *checkpoints) prune(ctx context.Context, of *checkpoint.Store) {
 // forget deletes the checkpoints of a directory that is about to be deleted: without the directory,
 // git cannot find their refs.
 func (c *checkpoints) forget(ctx context.Context, dir string) {
-	if c.hub.opts.Checkpoints == nil {
-		return
-	}
-	opts, _ := c.hub.opts.Checkpoints(dir)
+	opts, _ := c.hub.opts.Project.Checkpoints(dir)
 	if _, err := os.Stat(opts.State); err != nil {
 		return
 	}

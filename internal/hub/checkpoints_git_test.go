@@ -86,7 +86,7 @@ func TestChangesOfCommandsAreChangesOfTheTurn(t *testing.T) {
 			}, func(o *Options) {
 				o.Root = dir
 				state := t.TempDir()
-				o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+				fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 			})
 			turn := launch(t, h, "run")
 			require.Equal(t, domain.Completed, await(t, h, turn).State)
@@ -123,8 +123,8 @@ func TestChangesOfAPlainCommand(t *testing.T) {
 		assert.NoError(t, os.WriteFile(path, []byte("two\n"), 0o600))
 		return completed
 	}, func(o *Options) {
-		o.Root, o.Agents = dir, agents{driver: "command"}
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		o.Root, fakeOf(o).Agents = dir, agents{driver: "command"}
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	s := await(t, h, launch(t, h, "p"))
 	changes := must(h.store.Changes(t.Context(), s.Turn.ID))(t)
@@ -177,7 +177,7 @@ func TestRewind(t *testing.T) {
 	}, func(o *Options) {
 		o.Root = dir
 		state := t.TempDir()
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	first := launch(t, h, "edit")
 	await(t, h, first)
@@ -283,7 +283,7 @@ func TestCheckpointThatFailsDoesNotFailTheTurn(t *testing.T) {
 		x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "1", Tool: "Bash", Kind: "execute", Status: "completed"})
 		return completed
 	}, func(o *Options) {
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(t.TempDir(), "state"), Git: "/nonexistent/git"}, true
 		}
 	})
@@ -298,7 +298,7 @@ func TestDirectoryThatIsTooLargeForCheckpoints(t *testing.T) {
 	state := t.TempDir()
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxNewBytes: 100}, true
 		}
 	})
@@ -330,7 +330,7 @@ func TestOnlyTrackedFilesAreRecorded(t *testing.T) {
 	state, most := t.TempDir(), 1
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxFiles: most, MaxFileSize: 100}, true
 		}
 	})
@@ -373,7 +373,7 @@ func TestRewindAndUndoOddNames(t *testing.T) {
 	state := t.TempDir()
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	turn := launch(t, h, "p")
 	await(t, h, turn)
@@ -397,7 +397,7 @@ func TestRewindLeavesFilesThatWereNotRecorded(t *testing.T) {
 	write("small", "x")
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: state, MaxFileSize: 100}, true
 		}
 	})
@@ -423,7 +423,7 @@ func TestFailedCheckpointsAreReported(t *testing.T) {
 	require.NoError(t, os.WriteFile(state, nil, 0o600))
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	prompt := func() {
 		await(t, h, launch(t, h, "p"))
@@ -452,7 +452,7 @@ func TestCheckpointsWhoseDirectoryWasDeleted(t *testing.T) {
 		}
 		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 			o.Root = dir
-			o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+			fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 		})
 		prompt := func() domain.TurnInSession {
 			turn := await(t, h, launch(t, h, "p"))
@@ -510,7 +510,7 @@ func TestExecutableBitThatACommandChanges(t *testing.T) {
 	}, func(o *Options) {
 		o.Root = dir
 		state := t.TempDir()
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	turn := launch(t, h, "run")
 	require.Equal(t, domain.Completed, await(t, h, turn).State)
@@ -574,7 +574,7 @@ func TestAPromptDoesNotWaitForItsCheckpoint(t *testing.T) {
 		return completed
 	}}, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
 		}
 	})
@@ -658,7 +658,7 @@ func TestRewindOfATurnThatBeginsWhileFilesAreRecorded(t *testing.T) {
 				return completed
 			}}, func(o *Options) {
 				o.Root = dir
-				o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+				fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 					return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
 				}
 			})
@@ -706,7 +706,7 @@ func TestRewindKeepsWhatWasSavedJustBeforeThePrompt(t *testing.T) {
 		return completed
 	}}, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Git: git}, true
 		}
 	})
@@ -733,7 +733,7 @@ func TestFSMonitorOfARestrictedEditor(t *testing.T) {
 	}
 	h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed }, func(o *Options) {
 		o.Root = dir
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, "store"), Trusted: func() bool { return true }}, true
 		}
 	})

@@ -74,8 +74,8 @@ func (c *changing) Revoked() bool {
 }
 
 func (c *changing) options(o *Options) {
-	o.Changes = c
-	o.Rules = func() []config.Rule {
+	fakeOf(o).changes = c
+	fakeOf(o).rules = func() []config.Rule {
 		c.Lock()
 		defer c.Unlock()
 		return c.rules
@@ -169,7 +169,7 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 		}
 		return hang(ctx, x)
 	}, c.options, func(o *Options) {
-		o.Agents, o.Limits.MaxTurns = projects{}, 10
+		fakeOf(o).Agents, o.Limits.MaxTurns = projects{}, 10
 		made := o.Executors
 		o.Executors = func(d catalog.Daemon) Executors {
 			x.Executors = made(d)

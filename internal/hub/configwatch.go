@@ -253,13 +253,9 @@ func (w *configWatch) endRevoked() error {
 	return err
 }
 
-// watchConfig returns the configuration watch, or nil if the configuration is fixed.
-func (h *Hub) watchConfig() *configWatch {
-	if h.opts.Changes == nil {
-		return nil
-	}
+func (h *Hub) newConfigWatch() *configWatch {
 	return newConfigWatch(h.ctx, configWatchOptions{
-		Changes:      h.opts.Changes,
+		Changes:      h.opts.Configuration,
 		HasExecutors: func() bool { return h.executors.Count() > 0 },
 		RulesChanged: h.approvals.ReconsiderAll,
 		TrustRevoked: h.endUntrusted,

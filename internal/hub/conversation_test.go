@@ -145,7 +145,7 @@ func TestTheChatUsesTheDefaultAgent(t *testing.T) {
 					reported[x.p.Prompt] = append(reported[x.p.Prompt], m.Content)
 				}
 				return completed
-			}, func(o *Options) { o.Agents = named{&names} })
+			}, func(o *Options) { fakeOf(o).Agents = named{&names} })
 			chat := func(message string) domain.TurnInSession {
 				return await(t, h, must(h.Chat(ctx, message, 0))(t))
 			}

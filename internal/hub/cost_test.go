@@ -28,8 +28,8 @@ type countingStore struct {
 // countCalls opens the hub on a counting store.
 func countCalls(o *Options) (count func(name string) int) {
 	c := &countingStore{calls: map[string]int{}}
-	open := o.OpenStore
-	o.OpenStore = func(ctx context.Context, opts store.Options) (s store.Store, err error) {
+	open := fakeOf(o).openStore
+	fakeOf(o).openStore = func(ctx context.Context, opts store.Options) (s store.Store, err error) {
 		c.Store, err = open(ctx, opts)
 		return c, err
 	}

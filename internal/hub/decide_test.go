@@ -171,7 +171,7 @@ func TestAnInputIsChangedOnlyWhereThatIsHeeded(t *testing.T) {
 func TestAForeignExecutorIsAnsweredInTime(t *testing.T) {
 	for _, driver := range []string{"executor", "acp"} {
 		synctest.Test(t, func(t *testing.T) {
-			h := openHub(t, database(t), askOnce, func(o *Options) { o.Agents = agents{driver: driver} })
+			h := openHub(t, database(t), askOnce, func(o *Options) { fakeOf(o).Agents = agents{driver: driver} })
 			s := launch(t, h, "p")
 			time.Sleep(28 * time.Second)
 			synctest.Wait()
@@ -320,7 +320,7 @@ func TestAQuestionNamesItsSubAgent(t *testing.T) {
 func TestAQuestionOfAReplacedDirectory(t *testing.T) {
 	var replaced atomic.Pointer[time.Time]
 	replaced.Store(new(time.Time))
-	h := openHub(t, database(t), askOnce, func(o *Options) { o.Replaced = func() time.Time { return *replaced.Load() } })
+	h := openHub(t, database(t), askOnce, func(o *Options) { fakeOf(o).replaced = func() time.Time { return *replaced.Load() } })
 	s := launch(t, h, "a")
 	a := pendingOf(t, h, 1)[0]
 	now := a.Created.Add(time.Second)
@@ -345,12 +345,13 @@ func (unreadProcesses) Processes(context.Context) ([]domain.Process, error) {
 // a user who moves it away loses it.
 func TestAHubThatCannotReadSaysWhatToDo(t *testing.T) {
 	path := database(t)
+	project := &fakeProject{Agents: agents{}, openStore: func(ctx context.Context, opts store.Options) (store.Store, error) {
+		s, err := sqlite.Open(ctx, path, opts)
+		return unreadProcesses{s}, err
+	}}
 	_, err := Open(t.Context(), Options{
-		OpenStore: func(ctx context.Context, opts store.Options) (store.Store, error) {
-			s, err := sqlite.Open(ctx, path, opts)
-			return unreadProcesses{s}, err
-		},
-		Database: path, Root: t.TempDir(), Agents: agents{}, Limits: config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
+		Project: project, Configuration: project, Database: path, Root: t.TempDir(),
+		Limits:    config.Limits{MaxTurns: 1, QueueCap: 1, TurnTimeout: time.Hour},
 		Executors: func(catalog.Daemon) Executors { return &executors{} },
 	})
 	assert.EqualError(t, err, store.TextDamaged)

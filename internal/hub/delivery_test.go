@@ -352,7 +352,7 @@ func TestAQuestionIsNotOvertakenByATurnThatWaitedAlready(t *testing.T) {
 // A third-party executor does not report deliveries of answers. Its next report shows that the
 // agent continued.
 func TestAForeignExecutorTakesAnswersByWhatItReports(t *testing.T) {
-	foreign := func(o *Options) { o.Agents = agents{"executor"} }
+	foreign := func(o *Options) { fakeOf(o).Agents = agents{"executor"} }
 	h := openHub(t, database(t), turns(
 		hears(func(_ context.Context, x *fakeTurn) catalog.ExecutePromptResult { x.say("I go on"); return exited }),
 		hears(ends(completed)),

@@ -103,10 +103,8 @@ func (h *Hub) attempt(turn domain.Turn, live *liveTurn) (result catalog.ExecuteP
 
 // attemptWith is attempt with a given agent.
 func (h *Hub) attemptWith(turn domain.Turn, live *liveTurn, session domain.Session, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
-	if h.configs != nil {
-		h.configs.TurnStarted(turn.ID, agent.FromProject)
-		defer h.configs.TurnEnded(turn.ID)
-	}
+	h.configs.TurnStarted(turn.ID, agent.FromProject)
+	defer h.configs.TurnEnded(turn.ID)
 	live.files = h.checkpoints.begin(h.ctx, turn, agent, session.CWD)
 	lease, err := h.executors.Acquire(live.ctx, leaseFor(session.UUID, agent))
 	if err != nil {
@@ -114,7 +112,7 @@ func (h *Hub) attemptWith(turn domain.Turn, live *liveTurn, session domain.Sessi
 	}
 	defer lease.Release()
 	defer h.intake.Join(lease)()
-	if h.configs != nil && agent.Driver == config.DriverExecutor { // Duet's executors also run other agents and are not agents themselves
+	if agent.Driver == config.DriverExecutor { // Duet's executors also run other agents and are not agents themselves
 		h.configs.AgentIsExecutor(turn.ID, lease.Kill)
 	}
 	// A power cut undoes this with all that the agent does then: the turn is starting, as it is on the disk.
@@ -193,10 +191,10 @@ func metaFor(turn domain.Turn) json.RawMessage {
 // reportSignIn reports what a result or failure says about the agent's sign-in.
 func (h *Hub) reportSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
 	wanted := result.Error != nil && result.Error.Code == codeAuthRequired
-	if h.opts.SignInSeen == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
+	if err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
 		return
 	}
-	h.opts.SignInSeen(agent, !wanted)
+	h.opts.Project.SignInSeen(agent, !wanted)
 }
 
 // finish moves a turn to the end state that its executor reported.

@@ -55,8 +55,8 @@ func (c *ExecutorCalls) contextOf(ctx context.Context, turn int64, unanswered bo
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
 	c.hub.tryServers(s, agent, result.MCPServers)
-	if c.hub.opts.EditorServer != nil {
-		if own := c.hub.opts.EditorServer(s.Session.UUID); own != nil {
+	if now, err := c.hub.opts.Configuration.Current(false); err == nil && now.EditorTools {
+		if own := c.hub.opts.Project.EditorServer(s.Session.UUID); own != nil {
 			result.MCPServers = append(result.MCPServers, *own)
 		}
 	}

@@ -97,7 +97,7 @@ func TestTokenOfASibling(t *testing.T) {
 
 // An agent gets the context of its conversation without cancelled prompts.
 func TestExecutionContext(t *testing.T) {
-	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
+	h := openHub(t, database(t), nil, func(o *Options) { fakeOf(o).Agents = agentWithServer{} })
 	session := &domain.Session{Agent: "fake", Model: "large", NativeSession: "native", Settings: domain.Settings{
 		AppendSystemPrompt: "two", CustomInstructions: "three", MCPServers: []domain.MCPServer{{Name: "own"}},
 	}}
@@ -123,7 +123,7 @@ func TestExecutionContext(t *testing.T) {
 
 // A fork uses its parent's own session only while that has no further content.
 func TestForkedSession(t *testing.T) {
-	h := openHub(t, database(t), nil, func(o *Options) { o.Agents = agentWithServer{} })
+	h := openHub(t, database(t), nil, func(o *Options) { fakeOf(o).Agents = agentWithServer{} })
 	parent := &domain.Session{Agent: "fake", NativeSession: "native"}
 	from, _ := insertTurn(t, h, parent, domain.Turn{State: domain.Completed})
 	forked := func(agent string) string {

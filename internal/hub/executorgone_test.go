@@ -263,7 +263,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 				wrong := errors.New("the lock was removed")
 				h := openHub(t, database(t), hang, func(o *Options) {
 					o.Removed = removed
-					o.Valid = func() error {
+					fakeOf(o).valid = func() error {
 						select {
 						case looks <- struct{}{}:
 						default:

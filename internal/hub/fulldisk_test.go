@@ -54,8 +54,8 @@ func (s *fullStore) Write(ctx context.Context, change func(store.Tx) error) erro
 // onFullStore opens the hub on s.
 func onFullStore(s *fullStore) func(*Options) {
 	return func(o *Options) {
-		open := o.OpenStore
-		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+		open := fakeOf(o).openStore
+		fakeOf(o).openStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
 			s.Store, err = open(ctx, opts)
 			return s, err
 		}

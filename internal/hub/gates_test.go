@@ -286,10 +286,10 @@ func TestGatesOfTheConfiguration(t *testing.T) {
 		return 1, ""
 	}}
 	h := openHub(t, database(t), works, g.option, func(o *Options) {
-		o.Gates = func() (gate.Configured, error) {
+		fakeOf(o).current = func(bool) (*config.Config, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return gate.Configured{Gates: list}, nil
+			return &config.Config{Gates: list}, nil
 		}
 	})
 	l := awaitGates(t, h, launchGated(t, h, "p", gate.Spec{Gates: []string{"tests"}, MaxIterations: 2}))

@@ -212,8 +212,10 @@ func openHub(t *testing.T, database string, play func(context.Context, *fakeTurn
 func openHubOf(t *testing.T, database string, x *executors, change ...func(*Options)) *Hub {
 	t.Helper()
 	x.stops = make(map[string]context.CancelFunc)
+	project := &fakeProject{Agents: agents{}, openStore: sqlite.Opener(database), unchanged: make(chan struct{})}
 	opts := Options{
-		OpenStore: sqlite.Opener(database), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: time.Hour},
+		Project: project, Configuration: project, Database: database, Root: filepath.Dir(database),
+		Limits:    config.Limits{MaxTurns: 3, QueueCap: 1000, TurnTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/build"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
@@ -36,90 +35,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
-// Executors starts and finds executors.
-type Executors interface {
-	// Acquire returns an executor for a purpose and starts one if necessary. It waits until one is
-	// available.
-	Acquire(ctx context.Context, want catalog.LeaseRequest) (catalog.Lease, error)
-	// HasRoom reports whether Acquire would return without waiting. The hub calls it again when a
-	// turn has ended, after releasing its lease.
-	HasRoom(want catalog.LeaseRequest) bool
-	// Count returns the number of executors.
-	Count() int
-}
-
-// Options configure a Hub.
-type Options struct {
-	// OpenStore opens the store with the hub's callbacks.
-	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
-	Database  string // store path
-	// Now is the clock of stored times; nil: time.Now. Tests set it.
-	Now    func() time.Time
-	Root   string // project root
-	Agents config.Agents
-	// Keys and Rules, if set, return the current configuration, which may change. They are called
-	// often.
-	Keys  func() map[string]config.Key
-	Rules func() []config.Rule
-	// Restricted, if set, returns the configuration for clients that do not trust the workspace;
-	// see package clientenv.
-	Restricted func() (*config.Config, error)
-	// Changes, if set, reports configuration changes while agents are running; a change may revoke
-	// trust.
-	Changes ConfigChanges
-	// Builds, if set, returns the current build configuration.
-	Builds func() (build.Configured, error)
-	// Gates returns the currently configured gates; nil means none.
-	Gates func() (gate.Configured, error)
-	// Preview, if set, returns the current preview configuration, for clients that trust the
-	// workspace or, with restricted, for those that do not.
-	Preview func(restricted bool) (config.Preview, error)
-	// TryServers, if set, reports whether to test the MCP servers of agents, so that conversations
-	// show which ones fail.
-	TryServers func() bool
-	// EditorServer, if set, returns the MCP server with the tools of the user's editor for agents of
-	// a conversation, by its UUID; nil if agents do not get it.
-	EditorServer func(session string) *catalog.MCPServer
-	// Checkpoints, if set, returns how the files of a working directory are recorded before a turn;
-	// on is false if they are not.
-	Checkpoints func(dir string) (opts checkpoint.Options, on bool)
-	// Worktrees, if set, gives conversations git worktrees of their own.
-	Worktrees *WorktreeOptions
-	// Triggers, if set, returns the currently configured triggers, except untrusted ones.
-	Triggers func() (trigger.Definitions, error)
-	StateDir string // state directory of the project: triggers do not watch it, and changes in it are not reverted
-	// Budget, if set, returns the currently configured budgets. It is called often.
-	Budget    func() config.Budget
-	Limits    config.Limits
-	Executors func(catalog.Daemon) Executors // makes the executors, once
-	Getenv    func(string) string
-	Logger    *slog.Logger
-	// Idle, if set, is called a moment after the last turn has ended. It can return memory to the
-	// system.
-	Idle func()
-	// SignInSeen, if set, is called when the end of a turn shows the agent's sign-in: the agent
-	// answered, or requires a sign-in. The turn's own goroutine calls it, not the store's writer.
-	// The end of the turn is stored after it returns, so a client that sees the end can read the
-	// sign-in state.
-	SignInSeen func(agent config.Agent, answered bool)
-	// KillAgents ends the agents that a dead process left behind.
-	KillAgents func([]domain.Process)
-	// Valid, if set, returns an error if this process is no longer the project's hub. It is called
-	// often and must be cheap.
-	Valid func() error
-	// Replaced, if set, returns when the project's directory was replaced, or the zero time.
-	// Earlier rules and answers do not count.
-	Replaced func() time.Time
-
-	// Removed, if set, receives a value when the database, or what Valid checks, may have been
-	// removed or replaced. Otherwise the hub polls each second.
-	Removed <-chan struct{}
-	// Lost, if set, is called once if the database was removed or replaced, or if Valid failed.
-	// The hub stores nothing more, and the caller must close the hub, but not from within Lost. Lost
-	// must not block.
-	Lost func(error)
-}
-
 // Hub owns runs and connects the owners of all other state. Its methods may be called from any
 // goroutine.
 type Hub struct {
@@ -127,7 +42,7 @@ type Hub struct {
 	store        store.Store
 	health       *store.Monitor // of the store
 	configured   *config.Configuration
-	configs      *configWatch // nil if the configuration is fixed
+	configs      *configWatch
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	checkpoints  *checkpoints
@@ -139,7 +54,7 @@ type Hub struct {
 	clocks       *turnClocks
 	cutShort     *cutShortByFullDisk
 	calls        *ExecutorCalls
-	servers      *mcp.Servers // nil: servers are not tested
+	servers      *mcp.Servers
 	mcp          *mcp.Clients
 	terminals    *terminal.Registry
 	triggers     *trigger.Engine
@@ -177,7 +92,7 @@ type Hub struct {
 }
 
 // Open opens the database, recovers from a dead process, and starts the queued turns. Its error is
-// that of Options.OpenStore or of the file system.
+// that of [Project.OpenStore] or of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
 	var full error
@@ -200,7 +115,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		live: make(map[int64]*liveTurn), awaiting: make(map[int64][]chan struct{}),
 		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newTurnEnvironments(),
 	}
-	h.configured = &config.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
+	h.configured = &config.Configuration{Agents: opts.Configuration, Current: opts.Configuration.Current, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(turn int64) (domain.TurnInSession, bool) { return h.query.Known(turn) })
 	h.health = store.NewMonitor(store.MonitorOptions{
@@ -208,7 +123,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.events = h.newEvents(h.ctx)
 	var err error
-	if h.store, err = opts.OpenStore(ctx, store.Options{Now: opts.Now, Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Valid, Damaged: h.health.Damaged}); err != nil {
+	if h.store, err = opts.Project.OpenStore(ctx, store.Options{Now: opts.Now, Committed: h.committed, RolledBack: h.conversation.RolledBack, Valid: opts.Project.Valid, Damaged: h.health.Damaged}); err != nil {
 		return nil, err
 	}
 	h.health.Opened(h.store)
@@ -236,7 +151,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.review = changereview.New(changereview.Options{Root: h.rootOf, StateDir: opts.StateDir, Store: h.store, Write: h.write})
 	h.checkpoints = &checkpoints{hub: h, stores: make(map[string]*checkpoint.Store), failed: make(map[string]time.Time), broken: make(map[string]error), warned: make(map[string]bool), taking: make(map[chan struct{}]string), restricted: make(map[string]bool), unrecorded: make(map[string][]domain.Turn), saved: make(map[string]time.Time)}
 	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
-	h.configs = h.watchConfig()
+	h.configs = h.newConfigWatch()
 	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
@@ -252,9 +167,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
 	}
 	h.cutShort.DiskHasRoom()
-	if opts.Triggers != nil {
-		h.triggers.Start()
-	}
+	h.triggers.Start()
 	return h, nil
 }
 
@@ -286,13 +199,9 @@ func (h *Hub) Close() error {
 	_ = h.gates.Close(ctx)
 	_ = h.terminals.Close(ctx)
 	_ = h.mcp.Close(ctx)
-	if h.servers != nil {
-		_ = h.servers.Close(ctx)
-	}
+	_ = h.servers.Close(ctx)
 	_ = h.events.Close(ctx)
-	if h.configs != nil {
-		_ = h.configs.Close(ctx)
-	}
+	_ = h.configs.Close(ctx)
 	_ = h.settings.Close(ctx)
 	_ = h.cutShort.Close(ctx)
 	if h.active.Close(ctx) != nil {

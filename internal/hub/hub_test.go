@@ -265,7 +265,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 	ctx := context.Background()
 	for driver, held := range map[string]bool{"command": false, "acp": true, "executor": true} {
 		h := openHub(t, database(t), func(context.Context, *fakeTurn) catalog.ExecutePromptResult { return completed },
-			func(o *Options) { o.Agents = agents{driver} })
+			func(o *Options) { fakeOf(o).Agents = agents{driver} })
 		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
 		first := await(t, h, launch(t, h, "p"))
 		mode := catalog.ModePlan

@@ -161,7 +161,7 @@ type removedWorktree struct {
 // open, has no name; it stays.
 func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktree, err error) {
 	n, err := h.store.FindSession(ctx, id)
-	if err != nil || h.opts.Worktrees == nil {
+	if err != nil || h.opts.WorktreesDir == "" {
 		return r, nil // removalConversation reports an unknown id
 	}
 	session, err := h.store.Session(ctx, n)

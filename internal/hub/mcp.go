@@ -120,15 +120,16 @@ func (h *Hub) SessionFile(s domain.TurnInSession, path string) (string, error) {
 }
 
 func (h *Hub) newServers(ctx context.Context) *mcp.Servers {
-	if h.opts.TryServers == nil {
-		return nil
+	enabled := func() bool {
+		now, err := h.opts.Configuration.Current(false)
+		return err == nil && now.ProbeServers
 	}
-	return mcp.NewServers(ctx, mcp.ServersOptions{Enabled: h.opts.TryServers, Tell: h.serverFailed})
+	return mcp.NewServers(ctx, mcp.ServersOptions{Enabled: enabled, Tell: h.serverFailed})
 }
 
 // tryServers tests the MCP servers of a turn's agent while the agent starts.
 func (h *Hub) tryServers(s domain.TurnInSession, agent config.Agent, servers []catalog.MCPServer) {
-	if h.servers == nil || agent.Driver != config.DriverACP {
+	if agent.Driver != config.DriverACP {
 		return
 	}
 	h.servers.Try(mcp.Gets{Run: s.Turn.ID, Thread: s.Turn.Session, Dir: s.Session.CWD, Environment: agent.Variables(h.environments.of(s.Turn.ID), h.opts.Getenv), Servers: servers})
@@ -137,9 +138,6 @@ func (h *Hub) tryServers(s domain.TurnInSession, agent config.Agent, servers []c
 // UnansweredServers lists the MCP servers of a turn's agent that have not answered yet, so their
 // status is unknown.
 func (h *Hub) UnansweredServers(turn int64) []string {
-	if h.servers == nil {
-		return nil
-	}
 	return h.servers.Unanswered(turn)
 }
 

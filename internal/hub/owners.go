@@ -59,9 +59,7 @@ func (f forIntake) GoesOn(turn int64) bool {
 
 // Changed implements [intake.Runs].
 func (f forIntake) AgentStarted(turn int64) {
-	if f.hub.configs != nil {
-		f.hub.configs.AgentStarted(turn)
-	}
+	f.hub.configs.AgentStarted(turn)
 }
 
 func (f forIntake) Changed(t store.Tx, turn int64) { f.hub.query.Changed(t, turn) }
@@ -76,10 +74,7 @@ func (h *Hub) Latest() time.Time { return h.store.Latest() }
 // healthy.
 func (h *Hub) Issues() []string {
 	issues := append(h.health.Issues(), h.checkpoints.issues()...)
-	if h.opts.Replaced == nil {
-		return issues
-	}
-	if at := h.opts.Replaced(); !at.IsZero() {
+	if at := h.opts.Project.Replaced(); !at.IsZero() {
 		issues = append(issues, fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04")))
 	}
 	return issues
@@ -170,9 +165,12 @@ func (h *Hub) newCommands(ctx context.Context) *usercommand.Runner {
 func (h *Hub) Builds() *build.Builds { return h.builds }
 
 func (h *Hub) newBuilds() *build.Builds {
-	configured := h.opts.Builds
-	if configured == nil {
-		configured = func() (build.Configured, error) { return build.Configured{}, nil }
+	configured := func() (build.Configured, error) {
+		now, err := h.opts.Configuration.Current(false)
+		if err != nil {
+			return build.Configured{}, err
+		}
+		return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
 	}
 	return build.New(build.Options{Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
 }
@@ -195,10 +193,11 @@ func (h *Hub) newPreview() *preview.Preview {
 	return preview.New(preview.Options{
 		Root: h.opts.Root, Store: h.store, Write: h.write, Scope: h.query.Scope,
 		Configured: func(ctx context.Context) (config.Preview, error) {
-			if h.opts.Preview == nil {
-				return config.Preview{}, nil
+			now, err := h.opts.Configuration.Current(clientenv.IsRestricted(ctx))
+			if err != nil {
+				return config.Preview{}, err
 			}
-			return h.opts.Preview(clientenv.IsRestricted(ctx))
+			return now.Preview, nil
 		},
 		Run: func(ctx context.Context, id string) (domain.TurnInSession, error) {
 			if id != "" {
@@ -232,17 +231,17 @@ func (h *Hub) Triggers() *trigger.Engine { return h.triggers }
 
 // newTriggers returns the trigger engine. The store must be open.
 func (h *Hub) newTriggers() *trigger.Engine {
-	definitions := h.opts.Triggers
-	if definitions == nil {
-		definitions = func() (trigger.Definitions, error) { return trigger.Definitions{}, nil }
+	definitions := func() (trigger.Definitions, error) {
+		now, err := h.opts.Configuration.Current(false)
+		if err != nil {
+			return trigger.Definitions{}, err
+		}
+		return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
 	}
-	opts := trigger.Options{
-		Store: h.store, Turns: forTriggers{h}, Questions: h.approvals, Log: h.events, Definitions: definitions, Root: h.opts.Root, StateDir: h.opts.StateDir, Logger: h.log,
-	}
-	if h.opts.Changes != nil {
-		opts.Changes = h.opts.Changes
-	}
-	return trigger.New(h.ctx, opts)
+	return trigger.New(h.ctx, trigger.Options{
+		Store: h.store, Turns: forTriggers{h}, Questions: h.approvals, Log: h.events, Definitions: definitions,
+		Changes: h.opts.Configuration, Root: h.opts.Root, StateDir: h.opts.StateDir, Logger: h.log,
+	})
 }
 
 // forTriggers implements [trigger.Runs].
@@ -289,9 +288,12 @@ func (f forTriggers) Discard(t store.Tx, turn *domain.Turn) error {
 func (h *Hub) Gates() *gate.Engine { return h.gates }
 
 func (h *Hub) newGates() *gate.Engine {
-	configured := h.opts.Gates
-	if configured == nil {
-		configured = func() (gate.Configured, error) { return gate.Configured{}, nil }
+	configured := func() (gate.Configured, error) {
+		now, err := h.opts.Configuration.Current(false)
+		if err != nil {
+			return gate.Configured{}, err
+		}
+		return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
 	}
 	return gate.New(h.ctx, gate.Options{
 		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,

@@ -191,7 +191,7 @@ func testKeys(t *testing.T) {
 	}
 	path := database(t)
 	h := openHub(t, path, func(ctx context.Context, x *fakeTurn) catalog.ExecutePromptResult { return get(x.p.Prompt)(ctx, x) }, func(o *Options) {
-		o.Keys = always(map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}})
+		configure(o, config.Config{Keys: map[string]config.Key{"filed": {File: file}, "unset": {Env: "NOT_SET"}}})
 		o.Getenv = func(name string) string {
 			return map[string]string{"ENVIRONMENTAL_API_KEY": secret, "UNSET_API_KEY": secret}[name]
 		}

@@ -44,9 +44,9 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 	}
 	c := must(load(false))(t)
 	return openHub(t, path, play, func(o *Options) {
-		o.Agents, o.Keys, o.Rules = c, always(c.Keys), always(c.Rules)
+		fakeOf(o).Agents, fakeOf(o).rules = c, always(c.Rules)
 		o.Getenv = func(name string) string { return map[string]string{"PROJECT_KEY": "secret"}[name] }
-		o.Restricted = func() (*config.Config, error) { return load(true) }
+		fakeOf(o).current = load
 	})
 }
 

@@ -100,7 +100,7 @@ func newRewindWorld(t *testing.T, seed uint64) *rewindWorld {
 	}, func(o *Options) {
 		o.Root = w.dir
 		state := t.TempDir()
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) { return checkpoint.Options{Dir: of, State: state}, true }
 	})
 	return w
 }

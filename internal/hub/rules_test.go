@@ -46,7 +46,7 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := openHub(t, database(t), requests(func(*fakeTurn) catalog.RequestPermissionParams { return c.p }), func(o *Options) {
-				o.Rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
+				fakeOf(o).rules = always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "user"}})
 			})
 			events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 			c.spec.Prompt = "p"
@@ -235,7 +235,7 @@ func TestRulesSeeWhatAShellIsGiven(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			root := t.TempDir()
 			agent := requests(func(x *fakeTurn) catalog.RequestPermissionParams { return asks(x, 1, script) })
-			h := openHub(t, database(t), agent, func(o *Options) { o.Rules, o.Root = always(rules), root })
+			h := openHub(t, database(t), agent, func(o *Options) { fakeOf(o).rules, o.Root = always(rules), root })
 			s := must(h.Launch(context.Background(), LaunchSpec{Prompt: "p", CWD: root}))(t)
 			if want == "asked" {
 				a := pendingOf(t, h, 1)[0]
@@ -280,7 +280,7 @@ func TestARuleForCommandsGivesNoFurtherPermissions(t *testing.T) {
 				p.ToolInput = encode(input)
 				return p
 			}), func(o *Options) {
-				o.Rules = always([]config.Rule{{Effect: "allow", Tool: "Bash", Command: "touch *", Source: "user"}})
+				fakeOf(o).rules = always([]config.Rule{{Effect: "allow", Tool: "Bash", Command: "touch *", Source: "user"}})
 			})
 			s := launch(t, h, "p")
 			approve(t, h, pendingOf(t, h, 1)[0], "")

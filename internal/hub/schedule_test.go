@@ -283,8 +283,8 @@ type changesStore struct {
 // recordChanges opens the hub on a recording store.
 func recordChanges(c *changesStore) func(*Options) {
 	return func(o *Options) {
-		open := o.OpenStore
-		o.OpenStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
+		open := fakeOf(o).openStore
+		fakeOf(o).openStore = func(ctx context.Context, opts store.Options) (_ store.Store, err error) {
 			c.Store, err = open(ctx, opts)
 			return c, err
 		}

@@ -40,13 +40,13 @@ func rules(list ...config.Trigger) *rulebook {
 	return &rulebook{Definitions: trigger.Definitions{Triggers: list, Automation: config.DefaultAutomation()}}
 }
 
-func (r *rulebook) now() (trigger.Definitions, error) {
+func (r *rulebook) now(bool) (*config.Config, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.Definitions, nil
+	return &config.Config{Triggers: r.Triggers, Automation: r.Automation}, nil
 }
 
-func (r *rulebook) option(o *Options) { o.Triggers = r.now }
+func (r *rulebook) option(o *Options) { fakeOf(o).current = r.now }
 
 // executed collects the trigger events.
 func executed(t *testing.T, h *Hub) *collected {

@@ -27,21 +27,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-// A conversation has a worktree if its working directory is below [WorktreeOptions.Parent]. Nothing
-// else is stored: git knows the worktrees.
-
-// WorktreeOptions say where conversations get git worktrees.
-type WorktreeOptions struct {
-	// Parent is the directory with the worktrees, absolute and free of links.
-	Parent string
-	// Open returns the project's repository. trusts is false for a client that does not trust the
-	// workspace.
-	Open func(ctx context.Context, trusts bool) (Worktrees, error)
-	// Config returns how worktrees are used and prepared; nil means that clients choose. waits reports
-	// that a file configures more, and is not trusted.
-	Config func(restricted bool) (w config.Worktrees, waits bool)
-}
-
 // Worktrees are the git worktrees of a project; see [worktree.Repository].
 type Worktrees interface {
 	Create(ctx context.Context, name, base string, taken ...string) (worktree.Worktree, error)
@@ -56,10 +41,10 @@ type Worktrees interface {
 
 // Worktree returns the top of the worktree that a directory or file is in. The worktree may be gone.
 func (h *Hub) Worktree(path string) (top string, found bool) {
-	if h.opts.Worktrees == nil {
+	if h.opts.WorktreesDir == "" {
 		return "", false
 	}
-	return worktree.Containing(h.opts.Worktrees.Parent, path)
+	return worktree.Containing(h.opts.WorktreesDir, path)
 }
 
 // rootOf returns the directory that limits a conversation which works in dir: the top of its
@@ -143,12 +128,19 @@ func (h *Hub) lostWorktree(session domain.Session) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// configuredWorktrees returns how worktrees are used and prepared.
+// configuredWorktrees returns how worktrees are used and prepared. waits reports that a file configures
+// more, and is not trusted.
 func (h *Hub) configuredWorktrees(restricted bool) (w config.Worktrees, waits bool) {
-	if h.opts.Worktrees == nil || h.opts.Worktrees.Config == nil {
-		return config.Worktrees{Use: config.WorktreeNever}, false
+	never := config.Worktrees{Use: config.WorktreeNever}
+	if h.opts.WorktreesDir == "" {
+		return never, false
 	}
-	return h.opts.Worktrees.Config(restricted)
+	now, err := h.opts.Configuration.Current(restricted)
+	if now == nil {
+		h.log.Warn("worktrees are not used as configured", "err", err)
+		return never, false
+	}
+	return now.Worktrees, now.WorktreesWait
 }
 
 // wantsWorktree reports whether a new conversation gets a worktree. asked is false if it gets one
@@ -182,7 +174,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 	if err != nil || !wants {
 		return undo, "", err
 	}
-	if h.opts.Worktrees == nil {
+	if h.opts.WorktreesDir == "" {
 		return undo, "", domain.Errorf(domain.KindWorktree, "this hub makes no worktrees")
 	}
 	dir, err := git.RealPath(spec.CWD)
@@ -197,7 +189,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		return undo, "", domain.Invalid("working_dir", "a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
 	}
 	spec.wait()
-	of, err := h.opts.Worktrees.Open(ctx, !clientenv.IsRestricted(ctx))
+	of, err := h.opts.Project.OpenWorktrees(ctx, !clientenv.IsRestricted(ctx))
 	if err != nil {
 		if !asked && errors.Is(err, worktree.ErrNoCommit) {
 			return undo, err.Error(), nil
@@ -263,7 +255,7 @@ func worktreeName(spec LaunchSpec) string {
 // conversation. A conversation that a trigger has begun gets its worktree here, since a transaction
 // begins it.
 func (h *Hub) startInWorktree(ctx context.Context, turn domain.Turn, session domain.Session) (domain.Session, error) {
-	if h.opts.Worktrees == nil {
+	if h.opts.WorktreesDir == "" {
 		return session, nil
 	}
 	ctx = clientenv.Context(ctx, h.environments.of(turn.ID))
@@ -413,15 +405,15 @@ func (h *Hub) sayInWorktree(turn domain.Turn, text string) {
 // worktrees that no conversation uses: the killed hub may have created them. One with work stays. It is
 // called before the first conversation begins, and does its work in the background.
 func (h *Hub) tidyWorktrees() {
-	if h.opts.Worktrees == nil {
+	if h.opts.WorktreesDir == "" {
 		return
 	}
-	entries, _ := os.ReadDir(h.opts.Worktrees.Parent) // none if it does not exist
+	entries, _ := os.ReadDir(h.opts.WorktreesDir) // none if it does not exist
 	unused := make(map[string]bool)
 	for _, e := range entries {
 		unused[e.Name()] = !strings.HasPrefix(e.Name(), ".")
 	}
-	isUnfinished := worktree.IsUnfinished(h.opts.Worktrees.Parent)
+	isUnfinished := worktree.IsUnfinished(h.opts.WorktreesDir)
 	if len(unused) == 0 && !isUnfinished {
 		return
 	}
@@ -434,7 +426,7 @@ func (h *Hub) tidyWorktrees() {
 		if err != nil || !isUnfinished && !slices.Contains(slices.Collect(maps.Values(unused)), true) {
 			return
 		}
-		of, err := h.opts.Worktrees.Open(h.ctx, true) // finishes the work
+		of, err := h.opts.Project.OpenWorktrees(h.ctx, true) // finishes the work
 		if err != nil {
 			h.log.Warn("the worktrees cannot be tidied", "err", err)
 			return
@@ -451,7 +443,7 @@ func (h *Hub) tidyWorktrees() {
 
 // openWorktree returns the worktree with a top.
 func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Worktrees, w worktree.Worktree, err error) {
-	if of, err = h.opts.Worktrees.Open(ctx, trusts); err != nil {
+	if of, err = h.opts.Project.OpenWorktrees(ctx, trusts); err != nil {
 		return of, w, worktreeError(err)
 	}
 	list, err := of.List(ctx)

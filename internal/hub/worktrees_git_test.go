@@ -31,12 +31,20 @@ type worktreeWorld struct {
 	*testing.T
 	hub               *Hub
 	top, root, parent string
-	trusts            []bool   // of each opened repository
-	use               string   // as configured
-	cleanup           []string // as configured
+	trusts            []bool // of each opened repository
 	git               func(args ...string) string
 	write             func(path, text string)
 	read              func(path string) string
+
+	mu         sync.Mutex
+	configured config.Worktrees
+}
+
+// configure changes the configuration of worktrees.
+func (w *worktreeWorld) configure(c config.Worktrees) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.configured = c
 }
 
 func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *fakeTurn)) *worktreeWorld {
@@ -71,15 +79,22 @@ func newWorktreeWorld(t *testing.T, play func(w *worktreeWorld, x *fakeTurn)) *w
 	}, func(o *Options) {
 		o.Root = w.root
 		state := t.TempDir()
-		o.Checkpoints = func(of string) (checkpoint.Options, bool) {
+		fakeOf(o).checkpoints = func(of string) (checkpoint.Options, bool) {
 			return checkpoint.Options{Dir: of, State: filepath.Join(state, filepath.Base(filepath.Dir(of)))}, true
 		}
-		o.Worktrees = &WorktreeOptions{Parent: w.parent, Open: func(ctx context.Context, trusts bool) (Worktrees, error) {
+		o.WorktreesDir = w.parent
+		fakeOf(o).openWorktrees = func(ctx context.Context, trusts bool) (Worktrees, error) {
 			w.trusts = append(w.trusts, trusts)
 			return worktree.Open(ctx, worktree.Options{Dir: w.root, Parent: w.parent})
-		}, Config: func(bool) (config.Worktrees, bool) {
-			return config.Worktrees{Use: w.use, Cleanup: w.cleanup, Timeout: time.Minute}, false
-		}}
+		}
+		fakeOf(o).current = func(bool) (*config.Config, error) {
+			c, err := fakeOf(o).onlyAgent()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			c.Worktrees = w.configured
+			c.Worktrees.Timeout = time.Minute
+			return c, err
+		}
 	})
 	return w
 }
@@ -214,7 +229,7 @@ func TestConflictAndDiscardedWorkInAWorktree(t *testing.T) {
 func TestPromptDuringTheCleanupOfAWorktree(t *testing.T) {
 	starts := 0
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) { starts++ })
-	w.cleanup = []string{"clean up"}
+	w.configure(config.Worktrees{Cleanup: []string{"clean up"}})
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	w.hub.executors.(*executors).commands = func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 		close(begun)
@@ -265,7 +280,7 @@ func TestWhichConversationsGetAWorktree(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
 	before := must(w.hub.Launch(t.Context(), LaunchSpec{Prompt: "before", SessionAlias: "mine"}))(t)
 	assert.Equal(t, w.root, await(t, w.hub, before).Session.CWD)
-	w.use = config.WorktreeSession
+	w.configure(config.Worktrees{Use: config.WorktreeSession})
 	begin := func() domain.TurnInSession {
 		var turn domain.Turn
 		require.NoError(t, w.hub.write(t.Context(), func(tx store.Tx) (err error) {
@@ -338,13 +353,14 @@ func (w worktreeOnABadDisk) Create(ctx context.Context, name, base string, taken
 // was made is discarded.
 func TestANewWorktreeThatCannotBeReadIsNotCalledEmpty(t *testing.T) {
 	w := newWorktreeWorld(t, func(*worktreeWorld, *fakeTurn) {})
-	open := w.hub.opts.Worktrees.Open
-	w.hub.opts.Worktrees.Open = func(ctx context.Context, trusts bool) (Worktrees, error) {
+	project := fakeOf(&w.hub.opts)
+	open := project.openWorktrees
+	project.openWorktrees = func(ctx context.Context, trusts bool) (Worktrees, error) {
 		of, err := open(ctx, trusts)
 		return worktreeOnABadDisk{of}, err
 	}
 	for _, asked := range []*bool{new(true), nil} {
-		w.use = config.WorktreeSession
+		w.configure(config.Worktrees{Use: config.WorktreeSession})
 		_, err := w.hub.Launch(t.Context(), LaunchSpec{Prompt: "fix", Worktree: asked})
 		require.ErrorIs(t, err, syscall.EINVAL)
 		assert.Equal(t, domain.KindWorktree, kindOf(t, err))
