@@ -64,6 +64,20 @@ type checkpoints struct {
 	noGit      atomic.Bool // git is not installed, and the log says so
 }
 
+func newCheckpoints(h *Hub) *checkpoints {
+	return &checkpoints{
+		hub:        h,
+		stores:     make(map[string]*checkpoint.Store),
+		failed:     make(map[string]time.Time),
+		broken:     make(map[string]error),
+		saved:      make(map[string]time.Time),
+		warned:     make(map[string]bool),
+		taking:     make(map[chan struct{}]string),
+		unrecorded: make(map[string][]domain.Turn),
+		restricted: make(map[string]bool),
+	}
+}
+
 // A checkpointed turn has the checkpoint before it.
 type checkpointed struct {
 	dir    string // the working directory

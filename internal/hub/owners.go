@@ -29,6 +29,13 @@ import (
 // Intake returns the intake of agents' reports.
 func (h *Hub) Intake() *intake.Intake { return h.intake }
 
+func (h *Hub) newIntake() *intake.Intake {
+	return intake.New(h.ctx, intake.Options{
+		Store: h.store, Conversation: h.conversation, Turns: forIntake{h}, Answers: h.approvals,
+		Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: h.rootOf, Logger: h.log,
+	})
+}
+
 // ExecutorCalls answers calls of executors, and of clients with a session token.
 func (h *Hub) ExecutorCalls() *ExecutorCalls { return h.calls }
 
@@ -116,6 +123,13 @@ func (h *Hub) Beside(ctx context.Context, s domain.TurnInSession) ([]domain.Turn
 // Settings returns the settings of conversations and the options of their agents.
 func (h *Hub) Settings() *sessionsettings.Settings { return h.settings }
 
+func (h *Hub) newSettings() *sessionsettings.Settings {
+	return sessionsettings.New(h.ctx, sessionsettings.Options{
+		Store: h.store, Query: h.query, Turns: forSettings{h}, MayArchive: h.rests,
+		Agents: h.configured, Questions: h.approvals, Logger: h.log,
+	})
+}
+
 // forSettings implements [sessionsettings.Runs].
 type forSettings struct{ hub *Hub }
 
@@ -138,6 +152,12 @@ func (f forSettings) LeaseOf(session int64) catalog.Lease {
 
 // Review returns the review of files that runs changed.
 func (h *Hub) Review() *changereview.Review { return h.review }
+
+func (h *Hub) newReview() *changereview.Review {
+	return changereview.New(changereview.Options{
+		Root: h.rootOf, StateDir: h.opts.StateDir, Store: h.store, Write: h.write,
+	})
+}
 
 // Keys returns the API keys of agents.
 func (h *Hub) Keys() *credential.Keys { return h.keys }
