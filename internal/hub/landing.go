@@ -136,7 +136,7 @@ func (h *Hub) discard(ctx context.Context, w worktreeOf, force bool) (done Disca
 	configured, _ := h.configuredWorktrees(clientenv.IsRestricted(ctx))
 	if _, err := os.Stat(w.Dir); err == nil && configured.Cleanup != nil {
 		opts.Cleanup = func(ctx context.Context) {
-			if err := h.startTurnInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
+			if err := h.runInWorktree(ctx, configured.Cleanup, w.Dir, configured.Timeout); err != nil {
 				done.CleanupError = err.Error()
 				h.log.Warn("the cleanup of a worktree failed", "dir", w.Top, "err", err)
 			}
