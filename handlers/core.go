@@ -14,6 +14,9 @@ import (
 // ProtocolVersion is the version of JSON-RPC that initialize reports.
 const ProtocolVersion = "2.0"
 
+// MethodHint is the hint in the error for an unknown method, for [server.Options].
+const MethodHint = "listMethods lists the methods"
+
 // A Core has the dependencies of the core methods.
 type Core struct {
 	Version  string         // of duet-rpc

@@ -93,7 +93,7 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 	c.reader = frame.NewReader(connSource{c}, f, s.opts.Limits)
 	c.reader.Unread(head)
 	c.reader.BeforeRead = c.out.flush
-	c.reader.Released = s.opts.Released
+	c.reader.Released = s.opts.Observer.Released
 	// Handlers outlive ctx by Options.Grace.
 	base := context.WithValue(context.WithoutCancel(ctx), connKey{}, c)
 	c.baseCtx, c.cancel = context.WithCancelCause(base)
@@ -149,7 +149,7 @@ func (c *Conn) InFlight() int { return int(c.flights.count.Load()) }
 
 // unserved reports a message that was not served.
 func (c *Conn) unserved(method string, err error) {
-	if report := c.srv.opts.Unserved; report != nil {
+	if report := c.srv.opts.Observer.Unserved; report != nil {
 		report(c, method, err)
 	}
 }

@@ -64,7 +64,10 @@ func invalidRequest(reason, detail string) *jsonrpc2.Error {
 
 func methodNotFound(name, hint string) *jsonrpc2.Error {
 	name = frame.Excerpt(name)
-	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+" ("+hint+")",
+	if hint != "" {
+		hint = " (" + hint + ")"
+	}
+	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+hint,
 		struct {
 			Method string `json:"method"`
 		}{name})

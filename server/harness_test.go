@@ -46,6 +46,7 @@ func connect(t *testing.T, reg *server.Registry, f frame.Framing, opts server.Op
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
+	opts.MethodHint = "listMethods lists the methods"
 	return c.attach(server.New(reg, opts))
 }
 

@@ -94,7 +94,7 @@ func TestServeListener(t *testing.T) {
 // Released is called after many connections have ended, so that memory can return to the system.
 func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	var released atomic.Int32
-	srv := server.New(server.NewRegistry(), server.Options{Released: func() { released.Add(1) }})
+	srv := server.New(server.NewRegistry(), server.Options{Observer: server.Observer{Released: func() { released.Add(1) }}})
 	come := func() {
 		ours, theirs := server.Pipe()
 		theirs.Close()
@@ -108,16 +108,16 @@ func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	assert.EqualValues(t, 2, released.Load())
 }
 
-// ConnEnding and ConnEnded run for each connection, when it begins to end and when it is no
+// Ending and Ended run for each connection, when it begins to end and when it is no
 // longer counted.
 func TestTheEndOfAConnectionIsTold(t *testing.T) {
 	var srv *server.Server
 	left := make(chan int, 2)
 	leaving := make(chan int, 2)
-	srv = server.New(server.NewRegistry(), server.Options{
-		ConnEnding: func() { leaving <- srv.ConnCount() },
-		ConnEnded:  func() { left <- srv.ConnCount() },
-	})
+	srv = server.New(server.NewRegistry(), server.Options{Observer: server.Observer{
+		Ending: func() { leaving <- srv.ConnCount() },
+		Ended:  func() { left <- srv.ConnCount() },
+	}})
 	first, one := server.Pipe()
 	other, two := server.Pipe()
 	for _, t := range []server.Transport{first, other} {
@@ -145,11 +145,11 @@ func TestWhatIsNotServedIsTold(t *testing.T) {
 		}
 		return struct{}{}, nil
 	})
-	c := connect(t, reg, frame.NDJSON, server.Options{Unserved: func(_ *server.Conn, method string, err error) {
+	c := connect(t, reg, frame.NDJSON, server.Options{Observer: server.Observer{Unserved: func(_ *server.Conn, method string, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		reported = append(reported, method+": "+err.Error())
-	}})
+	}}})
 	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":2}}`)
 	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":1}}`)
 	c.silent(`{"jsonrpc":"2.0","method":"note","params":{"n":"x"}}`)

@@ -92,7 +92,7 @@ func (c *Conn) serve(ctx context.Context) error {
 	}
 	c.End()
 	ends := !c.isHandedOver() || !c.flights.wait(ctx) || !c.out.finish(ctx)
-	if ending := c.srv.opts.ConnEnding; ending != nil && ends {
+	if ending := c.srv.opts.Observer.Ending; ending != nil && ends {
 		ending()
 	}
 	idle := c.drain()
@@ -167,7 +167,7 @@ func (c *Conn) readLoop() error {
 				c.handOver(&m)
 				return nil
 			}
-			if received := c.srv.opts.Received; received != nil {
+			if received := c.srv.opts.Observer.Received; received != nil {
 				received()
 			}
 			if trace := c.srv.opts.Trace; trace != nil {

@@ -46,16 +46,6 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
-	// ConnEnding, if set, is called when a connection begins to end: its handlers have Grace
-	// from then on. It must not block.
-	ConnEnding func()
-	// ConnEnded, if set, is called when a connection has ended and is no longer counted.
-	ConnEnded func()
-	// Released, if set, is called when a connection released a large buffer, and when a hundred
-	// connections have ended: a good time to return memory to the system.
-	Released func()
-	// Received, if set, is called when a message has come, before it is served. It must not block.
-	Received func()
 	// Trace, if set, receives each outgoing message, and each incoming one except refused
 	// frames, in their order on a connection. The message is borrowed until Trace returns. Trace
 	// must not block. Messages may contain secrets.
@@ -70,16 +60,32 @@ type Options struct {
 	// dialect in which a result without an id is an event. m is borrowed until it returns, and
 	// it must not block.
 	OnResponse func(c *Conn, m *frame.Message)
-	// MethodHint is the hint in the error for an unknown method. Default: "listMethods lists the
-	// methods".
+	// MethodHint is the hint in the error for an unknown method. Default: no hint.
 	MethodHint string
 	// Cancellation is how the peers of the connections cancel requests. Default: as in the
 	// Language Server Protocol, and the peer is not notified when a [Conn.Call] is given up.
 	Cancellation Cancellation
-	// Unserved, if set, is called for a message that was not served and gets no error response.
-	// That is a notification whose parameters were wrong or whose handler failed or, with method
-	// "", a frame that was refused or did not arrive whole. It must not block.
+	// Observer is notified of what connections do.
+	Observer Observer
+}
+
+// An Observer has functions that a Server calls. All may be nil, and none may block. It is for a
+// program that counts faults, returns memory to the system, or ends without clients.
+type Observer struct {
+	// Received is called when a message has come, before it is served.
+	Received func()
+	// Unserved is called for a message that was not served and gets no error response. That is a
+	// notification whose parameters were wrong or whose handler failed or, with method "", a frame
+	// that was refused or did not arrive whole.
 	Unserved func(c *Conn, method string, err error)
+	// Ending is called when a connection begins to end: its handlers have Options.Grace from then
+	// on.
+	Ending func()
+	// Ended is called when a connection has ended and is no longer counted.
+	Ended func()
+	// Released is called when a connection released a large buffer, and when a hundred connections
+	// have ended: a good time to return memory to the system.
+	Released func()
 }
 
 // A Cancellation is a protocol's notification that cancels a request.
@@ -97,7 +103,6 @@ func (o Options) withDefaults() Options {
 	if o.Detect == nil {
 		o.Detect = frame.Detect
 	}
-	o.MethodHint = cmp.Or(o.MethodHint, "listMethods lists the methods")
 	o.Cancellation.Method = cmp.Or(o.Cancellation.Method, "$/cancelRequest")
 	o.Cancellation.Member = cmp.Or(o.Cancellation.Member, "id")
 	setDefault(&o.MaxLongRunning, 64)
@@ -155,11 +160,11 @@ func (s *Server) forget(c *Conn) {
 		s.ended = 0
 	}
 	s.mu.Unlock()
-	if s.opts.ConnEnded != nil {
-		s.opts.ConnEnded()
+	if s.opts.Observer.Ended != nil {
+		s.opts.Observer.Ended()
 	}
-	if release && s.opts.Released != nil {
-		s.opts.Released()
+	if release && s.opts.Observer.Released != nil {
+		s.opts.Observer.Released()
 	}
 }
 

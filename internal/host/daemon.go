@@ -124,7 +124,9 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
-		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: d.giveBackNow, Received: d.wake, ConnEnded: d.connectionEnded, Trace: traceOf(log),
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Trace: traceOf(log),
+		MethodHint: handlers.MethodHint,
+		Observer:   server.Observer{Released: d.giveBackNow, Received: d.wake, Ended: d.connectionEnded},
 	})
 	d.sockets = sockets{server: d.srv, log: log.Logger, extra: s.Listen, serving: &d.serving}
 	return d, nil

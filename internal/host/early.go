@@ -77,7 +77,8 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 		Stop: func(bool) {},
 	})
 	return server.New(reg, server.Options{
-		Limits: e.settings.Limits, Logger: log.Logger, Grace: handlerGrace, Released: restMemory, ConnEnding: ending, Trace: traceOf(log),
+		Limits: e.settings.Limits, Logger: log.Logger, Grace: handlerGrace, Trace: traceOf(log),
+		MethodHint: handlers.MethodHint, Observer: server.Observer{Released: restMemory, Ending: ending},
 	})
 }
 

@@ -107,7 +107,7 @@ func (p *process) run() {
 		Limits:         frame.Limits{MaxFrame: catalogrpc.MaxMessage, Timeout: 10 * time.Minute},
 		Logger:         log,
 		Trace:          trace,
-		Unserved:       func(_ *server.Conn, method string, err error) { p.unserved(method, err) },
+		Observer:       server.Observer{Unserved: func(_ *server.Conn, method string, err error) { p.unserved(method, err) }},
 		MaxLongRunning: 4096, MaxLine: catalogrpc.MaxMessage, MaxQueued: 8 << 20,
 		Grace: 100 * time.Millisecond, CallTimeout: 10 * time.Minute,
 	}).Connect(ctx, child.link, frame.NDJSON)
