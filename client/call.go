@@ -128,7 +128,8 @@ func (c *Client) encode(method string, params any) (json.RawMessage, error) {
 		}
 	}
 	if n := len(raw) + len(method) + envelope; n > c.opts.maxMessage {
-		return nil, fmt.Errorf("client: %s: %w: %d bytes, and the limit is %d", method, ErrTooLong, n, c.opts.maxMessage)
+		return nil, fmt.Errorf("client: %s: %w: %d bytes, and the limit is %d",
+			method, ErrTooLong, n, c.opts.maxMessage)
 	}
 	return raw, nil
 }

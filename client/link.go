@@ -47,7 +47,9 @@ func (l *link) wait() {
 // call sends a request and waits for its response until ctx or the connection ends. sent reports
 // whether the request was handed over. arrived, if not nil, receives the result before any later
 // message, in the goroutine that reads.
-func (l *link) call(ctx context.Context, id uint64, method string, params json.RawMessage, arrived func(json.RawMessage)) (result json.RawMessage, sent bool, err error) {
+func (l *link) call(
+	ctx context.Context, id uint64, method string, params json.RawMessage, arrived func(json.RawMessage),
+) (result json.RawMessage, sent bool, err error) {
 	call, err := l.calls.Begin(id, func(r pending.Response) {
 		l.receivedAny.Store(true)
 		if arrived != nil && r.Error == nil {

@@ -126,7 +126,8 @@ func (h *header) refusal(maxFrame int) *Refusal {
 	case h.length > int64(maxFrame):
 		return refuse(ReasonOversize, "the body is longer than the limit of %d bytes", maxFrame)
 	case h.badType:
-		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc (or another application/ subtype that ends in jsonrpc), or absent")
+		return refuse(ReasonUnsupportedContentType,
+			"Content-Type must be application/vscode-jsonrpc (or another application/ subtype that ends in jsonrpc), or absent")
 	case h.badChars:
 		return refuse(ReasonBadCharset, "charset must be utf-8, or absent")
 	}

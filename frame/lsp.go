@@ -85,10 +85,12 @@ func (s *lspSplitter) notWhole(h header, have int) error {
 	case headerGarbage:
 		s.drop(h.size)
 		s.enter(resyncing)
-		return refuse(ReasonLengthMismatch, "expected a header, found other bytes; does Content-Length count the bytes of the body?")
+		return refuse(ReasonLengthMismatch,
+			"expected a header, found other bytes; does Content-Length count the bytes of the body?")
 	case headerTooLarge:
 		s.enter(longHeader)
-		return refuse(ReasonHeaderTooLarge, "the header section is longer than the limit of %d bytes", s.in.limits.MaxHeader)
+		return refuse(ReasonHeaderTooLarge, "the header section is longer than the limit of %d bytes",
+			s.in.limits.MaxHeader)
 	}
 	return s.moreOfFrame(have + 1)
 }

@@ -44,7 +44,8 @@ func AfterReply(ctx context.Context, f func()) {
 	a.todo = append(a.todo, func() {
 		defer func() {
 			if p := recover(); p != nil {
-				c.log.Error("a function that follows a reply panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				c.log.Error("a function that follows a reply panicked",
+					"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			}
 		}()
 		f()

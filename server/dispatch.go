@@ -35,7 +35,8 @@ func (c *Conn) serveBatch(array []byte) {
 	n := 0
 	for range rawjson.Elements(array) {
 		if n++; n > c.srv.opts.MaxBatch {
-			c.fail(nil, invalidRequest("batch-too-large", fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
+			c.fail(nil, invalidRequest("batch-too-large",
+				fmt.Sprintf("a batch may hold %d requests; send several", c.srv.opts.MaxBatch)))
 			return
 		}
 	}
@@ -327,14 +328,17 @@ func (c *Conn) invoke(ctx context.Context, method *Method, params json.RawMessag
 	defer func() {
 		if p := recover(); p != nil {
 			result, err = nil, errPanic{p}
-			c.log.Error("a handler panicked", "method", method.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.log.Error("a handler panicked", "method", method.Name, "panic", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 		}
 	}()
 	return method.invoke(ctx, params)
 }
 
 // finish answers a request, and logs it.
-func (c *Conn) finish(method *Method, id []byte, result json.RawMessage, err error, began time.Time, ctx context.Context, to replies) {
+func (c *Conn) finish(
+	method *Method, id []byte, result json.RawMessage, err error, began time.Time, ctx context.Context, to replies,
+) {
 	var e *jsonrpc2.Error
 	if err != nil {
 		e = wireError(ctx, err)

@@ -20,7 +20,9 @@ import (
 //
 // If next is nil the connection has ended as with Serve. wanted is called for each message, in
 // order, before it is served; it must not block.
-func (s *Server) ServeUntil(ctx context.Context, t Transport, f frame.Framing, wanted func(m *frame.Message) bool) (next Transport, err error) {
+func (s *Server) ServeUntil(
+	ctx context.Context, t Transport, f frame.Framing, wanted func(m *frame.Message) bool,
+) (next Transport, err error) {
 	c := s.connect(ctx, t, f, nil)
 	c.handover = &handover{wanted: wanted, begun: make(chan struct{})}
 	ended := make(chan error, 1)

@@ -42,9 +42,10 @@ type Method struct {
 	result   func() *schema.Schema
 	check    func(params json.RawMessage) error // runs before invoke, if that must not fail
 	invoke   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	raw      bool                                                              // works on raw JSON, so it is always fast
 	arriving func(ctx context.Context, params json.RawMessage) context.Context // may be nil
-	slow     atomic.Bool                                                       // the last call took long: the queue is written before it runs
+
+	raw  bool        // works on raw JSON, so it is always fast
+	slow atomic.Bool // the last call took long: the queue is written before it runs
 }
 
 // Params returns the schema of the parameters: an object, an array for positional parameters, or
@@ -115,7 +116,8 @@ func Arriving(f func(ctx context.Context, params json.RawMessage) context.Contex
 func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, params P) (R, error), options ...Option) {
 	takes := formOf(reflect.TypeFor[P]())
 	if takes == unfit {
-		panic(fmt.Sprintf("server: method %q: JSON-RPC has no parameters of the type %v; use a struct for named ones, such as struct{ Text string `json:\"text\"` }, or a slice for positional ones", name, reflect.TypeFor[P]()))
+		panic(fmt.Sprintf("server: method %q: JSON-RPC has no parameters of the type %v; use a struct for named ones, "+
+			"such as struct{ Text string `json:\"text\"` }, or a slice for positional ones", name, reflect.TypeFor[P]()))
 	}
 	m := &Method{Name: name, params: lazySchema[P](schema.OfParams), result: lazySchema[R](schema.OfResult)}
 	m.check = func(raw json.RawMessage) error {
@@ -141,7 +143,10 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 // HandleRaw registers a method that works on raw JSON. params is nil or a valid value of any
 // type, and the result goes out untouched. Both are borrowed unless the method is long-running:
 // the handler must not keep or change params after it returns. It costs no allocation.
-func HandleRaw(r *Registry, name string, h func(ctx context.Context, params json.RawMessage) (json.RawMessage, error), options ...Option) {
+func HandleRaw(
+	r *Registry, name string, h func(ctx context.Context, params json.RawMessage) (json.RawMessage, error),
+	options ...Option,
+) {
 	r.add(&Method{Name: name, params: anySchema, result: anySchema, check: anyParams, invoke: h, raw: true}, options)
 }
 
@@ -247,7 +252,8 @@ func (f form) decode(raw json.RawMessage, of func() *schema.Schema, into any) er
 	}
 	if wrong != nil {
 		return InvalidParam(ParamError{
-			Param: cmp.Or(wrong.Path, "params"), Expected: wrong.Expected, Received: wrong.Received, Accepted: wrong.Accepted,
+			Param: cmp.Or(wrong.Path, "params"), Expected: wrong.Expected, Received: wrong.Received,
+			Accepted: wrong.Accepted,
 		})
 	}
 	return nil
@@ -271,7 +277,9 @@ func positionalParams(raw json.RawMessage, t reflect.Type) (json.RawMessage, *Pa
 			n++
 		}
 		if n != t.Len() {
-			return nil, &ParamError{Param: "params", Expected: fmt.Sprintf("array of %d", t.Len()), Received: fmt.Sprintf("array of %d", n)}
+			return nil, &ParamError{
+				Param: "params", Expected: fmt.Sprintf("array of %d", t.Len()), Received: fmt.Sprintf("array of %d", n),
+			}
 		}
 	}
 	return raw, nil

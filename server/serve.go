@@ -190,7 +190,8 @@ func (c *Conn) readLoop() error {
 			c.out.fail(refusal.ID, refusal.Wire())
 			c.unserved("", err)
 		case errors.Is(err, frame.ErrTimeout):
-			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", c.Limits().Timeout)
+			c.log.Warn("a frame did not arrive whole in time; what came of it was dropped",
+				"timeout", c.Limits().Timeout)
 			c.unserved("", err)
 		case IsGone(err), c.phase.Load() == stopped:
 			return nil

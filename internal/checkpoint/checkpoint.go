@@ -146,7 +146,8 @@ func (e *TooManyFilesError) Error() string {
 type TooLargeError struct{ Limit int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("no checkpoint of more than %d MB of new files: add data and build output to .gitignore", e.Limit>>20)
+	return fmt.Sprintf("no checkpoint of more than %d MB of new files: add data and build output to .gitignore",
+		e.Limit>>20)
 }
 
 const (
@@ -164,7 +165,8 @@ const (
 // kept; open the store again after git init or a change of permissions.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	s := &Store{
-		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize), maxFiles: cmp.Or(opts.MaxFiles, defaultMaxFiles),
+		program: opts.Git, maxFileSize: cmp.Or(opts.MaxFileSize, defaultMaxFileSize),
+		maxFiles:    cmp.Or(opts.MaxFiles, defaultMaxFiles),
 		maxNewBytes: cmp.Or(opts.MaxNewBytes, defaultMaxNewBytes), trusted: opts.Trusted, log: opts.Log,
 		asOf: make(map[ID]time.Time),
 	}
@@ -469,13 +471,17 @@ func (s *Store) size(ctx context.Context, list []Checkpoint) (int64, error) {
 		revisions.WriteString(c.tree + "\n")
 	}
 	revisions.WriteString("^" + list[len(list)-1].tree + "\n")
-	if head, err := git.ReadSmall(filepath.Join(s.repo.Dir, "HEAD")); err == nil && !s.own && !strings.HasPrefix(head, "-") {
+	if head, err := git.ReadSmall(filepath.Join(s.repo.Dir, "HEAD")); err == nil && !s.own &&
+		!strings.HasPrefix(head, "-") {
 		revision := strings.TrimPrefix(strings.TrimSpace(head), "ref: ") + "^{tree}"
 		if tree, err := s.git(ctx, git.Command{Args: []string{"rev-parse", "--verify", "--quiet", revision}}); err == nil {
 			revisions.WriteString("^" + string(tree))
 		}
 	}
-	out, err := s.git(ctx, git.Command{Args: []string{"rev-list", "--objects", "--disk-usage", "--stdin"}, Stdin: strings.NewReader(revisions.String())})
+	out, err := s.git(ctx, git.Command{
+		Args:  []string{"rev-list", "--objects", "--disk-usage", "--stdin"},
+		Stdin: strings.NewReader(revisions.String()),
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -81,7 +81,8 @@ func (s *Store) prepare(shared bool) error {
 	s.lockedEnv = append(slices.Clone(s.env), "GIT_OPTIONAL_LOCKS=1")
 	return errors.Join(err, s.configure(),
 		// The bytes on the disk are recorded. This file wins over each .gitattributes.
-		git.ReplaceFile(filepath.Join(s.dir, "info", "attributes"), "* -text !crlf !eol -ident !filter !working-tree-encoding !diff !merge\n"),
+		git.ReplaceFile(filepath.Join(s.dir, "info", "attributes"),
+			"* -text !crlf !eol -ident !filter !working-tree-encoding !diff !merge\n"),
 		s.setHead(""))
 }
 
@@ -112,7 +113,8 @@ const damagedSuffix = ".damaged"
 // configure writes the store's configuration file.
 func (s *Store) configure() error {
 	monitor := s.repo.Config["core.fsmonitor"]
-	if strings.ContainsFunc(monitor, unicode.IsControl) || !strings.ContainsRune(monitor, '/') || s.trusted == nil || !s.trusted() {
+	if strings.ContainsFunc(monitor, unicode.IsControl) || !strings.ContainsRune(monitor, '/') ||
+		s.trusted == nil || !s.trusted() {
 		// Without a path, it is git's own daemon. git would start another one for the store's git
 		// directory, and nothing would end that.
 		monitor = "false"

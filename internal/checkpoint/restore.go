@@ -62,7 +62,8 @@ type Change struct {
 
 // ChangesMode reports whether the executable bit of a file differs.
 func (c Change) ChangesMode() bool {
-	return c.OldMode != c.NewMode && (c.OldMode == modeFile || c.OldMode == modeExecutable) && (c.NewMode == modeFile || c.NewMode == modeExecutable)
+	return c.OldMode != c.NewMode && (c.OldMode == modeFile || c.OldMode == modeExecutable) &&
+		(c.NewMode == modeFile || c.NewMode == modeExecutable)
 }
 
 // Changes returns the files that differ between two checkpoints, ordered by path. It finds
@@ -128,7 +129,10 @@ func (s *Store) diff(ctx context.Context, from, to string, args ...string) (list
 		}
 		return nil
 	}
-	_, err = s.git(ctx, git.Command{Args: slices.Concat([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, args, []string{from, to}), Record: record})
+	_, err = s.git(ctx, git.Command{
+		Args:   slices.Concat([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev"}, args, []string{from, to}),
+		Record: record,
+	})
 	for i := range list {
 		if c := &list[i]; c.Kind != Renamed && c.Kind != Added {
 			c.OldPath = c.Path
@@ -174,7 +178,9 @@ func (s *Store) sizes(ctx context.Context, blobs []string) (map[string]int64, er
 			input.WriteString(blob + "\n")
 		}
 	}
-	out, err := s.git(ctx, git.Command{Args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"}, Stdin: &input})
+	out, err := s.git(ctx, git.Command{
+		Args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)"}, Stdin: &input,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +277,10 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 	}
 	defer root.Close()
 
-	r := &restore{root: root, temporary: temporaryPrefix + strings.ToLower(rand.Text()), removed: make(map[string]bool), newHash: sha1.New}
+	r := &restore{
+		root: root, temporary: temporaryPrefix + strings.ToLower(rand.Text()), removed: make(map[string]bool),
+		newHash: sha1.New,
+	}
 	if len(found[0].tree) == 2*sha256.Size {
 		r.newHash = sha256.New
 	}
@@ -296,7 +305,9 @@ func (s *Store) Restore(ctx context.Context, from, to ID, opts RestoreOptions) (
 			changes = slices.DeleteFunc(changes, func(c Change) bool {
 				conflicts := slices.ContainsFunc(found, func(has Conflict) bool { return has.Path == c.Path })
 				if !conflicts && c.Kind == Deleted { // a directory that stays in the place of a file stays whole
-					conflicts = slices.ContainsFunc(found, func(has Conflict) bool { return strings.HasPrefix(c.Path, has.Path+"/") })
+					conflicts = slices.ContainsFunc(found, func(has Conflict) bool {
+						return strings.HasPrefix(c.Path, has.Path+"/")
+					})
 					if conflicts {
 						done.Conflicts = append(done.Conflicts, Conflict{Path: c.Path, Reason: isInTheWay})
 					}

@@ -95,7 +95,9 @@ func (s *Store) isGone(name string) bool {
 // those of the user's index. A file that the index does not have, and that was there before others
 // began, stays as it was read and is skipped as [Changed]. from is the index of the checkpoint base. takeBack
 // reports whether an entry was changed.
-func (p *pick) takeBack(ctx context.Context, start *Start, index, from string, base Checkpoint, list []Checkpoint) (bool, error) {
+func (p *pick) takeBack(
+	ctx context.Context, start *Start, index, from string, base Checkpoint, list []Checkpoint,
+) (bool, error) {
 	begun := start.at.Load()
 	if begun == nil {
 		return false, nil
@@ -182,7 +184,9 @@ func (p *pick) takeBack(ctx context.Context, start *Start, index, from string, b
 	if entries.Len() == 0 {
 		return false, nil
 	}
-	_, err = s.git(ctx, git.Command{Args: []string{"update-index", "-z", "--index-info"}, Env: []string{"GIT_INDEX_FILE=" + index}, Stdin: &entries})
+	_, err = s.git(ctx, git.Command{
+		Args: []string{"update-index", "-z", "--index-info"}, Env: []string{"GIT_INDEX_FILE=" + index}, Stdin: &entries,
+	})
 	return true, err
 }
 
@@ -217,7 +221,8 @@ func (s *Store) leftBefore(ctx context.Context, start *Start) (map[string]Left, 
 	paths, err := start.left(ctx)
 	left := make(map[string]Left, len(paths))
 	for path, as := range paths {
-		if name, err := filepath.Rel(s.top, path); err == nil && filepath.IsLocal(name) && !git.IsReserved(filepath.ToSlash(name)) {
+		if name, err := filepath.Rel(s.top, path); err == nil && filepath.IsLocal(name) &&
+			!git.IsReserved(filepath.ToSlash(name)) {
 			left[filepath.ToSlash(name)] = as
 		}
 	}
@@ -241,7 +246,8 @@ func (s *Store) withoutIgnored(ctx context.Context, index string, paths map[stri
 	}
 	stdin := strings.Join(slices.Collect(maps.Keys(paths)), "\x00") + "\x00"
 	_, err := s.git(ctx, git.Command{
-		Args: []string{"check-ignore", "-z", "--stdin"}, Env: []string{"GIT_INDEX_FILE=" + index}, Stdin: strings.NewReader(stdin),
+		Args: []string{"check-ignore", "-z", "--stdin"}, Env: []string{"GIT_INDEX_FILE=" + index},
+		Stdin: strings.NewReader(stdin),
 		Record: func(record []byte) error {
 			delete(paths, string(record))
 			return nil
@@ -317,7 +323,9 @@ func (s *Store) entryOf(ctx context.Context, path, text, mode string) (string, e
 			mode = "100755"
 		}
 	}
-	blob, err := s.git(ctx, git.Command{Args: []string{"hash-object", "-w", "--no-filters", "--stdin"}, Stdin: strings.NewReader(text)})
+	blob, err := s.git(ctx, git.Command{
+		Args: []string{"hash-object", "-w", "--no-filters", "--stdin"}, Stdin: strings.NewReader(text),
+	})
 	return mode + " " + strings.TrimSpace(string(blob)), err
 }
 
@@ -356,7 +364,9 @@ func (s *Store) Correct(ctx context.Context, c Checkpoint, texts map[string]*str
 		entries.WriteString(entry + "\t" + name + "\x00")
 	}
 	if err == nil {
-		_, err = s.git(ctx, git.Command{Args: []string{"update-index", "-z", "--index-info"}, Env: index, Stdin: &entries})
+		_, err = s.git(ctx, git.Command{
+			Args: []string{"update-index", "-z", "--index-info"}, Env: index, Stdin: &entries,
+		})
 	}
 	if err != nil {
 		return Checkpoint{}, err

@@ -337,7 +337,9 @@ func (s *Store) usersPaths(ctx context.Context, record func(path []byte) error, 
 
 // write brings the index up to date and writes its tree. from is the index as it was, of the
 // checkpoint base, which may be the zero one.
-func (s *Store) write(ctx context.Context, index string, p *pick, base Checkpoint, start *Start, from string, list []Checkpoint) (tree string, err error) {
+func (s *Store) write(
+	ctx context.Context, index string, p *pick, base Checkpoint, start *Start, from string, list []Checkpoint,
+) (tree string, err error) {
 	before := base.tree
 	update := func(paths []byte, more []string, args ...string) {
 		if len(paths) == 0 || err != nil {

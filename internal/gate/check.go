@@ -141,7 +141,9 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 
 // run runs a gate in a directory. printed, unless nil, gets whole lines of its output. The error
 // means that the gate could not run.
-func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed func(context.Context, string)) (domain.GateResult, error) {
+func (e *Engine) run(
+	ctx context.Context, c config.Gate, cwd string, printed func(context.Context, string),
+) (domain.GateResult, error) {
 	directory := c.Directory
 	if !filepath.IsAbs(directory) {
 		directory = filepath.Join(cwd, directory)
@@ -157,7 +159,9 @@ func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed fun
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}
 	command := usercommand.Command{
-		Argv: c.Command, Shell: c.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take, Keep: keptOutput,
+		Argv: c.Command, Shell: c.Shell, Directory: directory,
+		Env: clientenv.From(ctx).ForCommand(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take,
+		Keep: keptOutput,
 	}
 	ran, err := e.opts.Run(ctx, command)
 	reader.Flush(ctx)
@@ -265,7 +269,9 @@ func (e *Engine) List(ctx context.Context) (Configured, error) {
 // is a configured name or a shell line. printed gets whole lines of output, from one goroutine at a
 // time, and blocks the gate until it returns. If ctx ends, the gate ends and the error is that of
 // ctx. A failing gate is not an error.
-func (e *Engine) CheckNow(ctx context.Context, gate string, printed func(context.Context, string)) (domain.GateResult, error) {
+func (e *Engine) CheckNow(
+	ctx context.Context, gate string, printed func(context.Context, string),
+) (domain.GateResult, error) {
 	if err := (Spec{Gates: []string{gate}}).Check(ctx); err != nil {
 		return domain.GateResult{}, err
 	}

@@ -70,7 +70,9 @@ func New(ctx context.Context, opts Options) *Engine {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Engine{opts: opts, ctx: ctx, checking: make(map[int64]context.CancelFunc), awaiting: make(map[int64][]chan struct{})}
+	return &Engine{
+		opts: opts, ctx: ctx, checking: make(map[int64]context.CancelFunc), awaiting: make(map[int64][]chan struct{}),
+	}
 }
 
 // Close waits until no check runs. The engine's context must have ended. The error is that of ctx
@@ -118,7 +120,9 @@ type Configured struct {
 func (e *Engine) configured() (Configured, error) {
 	c, err := e.opts.Configured()
 	if err != nil {
-		return c, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+		return c, &domain.Error{
+			Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err,
+		}
 	}
 	return c, nil
 }
@@ -128,7 +132,8 @@ func (e *Engine) configured() (Configured, error) {
 func (c Configured) trusted(name string) (config.Gate, bool, error) {
 	g, is := c.named(name)
 	if !is && slices.Contains(c.Waiting, name) {
-		return g, false, domain.Errorf(domain.KindNotTrusted, "the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
+		return g, false, domain.Errorf(domain.KindNotTrusted,
+			"the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
 	}
 	return g, is, nil
 }
@@ -154,7 +159,9 @@ func (e *Engine) end(t store.Tx, l domain.GateLoop, turn domain.Turn, state, rea
 		failing = append(failing, r.Gate)
 	}
 	t.AfterCommit(func() { e.wake(l.ID) })
-	return announce(t, turn, domain.LoopEnded{State: state, Reason: reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Failing: failing})
+	return announce(t, turn, domain.LoopEnded{
+		State: state, Reason: reason, Iteration: l.Iteration, MaxIterations: l.MaxIterations, Failing: failing,
+	})
 }
 
 func announce(t store.Tx, turn domain.Turn, p domain.Payload) error {

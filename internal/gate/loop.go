@@ -37,7 +37,10 @@ func (e *Engine) Begin(t store.Tx, turn domain.Turn, spec Spec) error {
 	if err != nil {
 		return err
 	}
-	l = domain.GateLoop{Session: turn.Session, Turn: turn.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
+	l = domain.GateLoop{
+		Session: turn.Session, Turn: turn.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations),
+		Iteration: 1, State: domain.LoopWorking,
+	}
 	for _, name := range spec.Gates {
 		_, is, err := configured.trusted(name)
 		if err != nil {
@@ -77,7 +80,9 @@ func (e *Engine) Changed(t store.Tx, turn domain.Turn) error {
 	}
 	switch turn.State {
 	case domain.Starting:
-		return announce(t, turn, domain.IterationStarted{Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: names(l.Gates)})
+		return announce(t, turn, domain.IterationStarted{
+			Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: names(l.Gates),
+		})
 	case domain.Completed:
 		l.State = domain.LoopChecking
 		t.AfterCommit(func() { e.start(turn.ID) })

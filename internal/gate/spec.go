@@ -34,7 +34,8 @@ func (s Spec) Check(ctx context.Context) error {
 	case len(s.Gates) == 0 && s.MaxIterations != 0:
 		return domain.Invalid("max_iterations", "nothing, where there are no gates", "a number")
 	case s.MaxIterations < 0 || s.MaxIterations > MostIterations:
-		return domain.Invalid("max_iterations", fmt.Sprintf("a number from 1 to %d", MostIterations), fmt.Sprint(s.MaxIterations))
+		return domain.Invalid("max_iterations", fmt.Sprintf("a number from 1 to %d", MostIterations),
+			fmt.Sprint(s.MaxIterations))
 	case len(s.Gates) > MostGates:
 		return domain.Invalid("gates", fmt.Sprintf("at most %d commands", MostGates), fmt.Sprint(len(s.Gates)))
 	}
@@ -43,7 +44,8 @@ func (s Spec) Check(ctx context.Context) error {
 		case strings.TrimSpace(g) == "":
 			return domain.Invalid("gates", "commands that are not empty", "an empty one")
 		case len(g) > longestCommand || strings.ContainsRune(g, 0):
-			return domain.Invalid("gates", fmt.Sprintf("commands of at most %d bytes, without a NUL", longestCommand), "another one")
+			return domain.Invalid("gates", fmt.Sprintf("commands of at most %d bytes, without a NUL", longestCommand),
+				"another one")
 		case slices.Contains(s.Gates[:i], g):
 			return domain.Invalid("gates", "commands that differ", "the same one twice")
 		}
@@ -53,5 +55,6 @@ func (s Spec) Check(ctx context.Context) error {
 
 // untrusted returns the error for an editor that does not trust the workspace.
 func untrusted() error {
-	return domain.Errorf(domain.KindNotTrusted, "gates run programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
+	return domain.Errorf(domain.KindNotTrusted,
+		"gates run programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
 }

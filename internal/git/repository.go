@@ -60,7 +60,9 @@ func repositoryAt(top string) (Repository, bool) {
 	if text, err := ReadSmall(filepath.Join(r.Dir, "commondir")); err == nil {
 		r.Common = absolute(r.Dir, strings.TrimSpace(text))
 	}
-	for _, path := range []string{filepath.Join(r.Dir, "HEAD"), filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs")} {
+	for _, path := range []string{
+		filepath.Join(r.Dir, "HEAD"), filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs"),
+	} {
 		if _, err := os.Stat(path); err != nil {
 			return r, false
 		}
@@ -110,7 +112,9 @@ func Exists(path string) (bool, error) {
 
 // Unusable returns why no objects and refs may be written into the repository, or nil.
 func (r Repository) Unusable() error {
-	for _, path := range []string{r.Dir, r.Common, filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs")} {
+	for _, path := range []string{
+		r.Dir, r.Common, filepath.Join(r.Common, "objects"), filepath.Join(r.Common, "refs"),
+	} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
@@ -127,7 +131,9 @@ func (r Repository) Unusable() error {
 		if !found {
 			continue
 		}
-		known := slices.Contains([]string{"objectformat", "partialclone", "worktreeconfig", "noop", "relativeworktrees", "preciousobjects"}, extension) ||
+		known := slices.Contains([]string{
+			"objectformat", "partialclone", "worktreeconfig", "noop", "relativeworktrees", "preciousobjects",
+		}, extension) ||
 			extension == "refstorage" && value == "files"
 		if !known {
 			return fmt.Errorf("the repository has the unknown extension %s = %s", extension, value)

@@ -56,7 +56,8 @@ func UsesAIWG(root string) (bool, error) {
 type RunningError struct{ PID int }
 
 func (e *RunningError) Error() string {
-	return fmt.Sprintf("%s names process %d, which runs; if that is no daemon of AIWG, remove the file", filepath.Join(dirName, pidName), e.PID)
+	return fmt.Sprintf("%s names process %d, which runs; if that is no daemon of AIWG, remove the file",
+		filepath.Join(dirName, pidName), e.PID)
 }
 
 // CheckAIWGFree returns a [*RunningError] if a daemon of AIWG may be running. It ignores a file

@@ -104,11 +104,14 @@ type daemon struct {
 }
 
 // newDaemon opens the project's hub.
-func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock) (*daemon, error) {
+func newDaemon(
+	ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock,
+) (*daemon, error) {
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	files := new(handlers.Readers)
 	d := &daemon{settings: s, log: log, project: p, vacant: time.Now()}
-	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files, idle: d.giveBackNow})
+	h, err := openProject(context.WithoutCancel(ctx),
+		hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files, idle: d.giveBackNow})
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +123,9 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 	var reg *server.Registry
 	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
 		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
-		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths, Unserved: d.sockets.unserved,
-		Listen: func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
+		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths,
+		Unserved: d.sockets.unserved,
+		Listen:   func(_ context.Context, path string) error { return d.sockets.add(d.ctx, path) },
 	})
 	d.srv = server.New(reg, server.Options{
 		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Trace: traceOf(log),

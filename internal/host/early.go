@@ -87,7 +87,8 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 // a hub that has gone.
 func needsHub(methods *server.Server, m *frame.Message) bool {
 	for one := range m.Objects() {
-		if method, ok := rawjson.Text(one.Method); ok && !isCore(string(method)) && methods.Method(string(method)) != nil {
+		if method, ok := rawjson.Text(one.Method); ok && !isCore(string(method)) &&
+			methods.Method(string(method)) != nil {
 			return true
 		}
 	}

@@ -79,7 +79,10 @@ func Serve(ctx context.Context, s *hubprocess.Settings) error {
 // protocol. serve speaks it with the editor, until the editor leaves or the context ends. It
 // reaches the project's hub through a client that reconnects. ServeThrough closes the log at the
 // end.
-func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
+func ServeThrough(
+	ctx context.Context, s *hubprocess.Settings, log *logging.Log,
+	serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error,
+) error {
 	editor, log, stopped, err := begin(s, log)
 	if err != nil {
 		return err
@@ -93,7 +96,8 @@ func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log,
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { newEditorProcess(s, log).run(relaying, far) })
-	hub, err := client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)), client.WithResend(relay.KindHubLost))
+	hub, err := client.Dial(ctx, client.OverTransport(near, frame.LSP),
+		client.WithLogger(slog.New(slog.DiscardHandler)), client.WithResend(relay.KindHubLost))
 	if err != nil {
 		end()
 		return err
@@ -103,7 +107,9 @@ func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log,
 }
 
 // begin takes standard input and output. The caller must call stopped at the end.
-func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _ *logging.Log, stopped func(), err error) {
+func begin(
+	s *hubprocess.Settings, log *logging.Log,
+) (editor server.Transport, _ *logging.Log, stopped func(), err error) {
 	if editor, err = stdio.Take(); err != nil {
 		log.Close(logGrace)
 		return nil, nil, nil, fmt.Errorf("cannot serve on standard input and output: %w", err)
@@ -168,7 +174,8 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	early := earlyServer{e.coreServer(e.log.WithoutMessages(), nil), serving} // the relay logs the messages
 	opts := relay.Options{
 		Restricted: restricted,
-		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange,
+		Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
 		Ending: e.ending, Grace: partOf(e.settings, relayPart), Released: restMemory,
 	}
@@ -323,7 +330,9 @@ func (e *editorProcess) whySilent() string {
 
 // newRegistry registers every method, with the options that both kinds of processes share. For
 // notified see [handlers.RegisterDomain].
-func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, domain handlers.Domain) (_ *server.Registry, notified func(context.Context)) {
+func newRegistry(
+	s *hubprocess.Settings, log *logging.Log, core handlers.Core, domain handlers.Domain,
+) (_ *server.Registry, notified func(context.Context)) {
 	reg := server.NewRegistry()
 	core.Version, core.LogLevel, core.Now, core.Logger = s.Version, log.Level, time.Now, log.Logger
 	core.Trust = func() error { return trustWorkspace(s, log) }
@@ -334,7 +343,8 @@ func newRegistry(s *hubprocess.Settings, log *logging.Log, core handlers.Core, d
 	if err != nil {
 		log.Debug("cannot store what agents report", "err", err)
 	}
-	domain.Version, domain.Now, domain.Logger, domain.Workspaces, domain.Unwatched = s.Version, time.Now, log.Logger, core.Workspaces, core.Unwatched
+	domain.Version, domain.Now, domain.Logger = s.Version, time.Now, log.Logger
+	domain.Workspaces, domain.Unwatched = core.Workspaces, core.Unwatched
 	domain.AgentNotes, domain.Configuration = notes, s.ConfigFor
 	notified = handlers.RegisterDomain(reg, domain)
 	if s.TestMethods {

@@ -64,7 +64,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Warn("a part of the project is ignored", "note", note)
 	}
 	for _, file := range c.Untrusted {
-		o.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
+		o.log.Warn("a project's configuration waits for your trust; parts of it have no effect",
+			"file", file, "todo", "duet-rpc trust")
 	}
 	if err := o.lock.Unrecorded; err != nil {
 		o.log.Warn("cannot record the project, so it may not be found again after a move", "err", err)
@@ -82,14 +83,18 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Debug("cannot watch for the removal of the project's files, so Duet checks at intervals", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		Project: &hubProject{project: p, lock: o.lock, config: live, notes: notes, log: o.log, replaced: o.lock.Record.ReplacedAt}, Configuration: live,
-		Database: p.Database(), Root: p.Root, StateDir: p.StateDir, WorktreesDir: project.WorktreesDir(p.StateDir),
+		Project: &hubProject{
+			project: p, lock: o.lock, config: live, notes: notes, log: o.log, replaced: o.lock.Record.ReplacedAt,
+		},
+		Configuration: live,
+		Database:      p.Database(), Root: p.Root, StateDir: p.StateDir, WorktreesDir: project.WorktreesDir(p.StateDir),
 		Limits: c.Limits, Getenv: os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents, Idle: o.idle,
 		Removed: removed, Lost: func(error) { lost() },
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
-				Daemon: daemon, EditorFiles: o.editorFiles, Command: executorCommand, Environment: executorEnvironment(),
-				Logger: o.log.Logger, WireError: handlers.ExecutorError, Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
+				Daemon: daemon, EditorFiles: o.editorFiles,
+				Command: executorCommand, Environment: executorEnvironment(), MostIdle: c.Limits.MostIdle(),
+				Logger: o.log.Logger, WireError: handlers.ExecutorError, Trace: traceExecutors(o.log),
 			})
 			return h.executors
 		},
@@ -136,7 +141,10 @@ func executorCommand() []string { return []string{runningProgram(), "executor"} 
 // executorEnvironment returns the environment of executors, without the secrets that the
 // daemon's may contain.
 func executorEnvironment() (environment []string) {
-	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE", project.StateVariable, "XDG_STATE_HOME"} {
+	for _, name := range []string{
+		"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE",
+		project.StateVariable, "XDG_STATE_HOME",
+	} {
 		if value, ok := os.LookupEnv(name); ok {
 			environment = append(environment, name+"="+value)
 		}
@@ -160,5 +168,7 @@ func whyUnavailable(p project.Project, err error) string {
 
 // unavailable returns the error for clients of a project that has no hub.
 func unavailable(p project.Project, err error) *domain.Error {
-	return &domain.Error{Kind: domain.KindUnavailable, Message: "sessions are not available: " + whyUnavailable(p, err), Err: err}
+	return &domain.Error{
+		Kind: domain.KindUnavailable, Message: "sessions are not available: " + whyUnavailable(p, err), Err: err,
+	}
 }

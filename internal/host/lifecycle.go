@@ -52,10 +52,16 @@ type running interface {
 
 // The timeouts of a daemon.
 const (
-	aloneAfter        = time.Minute            // without clients, before work may be interrupted, and again
-	idleAgainAfter    = time.Minute            // at most, before a daemon without clients checks again whether it is idle
-	replaceAgainAfter = time.Second            // before a superseded daemon checks whether it is idle, since the last client came or the last check
-	lostGrace         = 300 * time.Millisecond // grace period between the loss of the files and the end, so that the program that removes them ends before the next daemon starts
+	// aloneAfter is how long a daemon is without clients before work may be interrupted, and again.
+	aloneAfter = time.Minute
+	// idleAgainAfter is the longest time before a daemon without clients checks again whether it is idle.
+	idleAgainAfter = time.Minute
+	// replaceAgainAfter is how long after the last client, or the last check, a superseded daemon
+	// checks whether it is idle.
+	replaceAgainAfter = time.Second
+	// lostGrace is the grace period between the loss of the files and the end, so that the program
+	// that removes them ends before the next daemon starts.
+	lostGrace = 300 * time.Millisecond
 
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second

@@ -15,8 +15,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
 
-func openWorktrees(ctx context.Context, p project.Project, trusts bool, log *slog.Logger) (*worktree.Repository, error) {
-	return worktree.Open(ctx, worktree.Options{Dir: p.Root, Parent: project.WorktreesDir(p.StateDir), Trusted: trusts && isTrusted(p), Log: log})
+func openWorktrees(
+	ctx context.Context, p project.Project, trusts bool, log *slog.Logger,
+) (*worktree.Repository, error) {
+	return worktree.Open(ctx, worktree.Options{
+		Dir: p.Root, Parent: project.WorktreesDir(p.StateDir), Trusted: trusts && isTrusted(p), Log: log,
+	})
 }
 
 // isTrusted reports whether the user has trusted the project's configuration. A project without one

@@ -106,15 +106,17 @@ func (a Adopter) Adopt(ctx context.Context, s Session) (adopted domain.TurnInSes
 
 func (a Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
 	session := domain.Session{
-		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native, Mode: catalog.ModeDefault,
-		Created: t.Now(), Active: t.Now(),
+		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native,
+		Mode: catalog.ModeDefault, Created: t.Now(), Active: t.Now(),
 	}
 	if err := a.hub.addSession(t, &session, ""); err != nil {
 		return 0, err
 	}
 	turn := domain.Turn{
-		UUID: uuid.Must(uuid.NewV7()).String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), Session: session.ID,
-		Prompt: parts.Prompt(), Title: title, Agent: s.Agent, Source: domain.SourceAdopted, Mode: session.Mode, Created: t.Now(), Active: t.Now(), Started: t.Now(),
+		UUID: uuid.Must(uuid.NewV7()).String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(),
+		Session: session.ID, Prompt: parts.Prompt(), Title: title, Agent: s.Agent, Source: domain.SourceAdopted,
+		Mode:    session.Mode,
+		Created: t.Now(), Active: t.Now(), Started: t.Now(),
 	}
 	if turn.Prompt == "" {
 		turn.Prompt = title

@@ -27,7 +27,8 @@ func (h *Hub) newInbox() *approval.Inbox {
 	policy := approval.NewPolicy(h.opts.Root, h.opts.Configuration.Rules)
 	policy.Worktree = h.projectIn
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Project.Replaced,
+		Store: h.store, Policy: policy, Turns: turnsOfHub{h}, Transcript: h.conversation, Logger: h.log,
+		Since: h.opts.Project.Replaced,
 	})
 }
 
@@ -74,7 +75,9 @@ func (r turnsOfHub) Tell(t store.Tx, in domain.Turn, prompt string, restrict boo
 }
 
 // goOn adds a turn after the last turn of a session, with the permissions of from.
-func (r turnsOfHub) goOn(t store.Tx, from, last domain.Turn, source, prompt string, restrict bool) (domain.Turn, error) {
+func (r turnsOfHub) goOn(
+	t store.Tx, from, last domain.Turn, source, prompt string, restrict bool,
+) (domain.Turn, error) {
 	session, err := t.Session(r.hub.ctx, from.Session)
 	if err != nil {
 		return domain.Turn{}, err
@@ -135,8 +138,11 @@ func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry)
 	case turn.IsQuestion():
 		none.Session, err = t.Session(h.ctx, turn.Session)
 		return none, err
-	case turn.State.Ended() || turn.State == domain.Interrupting || turn.State == domain.Draft || turn.State == domain.Queued:
-		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(turn.Task), turn.State.Words())
+	case turn.State.Ended() || turn.State == domain.Interrupting || turn.State == domain.Draft ||
+		turn.State == domain.Queued:
+		return approval.Place{}, domain.Errorf(domain.KindBadState,
+			"%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(turn.Task),
+			turn.State.Words())
 	}
 	session, err := t.Session(h.ctx, turn.Session)
 	return approval.Place{Session: session, Turn: turn}, err
@@ -157,7 +163,10 @@ func (r turnsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.
 		}
 	}
 	text := cmp.Or(q.Title, q.Tool+" "+string(q.Input))
-	spec := LaunchSpec{Prompt: strings.TrimSpace(text), Title: questionTitle(cmp.Or(q.Subject, text)), Source: domain.SourceQuestion, Mode: in.Session.Mode}
+	spec := LaunchSpec{
+		Prompt: strings.TrimSpace(text), Title: questionTitle(cmp.Or(q.Subject, text)), Source: domain.SourceQuestion,
+		Mode: in.Session.Mode,
+	}
 	if q.Keep != nil {
 		spec.Source = domain.SourceKeptQuestion
 	}
@@ -185,7 +194,8 @@ func askerName(conversation string) string {
 
 // EndQuestion ends the turn of a question whose client has gone.
 func (r turnsOfHub) EndQuestion(t store.Tx, turn *domain.Turn, kept bool) error {
-	return r.hub.transition(t, turn, domain.Interrupted, outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
+	return r.hub.transition(t, turn, domain.Interrupted,
+		outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
 }
 
 // questionTitle returns the beginning of a text as one line.

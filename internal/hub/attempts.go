@@ -24,7 +24,9 @@ const MaxAttempts = 10
 
 // LaunchAttempts launches a prompt once for each choice of an agent: all of them or none. spec must not
 // name an agent, its settings, an id or a worktree.
-func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []AgentChoice) ([]domain.TurnInSession, error) {
+func (h *Hub) LaunchAttempts(
+	ctx context.Context, spec LaunchSpec, choices []AgentChoice,
+) ([]domain.TurnInSession, error) {
 	if n := len(choices); n < 2 || n > MaxAttempts {
 		return nil, domain.Invalid("agents", fmt.Sprintf("2 to %d agents", MaxAttempts), fmt.Sprint(n))
 	}
@@ -40,7 +42,8 @@ func (h *Hub) LaunchAttempts(ctx context.Context, spec LaunchSpec, choices []Age
 	drop := func() {
 		for _, s := range drafts {
 			if _, err := h.Delete(context.WithoutCancel(ctx), s.HumanLayerSession); err != nil {
-				h.log.Warn("an attempt that was not launched stays as a draft", "session", s.HumanLayerSession, "err", err)
+				h.log.Warn("an attempt that was not launched stays as a draft",
+					"session", s.HumanLayerSession, "err", err)
 			}
 		}
 	}
@@ -138,7 +141,8 @@ func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnIn
 	}
 	set := one.Session.Settings.Attempts
 	if set == "" || h.opts.WorktreesDir == "" {
-		return nil, domain.Errorf(domain.KindNoAttempts, "%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
+		return nil, domain.Errorf(domain.KindNoAttempts,
+			"%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
 	}
 	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
 		if s.Session.Settings.Attempts == set {
@@ -192,7 +196,8 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 		return c, err
 	}
 	if len(working) > 0 && !spec.Interrupt {
-		return c, domain.Errorf(domain.KindBadState, "other attempts still work (%s): wait for their end, or have them interrupted", strings.Join(working, ", "))
+		return c, domain.Errorf(domain.KindBadState,
+			"other attempts still work (%s): wait for their end, or have them interrupted", strings.Join(working, ", "))
 	}
 	if c.Landed, err = h.Land(ctx, spec.LandSpec); err != nil {
 		return c, err

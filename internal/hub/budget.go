@@ -113,12 +113,16 @@ func (g *budgetGuard) Admit(t store.Tx) error {
 	}
 	for _, l := range spend(day, used) {
 		if l.isReached() {
-			return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] %s is raised", l.reached("the runs of this day have"), l.key)
+			return domain.Errorf(domain.KindBudget,
+				"%s; nothing more is begun today, unless [budget.day] %s is raised",
+				l.reached("the runs of this day have"), l.key)
 		}
 	}
 	if day.Turns != nil && used.Turns >= *day.Turns { // the new turn would exceed it
 		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
-			limit{key: "turns", text: count(used.Turns, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
+			limit{
+				key: "turns", text: count(used.Turns, "prompt"), most: count(*day.Turns, "prompt"),
+			}.reached("the runs of this day have"))
 	}
 	return nil
 }
@@ -166,7 +170,8 @@ func (g *budgetGuard) CallEnded(t store.Tx, turn domain.Turn, tool string) error
 	a.repeats++
 	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", limit{
 		key: "repeats", part: float64(a.repeats) / float64(*repeats),
-		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
+		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"),
+		most: count(*repeats, "time"),
 	})
 }
 
@@ -237,7 +242,9 @@ func (g *budgetGuard) TimeLeft(t store.Tx, turn domain.Turn) (left time.Duration
 	return left, limited, nil
 }
 
-func (g *budgetGuard) judgeAll(t store.Tx, turn domain.Turn, code, scope, who string, limits config.BudgetLimits, used domain.Usage) error {
+func (g *budgetGuard) judgeAll(
+	t store.Tx, turn domain.Turn, code, scope, who string, limits config.BudgetLimits, used domain.Usage,
+) error {
 	all := spend(limits, used)
 	if limits.Turns != nil {
 		all = append(all, limit{
@@ -282,14 +289,16 @@ func (g *budgetGuard) interrupt(t store.Tx, turn domain.Turn, code, message stri
 	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
 		return err
 	}
-	return g.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
+	return g.hub.transition(t, &now, domain.Interrupting,
+		outcome{reason: "budget_reached", code: code, message: message})
 }
 
 // ofTurn returns the limits of a turn: the configured ones, and lower ones that its conversation
 // sets.
 func (g *budgetGuard) ofTurn(t store.Tx, turn domain.Turn) config.BudgetLimits {
 	limits := g.hub.budgets().Turn
-	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (turn.Source == domain.SourceTrigger || turn.Source == domain.SourceGate) {
+	if repeats := config.UnattendedRepeats; limits.Repeats == nil &&
+		(turn.Source == domain.SourceTrigger || turn.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
 	a := g.account(turn.ID)
@@ -426,10 +435,15 @@ func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
 	if most := limits.Tokens; most != nil {
 		// Agents report cache reads separately; they cost too.
 		n := u.Tokens.Input + u.Tokens.Output + u.Tokens.CacheRead + u.Tokens.CacheWrite
-		out = append(out, limit{key: "tokens", part: float64(n) / float64(*most), text: count(int(n), "token"), most: thousands(*most)})
+		out = append(out, limit{
+			key: "tokens", part: float64(n) / float64(*most), text: count(int(n), "token"), most: thousands(*most),
+		})
 	}
 	if most := limits.Cost; most != nil {
-		out = append(out, limit{key: "cost", part: u.Tokens.CostUSD / *most, text: domain.Dollars(u.Tokens.CostUSD), most: domain.Dollars(*most)})
+		out = append(out, limit{
+			key: "cost", part: u.Tokens.CostUSD / *most, text: domain.Dollars(u.Tokens.CostUSD),
+			most: domain.Dollars(*most),
+		})
 	}
 	return out
 }

@@ -103,7 +103,10 @@ func (c *checkpoints) begin(ctx context.Context, turn domain.Turn, agent config.
 	ended := slices.Clone(c.unrecorded[dir])
 	c.mu.Unlock()
 	left := func(ctx context.Context) (map[string]checkpoint.Left, error) { return c.leftBy(ctx, dir, ended) }
-	t := &checkpointed{dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(turn.Started, left), done: make(chan struct{})}
+	t := &checkpointed{
+		dir: dir, isCommand: agent.Driver == config.DriverCommand, start: checkpoint.NewStart(turn.Started, left),
+		done: make(chan struct{}),
+	}
 	if turn.Source == domain.SourceAgent {
 		t.start.BeginAt(turn.Created)
 	}
@@ -127,7 +130,8 @@ func (c *checkpoints) begin(ctx context.Context, turn domain.Turn, agent config.
 		if t.err == nil && (isNew || t.before.Number%pruneEvery == 0) {
 			c.prune(ctx, t.store)
 		}
-		if t.err != nil && ctx.Err() != context.Canceled && !(errors.Is(t.err, exec.ErrNotFound) && c.noGit.Swap(true)) {
+		if t.err != nil && ctx.Err() != context.Canceled &&
+			!(errors.Is(t.err, exec.ErrNotFound) && c.noGit.Swap(true)) {
 			c.hub.log.Warn("no checkpoint of the files before a turn", "dir", dir, "err", t.err)
 		}
 	})
@@ -298,7 +302,9 @@ func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, t *checkpointed) {
 	switch {
 	case t.err != nil && !errors.Is(t.err, context.Canceled) && !errors.Is(t.err, exec.ErrNotFound):
 		text = fmt.Sprintf("F%s: %v.", notRecorded[1:], t.err)
-	case slices.ContainsFunc(t.before.Skipped, func(s checkpoint.Skipped) bool { return s.Reason == checkpoint.Untracked }):
+	case slices.ContainsFunc(t.before.Skipped, func(s checkpoint.Skipped) bool {
+		return s.Reason == checkpoint.Untracked
+	}):
 		text = "Only the files that git tracks are recorded before turns, because there are too many others: add data and build output to .gitignore."
 	default:
 		return
@@ -310,13 +316,17 @@ func (c *checkpoints) sayWhatIsMissing(turn domain.Turn, t *checkpointed) {
 	if warned {
 		return
 	}
-	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error { return c.hub.conversation.Note(tx, turn, conversation.NoteCheckpoint, text) })
+	err := c.hub.write(c.hub.ctx, func(tx store.Tx) error {
+		return c.hub.conversation.Note(tx, turn, conversation.NoteCheckpoint, text)
+	})
 	if err != nil && c.hub.ctx.Err() == nil {
 		c.hub.log.Warn("a note about checkpoints was not stored", "err", err)
 	}
 }
 
-func (c *checkpoints) open(ctx context.Context, dir string, opts checkpoint.Options) (opened *checkpoint.Store, isNew bool, err error) {
+func (c *checkpoints) open(
+	ctx context.Context, dir string, opts checkpoint.Options,
+) (opened *checkpoint.Store, isNew bool, err error) {
 	c.mu.Lock()
 	known := c.stores[dir]
 	c.mu.Unlock()
@@ -398,7 +408,9 @@ const (
 )
 
 // after takes the checkpoint after a turn that ran commands and has reported changes.
-func (c *checkpoints) after(ctx context.Context, turn domain.Turn, t *checkpointed, commands spans, reported []domain.Change) (after checkpoint.Checkpoint, err error) {
+func (c *checkpoints) after(
+	ctx context.Context, turn domain.Turn, t *checkpointed, commands spans, reported []domain.Change,
+) (after checkpoint.Checkpoint, err error) {
 	select {
 	case <-t.done:
 	case <-ctx.Done():
@@ -464,7 +476,9 @@ func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
 }
 
 // commandChanges compares the files before a turn with those after it, if it has run a command.
-func (c *checkpoints) commandChanges(ctx context.Context, turn domain.Turn, t *checkpointed) ([]conversation.FileChange, error) {
+func (c *checkpoints) commandChanges(
+	ctx context.Context, turn domain.Turn, t *checkpointed,
+) ([]conversation.FileChange, error) {
 	h := c.hub
 	var items []domain.Item
 	var reported []domain.Change
@@ -512,7 +526,8 @@ func (c *checkpoints) commandChanges(ctx context.Context, turn domain.Turn, t *c
 	add := func(f checkpoint.Change, oldBlob, newBlob string) error {
 		full := filepath.Join(t.store.Top(), filepath.FromSlash(f.Path))
 		rel, err := filepath.Rel(root, full)
-		if err != nil || !filepath.IsLocal(rel) || !commands.include(full) || c.isSaved(full) || len(list) == maxCommandChanges {
+		if err != nil || !filepath.IsLocal(rel) || !commands.include(full) || c.isSaved(full) ||
+			len(list) == maxCommandChanges {
 			return nil
 		}
 		var change conversation.FileChange
@@ -678,7 +693,8 @@ func (s spans) include(path string) bool {
 		if len(span.paths) > 0 && !slices.Contains(span.paths, path) {
 			continue
 		}
-		if span.to.Before(span.from.Add(-spanMargin)) || !at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
+		if span.to.Before(span.from.Add(-spanMargin)) ||
+			!at.Before(span.from.Add(-spanMargin)) && !at.After(span.to.Add(spanMargin)) {
 			return true
 		}
 	}

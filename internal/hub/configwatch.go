@@ -90,7 +90,10 @@ type projectTurn struct {
 
 // newConfigWatch returns a watch; end it with Close.
 func newConfigWatch(ctx context.Context, opts configWatchOptions) *configWatch {
-	w := &configWatch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectTurn), revoked: make(map[int64]bool), generation: opts.Changes.Generation()}
+	w := &configWatch{
+		opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool),
+		ofProject: make(map[int64]projectTurn), revoked: make(map[int64]bool), generation: opts.Changes.Generation(),
+	}
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
 }
@@ -270,7 +273,8 @@ func (h *Hub) endUntrusted(ctx context.Context, agents []changedAgent) error {
 	err := h.write(ctx, func(t store.Tx) error {
 		for _, agent := range agents {
 			turn, err := t.Turn(h.ctx, agent.Turn)
-			if errors.Is(err, store.ErrNotFound) || err == nil && (!turn.State.Active() || turn.State == domain.Interrupting) {
+			if errors.Is(err, store.ErrNotFound) ||
+				err == nil && (!turn.State.Active() || turn.State == domain.Interrupting) {
 				continue
 			}
 			if err != nil {

@@ -17,7 +17,9 @@ import (
 
 // following returns a turn after another turn of a session, with the same permissions.
 func following(session domain.Session, from domain.Turn, prompt, agent string) domain.Turn {
-	turn := newTurn(LaunchSpec{Prompt: prompt, Mode: session.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet}, agent)
+	turn := newTurn(LaunchSpec{
+		Prompt: prompt, Mode: session.ModeAfter(from), Tools: from.Tools, Timeout: from.Timeout, Quiet: from.Quiet,
+	}, agent)
 	turn.Parent, turn.AgentMode = from.ID, session.AgentModeAfter(from)
 	return turn
 }
@@ -80,16 +82,20 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 			return h.launchDraft(ctx, t, &turn, spec)
 		}
 		if from.IsQuestion() {
-			return domain.Errorf(domain.KindBadState, "%s is a question of a program, not of an agent: there is nothing to continue", domain.TaskName(from.Task))
+			return domain.Errorf(domain.KindBadState,
+				"%s is a question of a program, not of an agent: there is nothing to continue",
+				domain.TaskName(from.Task))
 		}
 		if strings.TrimSpace(spec.Prompt) == "" {
 			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
 		if from.State == domain.Discarded {
-			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue", domain.TaskName(from.Task), from.State.Words())
+			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue",
+				domain.TaskName(from.Task), from.State.Words())
 		}
 		if spec.Fork && !from.State.Ended() { // its output is not known yet
-			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended", domain.TaskName(from.Task), from.State.Words())
+			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended",
+				domain.TaskName(from.Task), from.State.Words())
 		}
 		session, err := t.Session(h.ctx, from.Session)
 		if err != nil {

@@ -87,7 +87,9 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 
 // attempt runs a prompt with an executor of the session's agent. It returns an error if no executor
 // could be started, or if it was lost.
-func (h *Hub) attempt(turn domain.Turn, live *liveTurn) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
+func (h *Hub) attempt(
+	turn domain.Turn, live *liveTurn,
+) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
 	session, err := h.store.Session(live.ctx, turn.Session)
 	if err == nil {
 		session, err = h.startInWorktree(live.ctx, turn, session)
@@ -102,7 +104,9 @@ func (h *Hub) attempt(turn domain.Turn, live *liveTurn) (result catalog.ExecuteP
 }
 
 // attemptWith is attempt with a given agent.
-func (h *Hub) attemptWith(turn domain.Turn, live *liveTurn, session domain.Session, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
+func (h *Hub) attemptWith(
+	turn domain.Turn, live *liveTurn, session domain.Session, agent config.Agent,
+) (result catalog.ExecutePromptResult, err error) {
 	h.configs.TurnStarted(turn.ID, agent.FromProject)
 	defer h.configs.TurnEnded(turn.ID)
 	live.files = h.checkpoints.begin(h.ctx, turn, agent, session.CWD)
@@ -167,8 +171,9 @@ func (h *Hub) attemptWith(turn domain.Turn, live *liveTurn, session domain.Sessi
 	stream := !turn.Quiet
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: session.UUID, TaskID: turn.UUID, Prompt: turn.Prompt, CWD: session.CWD,
-		Tools: turn.Tools, PermissionMode: turn.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: launch, Context: known,
-		TimeoutMS: h.limitOf(turn).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(turn), Unprompted: turn.Source == domain.SourceAgent,
+		Tools: turn.Tools, PermissionMode: turn.Mode, Agent: agent.Name, AgenticTool: agent.Name,
+		Launch: launch, Context: known, TimeoutMS: h.limitOf(turn).Milliseconds(), Stream: &stream,
+		Content: blocks, Meta: metaFor(turn), Unprompted: turn.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil
@@ -182,7 +187,8 @@ func metaFor(turn domain.Turn) json.RawMessage {
 		Source string
 		Meta   json.RawMessage `json:"_meta"`
 	}
-	if len(turn.Metadata) == 0 || json.Unmarshal(turn.Metadata, &of) != nil || of.Source != "acp" || len(of.Meta) > catalog.MaxMeta || !bytes.HasPrefix(of.Meta, []byte("{")) {
+	if len(turn.Metadata) == 0 || json.Unmarshal(turn.Metadata, &of) != nil || of.Source != "acp" ||
+		len(of.Meta) > catalog.MaxMeta || !bytes.HasPrefix(of.Meta, []byte("{")) {
 		return nil
 	}
 	return of.Meta
@@ -250,7 +256,8 @@ func (h *Hub) finishWithout(t store.Tx, turn domain.Turn, failure error) error {
 	switch {
 	case turn.State != domain.Starting:
 		return h.transition(t, &turn, domain.Interrupted, outcome{
-			code: codeExecutorGone, message: "the executor ended while this ran; continue it to go on where it was", reason: "executor_gone",
+			code: codeExecutorGone, message: "the executor ended while this ran; continue it to go on where it was",
+			reason: "executor_gone",
 		})
 	case errors.As(failure, &known):
 		return h.transition(t, &turn, domain.Failed, outcome{code: codeStart, message: known.Message})
@@ -258,7 +265,8 @@ func (h *Hub) finishWithout(t store.Tx, turn domain.Turn, failure error) error {
 		return h.transition(t, &turn, domain.Interrupted, outcome{reason: "user_cancelled"})
 	}
 	h.log.Error("an executor could not be started", "err", failure)
-	return h.transition(t, &turn, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
+	return h.transition(t, &turn, domain.Failed,
+		outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
 }
 
 // leaseFor returns the executor request for an agent of a session.
@@ -273,8 +281,12 @@ func (h *Hub) launchOf(a config.Agent, root string, client clientenv.Environment
 		return nil
 	}
 	return &catalog.AgentLaunch{
-		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(), QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: root,
-		StateDir: filepath.Dir(h.opts.Database), Environment: a.VariablesOf(client, h.opts.Getenv), Program: programFor(a, client),
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt,
+		History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(),
+		SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(),
+		QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: root,
+		StateDir: filepath.Dir(h.opts.Database), Environment: a.VariablesOf(client, h.opts.Getenv),
+		Program: programFor(a, client),
 	}
 }
 

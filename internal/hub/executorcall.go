@@ -22,7 +22,9 @@ import (
 type ExecutorCalls struct{ hub *Hub }
 
 // GetExecutionContext returns the context that an executor needs for a turn.
-func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+func (c *ExecutorCalls) GetExecutionContext(
+	ctx context.Context, p catalog.GetExecutionContextParams,
+) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
 	token, err := c.hub.tokens.Find(p.SessionToken)
 	if err != nil {
@@ -33,7 +35,9 @@ func (c *ExecutorCalls) GetExecutionContext(ctx context.Context, p catalog.GetEx
 
 // contextOf returns the context of a turn. With unanswered, its messages are those of the user after the
 // agent's last activity.
-func (c *ExecutorCalls) contextOf(ctx context.Context, turn int64, unanswered bool) (result catalog.GetExecutionContextResult, err error) {
+func (c *ExecutorCalls) contextOf(
+	ctx context.Context, turn int64, unanswered bool,
+) (result catalog.GetExecutionContextResult, err error) {
 	s, err := c.hub.query.ByTurn(ctx, turn)
 	if err != nil {
 		return result, err
@@ -43,9 +47,10 @@ func (c *ExecutorCalls) contextOf(ctx context.Context, turn int64, unanswered bo
 		return result, err
 	}
 	result = catalog.GetExecutionContextResult{
-		SessionID: s.Session.UUID, TaskID: s.UUID, Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
-		NativeSessionID: s.Session.NativeSession, SystemPrompt: joinPrompts(s.Session.Settings), AdditionalDirectories: s.Session.Settings.AdditionalDirectories,
-		AgentMode: s.AgentMode, Options: s.Session.Settings.Options,
+		SessionID: s.Session.UUID, TaskID: s.UUID, NativeSessionID: s.Session.NativeSession,
+		Messages: []catalog.Message{}, MCPServers: []catalog.MCPServer{}, ContextFiles: []string{},
+		SystemPrompt: joinPrompts(s.Session.Settings), AgentMode: s.AgentMode, Options: s.Session.Settings.Options,
+		AdditionalDirectories: s.Session.Settings.AdditionalDirectories,
 	}
 	if s.Session.Model != "" {
 		result.ModelConfig = &catalog.ModelConfig{Model: s.Session.Model}
@@ -112,7 +117,8 @@ func (c *ExecutorCalls) before(ctx context.Context, s domain.TurnInSession) ([]d
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(chain[:len(chain)-1], func(r domain.TurnHead) bool { return r.State == domain.Cancelled }), nil
+	return slices.DeleteFunc(chain[:len(chain)-1],
+		func(r domain.TurnHead) bool { return r.State == domain.Cancelled }), nil
 }
 
 // unanswered returns the user's messages before a turn without any later activity of the agent. It reads
@@ -172,7 +178,9 @@ func (c *ExecutorCalls) transcript(ctx context.Context, s domain.TurnInSession) 
 }
 
 // CreateMessage adds an executor's message to the conversation that its token permits.
-func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) CreateMessage(
+	ctx context.Context, p catalog.CreateMessageParams,
+) (catalog.CreateMessageResult, error) {
 	token, err := c.hub.tokens.Find(p.SessionToken)
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
@@ -186,7 +194,9 @@ func (c *ExecutorCalls) CreateMessage(ctx context.Context, p catalog.CreateMessa
 }
 
 // AddMessage is CreateMessage for clients of the same user, which need no token.
-func (c *ExecutorCalls) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) AddMessage(
+	ctx context.Context, p catalog.CreateMessageParams,
+) (catalog.CreateMessageResult, error) {
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
@@ -204,14 +214,17 @@ func (c *ExecutorCalls) checkMessage(ctx context.Context, p catalog.CreateMessag
 	return nil
 }
 
-func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
+func (c *ExecutorCalls) writeMessage(
+	ctx context.Context, p catalog.CreateMessageParams,
+) (catalog.CreateMessageResult, error) {
 	var item domain.Item
 	err := c.hub.write(ctx, func(t store.Tx) error {
 		turn, err := query.Find(c.hub.ctx, t, p.TaskID)
 		if err != nil {
 			return err
 		}
-		item, err = c.hub.conversation.Message(t, &turn, p.Message.Role, conversation.TextOf(p.Message.Content), p.Message.Type)
+		item, err = c.hub.conversation.Message(t, &turn, p.Message.Role, conversation.TextOf(p.Message.Content),
+			p.Message.Type)
 		return err
 	})
 	if err != nil { // the transaction may still run if ctx has ended
@@ -222,7 +235,9 @@ func (c *ExecutorCalls) writeMessage(ctx context.Context, p catalog.CreateMessag
 
 // RequestPermission decides whether a tool of the token's run may run: the policy first, then a
 // person.
-func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+func (c *ExecutorCalls) RequestPermission(
+	ctx context.Context, p catalog.RequestPermissionParams,
+) (catalog.RequestPermissionResult, error) {
 	token, err := c.TokenOf(ctx, p.SessionToken, p.TaskID)
 	if err != nil {
 		return catalog.RequestPermissionResult{}, err
@@ -243,7 +258,8 @@ func (c *ExecutorCalls) RequestPermission(ctx context.Context, p catalog.Request
 	return result, nil
 }
 
-var errOthersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation, or of another task in it")
+var errOthersToken = domain.Errorf(domain.KindInvalidToken,
+	"the session token is that of another conversation, or of another task in it")
 
 // TokenOf parses a session token. task is any id of the token's run, or "" if the request names
 // none. Errors are of [domain.KindInvalidToken].

@@ -186,7 +186,8 @@ func (c *cutShortByFullDisk) Fail(t store.Tx, turn domain.Turn) error {
 func (c *cutShortByFullDisk) announce(turn domain.Turn) {
 	message := c.message()
 	c.hub.events.Publish(turn.Event(domain.TurnStateChanged{
-		From: turn.State, To: domain.Failed, Title: turn.Title, Agent: turn.Agent, Reason: reasonDiskFull, Error: message, ErrorCode: domain.CodeStoreFull,
+		From: turn.State, To: domain.Failed, Title: turn.Title, Agent: turn.Agent, Reason: reasonDiskFull,
+		Error: message, ErrorCode: domain.CodeStoreFull,
 	}))
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()

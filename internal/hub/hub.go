@@ -189,7 +189,9 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 func (h *Hub) Events() *eventlog.Log { return h.events }
 
 func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
-	return eventlog.New(ctx, eventlog.Options{Turns: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
+	return eventlog.New(ctx, eventlog.Options{
+		Turns: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log,
+	})
 }
 
 // committed runs after each commit, on the store's writer.
@@ -231,9 +233,12 @@ func (p publisher) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) 
 	return p.hub.events.Ask(e)
 }
 
-func (h *Hub) announceState(t store.Tx, turn domain.Turn, session domain.Session, from domain.State, reason string) error {
+func (h *Hub) announceState(
+	t store.Tx, turn domain.Turn, session domain.Session, from domain.State, reason string,
+) error {
 	changed := domain.TurnStateChanged{
-		SessionUUID: session.UUID, From: from, To: turn.State, Title: turn.Title, Agent: turn.Agent, Reason: reason, StopReason: turn.Stop,
+		SessionUUID: session.UUID, From: from, To: turn.State, Title: turn.Title, Agent: turn.Agent, Reason: reason,
+		StopReason: turn.Stop,
 	}
 	if turn.State.Ended() || turn.State == domain.Interrupting {
 		changed.Error, changed.ErrorCode, changed.SignIn = turn.Error, turn.ErrorCode, turn.SignIn

@@ -53,7 +53,8 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.TurnInSe
 		case turn.State.Ended() && len(h.intake.Background(turn.Session)) > 0:
 			return h.endBackground(t, turn)
 		case turn.State.Ended():
-			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(turn.Task), turn.State.Words())
+			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s",
+				domain.TaskName(turn.Task), turn.State.Words())
 		}
 		if turn.IsQuestion() { // it has no agent
 			return h.transition(t, &turn, domain.Interrupted, outcome{reason: reason})
@@ -106,7 +107,8 @@ func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.T
 		ids = append(ids, b.ID)
 	}
 	if !slices.Contains(ids, task) {
-		return s, domain.Invalid("background", "the id of a task that the session's agent does in the background", strconv.Quote(task), ids...)
+		return s, domain.Invalid("background", "the id of a task that the session's agent does in the background",
+			strconv.Quote(task), ids...)
 	}
 	agent, err := h.configured.Agent(s.Session.Agent)
 	if err != nil {
@@ -124,9 +126,12 @@ func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.T
 	case result.Released, result.Reason == catalog.ReleaseCancelled: // released: the agent has ended
 		return s, nil
 	case result.Error != "":
-		return s, domain.Errorf(domain.KindNotOffered, "the agent did not stop this task: %s; interrupt the session without a task to stop all of its background work", result.Error)
+		return s, domain.Errorf(domain.KindNotOffered,
+			"the agent did not stop this task: %s; interrupt the session without a task to stop all of its background work",
+			result.Error)
 	}
-	return s, domain.Errorf(domain.KindNotOffered, "the agent cannot stop one background task; interrupt the session without a task to stop all of them")
+	return s, domain.Errorf(domain.KindNotOffered,
+		"the agent cannot stop one background task; interrupt the session without a task to stop all of them")
 }
 
 // expire ends a turn whose time limit is reached.
@@ -137,7 +142,11 @@ func (h *Hub) expire(id int64) {
 			return err
 		}
 		limit := strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(h.limitOf(turn).String())
-		return h.transition(t, &turn, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.turn_timeout, give it more with prompt --timeout, or continue it"})
+		return h.transition(t, &turn, domain.Interrupting, outcome{
+			reason: "timeout", code: codeTimeout,
+			message: "it took longer than it may (" + limit +
+				"); raise limits.turn_timeout, give it more with prompt --timeout, or continue it",
+		})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.log.Warn("a run could not be timed out", "err", err)

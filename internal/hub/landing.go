@@ -37,18 +37,22 @@ func (h *Hub) Land(ctx context.Context, spec LandSpec) (worktree.Landed, error) 
 		return worktree.Landed{}, err
 	}
 	if cmp.Or(spec.Into, w.Into) == "" && spec.Method != worktree.Patch {
-		return worktree.Landed{}, domain.Invalid("into", "the branch to land on, since none was checked out when the worktree was made", "none")
+		return worktree.Landed{}, domain.Invalid("into",
+			"the branch to land on, since none was checked out when the worktree was made", "none")
 	}
-	landed, err := w.of.Land(ctx, w.Worktree, worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
+	landed, err := w.of.Land(ctx, w.Worktree,
+		worktree.LandOptions{Method: spec.Method, Message: spec.Message, Into: spec.Into})
 	if err != nil {
 		return landed, worktreeError(err)
 	}
 	if len(landed.Files)+len(landed.Commits) == 0 {
 		return landed, nil
 	}
-	text := fmt.Sprintf("Landed %s on %s: %s, %s.", w.Branch, landed.Into, counted(len(landed.Commits), "commit"), counted(len(landed.Files), "file"))
+	text := fmt.Sprintf("Landed %s on %s: %s, %s.", w.Branch, landed.Into, counted(len(landed.Commits), "commit"),
+		counted(len(landed.Files), "file"))
 	if spec.Method == worktree.Patch {
-		text = fmt.Sprintf("Landed %s without a commit: %s changed in %s.", w.Branch, counted(len(landed.Files), "file"), h.opts.Root)
+		text = fmt.Sprintf("Landed %s without a commit: %s changed in %s.",
+			w.Branch, counted(len(landed.Files), "file"), h.opts.Root)
 	}
 	if n := landed.Unfiltered.Count; n > 0 {
 		text += fmt.Sprintf(" Committed without the filter that .gitattributes names: %s.", counted(n, "file"))
@@ -191,7 +195,8 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 		r.Name = ""
 	case losses.Any():
 		return r, &domain.Error{Kind: domain.KindLosses, Err: &worktree.LossError{Losses: losses}, Message: fmt.Sprintf(
-			"%s has work that is not landed: run `duet-rpc land %s` or `duet-rpc discard %s` first", r.Branch, task, task)}
+			"%s has work that is not landed: run `duet-rpc land %s` or `duet-rpc discard %s` first",
+			r.Branch, task, task)}
 	}
 	return r, nil
 }
@@ -251,7 +256,8 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 	}
 	top, found := h.Worktree(w.turn.Session.CWD)
 	if !found {
-		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s", domain.TaskName(turn.Task), w.turn.Session.CWD)
+		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s",
+			domain.TaskName(turn.Task), w.turn.Session.CWD)
 	}
 	if err := h.checkIdle(ctx, top); err != nil {
 		return w, err
@@ -262,7 +268,8 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 
 // checkIdle returns an error if a conversation works in a worktree, or waits to.
 func (h *Hub) checkIdle(ctx context.Context, top string) error {
-	turns, err := h.store.TurnsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	turns, err := h.store.TurnsIn(ctx, domain.Queued, domain.Starting, domain.Running, domain.WaitingInput,
+		domain.Interrupting)
 	if err != nil {
 		return stored(err)
 	}
@@ -272,7 +279,9 @@ func (h *Hub) checkIdle(ctx context.Context, top string) error {
 			return stored(err)
 		}
 		if other, _ := h.Worktree(session.CWD); other == top {
-			return domain.Errorf(domain.KindBadState, "%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(turn.Task), turn.State.Words())
+			return domain.Errorf(domain.KindBadState,
+				"%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(turn.Task),
+				turn.State.Words())
 		}
 	}
 	return nil

@@ -92,7 +92,8 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 				return domain.Invalid("task_id", "an id that is new", "the id of another run")
 			}
 			if domain.IsTaskName(spec.CallerID) {
-				return domain.Invalid("task_id", "an id of another form than those that are given out here", fmt.Sprintf("%q", spec.CallerID))
+				return domain.Invalid("task_id", "an id of another form than those that are given out here",
+					fmt.Sprintf("%q", spec.CallerID))
 			}
 		}
 		session, err := h.sessionFor(t, spec, agent.Name)
@@ -103,7 +104,8 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 			return domain.Invalid("worktree", "false for a conversation that exists", "true")
 		}
 		if spec.Agent != "" && spec.Agent != session.Agent {
-			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), session.Agent)
+			return domain.Invalid("agent", "the agent of this conversation, or none",
+				fmt.Sprintf("%q", spec.Agent), session.Agent)
 		}
 		turn.Agent = session.Agent
 		if clientenv.IsRestricted(ctx) && session.Agent != agent.Name {
@@ -156,7 +158,8 @@ func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.TurnInSessi
 	case err != nil:
 		return domain.TurnInSession{}, err
 	case turn.CallerID != spec.CallerID || turn.Prompt != spec.Prompt:
-		return domain.TurnInSession{}, domain.Invalid("launch_id", "an id that is new, or that of a launch with the same prompt", "the id of another run")
+		return domain.TurnInSession{}, domain.Invalid("launch_id",
+			"an id that is new, or that of a launch with the same prompt", "the id of another run")
 	}
 	return h.query.ByTurn(ctx, turn.ID)
 }
@@ -202,8 +205,10 @@ func (l *launches) begin(ctx context.Context, id string, waiting func()) (done f
 func newTurn(spec LaunchSpec, agent string) domain.Turn {
 	id := uuid.Must(uuid.NewV7())
 	return domain.Turn{
-		UUID: id.String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(), CallerID: spec.CallerID,
-		Prompt: spec.Prompt, Content: domain.BlocksOf(spec.Content), Title: spec.Title, Agent: agent, Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
+		UUID: id.String(), HumanLayerSession: uuid.NewString(), HumanLayerRun: uuid.NewString(),
+		CallerID: spec.CallerID,
+		Prompt:   spec.Prompt, Content: domain.BlocksOf(spec.Content), Title: spec.Title, Agent: agent,
+		Source: spec.Source, Priority: spec.Priority, Mode: spec.Mode,
 		Tools: spec.Tools, Timeout: spec.Timeout, Quiet: spec.Quiet, Metadata: spec.Metadata,
 	}
 }
@@ -214,7 +219,8 @@ func (h *Hub) directory(path string) (string, error) {
 		return h.opts.Root, nil
 	}
 	full := path
-	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || strings.HasPrefix(rest, string(filepath.Separator))) {
+	if rest, ok := strings.CutPrefix(path, "~"); ok &&
+		(rest == "" || strings.HasPrefix(rest, string(filepath.Separator))) {
 		full = filepath.Join(h.opts.Getenv("HOME"), rest)
 	}
 	if !filepath.IsAbs(full) {
@@ -257,7 +263,9 @@ func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Sess
 			return domain.Session{}, err
 		}
 		if domain.IsTaskName(spec.SessionAlias) {
-			return domain.Session{}, domain.Invalid("session_id", "an id of another form than those that are given out here, or one that there is", fmt.Sprintf("%q", spec.SessionAlias))
+			return domain.Session{}, domain.Invalid("session_id",
+				"an id of another form than those that are given out here, or one that there is",
+				fmt.Sprintf("%q", spec.SessionAlias))
 		}
 	}
 	return h.newSession(t, spec, agent)
@@ -265,7 +273,8 @@ func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Sess
 
 func (h *Hub) newSession(t store.Tx, spec LaunchSpec, agent string) (domain.Session, error) {
 	session := domain.Session{
-		UUID: cmp.Or(spec.SessionUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+		UUID: cmp.Or(spec.SessionUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD,
+		Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
 	return session, h.addSession(t, &session, spec.SessionAlias)

@@ -54,7 +54,9 @@ func (l *liveTurn) stop(h *Hub) {
 	ctx, cancel := context.WithTimeout(h.ctx, killAfter)
 	defer cancel()
 	for {
-		r, err := lease.StopTask(ctx, catalog.StopTaskParams{SessionToken: l.token, TaskID: l.turn.UUID, Reason: "user_cancelled"})
+		r, err := lease.StopTask(ctx, catalog.StopTaskParams{
+			SessionToken: l.token, TaskID: l.turn.UUID, Reason: "user_cancelled",
+		})
 		var again <-chan time.Time
 		switch {
 		case err != nil:

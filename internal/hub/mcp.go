@@ -64,10 +64,13 @@ func (m MCP) Servers(ctx context.Context, agent, session string) (of string, lis
 	}
 	all := slices.Clone(configured.MCPServers)
 	for _, s := range own.Settings.MCPServers {
-		all = append(slices.DeleteFunc(all, func(o catalog.MCPServer) bool { return o.Name == s.Name }), catalog.MCPServer(s))
+		all = append(slices.DeleteFunc(all, func(o catalog.MCPServer) bool { return o.Name == s.Name }),
+			catalog.MCPServer(s))
 	}
 	for _, s := range all {
-		list = append(list, mcp.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(clientenv.From(ctx), h.opts.Getenv)})
+		list = append(list, mcp.Server{
+			MCPServer: s, Dir: own.CWD, Environment: configured.Variables(clientenv.From(ctx), h.opts.Getenv),
+		})
 	}
 	return configured.Name, list, nil
 }
@@ -132,7 +135,10 @@ func (h *Hub) tryServers(s domain.TurnInSession, agent config.Agent, servers []c
 	if agent.Driver != config.DriverACP {
 		return
 	}
-	h.servers.Try(mcp.Gets{Run: s.Turn.ID, Thread: s.Turn.Session, Dir: s.Session.CWD, Environment: agent.Variables(h.environments.of(s.Turn.ID), h.opts.Getenv), Servers: servers})
+	h.servers.Try(mcp.Gets{
+		Run: s.Turn.ID, Thread: s.Turn.Session, Dir: s.Session.CWD,
+		Environment: agent.Variables(h.environments.of(s.Turn.ID), h.opts.Getenv), Servers: servers,
+	})
 }
 
 // UnansweredServers lists the MCP servers of a turn's agent that have not answered yet, so their

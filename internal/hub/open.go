@@ -63,7 +63,8 @@ func newHub(ctx context.Context, opts Options) *Hub {
 	h.configured = &config.Configuration{
 		Agents: opts.Configuration, Current: opts.Configuration.Current, Logger: h.log,
 	}
-	h.conversation = conversation.New(h.ctx, func(turn int64) (domain.TurnInSession, bool) { return h.query.Known(turn) })
+	h.conversation = conversation.New(h.ctx,
+		func(turn int64) (domain.TurnInSession, bool) { return h.query.Known(turn) })
 	h.cutShort = &cutShortByFullDisk{hub: h, turns: make(map[int64]struct{})}
 	h.health = store.NewMonitor(store.MonitorOptions{
 		Database: opts.Database, Removed: opts.Removed, Lost: opts.Lost, Logger: h.log,

@@ -87,17 +87,24 @@ func (h *Hub) Issues() []string {
 	return issues
 }
 
+// withAgent are the states of a turn that has an agent.
+var withAgent = []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}
+
 // Status returns the hub's current activity.
 func (h *Hub) Status(ctx context.Context) (Status, error) {
-	s := Status{Started: h.started, MaxTurns: h.opts.Limits.MaxTurns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
+	s := Status{
+		Started: h.started, MaxTurns: h.opts.Limits.MaxTurns, Executors: h.executors.Count(), Issues: h.Issues(),
+		Database: h.store.Path(), LastSeq: h.events.Last(),
+	}
 	var err error
 	if s.Counts, err = h.store.Counts(ctx); err != nil {
 		return s, stored(err)
 	}
-	if s.Running, err = h.store.TurnsInSessions(ctx, domain.TurnFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}, Limit: 100}); err != nil {
+	if s.Running, err = h.store.TurnsInSessions(ctx, domain.TurnFilter{States: withAgent, Limit: 100}); err != nil {
 		return s, stored(err)
 	}
-	if s.Queued, err = h.store.TurnsInSessions(ctx, domain.TurnFilter{States: []domain.State{domain.Queued}, Limit: 100}); err != nil {
+	queued := domain.TurnFilter{States: []domain.State{domain.Queued}, Limit: 100}
+	if s.Queued, err = h.store.TurnsInSessions(ctx, queued); err != nil {
 		return s, stored(err)
 	}
 	slices.SortStableFunc(s.Queued, func(a, b domain.TurnInSession) int {
@@ -114,7 +121,7 @@ func (h *Hub) Status(ctx context.Context) (Status, error) {
 // Beside returns the sessions of other conversations that work in the directory of a session: they
 // may change the same files.
 func (h *Hub) Beside(ctx context.Context, s domain.TurnInSession) ([]domain.TurnInSession, error) {
-	working, err := h.query.Turns(ctx, domain.TurnFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}})
+	working, err := h.query.Turns(ctx, domain.TurnFilter{States: withAgent})
 	return slices.DeleteFunc(working, func(other domain.TurnInSession) bool {
 		return other.Session.ID == s.Session.ID || other.Session.CWD != s.Session.CWD
 	}), err
@@ -192,7 +199,10 @@ func (h *Hub) newBuilds() *build.Builds {
 		}
 		return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
 	}
-	return build.New(build.Options{Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
+	return build.New(build.Options{
+		Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run,
+		Announce: h.announceBuild,
+	})
 }
 
 // announceBuild adds a build event to the log before the client of the build gets it.
@@ -284,7 +294,8 @@ func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Turn, error) {
 		return domain.Turn{}, err
 	}
 	spec := LaunchSpec{
-		Prompt: b.Prompt, Title: b.Title, Agent: agent.Name, CWD: h.opts.Root, Source: domain.SourceTrigger, Priority: b.Priority, Draft: b.Draft, Metadata: metadata,
+		Prompt: b.Prompt, Title: b.Title, Agent: agent.Name, CWD: h.opts.Root, Source: domain.SourceTrigger,
+		Priority: b.Priority, Draft: b.Draft, Metadata: metadata,
 	}
 	turn := newTurn(spec, agent.Name)
 	session, err := h.newSession(t, spec, agent.Name)
@@ -316,7 +327,8 @@ func (h *Hub) newGates() *gate.Engine {
 		return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
 	}
 	return gate.New(h.ctx, gate.Options{
-		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
+		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom,
+		Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
 	})
 }
 

@@ -120,7 +120,9 @@ func (o ownTurn) trigger() domain.TurnTrigger {
 
 // conversationOf returns the conversation that an executor names, with its last turn. task is
 // the agent's latest task there.
-func (h *Hub) conversationOf(t store.Tx, conversation, task string) (session domain.Session, last domain.Turn, err error) {
+func (h *Hub) conversationOf(
+	t store.Tx, conversation, task string,
+) (session domain.Session, last domain.Turn, err error) {
 	id, err := t.Find(h.ctx, task)
 	if err != nil {
 		return session, last, err
@@ -227,7 +229,9 @@ func (h *Hub) rests(t store.Tx, session int64) error {
 		return err
 	}
 	if last.Source == domain.SourceAgent && last.State.Active() {
-		return domain.Errorf(domain.KindBadState, "its agent goes on by itself in %[1]s: end that first, with `duet-rpc session interrupt %[1]s`", domain.TaskName(last.Task))
+		return domain.Errorf(domain.KindBadState,
+			"its agent goes on by itself in %[1]s: end that first, with `duet-rpc session interrupt %[1]s`",
+			domain.TaskName(last.Task))
 	}
 	var titles []string
 	for _, b := range h.intake.Background(session) {
@@ -236,7 +240,9 @@ func (h *Hub) rests(t store.Tx, session int64) error {
 	if len(titles) == 0 {
 		return nil
 	}
-	return domain.Errorf(domain.KindBadState, "its agent works in the background (%s): end that first, with `duet-rpc session interrupt %s`", strings.Join(titles, ", "), domain.TaskName(last.Task))
+	return domain.Errorf(domain.KindBadState,
+		"its agent works in the background (%s): end that first, with `duet-rpc session interrupt %s`",
+		strings.Join(titles, ", "), domain.TaskName(last.Task))
 }
 
 // isLast reports whether a turn is the last of its conversation, not counting agent-initiated

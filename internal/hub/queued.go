@@ -19,7 +19,8 @@ func (h *Hub) Queued(ctx context.Context, id string) ([]domain.TurnInSession, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := h.store.TurnsInSessions(ctx, domain.TurnFilter{Session: s.Turn.Session, States: []domain.State{domain.Queued}})
+	list, err := h.store.TurnsInSessions(ctx,
+		domain.TurnFilter{Session: s.Turn.Session, States: []domain.State{domain.Queued}})
 	slices.SortFunc(list, func(a, b domain.TurnInSession) int { return byTurn(a.Turn, b.Turn) })
 	return list, err
 }
@@ -164,9 +165,12 @@ func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Turn, error) {
 	case err != nil:
 		return turn, err
 	case turn.State != domain.Queued:
-		return turn, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed", domain.TaskName(turn.Task), turn.State.Words())
+		return turn, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed",
+			domain.TaskName(turn.Task), turn.State.Words())
 	case !turn.IsWritten():
-		return turn, domain.Errorf(domain.KindBadState, "%s has no prompt that a client has written: it can be cancelled, but not changed", domain.TaskName(turn.Task))
+		return turn, domain.Errorf(domain.KindBadState,
+			"%s has no prompt that a client has written: it can be cancelled, but not changed",
+			domain.TaskName(turn.Task))
 	}
 	return turn, nil
 }

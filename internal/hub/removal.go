@@ -40,10 +40,13 @@ func removalChange(ctx context.Context, id string, memory removalMemory, r *Remo
 // beginning of forks stays and is archived. The log keeps its numbers: entries of deleted turns are
 // erased in place, and one event announces the deletion. A turn that has not ended causes an error
 // of domain.KindBadState; drafts are deleted.
-func removalConversation(ctx context.Context, t store.Tx, id string, memory removalMemory) (RemovedConversation, error) {
+func removalConversation(
+	ctx context.Context, t store.Tx, id string, memory removalMemory,
+) (RemovedConversation, error) {
 	n, err := t.FindSession(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return RemovedConversation{}, domain.Errorf(domain.KindTurnNotFound, "no run, session or task has the id %q", id)
+		return RemovedConversation{}, domain.Errorf(domain.KindTurnNotFound, "no run, session or task has the id %q",
+			id)
 	}
 	if err != nil {
 		return RemovedConversation{}, err
@@ -66,7 +69,9 @@ func removalConversation(ctx context.Context, t store.Tx, id string, memory remo
 		case turn.ID <= forked:
 			gone.Kept++
 		case !turn.State.Ended() && turn.State != domain.Draft:
-			return RemovedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(turn.Task), turn.State.Words())
+			return RemovedConversation{}, domain.Errorf(domain.KindBadState,
+				"%s is %s: interrupt it before you delete its conversation", domain.TaskName(turn.Task),
+				turn.State.Words())
 		default:
 			gone.Turns = append(gone.Turns, turn.Ref())
 			memory.Turns.Changed(t, turn.ID)

@@ -84,7 +84,9 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 			return w.Rewound, err
 		}
 		if len(others) > 0 {
-			return w.Rewound, domain.Errorf(domain.KindBadState, "%s works in this directory: all files can be restored when it has ended", domain.TaskName(others[0].Task))
+			return w.Rewound, domain.Errorf(domain.KindBadState,
+				"%s works in this directory: all files can be restored when it has ended",
+				domain.TaskName(others[0].Task))
 		}
 	}
 	now, err := w.store.Take(ctx, "now")
@@ -106,7 +108,8 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
-	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.", filesAre(w.restored()), domain.TaskName(w.Turn.Task)))
+	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.",
+		filesAre(w.restored()), domain.TaskName(w.Turn.Task)))
 }
 
 // UndoRewind restores the files that the last Rewind to before a turn has changed, except those that
@@ -122,7 +125,8 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	_, text, _ := strings.Cut(to.Message, "\n")
 	paths, err := rewoundPaths(text)
 	if !isKept || !wasRewound || err != nil {
-		return w.Rewound, domain.Errorf(domain.KindBadState, "the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Turn.Task))
+		return w.Rewound, domain.Errorf(domain.KindBadState,
+			"the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Turn.Task))
 	}
 	w.Checkpoint = true
 	changes, err := w.store.Changes(ctx, from.ID, to.ID)
@@ -141,7 +145,8 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	if err != nil {
 		return w.Rewound, rewindError(err)
 	}
-	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.", domain.TaskName(w.Turn.Task), filesAre(w.restored())))
+	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.",
+		domain.TaskName(w.Turn.Task), filesAre(w.restored())))
 }
 
 // rewoundText returns the paths as a JSON array, and those that are not UTF-8, which JSON cannot have,
@@ -224,7 +229,8 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 	}
 	for _, other := range unfinished {
 		if other.State != domain.Draft {
-			return w, domain.Errorf(domain.KindBadState, "%s is %s: its files can be rewound when it has ended", domain.TaskName(other.Task), other.State.Words())
+			return w, domain.Errorf(domain.KindBadState, "%s is %s: its files can be rewound when it has ended",
+				domain.TaskName(other.Task), other.State.Words())
 		}
 	}
 	turns, err := h.store.TurnsOfSession(ctx, turn.Session, 0)
@@ -299,7 +305,9 @@ func isNotRecorded(c checkpoint.Checkpoint, path string) bool {
 func unrenamed(changes []checkpoint.Change) (list []checkpoint.Change) {
 	for _, c := range changes {
 		if c.Kind == checkpoint.Renamed {
-			list = append(list, checkpoint.Change{Kind: checkpoint.Deleted, Path: c.OldPath, OldPath: c.OldPath, OldBlob: c.OldBlob})
+			list = append(list, checkpoint.Change{
+				Kind: checkpoint.Deleted, Path: c.OldPath, OldPath: c.OldPath, OldBlob: c.OldBlob,
+			})
 			c.Kind, c.OldPath, c.OldBlob = checkpoint.Added, "", ""
 		}
 		list = append(list, c)
@@ -311,7 +319,9 @@ func unrenamed(changes []checkpoint.Change) (list []checkpoint.Change) {
 func (w *rewinding) add(c checkpoint.Change, left string) {
 	path := w.path(c.Path)
 	if rel, err := filepath.Rel(w.hub.rootOf(w.Turn.Session.CWD), path); err == nil && filepath.IsLocal(rel) {
-		w.Files = append(w.Files, RewoundFile{Path: path, Kind: c.Kind, AddedLines: c.AddedLines, DeletedLines: c.DeletedLines, Left: left})
+		w.Files = append(w.Files, RewoundFile{
+			Path: path, Kind: c.Kind, AddedLines: c.AddedLines, DeletedLines: c.DeletedLines, Left: left,
+		})
 	}
 }
 
@@ -321,7 +331,9 @@ func (w *rewinding) path(name string) string {
 }
 
 // left says why rewinding leaves a file as it is, or "". c is the change that rewinding makes.
-func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoint.ID, since map[string]map[string]bool) (string, error) {
+func (w *rewinding) left(
+	ctx context.Context, c checkpoint.Change, now checkpoint.ID, since map[string]map[string]bool,
+) (string, error) {
 	of := w.files[w.path(c.Path)]
 	if len(of) == 0 {
 		return LeftOther, nil
@@ -346,7 +358,9 @@ func (w *rewinding) left(ctx context.Context, c checkpoint.Change, now checkpoin
 	if !known {
 		paths = make(map[string]bool)
 		since[last.turn.UUID] = paths
-		i := slices.IndexFunc(w.checkpoints, func(c checkpoint.Checkpoint) bool { return c.Message == afterTurn+last.turn.UUID })
+		i := slices.IndexFunc(w.checkpoints, func(c checkpoint.Checkpoint) bool {
+			return c.Message == afterTurn+last.turn.UUID
+		})
 		if i < 0 {
 			return LeftEdited, nil
 		}
@@ -392,7 +406,8 @@ func (w *rewinding) restore(ctx context.Context, from, to checkpoint.ID, decisio
 			continue
 		}
 		for _, c := range w.files[file.Path] {
-			err = errors.Join(err, w.hub.review.Restored(ctx, domain.TurnInSession{Turn: c.turn, Session: w.Turn.Session}, c.file, decision))
+			err = errors.Join(err, w.hub.review.Restored(ctx,
+				domain.TurnInSession{Turn: c.turn, Session: w.Turn.Session}, c.file, decision))
 		}
 	}
 	if err == nil {

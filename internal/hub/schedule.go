@@ -142,7 +142,8 @@ func (h *Hub) checkRoom(t store.Tx) error {
 		return err
 	}
 	if counts[domain.Queued] >= h.opts.Limits.QueueCap {
-		return domain.Errorf(domain.KindQueueFull, "the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
+		return domain.Errorf(domain.KindQueueFull,
+			"the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		if !asked {
 			return undo, "its directory is not in the project", nil
 		}
-		return undo, "", domain.Invalid("working_dir", "a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
+		return undo, "", domain.Invalid("working_dir",
+			"a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
 	}
 	spec.wait()
 	of, err := h.opts.Project.OpenWorktrees(ctx, !clientenv.IsRestricted(ctx))
@@ -98,7 +99,8 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 		if !asked {
 			return func() {}, fmt.Sprintf("%q has no committed files", below), nil
 		}
-		return undo, "", domain.Invalid("working_dir", "a directory with committed files, for a conversation with a worktree", fmt.Sprintf("%q", below))
+		return undo, "", domain.Invalid("working_dir",
+			"a directory with committed files, for a conversation with a worktree", fmt.Sprintf("%q", below))
 	}
 	spec.CWD = cwd
 	return undo, "", nil

@@ -73,7 +73,9 @@ func (h *Hub) startInWorktree(ctx context.Context, turn domain.Turn, session dom
 
 // prepareWorktree copies the configured files into a worktree and runs the setup command, unless that
 // was done.
-func (h *Hub) prepareWorktree(ctx context.Context, turn domain.Turn, of Worktrees, w worktree.Worktree, configured config.Worktrees, waits bool) error {
+func (h *Hub) prepareWorktree(
+	ctx context.Context, turn domain.Turn, of Worktrees, w worktree.Worktree, configured config.Worktrees, waits bool,
+) error {
 	var setup func(context.Context) error
 	if configured.Setup != nil {
 		setup = func(ctx context.Context) error {
@@ -124,7 +126,8 @@ const shownOutput = 2 << 10
 func (h *Hub) runInWorktree(ctx context.Context, argv []string, dir string, timeout time.Duration) error {
 	env := map[string]string{"DUET_PROJECT": h.opts.Root, "DUET_WORKTREE": dir}
 	command := usercommand.Command{
-		Argv: argv, Directory: dir, Env: clientenv.From(ctx).ForCommand(h.opts.Getenv, env), Timeout: timeout, Keep: shownOutput,
+		Argv: argv, Directory: dir, Env: clientenv.From(ctx).ForCommand(h.opts.Getenv, env), Timeout: timeout,
+		Keep: shownOutput,
 	}
 	ran, err := h.commands.Run(ctx, command)
 	reason, err := command.Failure(ran, err)

@@ -47,7 +47,8 @@ func (h *Hub) tidyWorktrees() {
 		for _, w := range list {
 			if unused[w.Name] {
 				_, err := of.Discard(h.ctx, w, worktree.DiscardOptions{})
-				h.log.Info("a worktree without a conversation was deleted, unless it has work", "dir", w.Top, "err", err)
+				h.log.Info("a worktree without a conversation was deleted, unless it has work",
+					"dir", w.Top, "err", err)
 			}
 		}
 	})

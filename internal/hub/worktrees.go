@@ -21,7 +21,9 @@ import (
 type Worktrees interface {
 	Create(ctx context.Context, name, base string, taken ...string) (worktree.Worktree, error)
 	List(ctx context.Context) ([]worktree.Worktree, error)
-	Prepare(ctx context.Context, w worktree.Worktree, patterns []string, setup func(context.Context) error) (worktree.Copies, error)
+	Prepare(
+		ctx context.Context, w worktree.Worktree, patterns []string, setup func(context.Context) error,
+	) (worktree.Copies, error)
 	Renew(ctx context.Context, w worktree.Worktree) (bool, error)
 	Changes(ctx context.Context, w worktree.Worktree, patch int) (worktree.Changes, error)
 	Land(ctx context.Context, w worktree.Worktree, opts worktree.LandOptions) (worktree.Landed, error)
@@ -53,7 +55,9 @@ func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
 	if err != nil {
 		return err
 	}
-	return domain.Errorf(domain.KindNoWorktree, "the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory", h.rootOf(session.CWD), domain.TaskName(last.Task))
+	return domain.Errorf(domain.KindNoWorktree,
+		"the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory",
+		h.rootOf(session.CWD), domain.TaskName(last.Task))
 }
 
 // lostWorktree reports whether the conversation had a worktree that is gone.
@@ -83,14 +87,18 @@ func (h *Hub) configuredWorktrees(restricted bool) (w config.Worktrees, waits bo
 
 // sayInWorktree tells the readers of a conversation about its worktree, before a turn.
 func (h *Hub) sayInWorktree(turn domain.Turn, text string) {
-	err := h.write(h.ctx, func(t store.Tx) error { return h.conversation.Note(t, turn, conversation.NoteWorktree, text) })
+	err := h.write(h.ctx, func(t store.Tx) error {
+		return h.conversation.Note(t, turn, conversation.NoteWorktree, text)
+	})
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("a note about a worktree was not stored", "text", text, "err", err)
 	}
 }
 
 // openWorktree returns the worktree with a top.
-func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Worktrees, w worktree.Worktree, err error) {
+func (h *Hub) openWorktree(
+	ctx context.Context, top string, trusts bool,
+) (of Worktrees, w worktree.Worktree, err error) {
 	if of, err = h.opts.Project.OpenWorktrees(ctx, trusts); err != nil {
 		return of, w, worktreeError(err)
 	}
@@ -101,9 +109,12 @@ func (h *Hub) openWorktree(ctx context.Context, top string, trusts bool) (of Wor
 	i := slices.IndexFunc(list, func(one worktree.Worktree) bool { return one.Name == filepath.Base(top) })
 	switch {
 	case i >= 0 && list[i].Top != top:
-		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree was moved: `git worktree move %s %s` brings it back", list[i].Top, top)
+		return of, w, domain.Errorf(domain.KindNoWorktree,
+			"the worktree was moved: `git worktree move %s %s` brings it back", list[i].Top, top)
 	case i < 0:
-		return of, w, domain.Errorf(domain.KindNoWorktree, "the worktree no longer exists (%s); git for-each-ref refs/duet/discarded lists the work that was kept", top)
+		return of, w, domain.Errorf(domain.KindNoWorktree,
+			"the worktree no longer exists (%s); git for-each-ref refs/duet/discarded lists the work that was kept",
+			top)
 	}
 	return of, list[i], nil
 }

@@ -60,7 +60,9 @@ func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 // tooLate returns why no daemon answers within the time that one may take. What was seen is a
 // hub, or another program, that does not answer, and a process that starts a daemon; nil if none
 // was. The hub itself comes first: another starter only waits for it, too.
-func (s *Settings) tooLate(ctx context.Context, p project.Project, silent *SilentError, starter *project.HeldError, err error) error {
+func (s *Settings) tooLate(
+	ctx context.Context, p project.Project, silent *SilentError, starter *project.HeldError, err error,
+) error {
 	if silent != nil {
 		return silent
 	}

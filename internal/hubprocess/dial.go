@@ -39,7 +39,8 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 	}
 	var pause Pause
 	for deadline := time.Now().Add(min(listensWithin, s.AnswerWithin)); ; {
-		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
+		c, err := client.Dial(ctx, client.Opener(open),
+			append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil {
 			return c, nil
 		}

@@ -33,7 +33,8 @@ func Listen(ctx context.Context, s *Settings, conn net.Conn, refused func(why st
 			continue
 		}
 		params, _ := json.Marshal(map[string]string{"path": path}) // a string: encoding cannot fail
-		_, err = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"method":"daemon.listen","params":%s}`, params)))
+		_, err = conn.Write(frame.Append(nil, frame.LSP,
+			fmt.Appendf(nil, `{"jsonrpc":"2.0","id":0,"method":"daemon.listen","params":%s}`, params)))
 		if err == nil {
 			err = reader.Next(&answer)
 		}

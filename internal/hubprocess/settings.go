@@ -63,7 +63,8 @@ func (s *Settings) ConfigFor(restricted bool) (*config.Config, error) {
 // message.
 func (s *Settings) OpenLog() *logging.Log {
 	return logging.Open(logging.Options{
-		Level: s.LogLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.NoColor, Messages: logging.LogsMessages(os.Getenv),
+		Level: s.LogLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.NoColor,
+		Messages: logging.LogsMessages(os.Getenv),
 	})
 }
 

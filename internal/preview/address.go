@@ -51,11 +51,13 @@ func parse(raw, origin string) (Address, error) {
 			return Address{}, refuse("its address is that of another origin; name a path, such as /index.html")
 		}
 		own, err := url.Parse(origin)
-		if err != nil || own.Host == "" || u.User != nil || u.Opaque != "" || !strings.EqualFold(u.Scheme, own.Scheme) || !strings.EqualFold(u.Host, own.Host) {
+		if err != nil || own.Host == "" || u.User != nil || u.Opaque != "" ||
+			!strings.EqualFold(u.Scheme, own.Scheme) || !strings.EqualFold(u.Host, own.Host) {
 			return Address{}, refuse("its address is that of another origin than the preview's")
 		}
 	}
-	if encoded := strings.ToLower(u.EscapedPath()); strings.Contains(encoded, "%2f") || strings.Contains(encoded, "%5c") {
+	if encoded := strings.ToLower(u.EscapedPath()); strings.Contains(encoded, "%2f") ||
+		strings.Contains(encoded, "%5c") {
 		return Address{}, refuse("its path has a slash or a backslash in the name of a file")
 	}
 	if strings.ContainsFunc(u.Path, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
@@ -66,7 +68,10 @@ func parse(raw, origin string) (Address, error) {
 			return Address{}, refuse("its path leads upwards (..)")
 		}
 	}
-	a := Address{Name: strings.TrimPrefix(path.Clean("/"+u.Path), "/"), Directory: strings.HasSuffix(u.Path, "/") || strings.HasSuffix(u.Path, "/.")}
+	a := Address{
+		Name:      strings.TrimPrefix(path.Clean("/"+u.Path), "/"),
+		Directory: strings.HasSuffix(u.Path, "/") || strings.HasSuffix(u.Path, "/."),
+	}
 	if a.Name == "" {
 		a.Name, a.Directory = ".", true
 	}

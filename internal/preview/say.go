@@ -41,7 +41,9 @@ func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage)
 	said := []domain.PageMessage{m}
 	if lost > 0 {
 		said = append([]domain.PageMessage{{
-			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages are missing here: pages sent them too fast)", lost), Session: m.Session, Turn: m.Turn,
+			Kind: domain.PageConsole, Level: "warn",
+			Text: fmt.Sprintf("(%d messages are missing here: pages sent them too fast)", lost), Session: m.Session,
+			Turn: m.Turn,
 		}}, said...)
 	}
 	err = p.opts.Write(ctx, func(t store.Tx) error {

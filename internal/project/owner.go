@@ -91,7 +91,8 @@ func isSafe(dir string, safe []string) bool {
 		switch {
 		case s == "*", filepath.Clean(s) == dir, SameFile(dir, s):
 			return true
-		case all && (strings.HasPrefix(dir, filepath.Clean(below)+string(filepath.Separator)) || strings.HasPrefix(dir, resolve(below)+string(filepath.Separator))):
+		case all && (strings.HasPrefix(dir, filepath.Clean(below)+string(filepath.Separator)) ||
+			strings.HasPrefix(dir, resolve(below)+string(filepath.Separator))):
 			return true
 		}
 	}

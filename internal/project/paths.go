@@ -25,7 +25,8 @@ const StateVariable = "DUET_STATE_HOME"
 func StateHome(getenv func(string) string) (string, error) {
 	if dir := getenv(StateVariable); dir != "" {
 		if !filepath.IsAbs(dir) {
-			return "", fmt.Errorf("%s is %q, which is not an absolute path: name a directory from the root on", StateVariable, dir)
+			return "", fmt.Errorf("%s is %q, which is not an absolute path: name a directory from the root on",
+				StateVariable, dir)
 		}
 		return resolve(dir), nil
 	}
@@ -186,7 +187,8 @@ func (f finder) reserved(dir string) bool {
 		home = resolve(home)
 	}
 	switch {
-	case dir == filepath.Dir(dir), dir == home, SameFile(dir, home), home != "" && isBelow(home, dir), SameFile(dir, f.getenv("TMPDIR")), SameFile(dir, os.TempDir()):
+	case dir == filepath.Dir(dir), dir == home, SameFile(dir, home), home != "" && isBelow(home, dir),
+		SameFile(dir, f.getenv("TMPDIR")), SameFile(dir, os.TempDir()):
 		return true
 	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
 		return false // whatever the home directory is

@@ -226,7 +226,8 @@ func checkStateDir(dir string) (fs.FileInfo, error) {
 type uncreatedError struct{ err error }
 
 func (e *uncreatedError) Error() string {
-	return fmt.Sprintf("creating the state directory: %v; set %s to a directory that can be written", e.err, StateVariable)
+	return fmt.Sprintf("creating the state directory: %v; set %s to a directory that can be written",
+		e.err, StateVariable)
 }
 
 func (e *uncreatedError) Unwrap() error { return e.err }

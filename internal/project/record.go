@@ -138,7 +138,8 @@ func machineID() string {
 func (s states) named(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	name := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r == '-' || r == '_' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
+		if r < utf8.RuneSelf &&
+			(r == '-' || r == '_' || r == '.' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') {
 			return r
 		}
 		return '-'
@@ -383,7 +384,8 @@ type MovedError struct {
 
 func (e *MovedError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("the project was moved here from %s, where its hub still runs: end that, then try again", e.From)
+		return fmt.Sprintf("the project was moved here from %s, where its hub still runs: end that, then try again",
+			e.From)
 	}
 	return fmt.Sprintf("the project was moved here from %s, where its hub still runs (process %d): end that, then try again", e.From, e.PID)
 }

@@ -38,7 +38,8 @@ func (r *Relay) readEditor() error {
 		case errors.As(err, &refusal):
 			r.refuse(refusal)
 		case errors.Is(err, frame.ErrTimeout):
-			r.opts.Logger.Warn("a frame did not arrive whole in time; what came of it was dropped", "timeout", reader.Limits().Timeout)
+			r.opts.Logger.Warn("a frame did not arrive whole in time; what came of it was dropped",
+				"timeout", reader.Limits().Timeout)
 		default:
 			if to != nil {
 				_ = to.flush()
@@ -193,7 +194,10 @@ func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
 		if r.calls.none() {
 			r.expectMessage()
 		}
-		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
+		r.calls.add(m.ID, call{
+			batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name),
+			subscribes: string(name) == "Subscribe",
+		})
 	}
 	return true
 }
@@ -242,7 +246,8 @@ func wantsDescriptor(m *frame.Message) bool {
 
 func noDescriptor() *jsonrpc2.Error {
 	return server.InvalidParam(server.ParamError{
-		Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor", Received: "true",
+		Param: "descriptor", Expected: "to be left out: only a client of the hub's own socket can get a descriptor",
+		Received: "true",
 	})
 }
 

@@ -297,9 +297,10 @@ func New(editor server.Transport, opts Options) *Relay {
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // never fails
 	r := &Relay{
-		opts: opts.withDefaults(), editor: newLink(editor), prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
-		change: make(chan struct{}), expected: make(chan struct{}, 1), subs: newSubscriptions(), terminals: make(terminals), lastTask: -1,
-		restricted: opts.Restricted,
+		opts: opts.withDefaults(), editor: newLink(editor),
+		prefix: `"duet-relay-` + hex.EncodeToString(random[:]) + "-",
+		change: make(chan struct{}), expected: make(chan struct{}, 1), subs: newSubscriptions(),
+		terminals: make(terminals), lastTask: -1, restricted: opts.Restricted,
 	}
 	if trace := opts.Trace; trace != nil {
 		r.editor.trace = func(message []byte) { trace(true, message) }

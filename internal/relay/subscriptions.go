@@ -72,7 +72,9 @@ func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
 	return func(resp *frame.Message) {
 		if id := rawjson.Member(resp.Result, "subscription_id"); text(id) != nil {
 			r.expectMessage()
-			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(rawjson.Member(resp.Result, "seq"))}
+			r.subs.open[string(id)] = &subscription{
+				id: string(id), params: params, last: integer(rawjson.Member(resp.Result, "seq")),
+			}
 		}
 	}
 }
@@ -173,7 +175,8 @@ func (r *Relay) unsubscribeLate(resp *frame.Message) {
 		return
 	}
 	r.subs.ended[id] = struct{}{}
-	r.sendLater(r.request("Unsubscribe", with(nil, "subscription_id", id), func(*frame.Message) { delete(r.subs.ended, id) }))
+	r.sendLater(r.request("Unsubscribe", with(nil, "subscription_id", id),
+		func(*frame.Message) { delete(r.subs.ended, id) }))
 }
 
 // terminals are the terminals whose end the editor must learn, by their raw id: it has started

@@ -49,7 +49,9 @@ func checkListener(conn net.Conn, path string) (net.Conn, error) {
 	}
 	if uid != os.Geteuid() {
 		conn.Close()
-		return nil, &UnsafeError{Path: path, Reason: fmt.Sprintf("is listened on by user %d", uid), Remedy: ourSocketsOnly}
+		return nil, &UnsafeError{
+			Path: path, Reason: fmt.Sprintf("is listened on by user %d", uid), Remedy: ourSocketsOnly,
+		}
 	}
 	return conn, nil
 }

@@ -135,7 +135,8 @@ func (d *directory) waitForLock(ctx context.Context) (unlock func(), err error) 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("waiting for the lock of %s: %w", d.path, err)
 	}
-	return nil, fmt.Errorf("another process has held the lock (flock) of %s for %v: end it or choose another path", d.path, patience)
+	return nil, fmt.Errorf("another process has held the lock (flock) of %s for %v: end it or choose another path",
+		d.path, patience)
 }
 
 func flock(fd, how int) error {

@@ -98,7 +98,9 @@ func (o Options) listen(ctx context.Context, path string) (*Listener, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Listener{path: abs, logger: logger, peerUID: peerUID, uid: ourUID(), began: time.Now(), closed: make(chan struct{})}
+	l := &Listener{
+		path: abs, logger: logger, peerUID: peerUID, uid: ourUID(), began: time.Now(), closed: make(chan struct{}),
+	}
 	if l.inner, l.remove, err = claim(ctx, abs); err != nil {
 		return nil, err
 	}

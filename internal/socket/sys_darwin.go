@@ -31,7 +31,8 @@ func (d *directory) address(name string) (string, error) {
 
 func checkLength(path string) error {
 	if len(path) > longestPath {
-		return fmt.Errorf("a socket's path can have at most %d bytes here, and %s has %d: choose a shorter one", longestPath, path, len(path))
+		return fmt.Errorf("a socket's path can have at most %d bytes here, and %s has %d: choose a shorter one",
+			longestPath, path, len(path))
 	}
 	return nil
 }

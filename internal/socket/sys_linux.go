@@ -36,7 +36,8 @@ func throughProc(fd int, name, path string) (string, error) {
 		return filepath.Join(link, name), nil
 	}
 	if len(path) > longestPath {
-		return "", fmt.Errorf("without /proc a socket's path can have at most %d bytes, not %d: choose a shorter one", longestPath, len(path))
+		return "", fmt.Errorf("without /proc a socket's path can have at most %d bytes, not %d: choose a shorter one",
+			longestPath, len(path))
 	}
 	return path, nil
 }

@@ -27,7 +27,9 @@ type Copies struct {
 
 // Prepare makes a worktree ready for work: it copies files as CopyFiles does, and calls setup unless it
 // is nil. It does nothing once it has succeeded.
-func (r *Repository) Prepare(ctx context.Context, w Worktree, patterns []string, setup func(context.Context) error) (done Copies, err error) {
+func (r *Repository) Prepare(
+	ctx context.Context, w Worktree, patterns []string, setup func(context.Context) error,
+) (done Copies, err error) {
 	if g, err := r.find(w); err != nil || g.Prepared {
 		return done, err
 	}

@@ -86,8 +86,10 @@ func (h *held) create(ctx context.Context, w Worktree) error {
 	// git writes the common directory's path into the worktree, so this command gets the user's. It
 	// checks out nothing, and therefore runs nothing.
 	_, err := h.users().do(ctx, git.Command{
-		Args: []string{"worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", w.Branch, "--", w.Top, w.Base},
-		Env:  []string{"GIT_COMMON_DIR=" + h.repo.Common},
+		Args: []string{
+			"worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", w.Branch, "--", w.Top, w.Base,
+		},
+		Env: []string{"GIT_COMMON_DIR=" + h.repo.Common},
 	})
 	if err != nil {
 		return err
@@ -251,7 +253,9 @@ func (h *held) remove(ctx context.Context, w Worktree, at string) error {
 		return err
 	}
 	users := h.users()
-	i := slices.IndexFunc(all, func(g registration) bool { return g.top == w.Top || g.Name == w.Name && g.Top == w.Top })
+	i := slices.IndexFunc(all, func(g registration) bool {
+		return g.top == w.Top || g.Name == w.Name && g.Top == w.Top
+	})
 	if i < 0 {
 		i = len(all)
 		all = append(all, registration{top: w.Top, gone: true})

@@ -206,7 +206,9 @@ func (r *Repository) keepBeforeCleanup(ctx context.Context, w Worktree, opts Dis
 }
 
 // keepLosses keeps what a discard would lose in a ref, or returns why the worktree is not discarded.
-func (h *held) keepLosses(ctx context.Context, g registration, branch string, opts DiscardOptions) (ref string, err error) {
+func (h *held) keepLosses(
+	ctx context.Context, g registration, branch string, opts DiscardOptions,
+) (ref string, err error) {
 	if g.locked {
 		return "", fmt.Errorf("%s is locked: run git worktree unlock first", g.top)
 	}

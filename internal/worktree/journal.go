@@ -167,7 +167,8 @@ func (h *held) breakLocks(ctx context.Context, j journal) error {
 func (h *held) isLost(ctx context.Context, m move) bool {
 	t := h.tree(m.Dir, m.Top)
 	for _, object := range []string{m.Old, m.New} {
-		if _, err := t.run(ctx, "rev-list", "--quiet", "--objects", "-1", object); err != nil && ctx.Err() == nil && exited(err, 128) && !strings.Contains(err.Error(), "Input/output error") {
+		if _, err := t.run(ctx, "rev-list", "--quiet", "--objects", "-1", object); err != nil && ctx.Err() == nil &&
+			exited(err, 128) && !strings.Contains(err.Error(), "Input/output error") {
 			return true
 		}
 	}
@@ -203,7 +204,8 @@ type change struct {
 }
 
 func (t tree) diff(ctx context.Context, from, to string) (list []change, err error) {
-	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--end-of-options", from, to)
+	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
+		"--end-of-options", from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +214,10 @@ func (t tree) diff(ctx context.Context, from, to string) (list []change, err err
 		if len(fields) != 5 {
 			return nil, fmt.Errorf("git diff-tree: unexpected answer %s", strconv.Quote(records[i]))
 		}
-		c := change{path: records[i+1], old: fields[2], new: fields[3], isSubmodule: fields[0] == "160000" || fields[1] == "160000"}
+		c := change{
+			path: records[i+1], old: fields[2], new: fields[3],
+			isSubmodule: fields[0] == "160000" || fields[1] == "160000",
+		}
 		switch fields[4] {
 		case "A":
 			c.old = ""

@@ -132,7 +132,9 @@ func (h *held) land(ctx context.Context, w Worktree, opts LandOptions) (l Landed
 }
 
 // commitFiles makes a commit of the uncommitted files. No ref has it yet.
-func (h *held) commitFiles(ctx context.Context, g registration, own move, opts LandOptions, head string, l *Landed) (string, error) {
+func (h *held) commitFiles(
+	ctx context.Context, g registration, own move, opts LandOptions, head string, l *Landed,
+) (string, error) {
 	t := h.tree(g.dir, g.top)
 	d, err := t.files(ctx, g.Copied)
 	if err != nil {
@@ -339,7 +341,8 @@ func (h *held) patch(ctx context.Context, g registration, head string, l *Landed
 	}
 	paths := d.changed
 	for _, c := range touched { // an untracked file may be what an earlier patch has made
-		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil && !c.isSubmodule && isContent(info.Mode()) {
+		if info, err := os.Lstat(filepath.Join(users.top, filepath.FromSlash(c.path))); err == nil &&
+			!c.isSubmodule && isContent(info.Mode()) {
 			paths = append(paths, c.path)
 		}
 	}
@@ -409,7 +412,8 @@ func (r *Repository) Renew(ctx context.Context, w Worktree) (bool, error) {
 	if m.Old, err = h.head(ctx, g); err != nil {
 		return false, err
 	}
-	if m.New, err = h.users().resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil || m.New == "" || m.New == m.Old {
+	if m.New, err = h.users().resolve(ctx, "refs/heads/"+g.Into+"^{commit}"); err != nil || m.New == "" ||
+		m.New == m.Old {
 		return false, err
 	}
 	if landed, err := h.users().isLanded(ctx, g, m.Old, m.New); err != nil || !landed {

@@ -83,7 +83,8 @@ func (h *held) settle(ctx context.Context, m move) (lost []string, err error) {
 		}
 	} else if m.Commit {
 		// The index may be there already.
-		if err := durable.Rename(m.work(), filepath.Join(m.Dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := durable.Rename(m.work(), filepath.Join(m.Dir, "index")); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
@@ -173,7 +174,8 @@ func (h *held) takeBack(ctx context.Context, m move) (lost []string, err error) 
 	}
 	write := func(paths ...string) error {
 		_, err := t.do(ctx, git.Command{
-			Args: []string{"checkout-index", "--force", "-z", "--stdin"}, Stdin: strings.NewReader(strings.Join(append(paths, ""), "\x00")),
+			Args:  []string{"checkout-index", "--force", "-z", "--stdin"},
+			Stdin: strings.NewReader(strings.Join(append(paths, ""), "\x00")),
 		})
 		return err
 	}

@@ -116,7 +116,12 @@ func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (
 		} else if now == picked {
 			continue // the branch has it
 		}
-		text, err := t.do(ctx, git.Command{Args: []string{"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%B", commit}})
+		text, err := t.do(ctx, git.Command{
+			Args: []string{
+				"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--date=raw",
+				"--format=%an%x00%ae%x00%ad%x00%B", commit,
+			},
+		})
 		if err != nil {
 			return "", err
 		}
@@ -125,7 +130,9 @@ func (t tree) rebase(ctx context.Context, head, last, merged string, l Landed) (
 			return "", fmt.Errorf("git log: unexpected answer %.100q", text)
 		}
 		at, err = t.commit(ctx, picked, strings.TrimRight(author[3], "\n"),
-			[]string{"GIT_AUTHOR_NAME=" + author[0], "GIT_AUTHOR_EMAIL=" + author[1], "GIT_AUTHOR_DATE=" + author[2]}, at)
+			[]string{
+				"GIT_AUTHOR_NAME=" + author[0], "GIT_AUTHOR_EMAIL=" + author[1], "GIT_AUTHOR_DATE=" + author[2],
+			}, at)
 		if err != nil {
 			return "", err
 		}

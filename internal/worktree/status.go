@@ -116,7 +116,8 @@ func (r *Repository) Changes(ctx context.Context, w Worktree, patch int) (c Chan
 }
 
 func (t tree) countLines(ctx context.Context, c *Changes, from, to string) error {
-	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--end-of-options", from, to)
+	records, err := t.records(ctx, "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff",
+		"--no-textconv", "--end-of-options", from, to)
 	for _, record := range records {
 		fields := strings.SplitN(record, "\t", 3)
 		if len(fields) != 3 {
@@ -134,7 +135,10 @@ func (t tree) countLines(ctx context.Context, c *Changes, from, to string) error
 
 // patch adds a patch of at most a number of bytes. It leaves out files at the end that do not fit.
 func (t tree) patch(ctx context.Context, c *Changes, from, to string, most int) error {
-	args := []string{"diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", "--end-of-options", from, to, "--"}
+	args := []string{
+		"diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", "--end-of-options",
+		from, to, "--",
+	}
 	fixed, lines := len(args), 0
 	for _, f := range c.Files {
 		if lines += f.Added + f.Removed + 1; lines > most || len(args) > mostInPatch {
@@ -194,7 +198,8 @@ func orGone(head string, err error) error {
 // commits lists commits as rev-list selects them.
 func (t tree) commits(ctx context.Context, selected ...string) (l Listing, err error) {
 	list := func() (string, error) {
-		return t.run(ctx, slices.Concat([]string{"rev-list", "--no-commit-header", "--format=%h %s"}, selected, []string{"--"})...)
+		return t.run(ctx, slices.Concat([]string{"rev-list", "--no-commit-header", "--format=%h %s"}, selected,
+			[]string{"--"})...)
 	}
 	out, err := list()
 	if all := slices.Index(selected, "--all"); exited(err, 128) && all >= 0 {
@@ -216,7 +221,8 @@ func (t tree) damagedRefs(ctx context.Context) (options []string) {
 	names := strings.Fields(refs)
 	// git lists no ref without a text.
 	_ = filepath.WalkDir(filepath.Join(t.r.repo.Common, "refs"), func(path string, d fs.DirEntry, err error) error {
-		if name, outside := filepath.Rel(t.r.repo.Common, path); err == nil && outside == nil && !d.IsDir() && !slices.Contains(names, filepath.ToSlash(name)) {
+		if name, outside := filepath.Rel(t.r.repo.Common, path); err == nil && outside == nil && !d.IsDir() &&
+			!slices.Contains(names, filepath.ToSlash(name)) {
 			names = append(names, filepath.ToSlash(name))
 		}
 		return nil
@@ -240,7 +246,8 @@ func (d dirt) paths() []string { return slices.Concat(d.changed, d.untracked) }
 // files compares a working tree with its HEAD. It does not look into submodules, since git would
 // run in them.
 func (t tree) files(ctx context.Context, without []string) (d dirt, err error) {
-	records, err := t.records(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all", "--untracked-files=all")
+	records, err := t.records(ctx, "status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all",
+		"--untracked-files=all")
 	for _, record := range records {
 		state, path := record[:2], record[3:]
 		switch {
@@ -315,7 +322,8 @@ func (t tree) snapshot(ctx context.Context, index string, paths []string) (strin
 	var removed, others bytes.Buffer
 	for _, path := range paths {
 		input := &others
-		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil && !isContent(info.Mode()) {
+		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil &&
+			!isContent(info.Mode()) {
 			input = &removed // a directory in the place of a file, for example
 		}
 		input.WriteString(path + "\x00")
@@ -340,7 +348,8 @@ func (t tree) snapshot(ctx context.Context, index string, paths []string) (strin
 func (t tree) unfiltered(ctx context.Context, paths []string) (l Listing, err error) {
 	var input bytes.Buffer
 	for _, path := range paths {
-		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Lstat(filepath.Join(t.top, filepath.FromSlash(path))); err == nil &&
+			info.Mode().IsRegular() {
 			input.WriteString(path + "\x00")
 		}
 	}

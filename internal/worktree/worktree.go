@@ -84,7 +84,8 @@ type BusyError struct{ Dir, Operation string }
 
 func (e *BusyError) Error() string {
 	if e.Operation == lockFile {
-		return fmt.Sprintf("%s is in use by another git process: wait for it, or remove its %s if none runs", e.Dir, lockFile)
+		return fmt.Sprintf("%s is in use by another git process: wait for it, or remove its %s if none runs",
+			e.Dir, lockFile)
 	}
 	return fmt.Sprintf("a %s is in progress in %s: finish or abort it first", e.Operation, e.Dir)
 }
@@ -105,7 +106,9 @@ const (
 // Open finds the repository around opts.Dir and finishes what a killed process has left. Its
 // errors say what to do.
 func Open(ctx context.Context, opts Options) (*Repository, error) {
-	r := &Repository{program: opts.Git, trusted: opts.Trusted, worktreeConfigs: make(map[string]map[string]string), log: opts.Log}
+	r := &Repository{
+		program: opts.Git, trusted: opts.Trusted, worktreeConfigs: make(map[string]map[string]string), log: opts.Log,
+	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -180,7 +183,8 @@ func (h *held) repair() error {
 		link := filepath.Join(top, ".git")
 		text, err := git.ReadSmall(link)
 		of, isLink := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
-		if g.Name == "" || err != nil || !isLink || filepath.Base(of) != filepath.Base(g.dir) || g.Top == top && !g.gone {
+		if g.Name == "" || err != nil || !isLink || filepath.Base(of) != filepath.Base(g.dir) ||
+			g.Top == top && !g.gone {
 			continue
 		}
 		if _, err := os.Lstat(of); !errors.Is(err, fs.ErrNotExist) && !sameFile(of, g.dir) {
@@ -191,7 +195,8 @@ func (h *held) repair() error {
 		}
 		g.Top, g.Dir = top, filepath.Join(top, h.below)
 		// One that cannot be written is still gone, and hinders no other.
-		_ = errors.Join(durable.Replace(link, []byte("gitdir: "+g.dir+"\n"), 0o644), durable.Replace(filepath.Join(g.dir, "gitdir"), []byte(link+"\n"), 0o644), g.save())
+		_ = errors.Join(durable.Replace(link, []byte("gitdir: "+g.dir+"\n"), 0o644),
+			durable.Replace(filepath.Join(g.dir, "gitdir"), []byte(link+"\n"), 0o644), g.save())
 	}
 	return nil
 }
@@ -237,7 +242,8 @@ func (r *Repository) setParent(parent string) error {
 	r.parent = filepath.Join(exists, rest)
 	for _, tree := range []string{r.repo.Top, r.repo.Common, r.repo.Dir} {
 		if real, err := git.RealPath(tree); err == nil && isWithin(r.parent, real) {
-			return fmt.Errorf("worktrees cannot be in %s: it is in the repository; choose a directory outside of %s", r.parent, tree)
+			return fmt.Errorf("worktrees cannot be in %s: it is in the repository; choose a directory outside of %s",
+				r.parent, tree)
 		}
 	}
 	return project.MakePrivate(r.parent)
@@ -265,7 +271,9 @@ func (r *Repository) prepare() error {
 			return err
 		}
 	}
-	for _, name := range []string{"objects", "refs", "packed-refs", "logs", "worktrees", "info", "shallow", "HEAD", "lfs"} {
+	for _, name := range []string{
+		"objects", "refs", "packed-refs", "logs", "worktrees", "info", "shallow", "HEAD", "lfs",
+	} {
 		err := os.Symlink(filepath.Join(r.repo.Common, name), filepath.Join(r.common, name))
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -318,8 +326,10 @@ func (t tree) do(ctx context.Context, c git.Command) ([]byte, error) {
 // takenOver are the keys whose values git gets from the repository's own configuration. They
 // name no program.
 var takenOver = []string{
-	"core.ignorecase", "core.precomposeunicode", "core.symlinks", "core.filemode", "core.autocrlf", "core.eol", "core.safecrlf",
-	"core.sharedrepository", "core.bigfilethreshold", "core.logallrefupdates", "core.excludesfile", "core.attributesfile",
+	"core.ignorecase", "core.precomposeunicode", "core.symlinks", "core.filemode", "core.autocrlf", "core.eol",
+	"core.safecrlf",
+	"core.sharedrepository", "core.bigfilethreshold", "core.logallrefupdates", "core.excludesfile",
+	"core.attributesfile",
 	"core.sparsecheckout", "core.sparsecheckoutcone", "merge.renames", "merge.directoryrenames", "diff.renames",
 	"user.name", "user.email",
 }
@@ -373,7 +383,8 @@ func (r *Repository) worktreeConfig(ctx context.Context, dir string) map[string]
 	own, known := r.worktreeConfigs[dir]
 	if !known {
 		var err error
-		if own, err = git.ReadConfig(ctx, r.program, filepath.Join(dir, "config.worktree")); ctx.Err() != nil && err != nil {
+		if own, err = git.ReadConfig(ctx, r.program, filepath.Join(dir, "config.worktree")); ctx.Err() != nil &&
+			err != nil {
 			return nil
 		}
 		r.worktreeConfigs[dir] = own
@@ -383,7 +394,8 @@ func (r *Repository) worktreeConfig(ctx context.Context, dir string) map[string]
 
 // ours is the identity of commits that the user does not see.
 var ours = []string{
-	"GIT_AUTHOR_NAME=duet", "GIT_AUTHOR_EMAIL=duet@localhost", "GIT_COMMITTER_NAME=duet", "GIT_COMMITTER_EMAIL=duet@localhost",
+	"GIT_AUTHOR_NAME=duet", "GIT_AUTHOR_EMAIL=duet@localhost", "GIT_COMMITTER_NAME=duet",
+	"GIT_COMMITTER_EMAIL=duet@localhost",
 }
 
 // commit writes a commit object. A nil env uses the user's identity.

@@ -106,7 +106,9 @@ func (c *checker) members(s *Schema, raw []byte, path string) *Mismatch {
 				return e
 			}
 		case p.Required:
-			return &Mismatch{Path: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum}
+			return &Mismatch{
+				Path: within(p.Name), Expected: p.Schema.typeWords(), Received: "nothing", Accepted: p.Schema.Enum,
+			}
 		}
 	}
 	return wrong
