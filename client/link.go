@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/pending"
@@ -165,121 +164,6 @@ func (o *observed) ended() {
 	}
 }
 
-// A queue holds work for the handlers. One goroutine runs it, in order; adding to the queue
-// never waits.
-type queue struct {
-	most int // items
-
-	mu     sync.Mutex // guards the fields below
-	items  []item
-	size   int               // of all items, in bytes
-	missed []chan<- struct{} // those whose put failed since the queue was empty
-	lost   int64             // dropped items that are not fetched again
-	closed bool
-	wake   chan struct{} // holds one token when there may be work
-}
-
-type item struct {
-	size int
-	run  func()
-}
-
-func newQueue(most int) *queue { return &queue{most: max(1, most), wake: make(chan struct{}, 1)} }
-
-// put queues run, and reports whether there was room. If there was none and roomAgain is not
-// nil, roomAgain gets a token when the queue is empty again, unless it already holds one.
-func (q *queue) put(size int, run func(), roomAgain chan<- struct{}) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return false
-	}
-	if n := len(q.items); n > 0 && (n >= q.most || q.size+size > maxQueuedBytes) {
-		if roomAgain != nil {
-			q.missed = append(q.missed, roomAgain)
-		} else {
-			q.lost++
-		}
-		return false
-	}
-	q.items = append(q.items, item{size, run})
-	q.size += size
-	signal(q.wake)
-	return true
-}
-
-// signal puts a token into a channel of one, if it is empty.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// next takes the first item; ok is false if there is none. The item counts until it is done, so
-// that a handler that blocks with a long message does not make room for another.
-func (q *queue) next() (i item, ok, closed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.items) == 0 {
-		return item{}, false, q.closed
-	}
-	return q.items[0], true, false
-}
-
-// done drops the first item, and returns the channels that may try again.
-func (q *queue) done() []chan<- struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.items) == 0 { // closed meanwhile
-		return nil
-	}
-	q.size -= q.items[0].size
-	q.items[0] = item{}
-	q.items = q.items[1:]
-	if len(q.items) > 0 {
-		return nil
-	}
-	missed := q.missed
-	q.items, q.missed = nil, nil
-	return missed
-}
-
-// run runs queued items until the queue is closed.
-func (q *queue) run() {
-	for {
-		i, ok, closed := q.next()
-		switch {
-		case closed:
-			return
-		case !ok:
-			<-q.wake
-			continue
-		}
-		i.run()
-		for _, roomAgain := range q.done() {
-			signal(roomAgain)
-		}
-	}
-}
-
-// close ends run: at once, if drop is true, else when the queue is empty.
-func (q *queue) close(drop bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	if drop {
-		q.items, q.size, q.missed = nil, 0, nil
-	}
-	signal(q.wake)
-}
-
-func (q *queue) dropped() int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lost
-}
-
 func (c *Client) newLink(t server.Transport) *link {
 	l := &link{c: c, t: &observed{Transport: t}, lost: make(chan struct{}), byID: make(map[string]*Subscription)}
 	opts := server.Options{
@@ -331,48 +215,4 @@ func (l *link) notification(_ *server.Conn, method string, params json.RawMessag
 	if !c.notifications.put(len(params)+len(method), func() { c.dispatch(n) }, nil) && c.ctx.Err() == nil {
 		c.opts.logger.Warn("notification dropped: handlers do not keep up", "method", method)
 	}
-}
-
-// wireEvent is an event or a heartbeat in either dialect.
-type wireEvent struct {
-	SubscriptionID string `json:"subscription_id"`
-	Seq            int64  `json:"seq"`  // LSP
-	Type           string `json:"type"` // of a heartbeat
-	Event          *struct {
-		Type      string          `json:"type"`
-		Timestamp string          `json:"timestamp"`
-		Seq       int64           `json:"seq"` // lines
-		Data      json.RawMessage `json:"data"`
-	} `json:"event"`
-}
-
-// event parses a possible event, in the goroutine that reads: the method is event or heartbeat,
-// or empty for a result without an id.
-func (l *link) event(method string, raw json.RawMessage) {
-	var w wireEvent
-	if err := json.Unmarshal(raw, &w); err != nil {
-		l.c.opts.logger.Debug("not an event", "err", err)
-		return
-	}
-	s := l.subscription(w.SubscriptionID)
-	switch {
-	case s == nil:
-	case w.Event != nil:
-		at, _ := time.Parse(time.RFC3339Nano, w.Event.Timestamp)
-		s.take(l, Event{w.Event.Type, at, max(w.Seq, w.Event.Seq), w.Event.Data}, len(raw))
-	case (method == typeHeartbeat || w.Type == typeHeartbeat) && s.opts.Heartbeats:
-		s.take(l, Event{Type: typeHeartbeat}, len(raw))
-	}
-}
-
-// subscription returns the subscription with that id.
-func (l *link) subscription(id string) *Subscription {
-	if l.c.oneSubscription() {
-		l.c.mu.Lock()
-		defer l.c.mu.Unlock()
-		return l.c.lineEvents
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byID[id]
 }

@@ -26,27 +26,6 @@ type SubscribeOptions struct {
 	Heartbeats bool
 }
 
-// An Event is something that happened in the server.
-type Event struct {
-	Type      string
-	Timestamp time.Time // zero for a heartbeat, or if it could not be parsed
-	// Seq is the event's number in the server's log. Numbers only rise, and none comes twice.
-	// Events outside the log have 0: they show a current state, such as an open question, and
-	// are sent again after each reconnect.
-	Seq  int64
-	Data json.RawMessage // nil for a heartbeat
-}
-
-// TypeLagged is the type of the event that reports skipped events, because the Client did not
-// read fast enough. Only deltas between from_seq and to_seq of its data are missing.
-const TypeLagged = "lagged"
-
-// TypeLogDamaged is the type of the event that reports a gap: the server lost the events between
-// from_seq and to_seq of its data because its database is damaged.
-const TypeLogDamaged = "log_damaged"
-
-const typeHeartbeat = "heartbeat"
-
 // straggling is how long a subscription that restarts on the same connection of lines waits for
 // the last event of the old one.
 const straggling = 50 * time.Millisecond
