@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -102,7 +103,7 @@ func TestResend(t *testing.T) {
 				return
 			}
 			asked.Store(0)
-			sub, err := c.Subscribe(t.Context(), client.SubscribeOptions{}, func(client.Event) {})
+			sub, err := eventstream.Subscribe(t.Context(), c, eventstream.Options{}, func(eventstream.Event) {})
 			assert.Equal(t, x.fails, client.KindOf(err) == "hub_lost", "%v", err)
 			assert.Equal(t, x.asked, asked.Load())
 			if err == nil {

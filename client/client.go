@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -50,7 +51,7 @@ type Client struct {
 	target        Target
 	opts          options
 	reg           *server.Registry // serves requests of the server
-	notifications *queue           // notifications and events
+	notifications *queue           // notifications and messages of streams
 	states        *queue
 	lastID        atomic.Uint64
 
@@ -59,16 +60,16 @@ type Client struct {
 	ended  chan struct{}  // run has returned
 	subs   sync.WaitGroup // their goroutines
 
-	mu         sync.Mutex // guards the fields below
-	link       *link      // nil: not connected
-	gaveUp     bool       // there will be no further link
-	cause      error      // the reason for having no link
-	state      State
-	changed    chan struct{} // closed, and replaced, when link or gaveUp change
-	handlers   map[string]RequestHandler
-	on         map[string][]*listener[func(Notification)]
-	onState    []*listener[func(State)]
-	lineEvents *Subscription // the one subscription that a connection of lines may have
+	mu       sync.Mutex // guards the fields below
+	link     *link      // nil: not connected
+	gaveUp   bool       // there will be no further link
+	cause    error      // the reason for having no link
+	state    State
+	changed  chan struct{} // closed, and replaced, when link or gaveUp change
+	handlers map[string]RequestHandler
+	on       map[string][]*listener[func(Notification)]
+	onState  []*listener[func(State)]
+	alone    *Subscription // the one with Stream.Alone, or nil
 }
 
 // Close ends the connection and everything that the Client has started. Messages sent before are
@@ -94,6 +95,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Framing returns the framing of the connection.
+func (c *Client) Framing() frame.Framing { return c.opts.framing }
+
 // State returns the current state of the connection.
 func (c *Client) State() State {
 	c.mu.Lock()
@@ -102,7 +106,7 @@ func (c *Client) State() State {
 }
 
 // Dropped returns how many notifications were dropped because their handlers were too slow.
-// Events of a [Subscription] are fetched again instead, and do not count.
+// The messages of a [Subscription] are requested again instead, and do not count.
 func (c *Client) Dropped() int64 { return c.notifications.dropped() }
 
 // NextFile returns the oldest open file that the server sent (SCM_RIGHTS) and that was not

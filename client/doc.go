@@ -1,6 +1,6 @@
-// Package client is a JSON-RPC 2.0 client for Go: of duet-rpc, and of any
-// server that speaks JSON-RPC over a Unix socket or over the pipes of a
-// process.
+// Package client is a JSON-RPC 2.0 client for Go, for any server that speaks
+// JSON-RPC over a Unix socket or over the pipes of a process. Package
+// eventstream reads duet-rpc's events with it.
 //
 //	c, err := client.Dial(ctx, client.Socket("/run/user/1000/duet/socket"))
 //	if err != nil { … }
@@ -36,9 +36,8 @@
 // # Messages from the server
 //
 // [Client.On] receives notifications, [Client.Handle] answers requests, and
-// [Client.Subscribe] receives the events of duet-rpc's log. After a loss a
-// subscription continues after the last event, so that none is lost and none
-// comes twice. Handlers of notifications and events run one after the other,
+// [Client.Subscribe] requests a [Stream] of messages, again after each loss.
+// Handlers of notifications and streams run one after the other,
 // outside the goroutine that reads, so they may make calls. Neither a handler nor
 // a server can make the client hold more than its limits allow, or stop reading.
 //

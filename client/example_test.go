@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -117,7 +118,7 @@ func ExampleClient_On() {
 }
 
 // Events continue after the last one when the server was restarted.
-func ExampleClient_Subscribe() {
+func Example_events() {
 	path, remove := exampleSocket()
 	defer remove()
 	reg, log := standard(), newEventLog()
@@ -131,8 +132,8 @@ func ExampleClient_Subscribe() {
 		return
 	}
 	defer c.Close()
-	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: new(int64)}, func(e client.Event) { events <- e })
+	events := make(chan eventstream.Event)
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Since: new(int64)}, func(e eventstream.Event) { events <- e })
 	if err != nil {
 		fmt.Println(err)
 		return

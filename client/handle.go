@@ -36,10 +36,10 @@ const All = "*"
 // [Client.OnNotification] also passes their names. The returned function removes the handler: it
 // is not called again.
 //
-// One goroutine runs all handlers of notifications and events one after the other, in the order
+// One goroutine runs all handlers of notifications and streams one after the other, in the order
 // in which the server sent. So a handler may use the Client freely, but others wait for it.
 // [WithQueue] bounds how many may wait, and they hold at most 16 MiB. Beyond that, notifications
-// are dropped and counted by [Client.Dropped]; events of a [Subscription] are fetched again. The
+// are dropped and counted by [Client.Dropped]; messages of a [Subscription] are requested again. The
 // Client continues to read from the connection in any case.
 func (c *Client) On(method string, handle func(params json.RawMessage)) (off func()) {
 	return c.listen(method, func(n Notification) { handle(n.Params) })

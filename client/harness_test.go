@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -156,9 +157,9 @@ func dialFake(t *testing.T, opts ...client.Option) (*fake, *client.Client, *end)
 }
 
 // subscribe makes a subscription.
-func subscribe(t *testing.T, c *client.Client, opts client.SubscribeOptions, handle func(client.Event)) *client.Subscription {
+func subscribe(t *testing.T, c *client.Client, opts eventstream.Options, handle func(eventstream.Event)) *eventstream.Subscription {
 	t.Helper()
-	sub, err := c.Subscribe(context.Background(), opts, handle)
+	sub, err := eventstream.Subscribe(context.Background(), c, opts, handle)
 	require.NoError(t, err)
 	return sub
 }

@@ -25,9 +25,9 @@ type link struct {
 
 	receivedAny atomic.Bool // a message came in
 
-	mu   sync.Mutex               // guards the fields below
-	gone error                    // why sending fails; nil while it lives
-	byID map[string]*Subscription // subscriptions by id
+	mu   sync.Mutex      // guards the fields below
+	gone error           // why sending fails; nil while it lives
+	subs []*Subscription // never changed in place
 }
 
 type message struct {
@@ -108,7 +108,7 @@ func (l *link) cancelRequest(id uint64) {
 // fail ends all pending calls, and every later one.
 func (l *link) fail(err error) {
 	l.mu.Lock()
-	l.gone, l.byID = err, nil
+	l.gone, l.subs = err, nil
 	l.mu.Unlock()
 	l.calls.End(err)
 }
@@ -165,7 +165,7 @@ func (o *observed) ended() {
 }
 
 func (c *Client) newLink(t server.Transport) *link {
-	l := &link{c: c, t: &observed{Transport: t}, lost: make(chan struct{}), byID: make(map[string]*Subscription)}
+	l := &link{c: c, t: &observed{Transport: t}, lost: make(chan struct{})}
 	opts := server.Options{
 		Limits: c.opts.limits, Logger: c.opts.logger, MaxLine: c.opts.maxMessage,
 		OnResponse: l.response, OnNotification: l.notification,
@@ -178,8 +178,8 @@ func (c *Client) newLink(t server.Transport) *link {
 	return l
 }
 
-// response handles a message without a method: the response to a request or, on a connection of
-// lines, an event, which is a result without an id.
+// response handles a message without a method: the response to a request, or a result without an
+// id, which may belong to a stream.
 func (l *link) response(_ *server.Conn, m *frame.Message) {
 	logger := l.c.opts.logger
 	switch hasID := m.ID != nil && string(m.ID) != "null"; {
@@ -190,20 +190,18 @@ func (l *link) response(_ *server.Conn, m *frame.Message) {
 	case hasID:
 	case m.Result != nil:
 		l.receivedAny.Store(true)
-		l.event("", m.Result)
+		l.offer("", m.Result)
 	default:
 		l.receivedAny.Store(true)
 		logger.Warn("the server refused a message of ours", "error", errorFrom(m.Error))
 	}
 }
 
-// notification queues a notification for its handlers, and handles it if it is an event.
+// notification offers a notification to the subscriptions, and queues it for its handlers.
 func (l *link) notification(_ *server.Conn, method string, params json.RawMessage) {
 	l.receivedAny.Store(true)
 	params = bytes.Clone(params)
-	if method == "event" || method == "heartbeat" {
-		l.event(method, params)
-	}
+	l.offer(method, params)
 	c := l.c
 	c.mu.Lock()
 	wanted := len(c.on[method]) > 0 || len(c.on[All]) > 0

@@ -73,7 +73,7 @@ func WithLimits(l frame.Limits) Option { return func(o *options) { o.limits = l 
 // (initialize, maxFrameBytes). Default [DefaultMaxMessage].
 func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n } }
 
-// WithQueue sets how many notifications and events may wait for their handlers. Default
+// WithQueue sets how many notifications and messages of streams may wait for their handlers. Default
 // [DefaultQueue].
 func WithQueue(n int) Option { return func(o *options) { o.queue = n } }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -109,7 +110,7 @@ func TestClose(t *testing.T) {
 		_, err = e.lines.ReadByte()
 		assert.Error(t, err, "the transport is closed")
 		assert.ErrorIs(t, c.Notify(context.Background(), "m", nil), client.ErrClosed)
-		_, err = c.Subscribe(context.Background(), client.SubscribeOptions{}, func(client.Event) {})
+		_, err = eventstream.Subscribe(context.Background(), c, eventstream.Options{}, func(eventstream.Event) {})
 		assert.ErrorIs(t, err, client.ErrClosed)
 		synctest.Wait()
 		assert.Equal(t, []client.State{client.Connected, client.Closed}, seen.all())
@@ -256,7 +257,7 @@ func TestFailFast(t *testing.T) {
 		var d *client.DisconnectedError
 		require.ErrorAs(t, c.Call(context.Background(), "m", nil, nil), &d)
 		assert.False(t, d.Sent)
-		_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(client.Event) {})
+		_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, func(eventstream.Event) {})
 		assert.ErrorIs(t, err, client.ErrDisconnected)
 		assert.Zero(t, time.Since(began))
 		c.Close()

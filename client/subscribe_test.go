@@ -14,17 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/testkit"
 )
 
+// These are the tests of package eventstream, and of the streams of a Client.
+
 // seen collects events.
 type seen struct {
 	testkit.Witness // guards events
-	events          []client.Event
+	events          []eventstream.Event
 }
 
-func (s *seen) add(e client.Event) { s.Note(func() { s.events = append(s.events, e) }) }
+func (s *seen) add(e eventstream.Event) { s.Note(func() { s.events = append(s.events, e) }) }
 
 // await waits until the last event has come.
 func (s *seen) await(t *testing.T, last int64) {
@@ -74,10 +77,10 @@ func TestEvents(t *testing.T) {
 			g.add("before", "plan")
 			c := dial(t, client.Socket(s.path), client.WithFraming(f))
 			var got seen
-			sub := subscribe(t, c, client.SubscribeOptions{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
+			sub := subscribe(t, c, eventstream.Options{Types: []string{"plan", "x"}, Session: "s1", Since: since(1)}, got.add)
 			g.add("x")
 			got.await(t, 3)
-			assert.Equal(t, []client.Event{
+			assert.Equal(t, []eventstream.Event{
 				{Type: "plan", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 2, Data: json.RawMessage(`{"n":2}`)},
 				{Type: "x", Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Seq: 3, Data: json.RawMessage(`{"n":3}`)},
 			}, got.events)
@@ -94,7 +97,7 @@ func TestEvents(t *testing.T) {
 			assert.Equal(t, []int64{2, 3}, got.seqs())
 
 			// Another one begins from now, and ends with the client.
-			sub = subscribe(t, c, client.SubscribeOptions{}, got.add)
+			sub = subscribe(t, c, eventstream.Options{}, got.add)
 			g.add("now")
 			got.await(t, 5)
 			require.NoError(t, c.Close())
@@ -108,21 +111,21 @@ func TestSubscriptionsOfAConnection(t *testing.T) {
 	ctx := context.Background()
 	s, g := eventServer(t)
 	lines := dial(t, client.Socket(s.path))
-	sub := subscribe(t, lines, client.SubscribeOptions{}, func(client.Event) {})
-	_, err := lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	sub := subscribe(t, lines, eventstream.Options{}, func(eventstream.Event) {})
+	_, err := eventstream.Subscribe(ctx, lines, eventstream.Options{}, func(eventstream.Event) {})
 	assert.ErrorIs(t, err, client.ErrOneSubscription)
 	require.NoError(t, sub.Close())
-	_, err = lines.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	_, err = eventstream.Subscribe(ctx, lines, eventstream.Options{}, func(eventstream.Event) {})
 	assert.NoError(t, err)
 	require.NoError(t, lines.Close())
 	g.Await(t, func() bool { return g.open() == 0 }, "the end of the connection")
 
 	frames := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP))
 	var one, other seen
-	subscribe(t, frames, client.SubscribeOptions{}, one.add)
+	subscribe(t, frames, eventstream.Options{}, one.add)
 	g.add("a")
 	one.await(t, 1)
-	second := subscribe(t, frames, client.SubscribeOptions{Since: since(0)}, other.add)
+	second := subscribe(t, frames, eventstream.Options{Since: since(0)}, other.add)
 	g.add("b")
 	one.await(t, 2)
 	other.await(t, 2)
@@ -137,16 +140,16 @@ func TestSubscriptionsThatTheServerRefuses(t *testing.T) {
 	ctx := context.Background()
 	s, g := eventServer(t)
 	c := dial(t, client.Socket(s.path))
-	_, err := c.Subscribe(ctx, client.SubscribeOptions{Session: "nope"}, func(client.Event) {})
+	_, err := eventstream.Subscribe(ctx, c, eventstream.Options{Session: "nope"}, func(eventstream.Event) {})
 	assert.ErrorIs(t, err, client.Kind("session_not_found"))
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{}, func(client.Event) {})
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{}, func(eventstream.Event) {})
 	require.NoError(t, err, "the place is free again")
 	require.NoError(t, sub.Close())
 
 	// A server that has another log after its restart.
 	g.add("a", "b")
 	var got seen
-	sub = subscribe(t, c, client.SubscribeOptions{Since: since(0)}, got.add)
+	sub = subscribe(t, c, eventstream.Options{Since: since(0)}, got.add)
 	got.await(t, 2)
 	s.stop()
 	g.Lock()
@@ -167,7 +170,7 @@ func TestEventsOverReconnects(t *testing.T) {
 			s, g := eventServer(t)
 			c := dial(t, client.Socket(s.path), client.WithFraming(f))
 			var got seen
-			subscribe(t, c, client.SubscribeOptions{Since: since(0)}, got.add)
+			subscribe(t, c, eventstream.Options{Since: since(0)}, got.add)
 			var writer sync.WaitGroup
 			stop := make(chan struct{})
 			writer.Go(func() {
@@ -206,7 +209,7 @@ func TestASubscriptionWithoutEventsOverAReconnect(t *testing.T) {
 	g.add("old")
 	c := dial(t, client.Socket(s.path))
 	var got seen
-	subscribe(t, c, client.SubscribeOptions{}, got.add)
+	subscribe(t, c, eventstream.Options{}, got.add)
 	s.stop()
 	g.add("meanwhile")
 	s.start()
@@ -223,7 +226,7 @@ func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 			var got seen
 			release := make(chan struct{})
 			var once sync.Once
-			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(e client.Event) {
+			_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, func(e eventstream.Event) {
 				once.Do(func() { <-release })
 				got.add(e)
 			})
@@ -255,10 +258,10 @@ func TestEventsOfEitherDialect(t *testing.T) {
 		heard := make(chan string, 9)
 		c.On(client.All, func(raw json.RawMessage) { heard <- string(raw) })
 		subscribed := make(chan error, 1)
-		var sub *client.Subscription
+		var sub *eventstream.Subscription
 		go func() {
 			var err error
-			sub, err = c.Subscribe(context.Background(), client.SubscribeOptions{Heartbeats: true}, got.add)
+			sub, err = eventstream.Subscribe(context.Background(), c, eventstream.Options{Heartbeats: true}, got.add)
 			subscribed <- err
 		}()
 		r := e.next()
@@ -279,7 +282,7 @@ func TestEventsOfEitherDialect(t *testing.T) {
 			types = append(types, fmt.Sprint(x.Type, " ", x.Seq))
 		}
 		assert.Equal(t, []string{"new_approval 0", "x 7", "heartbeat 0", "lagged 9"}, types)
-		assert.Equal(t, client.TypeLagged, got.events[3].Type)
+		assert.Equal(t, eventstream.TypeLagged, got.events[3].Type)
 		assert.JSONEq(t, `{"from_seq":8,"to_seq":9}`, string(got.events[3].Data))
 		assert.EqualValues(t, 9, sub.Seq())
 		assert.Empty(t, heard, "these are no notifications")
@@ -327,7 +330,7 @@ func TestStragglers(t *testing.T) {
 		var got seen
 		release := make(chan struct{})
 		go func() {
-			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(e client.Event) {
+			_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, func(e eventstream.Event) {
 				<-release
 				got.add(e)
 			})
@@ -367,7 +370,7 @@ func TestAFirstEventThatHasNoRoom(t *testing.T) {
 		c.On("note", func(json.RawMessage) { <-release })
 		var got seen
 		go func() {
-			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, got.add)
+			_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, got.add)
 			assert.NoError(t, err)
 		}()
 		e.result(e.next(), `{"subscription_id":"s"}`)
@@ -393,7 +396,7 @@ func TestSubscribeTimesOut(t *testing.T) {
 		result := make(chan error, 1)
 		began := time.Now()
 		go func() {
-			_, err := c.Subscribe(context.Background(), client.SubscribeOptions{}, func(client.Event) {})
+			_, err := eventstream.Subscribe(context.Background(), c, eventstream.Options{}, func(eventstream.Event) {})
 			result <- err
 		}()
 		r := e.next()

@@ -5,7 +5,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -33,7 +33,7 @@ type session struct {
 	mu        sync.Mutex     // guards the fields below
 	start     *beginning     // nil: the hub has the conversation
 	workspace *acp.Workspace // the client's workspace for the next prompt; may be nil
-	sub       *client.Subscription
+	sub       *eventstream.Subscription
 	closed    bool
 	turns     []*turn              // of the client, in the order of its prompts
 	ours      map[string]bool      // sessions that the client has begun; the value means that they are running
@@ -130,7 +130,7 @@ var eventTypes = []string{
 
 // follow sends the events after since to the client.
 func (s *session) follow(ctx context.Context, since int64) error {
-	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: eventTypes, Session: s.id, Since: &since}, s.event)
+	sub, err := eventstream.Subscribe(ctx, s.agent.hub, eventstream.Options{Types: eventTypes, Session: s.id, Since: &since}, s.event)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (s *session) subscriptionEnded(err error) {
 }
 
 // event handles an event of the conversation.
-func (s *session) event(e client.Event) {
+func (s *session) event(e eventstream.Event) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if s.ctx.Err() != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 )
 
 // A board collects the reports to all clients in a round: open questions, sessions to continue, and
@@ -75,7 +75,7 @@ type eventData struct {
 }
 
 // take records an event that a client received.
-func (b *board) take(e client.Event) {
+func (b *board) take(e eventstream.Event) {
 	var d eventData
 	if err := json.Unmarshal(e.Data, &d); err != nil && len(e.Data) > 0 {
 		b.found("event %d (%s) cannot be read: %v: %.300s", e.Seq, e.Type, err, e.Data)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 )
 
 // story returns the evidence of one step of one session. Each word is an event, a second after the
@@ -27,7 +27,7 @@ func story(words ...string) *evidence {
 	for i, word := range words {
 		at := began.Add(time.Duration(i) * time.Second)
 		event := func(kind, data string) {
-			e.Log = append(e.Log, loggedOf(client.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
+			e.Log = append(e.Log, loggedOf(eventstream.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
 		}
 		status := func(s string) {
 			a := e.Approvals[question]
@@ -127,9 +127,11 @@ func TestLostLaunches(t *testing.T) {
 func TestViews(t *testing.T) {
 	t.Parallel()
 	e := story("asks", "approved")
-	reported := func(events ...client.Event) []finding { return e.views([]*view{{name: "a client", events: events}}) }
-	event := func(i int) client.Event {
-		return client.Event{Seq: e.Log[i].Seq, Type: e.Log[i].Type, Data: e.Log[i].Raw}
+	reported := func(events ...eventstream.Event) []finding {
+		return e.views([]*view{{name: "a client", events: events}})
+	}
+	event := func(i int) eventstream.Event {
+		return eventstream.Event{Seq: e.Log[i].Seq, Type: e.Log[i].Type, Data: e.Log[i].Raw}
 	}
 	assert.Empty(t, reported())
 	assert.Empty(t, reported(event(0)))

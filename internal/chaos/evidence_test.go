@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 )
 
 // evidence is the record of a round: the acknowledged requests and their results.
@@ -39,7 +39,7 @@ type logged struct {
 	Data eventData       `json:"-"`
 }
 
-func loggedOf(e client.Event) logged {
+func loggedOf(e eventstream.Event) logged {
 	l := logged{Seq: e.Seq, Type: e.Type, Time: e.Timestamp, Raw: e.Data}
 	_ = json.Unmarshal(e.Data, &l.Data)
 	return l

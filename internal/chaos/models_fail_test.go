@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 )
 
 // seconds returns a span.
@@ -166,7 +166,7 @@ func TestQueueEvidence(t *testing.T) {
 	e := &evidence{Began: began, Sessions: map[string]shownSession{"s": {ID: "s", ThreadID: "t", Query: "prompt p1.2 for 5 ms", State: "completed"}}, Seen: map[int64]int64{1: 2e9, 2: 4e9}}
 	event := func(kind, data string) {
 		at := began.Add(time.Duration(len(e.Log)+1) * time.Second)
-		e.Log = append(e.Log, loggedOf(client.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
+		e.Log = append(e.Log, loggedOf(eventstream.Event{Type: kind, Seq: int64(len(e.Log) + 1), Timestamp: at, Data: json.RawMessage(data)}))
 	}
 	event("session_status_changed", `{"session_id":"s","thread_id":"t","state":"queued"}`)
 	event("queue_changed", `{"session_id":"s","thread_id":"t","content":"prompt p1.2 for 5 ms"}`)

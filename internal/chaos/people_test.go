@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/frame"
 )
 
@@ -46,11 +47,11 @@ type view struct {
 	after int64 // the subscription starts after this event
 
 	mu     sync.Mutex // guards the fields below
-	events []client.Event
+	events []eventstream.Event
 	tops   map[string]int64 // highest seq by subscription
 }
 
-func (v *view) take(e client.Event) {
+func (v *view) take(e eventstream.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.events = append(v.events, e)
@@ -135,7 +136,7 @@ func (p *person) enter(ctx context.Context) bool {
 		return false
 	}
 	since := p.view.last()
-	if _, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, func(e client.Event) {
+	if _, err := eventstream.Subscribe(ctx, c, eventstream.Options{Since: &since}, func(e eventstream.Event) {
 		p.view.take(e)
 		p.board.take(e)
 	}); err != nil {
@@ -206,7 +207,7 @@ func (p *person) lookBack(ctx context.Context) {
 	}
 	since := p.rand.Int64N(top)
 	v := &view{name: fmt.Sprintf("%s, looking back to %d", p.view.name, since), after: since, tops: make(map[string]int64)}
-	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, v.take)
+	sub, err := eventstream.Subscribe(ctx, p.c, eventstream.Options{Since: &since}, v.take)
 	if err != nil {
 		return
 	}

@@ -21,6 +21,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 )
 
 // Time limits of a round.
@@ -280,7 +281,7 @@ func (r *round) gather(ctx context.Context, p *person) {
 	// A separate subscription reads the log from the first event on. A subscription that starts
 	// while an agent asks receives the question without its number.
 	whole, since := &view{name: "the log"}, int64(0)
-	sub, err := p.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, whole.take)
+	sub, err := eventstream.Subscribe(ctx, p.c, eventstream.Options{Since: &since}, whole.take)
 	if err != nil {
 		r.found(checkOdd, "Subscribe: %v", err)
 		return

@@ -20,6 +20,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
@@ -487,7 +488,7 @@ func (w *window) listen(ctx context.Context) (stop func(), err error) {
 	})
 	// The exit event in the log arrives even if this terminal is so slow that output is
 	// dropped. But it may arrive before the last output.
-	_, err = w.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeTerminalExit}}, func(e client.Event) {
+	_, err = eventstream.Subscribe(ctx, w.c, eventstream.Options{Types: []string{protocol.TypeTerminalExit}}, func(e eventstream.Event) {
 		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e.Type, e.Data) })
 	})
 	return func() {

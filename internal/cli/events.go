@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -100,7 +101,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 	})
 	defer off()
 	shown := make(map[string]bool) // the hub sends open questions again after each reconnect
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: o.types, Session: o.session, Since: since}, func(e client.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: o.types, Session: o.session, Since: since}, func(e eventstream.Event) {
 		if d, ok := hubclient.EventOf(e).(*protocol.ApprovalEvent); ok {
 			if shown[d.ApprovalID] {
 				return
@@ -142,7 +143,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	done, over := make(chan struct{}), false // only the handler uses over
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Since: &o.since}, func(e client.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Since: &o.since}, func(e eventstream.Event) {
 		if over {
 			return
 		}
@@ -152,7 +153,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		}
 		// Open questions are sent once more, apart from the log.
 		chosen := (session == "" || event.Turn().SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
-		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
+		if e.Seq > 0 && (chosen || e.Type == eventstream.TypeLogDamaged) {
 			printEvent(cmd.OutOrStdout(), e, s.JSON)
 		}
 		if at >= last {
@@ -177,7 +178,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 // Printing of events, one line each.
 
 // printEvent prints an event on one line, as text or as JSON.
-func printEvent(out io.Writer, e client.Event, asJSON bool) {
+func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 	if asJSON {
 		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
 			Seq       int64           `json:"seq"`

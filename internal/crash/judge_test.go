@@ -22,6 +22,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/worktree"
 )
@@ -35,7 +36,7 @@ type world map[string]string
 type reader struct {
 	c      *client.Client
 	world  world
-	events map[int64]client.Event
+	events map[int64]eventstream.Event
 	next   int64 // the number of a new event
 }
 
@@ -114,9 +115,9 @@ func (r shownRule) text() string {
 // readEvents reads the whole log, and the questions in it. It adds an event: the last number may be
 // that of an event that a power cut has taken.
 func (w *reader) readEvents(ctx context.Context) error {
-	w.events = make(map[int64]client.Event)
-	read, since := make(chan client.Event, 10000), int64(0)
-	sub, err := w.c.Subscribe(ctx, client.SubscribeOptions{Since: &since}, func(e client.Event) { read <- e })
+	w.events = make(map[int64]eventstream.Event)
+	read, since := make(chan eventstream.Event, 10000), int64(0)
+	sub, err := eventstream.Subscribe(ctx, w.c, eventstream.Options{Since: &since}, func(e eventstream.Event) { read <- e })
 	if err != nil {
 		return fmt.Errorf("Subscribe: %w", err)
 	}

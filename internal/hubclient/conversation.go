@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -117,7 +118,7 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 }
 
 // EventOf returns a received event with the type of its kind. Unreadable members are zero.
-func EventOf(e client.Event) protocol.Event {
+func EventOf(e eventstream.Event) protocol.Event {
 	event, _ := protocol.DecodeEvent(e.Type, e.Data)
 	return event
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -225,7 +226,7 @@ func AwaitQuestion(ctx context.Context, c *client.Client, session string) error 
 	ctx, cancel := hubclient.WhileConnected(ctx, c)
 	defer cancel()
 	asked := make(chan struct{}, 1)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeApproval}, Session: session}, func(client.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: []string{protocol.TypeApproval}, Session: session}, func(eventstream.Event) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -293,8 +294,8 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 		}
 		o.Session = session.ID
 	}
-	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: o.Session, Types: []string{protocol.TypeApproval, protocol.TypeResolved}}, func(e client.Event) {
+	events := make(chan eventstream.Event)
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Session: o.Session, Types: []string{protocol.TypeApproval, protocol.TypeResolved}}, func(e eventstream.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -57,10 +58,10 @@ func AttendAll(ctx context.Context, c *client.Client, view *View, sessions []pro
 	}
 	ticks, stopped := view.work()
 	defer stopped()
-	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{
+	events := make(chan eventstream.Event)
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{
 		Types: []string{protocol.TypeApproval, protocol.TypeResolved, protocol.TypeStatus, protocol.TypeGatesEnded, protocol.TypeSecret, protocol.TypeConversation},
-	}, func(e client.Event) {
+	}, func(e eventstream.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -130,8 +131,8 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 		})
 	}
 
-	events := make(chan client.Event)
-	sub, err := a.hub.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
+	events := make(chan eventstream.Event)
+	sub, err := eventstream.Subscribe(ctx, a.hub, eventstream.Options{Session: session.ID, Since: &since}, func(e eventstream.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
@@ -290,7 +291,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 	view.session.ID = session
 	ended := make(chan struct{})
 	over, asked := false, make(map[string]bool) // only the handler uses them
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session, Since: new(int64)}, func(e client.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Session: session, Since: new(int64)}, func(e eventstream.Event) {
 		if over {
 			return
 		}

@@ -8,16 +8,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-func textDelta(t *testing.T, text string) client.Event {
+func textDelta(t *testing.T, text string) eventstream.Event {
 	return happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": text})
 }
 
-func retrying(t *testing.T) client.Event {
+func retrying(t *testing.T) eventstream.Event {
 	return happened(t, protocol.TypeConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
 }
 
@@ -26,7 +26,7 @@ func TestRemarkWaitsForEndOfLine(t *testing.T) {
 	var out bytes.Buffer // for text and remarks
 	v := NewView(&out, &out, false, false)
 	v.session = protocol.Turn{ID: "s"}
-	for _, e := range []client.Event{
+	for _, e := range []eventstream.Event{
 		retrying(t), textDelta(t, "One li"), retrying(t), textDelta(t, "ne.\nAnother "), happened(t, protocol.TypeError, members{"message": "odd"}), textDelta(t, "one"), textDelta(t, ".\n"),
 		textDelta(t, "The la"), retrying(t), textDelta(t, "st"),
 		happened(t, protocol.TypeConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),

@@ -13,6 +13,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -156,7 +157,7 @@ func (t *Talk) Run(ctx context.Context, c *client.Client) (err error) {
 	if err != nil {
 		return err
 	}
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{protocol.TypeStatus, protocol.TypeResolved, protocol.TypeAgentSession}, Since: &seq}, func(e client.Event) {
+	sub, err := eventstream.Subscribe(ctx, c, eventstream.Options{Types: []string{protocol.TypeStatus, protocol.TypeResolved, protocol.TypeAgentSession}, Since: &seq}, func(e eventstream.Event) {
 		if e.Type == protocol.TypeAgentSession {
 			select {
 			case t.reports <- struct{}{}:

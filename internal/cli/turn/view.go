@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -205,7 +205,7 @@ func spentOn(s protocol.Turn) string {
 // show shows an event of the turn. It returns the event if the caller has to act on it: a question,
 // its answer, or a request for a key; otherwise nil. isOver reports whether the turn has ended with
 // the event.
-func (v *View) show(e client.Event) (todo protocol.Event, isOver bool) {
+func (v *View) show(e eventstream.Event) (todo protocol.Event, isOver bool) {
 	v.seq = max(v.seq, e.Seq)
 	event := hubclient.EventOf(e)
 	if event.Turn().SessionID != v.session.ID && e.Type != protocol.TypeTerminal {

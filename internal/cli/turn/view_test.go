@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/client/eventstream"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -19,13 +19,13 @@ import (
 )
 
 // happened returns an event of the shown session.
-func happened(t *testing.T, kind string, data map[string]any) client.Event {
+func happened(t *testing.T, kind string, data map[string]any) eventstream.Event {
 	if data["session_id"] == nil {
 		data["session_id"] = "s"
 	}
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)
-	return client.Event{Type: kind, Data: raw}
+	return eventstream.Event{Type: kind, Data: raw}
 }
 
 type members = map[string]any
@@ -47,7 +47,7 @@ func TestViewShowsEvents(t *testing.T) {
 	var out, side bytes.Buffer
 	v := NewView(&out, &side, false, false)
 	v.session = protocol.Turn{ID: "s"}
-	for _, e := range []client.Event{
+	for _, e := range []eventstream.Event{
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "Hel"}),
 		happened(t, protocol.TypeDelta, members{"message_id": "1", "delta": "lo"}),
 		happened(t, protocol.TypeDelta, members{"message_id": "x", "delta": "of another session", "session_id": "other"}),
@@ -286,18 +286,18 @@ func TestQuestionFollowsItsCommand(t *testing.T) {
 	q := hubclient.Approval{Approval: protocol.Approval{ApprovalID: "12345678-9", Type: domain.FunctionCall, ToolName: "Bash", Title: "Tests", ToolInput: json.RawMessage(`{"command":"make test"}`)}}
 	for _, c := range []struct {
 		name    string
-		between []client.Event
+		between []eventstream.Event
 		command string
 		want    string
 	}{
 		{"at once", nil, "make test", "$ make test\n  Tests\nAllow? "},
-		{"below other text", []client.Event{textDelta(t, "Hello\n")}, "make test", "$ make test\n  Tests\nHello\n? $ make test\n  Tests\nAllow? "},
+		{"below other text", []eventstream.Event{textDelta(t, "Hello\n")}, "make test", "$ make test\n  Tests\nHello\n? $ make test\n  Tests\nAllow? "},
 		{"about another one", nil, "make", "$ make test\n  Tests\n? $ make\n  Tests\nAllow? "},
 	} {
 		a, _, side := asking(q)
 		q.ToolInput, _ = json.Marshal(members{"command": c.command})
 		a.view.session.ID = "s"
-		for _, e := range append([]client.Event{call}, c.between...) {
+		for _, e := range append([]eventstream.Event{call}, c.between...) {
 			a.view.show(e)
 		}
 		a.show(asked{q, "/", Sheet(q, "/")})
