@@ -39,6 +39,11 @@ type Event struct {
 	// are sent again after each reconnect.
 	Seq  int64
 	Data json.RawMessage // nil for a heartbeat
+
+	// Session is the number of the event's session, and Turn that of its turn, such as 12.3. They are 0
+	// and "" for an event of none, and on a connection of lines.
+	Session int64
+	Turn    string
 }
 
 // TypeLagged is the type of the event that reports skipped events, because the client did not
@@ -144,7 +149,9 @@ func (s *Subscription) endParams() any {
 // wireEvent is an event or a heartbeat in either dialect.
 type wireEvent struct {
 	SubscriptionID string `json:"subscription_id"`
-	Seq            int64  `json:"seq"`  // LSP
+	Seq            int64  `json:"seq"` // LSP, as Session and Turn
+	Session        int64  `json:"session"`
+	Turn           string `json:"turn"`
 	Type           string `json:"type"` // of a heartbeat
 	Event          *struct {
 		Type      string          `json:"type"`
@@ -172,7 +179,7 @@ func (s *Subscription) take(method string, payload json.RawMessage, queue func(f
 	switch {
 	case w.Event != nil:
 		at, _ := time.Parse(time.RFC3339Nano, w.Event.Timestamp)
-		e = Event{w.Event.Type, at, max(w.Seq, w.Event.Seq), w.Event.Data}
+		e = Event{w.Event.Type, at, max(w.Seq, w.Event.Seq), w.Event.Data, w.Session, w.Turn}
 	case (method == typeHeartbeat || w.Type == typeHeartbeat) && s.opts.Heartbeats:
 		e = Event{Type: typeHeartbeat}
 	default:

@@ -24,7 +24,7 @@ import (
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
 the log, the time, its type, its task, and a summary. With --json each line is
-{"seq","type","timestamp","data"}; docs/protocol.md lists the types.
+{"seq","session","turn","type","timestamp","data"}; docs/protocol.md lists the types.
 
 It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what
@@ -182,10 +182,12 @@ func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 	if asJSON {
 		line, _ := json.Marshal(struct { // the values were decoded from JSON, so this cannot fail
 			Seq       int64           `json:"seq"`
+			Session   int64           `json:"session,omitempty"`
+			Turn      string          `json:"turn,omitempty"`
 			Type      string          `json:"type"`
 			Timestamp time.Time       `json:"timestamp"`
 			Data      json.RawMessage `json:"data"`
-		}{e.Seq, e.Type, e.Timestamp, e.Data})
+		}{e.Seq, e.Session, e.Turn, e.Type, e.Timestamp, e.Data})
 		_ = term.Raw(out, line)
 		return
 	}
@@ -194,7 +196,7 @@ func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 		seq = fmt.Sprint(e.Seq)
 	}
 	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
-		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(event.Turn().TaskID, "-")), gist(event, e.Data)), " "))
+		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(e.Turn, "-")), gist(event, e.Data)), " "))
 }
 
 // gist returns a summary of an event in one line. data is the event as it came.
@@ -246,7 +248,7 @@ func gist(event protocol.Event, data json.RawMessage) string {
 	case *protocol.AgentSessionEvent:
 		return term.Short(summaryOfReport(d.AgentSession))
 	case *protocol.DeletedEvent:
-		return term.Short(strings.Join(d.TaskIDs, ", "))
+		return term.Short(strings.Join(d.Turns, ", "))
 	case *protocol.IterationEvent:
 		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
 	case *protocol.GateStartEvent:

@@ -125,14 +125,18 @@ func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry)
 	}
 	none := approval.Place{Session: domain.Session{CWD: cwd, Mode: catalog.ModeDefault}}
 	name := cmp.Or(q.Turn, questionsSession)
-	turn, err := query.Find(h.ctx, t, name)
-	var refused *domain.Error
-	switch {
-	case errors.As(err, &refused) && refused.Kind == domain.KindTurnNotFound:
+	id, err := t.FindID(h.ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
 		if domain.IsTaskName(name) {
-			return approval.Place{}, err
+			return approval.Place{}, query.NoTurn(name)
 		}
 		return none, nil
+	}
+	if err != nil {
+		return approval.Place{}, err
+	}
+	turn, err := t.Turn(h.ctx, id)
+	switch {
 	case err != nil:
 		return approval.Place{}, err
 	case turn.IsQuestion():

@@ -88,7 +88,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 	clientenv.Carry(ctx, &turn)
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
-			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
+			if _, err := t.FindID(h.ctx, spec.CallerID); err == nil {
 				return domain.Invalid("task_id", "an id that is new", "the id of another run")
 			}
 			if domain.IsTaskName(spec.CallerID) {
@@ -146,7 +146,7 @@ func (s LaunchSpec) wait() {
 func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.TurnInSession, error) {
 	var turn domain.Turn
 	err := h.write(ctx, func(t store.Tx) error {
-		id, err := t.Find(h.ctx, spec.CallerID)
+		id, err := t.FindID(h.ctx, spec.CallerID)
 		if err == nil {
 			turn, err = t.Turn(h.ctx, id)
 		}
@@ -250,7 +250,7 @@ func (h *Hub) sessionFor(t store.Tx, spec LaunchSpec, agent string) (domain.Sess
 		return h.chatSession(t, spec, agent)
 	}
 	if spec.SessionAlias != "" {
-		id, err := t.FindSession(h.ctx, spec.SessionAlias)
+		id, err := t.FindSessionID(h.ctx, spec.SessionAlias)
 		if err == nil {
 			session, err := t.Session(h.ctx, id)
 			if err == nil && session.Agent == "" {

@@ -35,7 +35,7 @@ func (h *Hub) wantsWorktree(ctx context.Context, spec LaunchSpec) (wants, asked 
 		return false, false, nil
 	}
 	if spec.SessionAlias != "" {
-		_, err := h.store.FindSession(ctx, spec.SessionAlias)
+		_, err := h.store.FindSessionID(ctx, spec.SessionAlias)
 		if !errors.Is(err, store.ErrNotFound) {
 			return false, false, err // a conversation that exists
 		}

@@ -120,6 +120,7 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 // EventOf returns a received event with the type of its kind. Unreadable members are zero.
 func EventOf(e eventstream.Event) protocol.Event {
 	event, _ := protocol.DecodeEvent(e.Type, e.Data)
+	protocol.Locate(event, e.Session, e.Turn)
 	return event
 }
 
@@ -127,7 +128,7 @@ func EventOf(e eventstream.Event) protocol.Event {
 func ApprovalOf(e *protocol.ApprovalEvent) Approval {
 	return Approval{
 		Approval: protocol.Approval{
-			ApprovalID: e.ApprovalID, CallID: e.CallID, TurnUUID: e.SessionID, Turn: e.TaskID, Stale: e.Stale,
+			ApprovalID: e.ApprovalID, CallID: e.CallID, TurnUUID: e.SessionID, Turn: e.Name, Session: e.Session, Stale: e.Stale,
 			Reopens: e.Reopens, Reopened: e.Reopened, ToolName: e.ToolName, ToolInput: e.ToolInput, Editable: e.Editable,
 			Ambiguity: e.Ambiguity, ToolUseID: e.ToolUseID, ToolKind: e.ToolKind, Title: e.Title, Subject: e.Subject,
 			Options: e.Options, OptionsOnly: e.OptionsOnly, Declinable: e.Declinable, Paths: e.Paths, Details: e.Details,

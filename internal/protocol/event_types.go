@@ -30,7 +30,9 @@ type TurnIDs struct {
 
 // Locate sets the numbers of the turn that an event belongs to, if it belongs to one.
 func Locate(e Event, session int64, turn string) {
-	if of, ok := e.(interface{ locate(session int64, turn string) }); ok {
+	if of, ok := e.(interface {
+		locate(session int64, turn string)
+	}); ok {
 		of.locate(session, turn)
 	}
 }
@@ -346,6 +348,7 @@ type DeletedEvent struct {
 	ThreadID   string   `json:"thread_id"`
 	SessionIDs []string `json:"session_ids"`
 	TaskIDs    []string `json:"task_ids"`
+	Turns      []string `json:"turns" doc:"The numbers of the turns, such as 12.3."`
 	Kept       int      `json:"kept,omitempty" doc:"Number of sessions that stay because others were forked from them."`
 }
 

@@ -174,7 +174,7 @@ func data(e domain.Event) any {
 		}
 		return triggerEvent(&turn, p)
 	case domain.SessionDeleted:
-		return deletedEvent(p)
+		return deletedEvent(e.Session, p)
 	case domain.TerminalPrinted:
 		return &TerminalEvent{TerminalID: p.TerminalID, TaskID: p.TaskID, Data: p.Data, Encoding: p.Encoding}
 	case domain.TerminalExited:
@@ -256,10 +256,13 @@ func triggerEvent(turn *TurnIDs, p domain.TriggerExecuted) *TriggerExecutedEvent
 	}
 }
 
-func deletedEvent(p domain.SessionDeleted) *DeletedEvent {
-	d := &DeletedEvent{ThreadID: p.SessionUUID, Kept: p.Kept}
+func deletedEvent(session int64, p domain.SessionDeleted) *DeletedEvent {
+	d := &DeletedEvent{ThreadID: p.SessionUUID, Turns: []string{}, Kept: p.Kept}
 	for _, r := range p.Turns {
 		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.HumanLayerSession), append(d.TaskIDs, domain.TaskName(r.Task))
+		if r.Number > 0 { // unknown in an event of an earlier version
+			d.Turns = append(d.Turns, domain.Turn{Session: session, Number: r.Number}.Name())
+		}
 	}
 	return d
 }

@@ -14,8 +14,11 @@ type Reader interface {
 
 	// Session finds a session by its row.
 	Session(ctx context.Context, id int64) (domain.Session, error)
-	// FindSession finds the session that an id of any kind names.
+	// FindSession finds the session that an id of any kind names, or a number (domain.ParseNumber).
 	FindSession(ctx context.Context, alias string) (int64, error)
+	// FindSessionID is FindSession without numbers, for ids that clients choose: another client may
+	// call its own session 12.
+	FindSessionID(ctx context.Context, alias string) (int64, error)
 	// FindNative finds the session of an agent's own session.
 	FindNative(ctx context.Context, native string) (int64, error)
 	// FindNativeOf is FindNative for the sessions of one agent.
@@ -46,6 +49,8 @@ type Reader interface {
 	// session, which means the session's last turn; if none is it, domain.LastTurn, or the number of
 	// a turn or session (domain.ParseNumber).
 	Find(ctx context.Context, alias string) (int64, error)
+	// FindID is Find without numbers; see FindSessionID.
+	FindID(ctx context.Context, alias string) (int64, error)
 	// Session finds a turn by its row, with its session.
 	TurnInSession(ctx context.Context, id int64) (domain.TurnInSession, error)
 	// Sessions lists turns, the newest first.

@@ -1316,6 +1316,8 @@ export type DeletedEvent = {
   thread_id: string;
   session_ids: Array<string>;
   task_ids: Array<string>;
+  /** The numbers of the turns, such as 12.3. */
+  turns: Array<string>;
   /** Number of sessions that stay because others were forked from them. */
   kept?: number;
 };

@@ -28,17 +28,21 @@ func (q queries) TurnInSession(ctx context.Context, id int64) (domain.TurnInSess
 	return first[domain.TurnInSession](ctx, q.s, "SELECT "+sessionColumns()+" FROM turns r "+sessionJoins+"WHERE r.id = ?", id)
 }
 
-func (q queries) Find(ctx context.Context, alias string) (int64, error) {
+func (q queries) FindID(ctx context.Context, alias string) (int64, error) {
 	id, err := first[int64](ctx, q.s, `SELECT coalesce(nullif(a.turn, 0), (SELECT id FROM turns WHERE session = a.session ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
 	if err == nil && id == 0 { // a session without turns
 		err = store.ErrNotFound
 	}
-	if !errors.Is(err, store.ErrNotFound) {
-		return id, err
-	}
-	if alias == domain.LastTurn {
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
 		id, _, err = lastTurn(ctx, q.s)
+	}
+	return id, err
+}
+
+func (q queries) Find(ctx context.Context, alias string) (int64, error) {
+	id, err := q.FindID(ctx, alias)
+	if !errors.Is(err, store.ErrNotFound) {
 		return id, err
 	}
 	switch session, turn, _ := domain.ParseNumber(alias); {
@@ -47,7 +51,7 @@ func (q queries) Find(ctx context.Context, alias string) (int64, error) {
 	case session != 0:
 		return first[int64](ctx, q.s, "SELECT id FROM turns WHERE session = ? ORDER BY place DESC LIMIT 1", session)
 	}
-	return 0, store.ErrNotFound
+	return 0, err
 }
 
 // lastTurn returns the last turn of a conversation that was continued with last, and its session.
@@ -71,14 +75,18 @@ func (q queries) NamesSession(ctx context.Context, alias string) (bool, error) {
 	return turn == 0, err
 }
 
-func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
+func (q queries) FindSessionID(ctx context.Context, alias string) (int64, error) {
 	session, err := q.sessionOf(ctx, alias)
-	if !errors.Is(err, store.ErrNotFound) {
-		return session, err
-	}
-	if alias == domain.LastTurn {
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastTurn {
 		_, session, err = lastTurn(ctx, q.s)
-		return session, err
+	}
+	return session, err
+}
+
+func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
+	id, err := q.FindSessionID(ctx, alias)
+	if !errors.Is(err, store.ErrNotFound) {
+		return id, err
 	}
 	switch session, turn, _ := domain.ParseNumber(alias); {
 	case turn != 0:
@@ -86,7 +94,7 @@ func (q queries) FindSession(ctx context.Context, alias string) (int64, error) {
 	case session != 0:
 		return first[int64](ctx, q.s, "SELECT id FROM sessions WHERE id = ?", session)
 	}
-	return 0, store.ErrNotFound
+	return 0, err
 }
 
 // sessionOf returns the session of an alias.

@@ -54,6 +54,10 @@ func testIDsBeforeNumbers(t *testing.T, k kind) {
 		assert.False(t, taken)
 		return err
 	})
+	_, err := s.FindID(ctx, "1")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = s.FindSessionID(ctx, "1")
+	require.ErrorIs(t, err, store.ErrNotFound)
 	named := AddTurn(t, s, two.ID, domain.Queued, func(r *domain.Turn) { r.CallerID = "1" })
 	got, err := s.Find(ctx, "1")
 	require.NoError(t, err)
