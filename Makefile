@@ -130,10 +130,10 @@ vsix: ## the VS Code extension for each platform, with the program in it: bin/du
 	done
 	rm -r vscode/server bin/vsix
 
-docs: ## write docs/cli.md, docs/protocol.md, docs/executors.md and the keys in docs/configuration.md from the code
+docs: ## write docs/cli.md, docs/methods.md, docs/executors.md and the keys in docs/configuration.md from the code
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/config -run TestConfigurationDocument
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument
-	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run TestProtocolDocument
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run TestMethodsDocument
 	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument
 
 generate: docs ## the same, and vscode/src/protocol.ts, the types of the methods

@@ -37,7 +37,7 @@ type Core struct {
 	Issues func() []string
 }
 
-// RegisterCore registers the methods that need no hub (docs/protocol.md, "Methods").
+// RegisterCore registers the methods that need no hub (docs/methods.md).
 func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "initialize", core.initialize(reg),
 		server.Doc("Returns the server's name and version. No handshake is needed. A client that sends its capabilities gets those of duet-rpc."))

@@ -83,9 +83,9 @@ func served() *server.Registry {
 	return reg
 }
 
-// docs/protocol.md matches the registry. `make docs` writes it.
-func TestProtocolDocument(t *testing.T) {
-	const path, mark = "../docs/protocol.md", "<!-- What follows is made by `make docs`. -->\n"
+// docs/methods.md matches the registry. `make docs` writes it.
+func TestMethodsDocument(t *testing.T) {
+	const path, mark = "../docs/methods.md", "<!-- What follows is made by `make docs`. -->\n"
 	head, _, found := strings.Cut(string(must(os.ReadFile(path))(t)), mark)
 	require.True(t, found, "%s has lost its mark", path)
 	testkit.GoldenBytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())+handlers.EventsMarkdown()))

@@ -14,7 +14,7 @@ import (
 )
 
 // Descriptions of a registry's methods: the OpenRPC 1.3 document of rpc.discover, the Markdown of
-// docs/protocol.md, and TypeScript.
+// docs/methods.md, and TypeScript.
 
 // An OpenRPCDocument describes the methods (https://spec.open-rpc.org, version 1.3).
 type OpenRPCDocument struct {

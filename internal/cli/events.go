@@ -24,7 +24,7 @@ import (
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
 the log, the time, its type, its task, and a summary. With --json each line is
-{"seq","session","turn","type","timestamp","data"}; docs/protocol.md lists the types.
+{"seq","session","turn","type","timestamp","data"}; docs/methods.md lists the types.
 
 It runs until you interrupt it, even if the hub is replaced by another one;
 --since N begins with the events after number N. With --no-follow it prints what

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// Types of events on the wire (docs/protocol.md, "Event types").
+// Types of events on the wire (docs/methods.md, "Event types").
 const (
 	TypeStatus       = "session_status_changed"
 	TypeConversation = "conversation_updated"
