@@ -27,7 +27,7 @@ type Conversation struct {
 	Files   []ChangedFile
 	Diff    string // of all files
 
-	session json.RawMessage // the raw JSON of the fields above
+	turn    json.RawMessage // the raw JSON of the fields above
 	files   []json.RawMessage
 }
 
@@ -45,7 +45,7 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 	if err != nil {
 		return r, err
 	}
-	r.session = s.Turn
+	r.turn = s.Turn
 	if err := json.Unmarshal(s.Turn, &r.Session); err != nil {
 		return r, err
 	}
@@ -95,11 +95,11 @@ func (r Conversation) JSON() ([]byte, error) {
 	return json.MarshalIndent(struct {
 		Format  string            `json:"format"`
 		Version int               `json:"version"`
-		Session json.RawMessage   `json:"session"`
+		Turn    json.RawMessage   `json:"turn"`
 		Events  []json.RawMessage `json:"events"`
 		Files   []json.RawMessage `json:"files"`
 		Diff    string            `json:"diff"`
-	}{"duet-conversation", 1, r.session, events, files, r.Diff}, "", "  ")
+	}{"duet-conversation", 2, r.turn, events, files, r.Diff}, "", "  ")
 }
 
 // A Markdown export contains texts by several authors. The code below keeps each text in its
