@@ -27,8 +27,8 @@ type Conversation struct {
 	Files   []ChangedFile
 	Diff    string // of all files
 
-	turn    json.RawMessage // the raw JSON of the fields above
-	files   []json.RawMessage
+	turn  json.RawMessage // the raw JSON of the fields above
+	files []json.RawMessage
 }
 
 // ChangedFile is a file that the session changed.
