@@ -96,6 +96,11 @@ func TestTypeScriptTypes(t *testing.T) {
 	testkit.GoldenBytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
 }
 
+// The calls of the Go client match the registry. `make generate` writes them.
+func TestGoCalls(t *testing.T) {
+	testkit.GoldenBytes(t, "../internal/hubclient/calls.go", []byte(handlers.GoCalls(served())))
+}
+
 // The end of Serve waits for all goroutines of its connection.
 func TestAConnectionLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, quick)

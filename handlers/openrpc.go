@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,6 +209,51 @@ func TypeScript(reg *server.Registry) string {
 	b.WriteString("\n/** The data of each type of event, by its name on the wire. */\nexport interface Events {\n" + events.String())
 	b.WriteString("}\n\n/** The name of a type of event. */\nexport type EventType = keyof Events;\n")
 	b.WriteString("\n/** The event of a notification. */\nexport type HubEvent = { [T in EventType]: { type: T; timestamp: string; data: Events[T] } }[EventType];\n")
+	return b.String()
+}
+
+// GoCalls returns the source of package hubclient's calls: a function for each method of a noun whose
+// parameters and result are types of package protocol.
+func GoCalls(reg *server.Registry) string {
+	var b strings.Builder
+	b.WriteString("// Code generated from the registry of methods by `make generate`. DO NOT EDIT.\n\n" +
+		"package hubclient\n\nimport (\n\t\"context\"\n\t\"encoding/json\"\n\n" +
+		"\t\"github.com/duet-rpc/duet-rpc/client\"\n\t\"github.com/duet-rpc/duet-rpc/internal/protocol\"\n)\n")
+	for _, m := range reg.Methods() {
+		params, result := m.Types()
+		if !isOfNoun(m.Name) || !isProtocol(result) || !isProtocol(params) && !isEmpty(params) {
+			continue
+		}
+		name := goName(m.Name)
+		fmt.Fprintf(&b, "\n// %s calls %s. It also returns the result as it came.\n", name, m.Name)
+		takes, given := "", "nil"
+		if !isEmpty(params) {
+			takes, given = ", p protocol."+params.Name(), "p"
+		}
+		fmt.Fprintf(&b, "func %s(ctx context.Context, c *client.Client%s) (protocol.%s, json.RawMessage, error) {\n"+
+			"\treturn Call[protocol.%s](ctx, c, %q, %s)\n}\n", name, takes, result.Name(), result.Name(), m.Name, given)
+	}
+	return b.String()
+}
+
+// isOfNoun reports whether a method has a name of Duet's own form; task and chat are AIWG's.
+func isOfNoun(method string) bool {
+	noun, _, found := strings.Cut(method, ".")
+	return found && noun != "task" && noun != "chat" && noun != "rpc"
+}
+
+func isEmpty(t reflect.Type) bool { return t != nil && t.Kind() == reflect.Struct && t.NumField() == 0 }
+
+func isProtocol(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Struct && t.Name() != "" && t.PkgPath() == reflect.TypeFor[protocol.Turn]().PkgPath()
+}
+
+// goName returns the name of the function that calls a method: SessionStart for session.start.
+func goName(method string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(method, ".") {
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
 	return b.String()
 }
 

@@ -44,6 +44,8 @@ type Method struct {
 	invoke   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	arriving func(ctx context.Context, params json.RawMessage) context.Context // may be nil
 
+	takes, gives reflect.Type // the Go types of the parameters and the result; nil for raw JSON
+
 	raw  bool        // works on raw JSON, so it is always fast
 	slow atomic.Bool // the last call took long: the queue is written before it runs
 }
@@ -54,6 +56,10 @@ func (m *Method) Params() *schema.Schema { return m.params() }
 
 // Result returns the schema of the result. It panics if the type cannot be JSON.
 func (m *Method) Result() *schema.Schema { return m.result() }
+
+// Types returns the Go types of the parameters and the result, for generated code; nil for a method that
+// works on raw JSON.
+func (m *Method) Types() (params, result reflect.Type) { return m.takes, m.gives }
 
 // An Option configures a method when it is registered.
 type Option func(*Method)
@@ -119,7 +125,10 @@ func Handle[P, R any](r *Registry, name string, h func(ctx context.Context, para
 		panic(fmt.Sprintf("server: method %q: JSON-RPC has no parameters of the type %v; use a struct for named ones, "+
 			"such as struct{ Text string `json:\"text\"` }, or a slice for positional ones", name, reflect.TypeFor[P]()))
 	}
-	m := &Method{Name: name, params: lazySchema[P](schema.OfParams), result: lazySchema[R](schema.OfResult)}
+	m := &Method{
+		Name: name, params: lazySchema[P](schema.OfParams), result: lazySchema[R](schema.OfResult),
+		takes: reflect.TypeFor[P](), gives: reflect.TypeFor[R](),
+	}
 	m.check = func(raw json.RawMessage) error {
 		var params P
 		return takes.decode(raw, m.params, &params)

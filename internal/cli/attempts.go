@@ -59,7 +59,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
-	launched, _, err := hubclient.Call[protocol.StartAttemptsResult](ctx, c, "attempt.start", params)
+	launched, _, err := hubclient.AttemptStart(ctx, c, params)
 	if err != nil {
 		return turn.InWords(err)
 	}
@@ -176,7 +176,7 @@ func attemptOf(ctx context.Context, c *client.Client, args []string) (string, er
 
 // showAttempts prints a comparison.
 func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, id string, patch bool) error {
-	r, raw, err := hubclient.Call[protocol.AttemptsResult](ctx, c, "session.attempts", protocol.AttemptsParams{SessionID: id, Patch: patch})
+	r, raw, err := hubclient.SessionAttempts(ctx, c, protocol.AttemptsParams{SessionID: id, Patch: patch})
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func newChoose(s *settings) *cobra.Command {
 
 // choose asks before it interrupts others.
 func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	r, raw, err := hubclient.Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", params)
+	r, raw, err := hubclient.SessionChooseAttempt(ctx, c, params)
 	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
 		return r, raw, landError(err, session)
 	}
@@ -312,6 +312,6 @@ func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Clie
 		return r, raw, err
 	}
 	params.Interrupt = true
-	r, raw, err = hubclient.Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", params)
+	r, raw, err = hubclient.SessionChooseAttempt(ctx, c, params)
 	return r, raw, landError(err, session)
 }

@@ -99,7 +99,7 @@ func decideFile(ctx context.Context, c *client.Client, session protocol.Turn, pa
 	there := filepath.Join(session.WorkingDir, path)
 	for _, file := range files.Snapshots {
 		if file.FilePath == path || file.FilePath == here || file.FilePath == there {
-			_, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", protocol.DecideChangeParams{SessionID: session.ID, Path: file.FilePath, Decision: protocol.ChangeDecision(decision)})
+			_, _, err := hubclient.SessionDecideChange(ctx, c, protocol.DecideChangeParams{SessionID: session.ID, Path: file.FilePath, Decision: protocol.ChangeDecision(decision)})
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 				continue
 			}
 			params := protocol.DecideChangeParams{SessionID: id, Path: file.FilePath, Hunk: part.id, Decision: protocol.ChangeDecision(decision)}
-			if _, _, err := hubclient.Call[json.RawMessage](ctx, c, "session.decideChange", params); err != nil {
+			if _, _, err := hubclient.SessionDecideChange(ctx, c, params); err != nil {
 				view.Note(turn.InDialogue(err).Error())
 			}
 		}

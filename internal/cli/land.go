@@ -98,7 +98,7 @@ func landFlags(cmd *cobra.Command, params *protocol.LandParams) (method func() p
 
 func land(ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
 	params.SessionID = session.ID
-	r, raw, err := hubclient.Call[protocol.LandResult](ctx, c, "session.land", params)
+	r, raw, err := hubclient.SessionLand(ctx, c, params)
 	return r, raw, landError(err, session)
 }
 
@@ -230,7 +230,7 @@ func newDiscard(s *settings) *cobra.Command {
 // discard deletes a worktree. Unless force is set, ask decides about work that would be lost.
 func discard(ctx context.Context, c *client.Client, session protocol.Turn, force bool, ask func(protocol.Losses) error) (protocol.DiscardResult, json.RawMessage, error) {
 	params := protocol.DiscardParams{SessionID: session.ID, Force: force}
-	r, raw, err := hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
+	r, raw, err := hubclient.SessionDiscard(ctx, c, params)
 	data, is := worktreeProblem(err)
 	if !is || data.Losses == nil {
 		return r, raw, err
@@ -239,7 +239,7 @@ func discard(ctx context.Context, c *client.Client, session protocol.Turn, force
 		return r, raw, err
 	}
 	params.Force = true
-	return hubclient.Call[protocol.DiscardResult](ctx, c, "session.discard", params)
+	return hubclient.SessionDiscard(ctx, c, params)
 }
 
 func showLosses(view *turn.View, l protocol.Losses) {

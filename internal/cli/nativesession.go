@@ -52,7 +52,7 @@ func newAdopt(s *settings) *cobra.Command {
 					progress(cmd, s, "the agent is asked for the session; a long one can take minutes, and C-c gives up")
 				})
 				defer late.Stop()
-				r, raw, err := hubclient.Call[protocol.AdoptResult](ctx, c, "session.adopt", params)
+				r, raw, err := hubclient.SessionAdopt(ctx, c, params)
 				if err != nil {
 					return err
 				}
@@ -203,7 +203,7 @@ func (w which) pages(ctx context.Context, c *client.Client, s *settings, take fu
 			return err
 		}
 		var got protocol.NativeSessionList
-		if got, _, err = hubclient.Call[protocol.NativeSessionList](ctx, c, "agent.sessions", p); err != nil {
+		if got, _, err = hubclient.AgentSessions(ctx, c, p); err != nil {
 			return err
 		}
 		if take(got) || got.NextCursor == "" {
@@ -269,7 +269,7 @@ func (w *which) words(s *settings, more ...string) cobra.CompletionFunc {
 		if err != nil {
 			return nil
 		}
-		got, _, _ := hubclient.Call[protocol.NativeSessionList](ctx, c, "agent.sessions", p)
+		got, _, _ := hubclient.AgentSessions(ctx, c, p)
 		words := more
 		for _, s := range got.Sessions {
 			words = append(words, s.ID+"\t"+term.Short(term.AgeOf(s.UpdatedAt)+" · "+s.Title))

@@ -330,7 +330,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	if o.cwd, err = fullPath(o.cwd); err != nil {
 		return started, err
 	}
-	started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.start", protocol.StartParams{
+	started, _, err = hubclient.SessionStart(ctx, c, protocol.StartParams{
 		Prompt: text, Title: o.title, WorkingDir: o.cwd, Mode: o.set.mode, Model: o.set.model, Options: options, Worktree: o.worktree,
 		Agent:         cmp.Or(o.agent, os.Getenv("DUET_AGENT")), // the hub may not have this variable
 		TimeoutMS:     milliseconds(o.timeout),
@@ -350,7 +350,7 @@ func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text
 		if params.Options, err = agentOptionsValue(o.set.options); err != nil {
 			return started, err
 		}
-		started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.fork", params)
+		started, _, err = hubclient.SessionFork(ctx, c, params)
 		return started, err
 	}
 	if !o.set.isEmpty() {
@@ -366,7 +366,7 @@ func continuePrompt(ctx context.Context, c *client.Client, o promptOptions, text
 	if o.steer {
 		params.Deliver = "steer"
 	}
-	started, _, err = hubclient.Call[protocol.Started](ctx, c, "session.prompt", params)
+	started, _, err = hubclient.SessionPrompt(ctx, c, params)
 	return started, err
 }
 

@@ -304,9 +304,11 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 }
 
 // startWork asks the hub to start a turn. It prints the turn's number, or waits for the end.
-func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
+func startWork[P any](
+	cmd *cobra.Command, s *settings, start func(context.Context, *client.Client, P) (protocol.Started, json.RawMessage, error), params P, wait bool,
+) error {
 	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		r, raw, err := hubclient.Call[protocol.Started](ctx, c, method, params)
+		r, raw, err := start(ctx, c, params)
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func newRewind(s *settings) *cobra.Command {
 				if !undo {
 					preview := params
 					preview.Preview = true
-					if r, raw, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", preview); err != nil {
+					if r, raw, err = hubclient.SessionRewind(ctx, c, preview); err != nil {
 						return err
 					}
 					if !r.Checkpoint {
@@ -68,7 +68,7 @@ func newRewind(s *settings) *cobra.Command {
 							return err
 						}
 					}
-					if r, raw, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params); err != nil {
+					if r, raw, err = hubclient.SessionRewind(ctx, c, params); err != nil {
 						return err
 					}
 				}

@@ -746,7 +746,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return startWork(cmd, s, "session.start", protocol.StartParams{
+			return startWork(cmd, s, hubclient.SessionStart, protocol.StartParams{
 				Prompt: query, Title: title, Agent: agent, WorkingDir: cwd, Mode: a.mode, Model: a.model, Options: options, Worktree: worktree,
 				AgentSettings: protocol.AgentSettings{AdditionalDirectories: dirs}, PromptContent: with.Content(),
 			}, wait)
@@ -800,7 +800,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 			}
 			next := protocol.NextTurn{PromptContent: with.Content()}
 			if fork {
-				return startWork(cmd, s, "session.fork", protocol.ForkParams{
+				return startWork(cmd, s, hubclient.SessionFork, protocol.ForkParams{
 					Turn: protocol.Ref(args[0]), Prompt: query, Agent: agent, Mode: a.mode, Model: a.model, Options: options, NextTurn: next,
 				}, wait)
 			}
@@ -808,7 +808,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 			if steer {
 				params.Deliver = "steer"
 			}
-			return startWork(cmd, s, "session.prompt", params, wait)
+			return startWork(cmd, s, hubclient.SessionPrompt, params, wait)
 		},
 	}
 	with.Add(cmd)

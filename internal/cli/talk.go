@@ -510,7 +510,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 		return err
 	}
 	params := protocol.RewindParams{SessionID: session.ID, Preview: true}
-	r, _, err := hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params)
+	r, _, err := hubclient.SessionRewind(ctx, c, params)
 	if err != nil {
 		return err
 	}
@@ -529,7 +529,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 			return err
 		}
 		if params.All = answer[0] == 'a'; answer[0] != 'k' && (n > 0 || params.All) {
-			if r, _, err = hubclient.Call[protocol.RewindResult](ctx, c, "session.rewind", params); err != nil {
+			if r, _, err = hubclient.SessionRewind(ctx, c, params); err != nil {
 				return err
 			}
 			showRewound(t.view, session, protocol.RewindResult{Files: r.Files}, false)

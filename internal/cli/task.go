@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
@@ -41,7 +42,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 				return err
 			}
 			p.Gated = gates.Gated()
-			return startWork(cmd, s, "session.start", p, wait)
+			return startWork(cmd, s, hubclient.SessionStart, p, wait)
 		},
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")

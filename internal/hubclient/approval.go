@@ -34,7 +34,7 @@ const Shell = "the shell"
 // Decide sends a decision. The result says if another client was first.
 func Decide(ctx context.Context, c *client.Client, d protocol.DecisionParams) (protocol.DecisionResult, json.RawMessage, error) {
 	d.Client = cmp.Or(d.Client, Shell)
-	return Call[protocol.DecisionResult](ctx, c, "approval.decide", d)
+	return ApprovalDecide(ctx, c, d)
 }
 
 // OpenApprovals lists the pending approvals of a turn, or all if it is empty.

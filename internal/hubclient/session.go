@@ -44,20 +44,28 @@ var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // Turn returns a turn by any of its ids; a session's means its last turn.
 func Turn(ctx context.Context, c *client.Client, id string) (protocol.Turn, json.RawMessage, error) {
-	r, raw, err := Call[protocol.TurnResult](ctx, c, "turn.get", protocol.TurnParams{Turn: protocol.Ref(id)})
+	r, raw, err := TurnGet(ctx, c, protocol.TurnParams{Turn: protocol.Ref(id)})
 	return r.Turn, raw, err
 }
 
 // Turns lists turns, the newest first.
 func Turns(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) ([]protocol.Turn, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Turns []protocol.Turn }](ctx, c, "turn.list", p)
-	return r.Turns, raw, err
+	r, raw, err := TurnList(ctx, c, p)
+	return plain(r.Turns), raw, err
 }
 
 // Sessions lists sessions by their last turns, the newest first.
 func Sessions(ctx context.Context, c *client.Client, p protocol.SessionListParams) ([]protocol.Turn, json.RawMessage, error) {
-	r, raw, err := Call[struct{ Sessions []protocol.Turn }](ctx, c, "session.list", p)
-	return r.Sessions, raw, err
+	r, raw, err := SessionList(ctx, c, p)
+	return plain(r.Sessions), raw, err
+}
+
+func plain(turns []*protocol.Turn) []protocol.Turn {
+	list := make([]protocol.Turn, len(turns))
+	for i, t := range turns {
+		list[i] = *t
+	}
+	return list
 }
 
 // BesideWords warns of the turns that may change the same files, or is "".
@@ -99,13 +107,13 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 		s, _, err := Turn(ctx, c, session)
 		return protocol.AgentDescription{Agent: s.Agent, Modes: s.Modes, AgentSession: s.AgentSession}, err
 	}
-	k, _, err := Call[protocol.AgentDescription](ctx, c, "agent.describe", protocol.AgentParams{Agent: agent})
+	k, _, err := AgentDescribe(ctx, c, protocol.DescribeAgentParams{Agent: agent})
 	return k, err
 }
 
 // Agents lists the configured and built-in agents.
 func Agents(ctx context.Context, c *client.Client) ([]domain.Agent, error) {
-	r, _, err := Call[protocol.AgentList](ctx, c, "agent.list", nil)
+	r, _, err := AgentList(ctx, c)
 	return r.Agents, err
 }
 

@@ -229,7 +229,7 @@ func (t *Talk) restore(ctx context.Context, c *client.Client) error {
 // prompt is the next to be sent.
 func nextOf(ctx context.Context, c *client.Client, of protocol.Turn, broke bool) (id string, err error) {
 	// Asked first: a prompt that is in neither list has not existed.
-	now, _, err := hubclient.Call[protocol.GetSessionResult](ctx, c, "session.get", protocol.SessionRefParams{Session: protocol.Ref(of.ID)})
+	now, _, err := hubclient.SessionGet(ctx, c, protocol.SessionRefParams{Session: protocol.Ref(of.ID)})
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,301 @@
+// Code generated from the registry of methods by `make generate`. DO NOT EDIT.
+
+package hubclient
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
+)
+
+// ClientEnvironment calls client.environment. It also returns the result as it came.
+func ClientEnvironment(ctx context.Context, c *client.Client, p protocol.ClientEnvironmentParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "client.environment", p)
+}
+
+// DaemonStatus calls daemon.status. It also returns the result as it came.
+func DaemonStatus(ctx context.Context, c *client.Client) (protocol.DaemonStatus, json.RawMessage, error) {
+	return Call[protocol.DaemonStatus](ctx, c, "daemon.status", nil)
+}
+
+// DaemonListen calls daemon.listen. It also returns the result as it came.
+func DaemonListen(ctx context.Context, c *client.Client, p protocol.ListenParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "daemon.listen", p)
+}
+
+// DaemonStop calls daemon.stop. It also returns the result as it came.
+func DaemonStop(ctx context.Context, c *client.Client, p protocol.StopDaemonParams) (protocol.StopDaemonResult, json.RawMessage, error) {
+	return Call[protocol.StopDaemonResult](ctx, c, "daemon.stop", p)
+}
+
+// AutomationStatus calls automation.status. It also returns the result as it came.
+func AutomationStatus(ctx context.Context, c *client.Client) (protocol.AutomationStatus, json.RawMessage, error) {
+	return Call[protocol.AutomationStatus](ctx, c, "automation.status", nil)
+}
+
+// AutomationEnable calls automation.enable. It also returns the result as it came.
+func AutomationEnable(ctx context.Context, c *client.Client, p protocol.AutomationParams) (protocol.AutomationSwitched, json.RawMessage, error) {
+	return Call[protocol.AutomationSwitched](ctx, c, "automation.enable", p)
+}
+
+// AutomationDisable calls automation.disable. It also returns the result as it came.
+func AutomationDisable(ctx context.Context, c *client.Client, p protocol.AutomationParams) (protocol.AutomationSwitched, json.RawMessage, error) {
+	return Call[protocol.AutomationSwitched](ctx, c, "automation.disable", p)
+}
+
+// AutomationLog calls automation.log. It also returns the result as it came.
+func AutomationLog(ctx context.Context, c *client.Client, p protocol.AutomationLogParams) (protocol.AutomationLogResult, json.RawMessage, error) {
+	return Call[protocol.AutomationLogResult](ctx, c, "automation.log", p)
+}
+
+// AutomationTest calls automation.test. It also returns the result as it came.
+func AutomationTest(ctx context.Context, c *client.Client, p protocol.AutomationTestParams) (protocol.AutomationTestResult, json.RawMessage, error) {
+	return Call[protocol.AutomationTestResult](ctx, c, "automation.test", p)
+}
+
+// EditorOffer calls editor.offer. It also returns the result as it came.
+func EditorOffer(ctx context.Context, c *client.Client, p protocol.EditorOfferParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "editor.offer", p)
+}
+
+// EditorSaved calls editor.saved. It also returns the result as it came.
+func EditorSaved(ctx context.Context, c *client.Client, p protocol.EditorSavedParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "editor.saved", p)
+}
+
+// EditorCall calls editor.call. It also returns the result as it came.
+func EditorCall(ctx context.Context, c *client.Client, p protocol.EditorCallParams) (protocol.EditorCallResult, json.RawMessage, error) {
+	return Call[protocol.EditorCallResult](ctx, c, "editor.call", p)
+}
+
+// AttemptStart calls attempt.start. It also returns the result as it came.
+func AttemptStart(ctx context.Context, c *client.Client, p protocol.StartAttemptsParams) (protocol.StartAttemptsResult, json.RawMessage, error) {
+	return Call[protocol.StartAttemptsResult](ctx, c, "attempt.start", p)
+}
+
+// SessionStart calls session.start. It also returns the result as it came.
+func SessionStart(ctx context.Context, c *client.Client, p protocol.StartParams) (protocol.Started, json.RawMessage, error) {
+	return Call[protocol.Started](ctx, c, "session.start", p)
+}
+
+// SessionPrompt calls session.prompt. It also returns the result as it came.
+func SessionPrompt(ctx context.Context, c *client.Client, p protocol.PromptParams) (protocol.Started, json.RawMessage, error) {
+	return Call[protocol.Started](ctx, c, "session.prompt", p)
+}
+
+// SessionFork calls session.fork. It also returns the result as it came.
+func SessionFork(ctx context.Context, c *client.Client, p protocol.ForkParams) (protocol.Started, json.RawMessage, error) {
+	return Call[protocol.Started](ctx, c, "session.fork", p)
+}
+
+// SessionList calls session.list. It also returns the result as it came.
+func SessionList(ctx context.Context, c *client.Client, p protocol.SessionListParams) (protocol.SessionsResult, json.RawMessage, error) {
+	return Call[protocol.SessionsResult](ctx, c, "session.list", p)
+}
+
+// SessionGet calls session.get. It also returns the result as it came.
+func SessionGet(ctx context.Context, c *client.Client, p protocol.SessionRefParams) (protocol.GetSessionResult, json.RawMessage, error) {
+	return Call[protocol.GetSessionResult](ctx, c, "session.get", p)
+}
+
+// SessionRename calls session.rename. It also returns the result as it came.
+func SessionRename(ctx context.Context, c *client.Client, p protocol.RenameSessionParams) (protocol.Empty, json.RawMessage, error) {
+	return Call[protocol.Empty](ctx, c, "session.rename", p)
+}
+
+// SessionArchive calls session.archive. It also returns the result as it came.
+func SessionArchive(ctx context.Context, c *client.Client, p protocol.ArchiveSessionsParams) (protocol.ArchiveSessionsResult, json.RawMessage, error) {
+	return Call[protocol.ArchiveSessionsResult](ctx, c, "session.archive", p)
+}
+
+// TurnList calls turn.list. It also returns the result as it came.
+func TurnList(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) (protocol.TurnList, json.RawMessage, error) {
+	return Call[protocol.TurnList](ctx, c, "turn.list", p)
+}
+
+// TurnGet calls turn.get. It also returns the result as it came.
+func TurnGet(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.TurnResult, json.RawMessage, error) {
+	return Call[protocol.TurnResult](ctx, c, "turn.get", p)
+}
+
+// TurnInterrupt calls turn.interrupt. It also returns the result as it came.
+func TurnInterrupt(ctx context.Context, c *client.Client, p protocol.InterruptTurnParams) (protocol.InterruptTurnResult, json.RawMessage, error) {
+	return Call[protocol.InterruptTurnResult](ctx, c, "turn.interrupt", p)
+}
+
+// TurnEdit calls turn.edit. It also returns the result as it came.
+func TurnEdit(ctx context.Context, c *client.Client, p protocol.EditTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
+	return Call[protocol.QueuedTurns](ctx, c, "turn.edit", p)
+}
+
+// TurnMove calls turn.move. It also returns the result as it came.
+func TurnMove(ctx context.Context, c *client.Client, p protocol.MoveTurnParams) (protocol.QueuedTurns, json.RawMessage, error) {
+	return Call[protocol.QueuedTurns](ctx, c, "turn.move", p)
+}
+
+// SessionDelete calls session.delete. It also returns the result as it came.
+func SessionDelete(ctx context.Context, c *client.Client, p protocol.SessionParams) (protocol.DeleteSessionResult, json.RawMessage, error) {
+	return Call[protocol.DeleteSessionResult](ctx, c, "session.delete", p)
+}
+
+// SessionLand calls session.land. It also returns the result as it came.
+func SessionLand(ctx context.Context, c *client.Client, p protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
+	return Call[protocol.LandResult](ctx, c, "session.land", p)
+}
+
+// SessionDiscard calls session.discard. It also returns the result as it came.
+func SessionDiscard(ctx context.Context, c *client.Client, p protocol.DiscardParams) (protocol.DiscardResult, json.RawMessage, error) {
+	return Call[protocol.DiscardResult](ctx, c, "session.discard", p)
+}
+
+// SessionAttempts calls session.attempts. It also returns the result as it came.
+func SessionAttempts(ctx context.Context, c *client.Client, p protocol.AttemptsParams) (protocol.AttemptsResult, json.RawMessage, error) {
+	return Call[protocol.AttemptsResult](ctx, c, "session.attempts", p)
+}
+
+// SessionChooseAttempt calls session.chooseAttempt. It also returns the result as it came.
+func SessionChooseAttempt(ctx context.Context, c *client.Client, p protocol.ChooseAttemptParams) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+	return Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", p)
+}
+
+// SessionQueue calls session.queue. It also returns the result as it came.
+func SessionQueue(ctx context.Context, c *client.Client, p protocol.SessionParams) (protocol.QueueResult, json.RawMessage, error) {
+	return Call[protocol.QueueResult](ctx, c, "session.queue", p)
+}
+
+// SessionEditQueued calls session.editQueued. It also returns the result as it came.
+func SessionEditQueued(ctx context.Context, c *client.Client, p protocol.EditQueuedParams) (protocol.QueueResult, json.RawMessage, error) {
+	return Call[protocol.QueueResult](ctx, c, "session.editQueued", p)
+}
+
+// SessionMoveQueued calls session.moveQueued. It also returns the result as it came.
+func SessionMoveQueued(ctx context.Context, c *client.Client, p protocol.MoveQueuedParams) (protocol.QueueResult, json.RawMessage, error) {
+	return Call[protocol.QueueResult](ctx, c, "session.moveQueued", p)
+}
+
+// AgentDescribe calls agent.describe. It also returns the result as it came.
+func AgentDescribe(ctx context.Context, c *client.Client, p protocol.DescribeAgentParams) (protocol.AgentDescription, json.RawMessage, error) {
+	return Call[protocol.AgentDescription](ctx, c, "agent.describe", p)
+}
+
+// AgentList calls agent.list. It also returns the result as it came.
+func AgentList(ctx context.Context, c *client.Client) (protocol.AgentList, json.RawMessage, error) {
+	return Call[protocol.AgentList](ctx, c, "agent.list", nil)
+}
+
+// AgentCheck calls agent.check. It also returns the result as it came.
+func AgentCheck(ctx context.Context, c *client.Client, p protocol.AgentParams) (protocol.SignInStatus, json.RawMessage, error) {
+	return Call[protocol.SignInStatus](ctx, c, "agent.check", p)
+}
+
+// AgentAuthenticate calls agent.authenticate. It also returns the result as it came.
+func AgentAuthenticate(ctx context.Context, c *client.Client, p protocol.AuthenticateParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "agent.authenticate", p)
+}
+
+// AgentLogout calls agent.logout. It also returns the result as it came.
+func AgentLogout(ctx context.Context, c *client.Client, p protocol.AgentParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "agent.logout", p)
+}
+
+// AgentSessions calls agent.sessions. It also returns the result as it came.
+func AgentSessions(ctx context.Context, c *client.Client, p protocol.NativeSessionListParams) (protocol.NativeSessionList, json.RawMessage, error) {
+	return Call[protocol.NativeSessionList](ctx, c, "agent.sessions", p)
+}
+
+// SessionAdopt calls session.adopt. It also returns the result as it came.
+func SessionAdopt(ctx context.Context, c *client.Client, p protocol.AdoptParams) (protocol.AdoptResult, json.RawMessage, error) {
+	return Call[protocol.AdoptResult](ctx, c, "session.adopt", p)
+}
+
+// AgentDeleteSession calls agent.deleteSession. It also returns the result as it came.
+func AgentDeleteSession(ctx context.Context, c *client.Client, p protocol.NativeSessionDeleteParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "agent.deleteSession", p)
+}
+
+// SessionDecideChange calls session.decideChange. It also returns the result as it came.
+func SessionDecideChange(ctx context.Context, c *client.Client, p protocol.DecideChangeParams) (protocol.DecideChangeResult, json.RawMessage, error) {
+	return Call[protocol.DecideChangeResult](ctx, c, "session.decideChange", p)
+}
+
+// SessionRewind calls session.rewind. It also returns the result as it came.
+func SessionRewind(ctx context.Context, c *client.Client, p protocol.RewindParams) (protocol.RewindResult, json.RawMessage, error) {
+	return Call[protocol.RewindResult](ctx, c, "session.rewind", p)
+}
+
+// ApprovalList calls approval.list. It also returns the result as it came.
+func ApprovalList(ctx context.Context, c *client.Client, p protocol.ApprovalListParams) (protocol.ApprovalList, json.RawMessage, error) {
+	return Call[protocol.ApprovalList](ctx, c, "approval.list", p)
+}
+
+// ApprovalGet calls approval.get. It also returns the result as it came.
+func ApprovalGet(ctx context.Context, c *client.Client, p protocol.ApprovalParams) (protocol.ApprovalResult, json.RawMessage, error) {
+	return Call[protocol.ApprovalResult](ctx, c, "approval.get", p)
+}
+
+// ApprovalDecide calls approval.decide. It also returns the result as it came.
+func ApprovalDecide(ctx context.Context, c *client.Client, p protocol.DecisionParams) (protocol.DecisionResult, json.RawMessage, error) {
+	return Call[protocol.DecisionResult](ctx, c, "approval.decide", p)
+}
+
+// RuleList calls rule.list. It also returns the result as it came.
+func RuleList(ctx context.Context, c *client.Client) (protocol.RuleList, json.RawMessage, error) {
+	return Call[protocol.RuleList](ctx, c, "rule.list", nil)
+}
+
+// RuleDelete calls rule.delete. It also returns the result as it came.
+func RuleDelete(ctx context.Context, c *client.Client, p protocol.DeleteRuleParams) (protocol.DeleteRuleResult, json.RawMessage, error) {
+	return Call[protocol.DeleteRuleResult](ctx, c, "rule.delete", p)
+}
+
+// McpListServers calls mcp.listServers. It also returns the result as it came.
+func McpListServers(ctx context.Context, c *client.Client, p protocol.MCPServerOwner) (protocol.MCPServerList, json.RawMessage, error) {
+	return Call[protocol.MCPServerList](ctx, c, "mcp.listServers", p)
+}
+
+// McpListTools calls mcp.listTools. It also returns the result as it came.
+func McpListTools(ctx context.Context, c *client.Client, p protocol.MCPServerName) (protocol.MCPToolList, json.RawMessage, error) {
+	return Call[protocol.MCPToolList](ctx, c, "mcp.listTools", p)
+}
+
+// McpCallTool calls mcp.callTool. It also returns the result as it came.
+func McpCallTool(ctx context.Context, c *client.Client, p protocol.CallToolParams) (protocol.CallToolResult, json.RawMessage, error) {
+	return Call[protocol.CallToolResult](ctx, c, "mcp.callTool", p)
+}
+
+// SecretProvide calls secret.provide. It also returns the result as it came.
+func SecretProvide(ctx context.Context, c *client.Client, p protocol.ProvideSecretParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "secret.provide", p)
+}
+
+// TerminalList calls terminal.list. It also returns the result as it came.
+func TerminalList(ctx context.Context, c *client.Client) (protocol.TerminalList, json.RawMessage, error) {
+	return Call[protocol.TerminalList](ctx, c, "terminal.list", nil)
+}
+
+// TerminalAttach calls terminal.attach. It also returns the result as it came.
+func TerminalAttach(ctx context.Context, c *client.Client, p protocol.AttachTerminalParams) (protocol.AttachTerminalResult, json.RawMessage, error) {
+	return Call[protocol.AttachTerminalResult](ctx, c, "terminal.attach", p)
+}
+
+// TerminalDetach calls terminal.detach. It also returns the result as it came.
+func TerminalDetach(ctx context.Context, c *client.Client, p protocol.CloseTerminalParams) (protocol.DetachTerminalResult, json.RawMessage, error) {
+	return Call[protocol.DetachTerminalResult](ctx, c, "terminal.detach", p)
+}
+
+// TerminalWrite calls terminal.write. It also returns the result as it came.
+func TerminalWrite(ctx context.Context, c *client.Client, p protocol.WriteTerminalParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "terminal.write", p)
+}
+
+// TerminalResize calls terminal.resize. It also returns the result as it came.
+func TerminalResize(ctx context.Context, c *client.Client, p protocol.ResizeTerminalParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "terminal.resize", p)
+}
+
+// TerminalClose calls terminal.close. It also returns the result as it came.
+func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTerminalParams) (protocol.CloseTerminalResult, json.RawMessage, error) {
+	return Call[protocol.CloseTerminalResult](ctx, c, "terminal.close", p)
+}
