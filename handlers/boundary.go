@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -95,7 +96,7 @@ func (boundary) requestPermission(ctx context.Context, h *hub.Hub, p protocol.Re
 	return r, nil
 }
 
-func (boundary) cancelTask(ctx context.Context, h *hub.Hub, p protocol.TaskCancelParams) (protocol.CancelTaskResult, error) {
+func (boundary) cancelTask(ctx context.Context, h *hub.Hub, p aiwg.TaskCancelParams) (protocol.CancelTaskResult, error) {
 	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
 	if hubKind(err) == domain.KindNotCancellable {
 		return protocol.CancelTaskResult{}, nil

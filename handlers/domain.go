@@ -16,6 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
+	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
 	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -109,9 +111,9 @@ func checkParams(params any) error {
 		return checkLaunchAttempts(p)
 	case humanlayer.ContinueParams:
 		return checkContinue(p)
-	case protocol.SubmitTaskParams:
+	case aiwg.SubmitTaskParams:
 		return checkSubmit(p)
-	case protocol.ExecuteParams:
+	case dexec.ExecuteParams:
 		return checkExecute(p)
 	case protocol.CreateApprovalParams:
 		return checkCreateApproval(p)
@@ -290,7 +292,7 @@ func atMost[T any](list []T) int {
 				return math.MaxInt
 			}
 			total += sessionAtMost(o) + 1
-		case *protocol.Task:
+		case *aiwg.Task:
 			total += taskAtMost(o) + 1
 		default:
 			return math.MaxInt

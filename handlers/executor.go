@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -33,11 +34,11 @@ func registerExecutor(reg *server.Registry, d Domain) {
 
 type executor struct{ Domain }
 
-func checkExecute(p protocol.ExecuteParams) error {
+func checkExecute(p dexec.ExecuteParams) error {
 	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkContent(p.PromptContent))
 }
 
-func executeSpec(p protocol.ExecuteParams) hub.LaunchSpec {
+func executeSpec(p dexec.ExecuteParams) hub.LaunchSpec {
 	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceExecute, Mode: string(p.PermissionMode),
@@ -48,23 +49,23 @@ func executeSpec(p protocol.ExecuteParams) hub.LaunchSpec {
 		spec.Timeout = defaultExecuteMS * time.Millisecond
 	}
 	if spec.Agent == "" {
-		spec.Agent = protocol.AgentOfTool(p.AgenticTool)
+		spec.Agent = dexec.AgentOfTool(p.AgenticTool)
 	}
 	return spec
 }
 
-func (e executor) execute(ctx context.Context, h *hub.Hub, p protocol.ExecuteParams) (protocol.ExecuteResult, error) {
+func (e executor) execute(ctx context.Context, h *hub.Hub, p dexec.ExecuteParams) (dexec.ExecuteResult, error) {
 	if err := checkConversation(ctx, h, p); err != nil {
-		return protocol.ExecuteResult{}, err
+		return dexec.ExecuteResult{}, err
 	}
 	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), executeSpec(p))
 	if err != nil {
-		return protocol.ExecuteResult{}, err
+		return dexec.ExecuteResult{}, err
 	}
 	ended, err := h.Await(ctx, s.HumanLayerSession)
 	if err != nil {
-		return protocol.ExecuteResult{}, e.abandon(ctx, h, s, err)
+		return dexec.ExecuteResult{}, e.abandon(ctx, h, s, err)
 	}
 	return executed(ended, p), nil
 }
@@ -98,9 +99,9 @@ type cancelledTurn struct {
 	SessionID string `json:"session_id"`
 }
 
-func executed(s domain.TurnInSession, p protocol.ExecuteParams) protocol.ExecuteResult {
-	r := protocol.ExecuteResult{
-		Status: protocol.ExecutorStatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
+func executed(s domain.TurnInSession, p dexec.ExecuteParams) dexec.ExecuteResult {
+	r := dexec.ExecuteResult{
+		Status: dexec.StatusOf(s.State), MessageCount: s.Messages, StopReason: s.Stop, Agent: s.Agent,
 		SessionID: cmp.Or(p.SessionID, s.HumanLayerSession), TaskID: cmp.Or(p.TaskID, domain.TaskName(s.Task)),
 	}
 	if t := s.Tokens; t != (domain.Turn{}).Tokens {
@@ -109,7 +110,7 @@ func executed(s domain.TurnInSession, p protocol.ExecuteParams) protocol.Execute
 		}
 	}
 	if r.Status == catalog.StatusFailed || s.Error != "" {
-		message, code := protocol.ExecutionError(s.Turn)
+		message, code := dexec.ExecutionError(s.Turn)
 		r.Error = &catalog.ExecutionError{Message: message, Code: code, AuthMethods: s.SignIn}
 	}
 	return r
@@ -117,7 +118,7 @@ func executed(s domain.TurnInSession, p protocol.ExecuteParams) protocol.Execute
 
 // checkConversation refuses a token that does not permit the conversation. A new conversation permits
 // each valid token.
-func checkConversation(ctx context.Context, h *hub.Hub, p protocol.ExecuteParams) error {
+func checkConversation(ctx context.Context, h *hub.Hub, p dexec.ExecuteParams) error {
 	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.SessionID)
 	if hubKind(err) == domain.KindTurnNotFound {
 		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
@@ -133,24 +134,24 @@ func checkToken(h *hub.Hub, token string) error {
 	return h.ExecutorCalls().CheckToken(token)
 }
 
-func (executor) stop(ctx context.Context, h *hub.Hub, p protocol.StopTaskParams) (protocol.StopTaskResult, error) {
+func (executor) stop(ctx context.Context, h *hub.Hub, p dexec.StopTaskParams) (dexec.StopTaskResult, error) {
 	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.TaskID)
 	if err == nil {
 		_, err = h.Interrupt(ctx, p.TaskID, p.Reason)
 	}
 	switch hubKind(err) {
 	case domain.KindTurnNotFound, domain.KindNotCancellable, domain.KindBadState:
-		return protocol.StopTaskResult{Message: err.Error()}, nil
+		return dexec.StopTaskResult{Message: err.Error()}, nil
 	}
-	return protocol.StopTaskResult{Stopped: err == nil}, err
+	return dexec.StopTaskResult{Stopped: err == nil}, err
 }
 
-func (executor) createMessage(ctx context.Context, h *hub.Hub, p protocol.CreateMessageParams) (protocol.CreateMessageResult, error) {
+func (executor) createMessage(ctx context.Context, h *hub.Hub, p dexec.CreateMessageParams) (dexec.CreateMessageResult, error) {
 	r, err := h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{
 		SessionToken: p.SessionToken, TaskID: p.TaskID,
 		Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
 	})
-	return protocol.CreateMessageResult{MessageID: r.MessageID, CreatedAt: r.CreatedAt}, err
+	return dexec.CreateMessageResult{MessageID: r.MessageID, CreatedAt: r.CreatedAt}, err
 }
 
 func (executor) provide(ctx context.Context, h *hub.Hub, p protocol.ProvideSecretParams) (protocol.Success, error) {

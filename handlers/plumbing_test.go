@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hubclient"
@@ -77,7 +78,7 @@ func TestOutputIsToldAtMostTwentyTimesASecond(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		synctest.Wait()
-		m.put(note{task: 1, message: protocol.TaskChanged(domain.Completed, domain.TurnInSession{}, 1), last: true})
+		m.put(note{task: 1, message: aiwg.TaskChanged(domain.Completed, domain.TurnInSession{}, 1), last: true})
 		synctest.Wait()
 		end()
 		chunks, last := "", -outputEvery
@@ -177,7 +178,7 @@ func TestWhatEventsMeanForTasks(t *testing.T) {
 	for state, last := range map[domain.State]bool{domain.Queued: false, domain.Starting: false, domain.Completed: true, domain.Failed: true, domain.Cancelled: true} {
 		n := noteOf(domain.Event{Seq: 9, Payload: domain.TurnStateChanged{To: state}}, s)
 		require.NotNil(t, n, state)
-		assert.Equal(t, note{task: 7, seq: 9, message: protocol.TaskChanged(state, s, 9), last: last}, *n)
+		assert.Equal(t, note{task: 7, seq: 9, message: aiwg.TaskChanged(state, s, 9), last: last}, *n)
 	}
 	assert.Nil(t, noteOf(domain.Event{Payload: domain.TurnStateChanged{To: domain.Running}}, s))
 	assert.Equal(t, "x", noteOf(domain.Event{Payload: domain.MessageDelta{Text: "x"}}, s).chunk)

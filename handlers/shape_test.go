@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
+	dexec "github.com/duet-rpc/duet-rpc/internal/dialect/executor"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -66,8 +68,8 @@ func TestATimeThatIsTooLongIsTheLongest(t *testing.T) {
 		assert.Equal(t, want, milliseconds(n), n)
 	}
 	assert.Equal(t, longest, milliseconds(^uint(0)))
-	assert.Equal(t, time.Hour, executeSpec(protocol.ExecuteParams{TimeoutMS: time.Hour.Milliseconds()}).Timeout)
-	assert.Equal(t, longest, executeSpec(protocol.ExecuteParams{TimeoutMS: 1 << 62}).Timeout)
+	assert.Equal(t, time.Hour, executeSpec(dexec.ExecuteParams{TimeoutMS: time.Hour.Milliseconds()}).Timeout)
+	assert.Equal(t, longest, executeSpec(dexec.ExecuteParams{TimeoutMS: 1 << 62}).Timeout)
 }
 
 func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
@@ -94,22 +96,22 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 
 // Each dialect maps the states of turns to its own names.
 func TestStatesInEachDialect(t *testing.T) {
-	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, protocol.TaskState("running").States())
-	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, protocol.TaskState("failed").States())
-	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, protocol.TaskState("cancelled").States())
-	assert.NotContains(t, protocol.TaskState("").States(), domain.Draft)
-	assert.NotContains(t, protocol.TaskState("").States(), domain.Discarded)
-	assert.Len(t, protocol.TaskState("").States(), 10)
+	assert.Equal(t, []domain.State{domain.Interrupting, domain.Running, domain.Starting, domain.WaitingInput}, aiwg.TaskState("running").States())
+	assert.Equal(t, []domain.State{domain.Failed, domain.TimedOut}, aiwg.TaskState("failed").States())
+	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, aiwg.TaskState("cancelled").States())
+	assert.NotContains(t, aiwg.TaskState("").States(), domain.Draft)
+	assert.NotContains(t, aiwg.TaskState("").States(), domain.Discarded)
+	assert.Len(t, aiwg.TaskState("").States(), 10)
 	assert.Equal(t, []domain.State{domain.Queued, domain.Starting}, protocol.SessionStatus("starting").States())
 	assert.Equal(t, []domain.State{domain.Cancelled, domain.Interrupted}, protocol.SessionStatus("interrupted").States())
 	assert.Len(t, protocol.SessionStatus("").States(), 11)
 	for _, state := range protocol.StatesWhere(func(domain.State) bool { return true }) {
-		if name := protocol.TaskStateOf(state); name != "" {
-			assert.Contains(t, protocol.TaskState("").Accepted(), name, state)
+		if name := aiwg.StateOf(state); name != "" {
+			assert.Contains(t, aiwg.TaskState("").Accepted(), name, state)
 		}
 		assert.Contains(t, protocol.SessionStatus("").Accepted(), protocol.StatusOf(state), state)
 	}
-	assert.Equal(t, protocol.TaskStats{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
+	assert.Equal(t, aiwg.TaskStats{Total: 10, Running: 4, Queued: 1, Completed: 1, Failed: 2, Cancelled: 2}, statsOf(domain.Counts{
 		domain.Draft: 9, domain.Queued: 1, domain.Starting: 1, domain.Running: 1, domain.WaitingInput: 1, domain.Interrupting: 1, domain.Completed: 1, domain.Failed: 1, domain.TimedOut: 1, domain.Cancelled: 1, domain.Interrupted: 1, domain.Discarded: 9,
 	}))
 }
@@ -133,13 +135,13 @@ func TestExecuteResultOfEachEnd(t *testing.T) {
 	} {
 		s := domain.TurnInSession{}
 		s.State, s.Task, s.HumanLayerSession = state, 1, "S"
-		b, err := json.Marshal(executed(s, protocol.ExecuteParams{}))
+		b, err := json.Marshal(executed(s, dexec.ExecuteParams{}))
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(b))
 	}
-	assert.Equal(t, "claude", executeSpec(protocol.ExecuteParams{AgenticTool: "claude-code"}).Agent)
-	assert.Equal(t, "x", executeSpec(protocol.ExecuteParams{AgenticTool: "claude-code", Agent: "x"}).Agent)
-	assert.Equal(t, 5*time.Minute, executeSpec(protocol.ExecuteParams{TimeoutMS: -1}).Timeout)
+	assert.Equal(t, "claude", executeSpec(dexec.ExecuteParams{AgenticTool: "claude-code"}).Agent)
+	assert.Equal(t, "x", executeSpec(dexec.ExecuteParams{AgenticTool: "claude-code", Agent: "x"}).Agent)
+	assert.Equal(t, 5*time.Minute, executeSpec(dexec.ExecuteParams{TimeoutMS: -1}).Timeout)
 }
 
 func TestMCPServers(t *testing.T) {
@@ -164,9 +166,9 @@ func TestHeadlines(t *testing.T) {
 }
 
 func TestListsAreMadeToFit(t *testing.T) {
-	list := func(n, length int) (l []*protocol.Task) {
+	list := func(n, length int) (l []*aiwg.Task) {
 		for range n {
-			l = append(l, &protocol.Task{Prompt: strings.Repeat("x", length)})
+			l = append(l, &aiwg.Task{Prompt: strings.Repeat("x", length)})
 		}
 		return l
 	}
@@ -179,7 +181,7 @@ func TestListsAreMadeToFit(t *testing.T) {
 	assert.NotEmpty(t, few)
 	assert.Less(t, len(few), 20)
 	assert.LessOrEqual(t, encodedSize(few), 10_000)
-	assert.Empty(t, fit([]*protocol.Task{}, 1))
+	assert.Empty(t, fit([]*aiwg.Task{}, 1))
 }
 
 func TestRawJSONIsMadeToFit(t *testing.T) {

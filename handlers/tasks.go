@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
+	dboundary "github.com/duet-rpc/duet-rpc/internal/dialect/boundary"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -50,11 +52,11 @@ func joined[P, R any](t *tasks, h func(context.Context, *hub.Hub, P) (R, error))
 	}
 }
 
-func checkSubmit(p protocol.SubmitTaskParams) error {
+func checkSubmit(p aiwg.SubmitTaskParams) error {
 	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkContent(p.PromptContent), p.Budget.Check())
 }
 
-func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskParams) (protocol.SubmitTaskResult, error) {
+func (t *tasks) submit(ctx context.Context, h *hub.Hub, p aiwg.SubmitTaskParams) (aiwg.SubmitTaskResult, error) {
 	prompt, _ := promptWith(p.PromptContent, p.Prompt) // checked before
 	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: gateSpec(p.Gated)}
 	spec.Priority = protocol.Value(p.Priority)
@@ -66,14 +68,14 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p protocol.SubmitTaskPar
 	return submitted(s), err
 }
 
-func submitted(s domain.TurnInSession) protocol.SubmitTaskResult {
-	return protocol.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: protocol.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.HumanLayerSession}
+func submitted(s domain.TurnInSession) aiwg.SubmitTaskResult {
+	return aiwg.SubmitTaskResult{TaskID: domain.TaskName(s.Task), State: aiwg.SubmittedStateOf(s.State), Agent: s.Agent, SessionID: s.HumanLayerSession}
 }
 
 // chatPriority is the priority of chat messages (AIWG): a user waits for the answer.
 const chatPriority = 5
 
-func (t *tasks) chat(ctx context.Context, h *hub.Hub, p protocol.ChatParams) (protocol.SubmitTaskResult, error) {
+func (t *tasks) chat(ctx context.Context, h *hub.Hub, p aiwg.ChatParams) (aiwg.SubmitTaskResult, error) {
 	priority := chatPriority
 	if p.Priority != nil {
 		priority = *p.Priority
@@ -82,9 +84,9 @@ func (t *tasks) chat(ctx context.Context, h *hub.Hub, p protocol.ChatParams) (pr
 	return submitted(s), err
 }
 
-func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p protocol.TaskCancelParams) (protocol.TaskCancelResult, error) {
+func (t *tasks) cancel(ctx context.Context, h *hub.Hub, p aiwg.TaskCancelParams) (aiwg.TaskCancelResult, error) {
 	_, err := h.Interrupt(ctx, p.TaskID, p.Reason)
-	return protocol.TaskCancelResult{Cancelled: err == nil}, err
+	return aiwg.TaskCancelResult{Cancelled: err == nil}, err
 }
 
 const (
@@ -92,7 +94,7 @@ const (
 	tasksAtMost    = 1000
 )
 
-func (t *tasks) list(ctx context.Context, h *hub.Hub, p protocol.ListTasksParams) ([]*protocol.Task, error) {
+func (t *tasks) list(ctx context.Context, h *hub.Hub, p aiwg.ListTasksParams) ([]*aiwg.Task, error) {
 	before, err := beforeRow(ctx, h, p.Before)
 	if err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p protocol.ListTasksParams
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*protocol.Task, 0, len(turns))
+	list := make([]*aiwg.Task, 0, len(turns))
 	gates, err := allGates(ctx, h, turns)
 	if err != nil {
 		return nil, err
@@ -117,36 +119,36 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p protocol.ListTasksParams
 	return fit(list, room(ctx)), nil
 }
 
-func (t *tasks) get(ctx context.Context, h *hub.Hub, p protocol.TaskParams) (protocol.Task, error) {
+func (t *tasks) get(ctx context.Context, h *hub.Hub, p aiwg.TaskParams) (aiwg.Task, error) {
 	s, err := h.Query().Turn(ctx, p.TaskID)
 	if err != nil {
-		return protocol.Task{}, err
+		return aiwg.Task{}, err
 	}
 	output, err := h.Query().Output(ctx, s)
 	if err != nil {
-		return protocol.Task{}, err
+		return aiwg.Task{}, err
 	}
-	one := []*protocol.Task{taskOf(s, output)}
+	one := []*aiwg.Task{taskOf(s, output)}
 	if one[0].Gates, err = gatesOf(ctx, h, s); err != nil {
-		return protocol.Task{}, err
+		return aiwg.Task{}, err
 	}
 	fit(one, room(ctx))
 	return *one[0], nil
 }
 
-func (t *tasks) stats(ctx context.Context, h *hub.Hub, p protocol.TaskStatsParams) (protocol.TaskStats, error) {
+func (t *tasks) stats(ctx context.Context, h *hub.Hub, p aiwg.TaskStatsParams) (aiwg.TaskStats, error) {
 	t.broadcasts.watch(h)
 	t.broadcasts.join(ctx, h, p.Since)
 	counts, err := h.Query().Counts(ctx)
 	return statsOf(counts), err
 }
 
-func statsOf(counts domain.Counts) (s protocol.TaskStats) {
+func statsOf(counts domain.Counts) (s aiwg.TaskStats) {
 	in := map[string]*int{
 		"running": &s.Running, "queued": &s.Queued, "completed": &s.Completed, "failed": &s.Failed, "cancelled": &s.Cancelled,
 	}
 	for state, n := range counts {
-		if field := in[protocol.TaskStateOf(state)]; field != nil {
+		if field := in[aiwg.StateOf(state)]; field != nil {
 			*field += n
 			s.Total += n
 		}
@@ -154,7 +156,7 @@ func statsOf(counts domain.Counts) (s protocol.TaskStats) {
 	return s
 }
 
-func taskAtMost(t *protocol.Task) int {
+func taskAtMost(t *aiwg.Task) int {
 	return 4096 + textAtMost(t.Texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods) + gatesAtMost(t.Gates)
 }
 
@@ -166,9 +168,9 @@ func authMethodsAtMost(methods []domain.AuthMethod) (total int) {
 	return total
 }
 
-func taskOf(s domain.TurnInSession, output string) *protocol.Task {
-	t := &protocol.Task{
-		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: protocol.TaskStateOf(s.State),
+func taskOf(s domain.TurnInSession, output string) *aiwg.Task {
+	t := &aiwg.Task{
+		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: aiwg.StateOf(s.State),
 		CreatedAt: protocol.Timestamp(s.Created), StartedAt: protocol.TimestampOrNull(s.Started), CompletedAt: protocol.TimestampOrNull(s.Ended),
 		Error: orNil(protocol.ErrorText(s.Turn)), Output: output, Metadata: metadataOf(s.Turn),
 		SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, CWD: s.Session.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Turn), summaryShown),
@@ -201,7 +203,7 @@ func metadataOf(r domain.Turn) json.RawMessage {
 	return b
 }
 
-func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskParams) (protocol.SendTaskResult, error) {
+func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p dboundary.SendTaskParams) (dboundary.SendTaskResult, error) {
 	since := h.Events().Last()
 	// A request that is cancelled now must not leave an unknown run behind.
 	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
@@ -209,19 +211,19 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 		SessionAlias: p.Thread, CallerID: p.TaskID, Gates: gateSpec(p.Gated),
 	})
 	if err != nil {
-		return protocol.SendTaskResult{}, err
+		return dboundary.SendTaskResult{}, err
 	}
 	notices, err := b.reportTask(ctx, h, s, p, since)
 	if err != nil {
-		return protocol.SendTaskResult{}, b.abandon(ctx, h, s, err)
+		return dboundary.SendTaskResult{}, b.abandon(ctx, h, s, err)
 	}
 	defer notices.Close()
 	ended, loop, err := endOfWork(ctx, h, s)
 	if err != nil {
-		return protocol.SendTaskResult{}, b.abandon(ctx, h, s, err)
+		return dboundary.SendTaskResult{}, b.abandon(ctx, h, s, err)
 	}
 	if err := notices.CatchUp(ctx); err != nil {
-		return protocol.SendTaskResult{}, err
+		return dboundary.SendTaskResult{}, err
 	}
 	r, err := sentTask(s, ended, loop)
 	if err == nil || loop != nil && loop.State == domain.LoopFailed {
@@ -229,7 +231,7 @@ func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p protocol.SendTaskP
 	}
 	notices.reportEnd(ctx, r, ended)
 	if loop != nil && loop.State == domain.LoopFailed {
-		return protocol.SendTaskResult{}, gateFailed(s, r, *loop)
+		return dboundary.SendTaskResult{}, gateFailed(s, r, *loop)
 	}
 	return r, err
 }
@@ -250,25 +252,25 @@ func endOfWork(ctx context.Context, h *hub.Hub, s domain.TurnInSession) (ended d
 }
 
 // sentTask returns the result of a task to the client that waited for it.
-func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (protocol.SendTaskResult, error) {
+func sentTask(sent, s domain.TurnInSession, loop *domain.GateLoop) (dboundary.SendTaskResult, error) {
 	name := domain.TaskName(sent.Task)
 	switch {
 	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
-		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
+		return dboundary.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
 	case protocol.IsContextOverflow(s.Turn):
-		return protocol.SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
+		return dboundary.SendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
 	case s.State == domain.Completed && loop != nil && loop.State == domain.LoopStopped:
-		return protocol.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
+		return dboundary.SendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "the check of %s was ended: %s", name, loop.Reason)
 	}
-	return protocol.SendTaskResult{
-		TaskID: name, SessionID: sent.HumanLayerSession, State: string(protocol.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
+	return dboundary.SendTaskResult{
+		TaskID: name, SessionID: sent.HumanLayerSession, State: string(aiwg.StateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
 		StopReason: s.Stop, Agent: s.Agent,
 	}, nil
 }
 
-func gateFailed(s domain.TurnInSession, r protocol.SendTaskResult, l domain.GateLoop) error {
+func gateFailed(s domain.TurnInSession, r dboundary.SendTaskResult, l domain.GateLoop) error {
 	failing := l.Failing()
-	f := protocol.GateFailure{
+	f := dboundary.GateFailure{
 		Kind: "gate_failed", Gates: protocol.GateResultsOf(failing), Reason: l.Reason, Iterations: l.Iteration, MaxIterations: l.MaxIterations,
 		TaskID: domain.TaskName(s.Task), SessionID: s.HumanLayerSession, Result: r.Result,
 	}
@@ -293,7 +295,7 @@ type taskReports struct {
 }
 
 // reportTask starts the reports.
-func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p protocol.SendTaskParams, since int64) (*taskReports, error) {
+func (b boundary) reportTask(ctx context.Context, h *hub.Hub, s domain.TurnInSession, p dboundary.SendTaskParams, since int64) (*taskReports, error) {
 	n := &taskReports{conn: server.ConnFrom(ctx), id: cmp.Or(p.TaskID, domain.TaskName(s.Task)), h: h, sent: s, of: map[int64]bool{s.Turn.ID: true}}
 	kinds := []domain.EventKind{domain.EventTurnState, domain.EventIteration, domain.EventGateStart, domain.EventGate}
 	var err error
@@ -325,20 +327,20 @@ func (n *taskReports) report(ctx context.Context, e eventlog.Notice) error {
 	}
 	switch p := e.Payload.(type) {
 	case domain.TurnStateChanged:
-		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: string(p.To)})
+		return n.conn.Notify(ctx, "progress", dboundary.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: string(p.To)})
 	case domain.IterationStarted:
-		return n.conn.Notify(ctx, "iterationStart", protocol.TaskIteration{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
+		return n.conn.Notify(ctx, "iterationStart", dboundary.TaskIteration{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, Gates: p.Gates})
 	case domain.GateStarted:
-		return n.conn.Notify(ctx, "progress", protocol.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: domain.LoopChecking, Gate: p.Gate})
+		return n.conn.Notify(ctx, "progress", dboundary.TaskProgress{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, State: domain.LoopChecking, Gate: p.Gate})
 	case domain.GateChecked:
-		return n.conn.Notify(ctx, "gateResult", protocol.TaskGateResult{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
+		return n.conn.Notify(ctx, "gateResult", dboundary.TaskGateResult{TaskID: n.id, SessionID: e.Ref.HumanLayerSession, Iteration: p.Iteration, MaxIterations: p.MaxIterations, GateResult: protocol.GateResultOf(p.GateResult)})
 	}
 	return nil
 }
 
 // reportEnd reports the end of the work.
-func (n *taskReports) reportEnd(ctx context.Context, r protocol.SendTaskResult, ended domain.TurnInSession) {
-	_ = n.conn.Notify(ctx, "complete", protocol.TaskComplete{TaskID: n.id, SessionID: ended.HumanLayerSession, State: string(ended.State), Gates: r.Gates})
+func (n *taskReports) reportEnd(ctx context.Context, r dboundary.SendTaskResult, ended domain.TurnInSession) {
+	_ = n.conn.Notify(ctx, "complete", dboundary.TaskComplete{TaskID: n.id, SessionID: ended.HumanLayerSession, State: string(ended.State), Gates: r.Gates})
 }
 
 func budgetOf(b protocol.RunBudget) domain.Budget {

@@ -29,11 +29,11 @@ var LSP = &Client{
 		if of.Ref.Number > 0 {
 			p.Turn = domain.Turn{Session: of.Session, Number: of.Ref.Number}.Name()
 		}
-		return notification("event", p)
+		return Notify("event", p)
 	},
 	heartbeat: func(subscription string, h heartbeat) any {
 		h.SubscriptionID = subscription
-		return notification("heartbeat", h)
+		return Notify("heartbeat", h)
 	},
 }
 
@@ -72,7 +72,8 @@ type Notification struct {
 	Params  any    `json:"params"`
 }
 
-func notification(method string, params any) *Notification {
+// Notify returns a notification.
+func Notify(method string, params any) *Notification {
 	return &Notification{"2.0", method, params}
 }
 

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,49 +35,6 @@ func TestEventsInBothDialects(t *testing.T) {
 	e.Seq = 0
 	assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"type":"plan","timestamp":"1970-01-01T00:00:00Z","data":{"a":1}}}}`,
 		encoded(LSP.Event("", e, data)))
-}
-
-func TestWhatIsToldOfTasks(t *testing.T) {
-	s := domain.TurnInSession{}
-	s.Task, s.Prompt, s.Result, s.Error = 7, "p", "r", "boom"
-	s.Started, s.Ended = time.Unix(10, 0), time.Unix(12, 0)
-	spelled := func(n *Notification) string {
-		b, err := json.Marshal(n)
-		require.NoError(t, err)
-		return string(b)
-	}
-	for state, want := range map[domain.State]string{
-		domain.Queued:   `"event.taskQueued","params":{"taskId":"task-0007","prompt":"p","seq":9}`,
-		domain.Starting: `"event.taskStarted","params":{"taskId":"task-0007","pid":null,"seq":9}`,
-		domain.Running:  "", domain.WaitingInput: "", domain.Interrupting: "", domain.Draft: "", domain.Discarded: "",
-		domain.Completed:   `"event.taskCompleted","params":{"taskId":"task-0007","result":"r","duration":2000,"seq":9}`,
-		domain.Failed:      `"event.taskFailed","params":{"taskId":"task-0007","duration":2000,"error":"boom","seq":9}`,
-		domain.Cancelled:   `"event.taskCancelled","params":{"taskId":"task-0007","reason":"boom","seq":9}`,
-		domain.Interrupted: `"event.taskCancelled","params":{"taskId":"task-0007","reason":"boom","seq":9}`,
-		domain.TimedOut:    `"event.taskTimeout","params":{"taskId":"task-0007","error":"boom","seq":9}`,
-	} {
-		n := TaskChanged(state, s, 9)
-		if want == "" {
-			assert.Nil(t, n, state)
-			continue
-		}
-		require.NotNil(t, n, state)
-		assert.Equal(t, `{"jsonrpc":"2.0","method":`+want+`}`, spelled(n))
-	}
-	assert.Equal(t, `{"jsonrpc":"2.0","method":"event.taskOutput","params":{"taskId":"task-0007","chunk":"x","stream":"stdout","seq":9}}`,
-		spelled(TaskOutput(7, "x", 9)))
-	s.Error, s.State = "", domain.Cancelled
-	assert.Contains(t, spelled(TaskChanged(domain.Cancelled, s, 9)), `"reason":"cancelled"`)
-	s.Prompt, s.Result = strings.Repeat("p", longestTaskPrompt+1), strings.Repeat("r", longestTaskResult+1)
-	assert.Contains(t, spelled(TaskChanged(domain.Queued, s, 9)), "p… [1 of 1001 bytes left out]")
-	assert.Contains(t, spelled(TaskChanged(domain.Completed, s, 9)), "r… [1 of 65537 bytes left out]")
-}
-
-func TestATaskIsSubmittedQueuedOrRunning(t *testing.T) {
-	assert.Equal(t, "queued", SubmittedStateOf(domain.Queued))
-	for _, state := range []domain.State{domain.Starting, domain.Running, domain.Completed, domain.Failed} {
-		assert.Equal(t, "running", SubmittedStateOf(state), state)
-	}
 }
 
 func TestTextsAreCutWhereTheySaySo(t *testing.T) {

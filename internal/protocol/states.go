@@ -6,47 +6,24 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// stateNames has the name of each state in each dialect. A state with an empty name is hidden in
-// that dialect.
-var stateNames = map[domain.State]struct{ task, session, executor string }{
-	domain.Draft:        {"", "draft", ""},
-	domain.Queued:       {"queued", "starting", ""},
-	domain.Starting:     {"running", "starting", ""},
-	domain.Running:      {"running", "running", ""},
-	domain.WaitingInput: {"running", "waiting_input", ""},
-	domain.Interrupting: {"running", "interrupting", ""},
-	domain.Completed:    {"completed", "completed", "completed"},
-	domain.Failed:       {"failed", "failed", "failed"},
-	domain.TimedOut:     {"failed", "failed", "failed"},
-	domain.Cancelled:    {"cancelled", "interrupted", "cancelled"},
-	domain.Interrupted:  {"cancelled", "interrupted", "cancelled"},
-	domain.Discarded:    {"", "discarded", ""},
+// statusNames has HumanLayer's name of each state.
+var statusNames = map[domain.State]string{
+	domain.Draft:        "draft",
+	domain.Queued:       "starting",
+	domain.Starting:     "starting",
+	domain.Running:      "running",
+	domain.WaitingInput: "waiting_input",
+	domain.Interrupting: "interrupting",
+	domain.Completed:    "completed",
+	domain.Failed:       "failed",
+	domain.TimedOut:     "failed",
+	domain.Cancelled:    "interrupted",
+	domain.Interrupted:  "interrupted",
+	domain.Discarded:    "discarded",
 }
-
-// TaskStateOf returns AIWG's name of a state, or "" if AIWG's clients do not see it.
-func TaskStateOf(s domain.State) string { return stateNames[s].task }
 
 // StatusOf returns HumanLayer's name of a state.
-func StatusOf(s domain.State) string { return stateNames[s].session }
-
-// ExecutorStatusOf returns the executor catalog's name of a state. Only final states have one.
-func ExecutorStatusOf(s domain.State) string { return stateNames[s].executor }
-
-// A TaskState is AIWG's name of a state.
-type TaskState string
-
-// Accepted implements schema.Enum.
-func (TaskState) Accepted() []string {
-	return []string{"queued", "running", "completed", "failed", "cancelled"}
-}
-
-// States returns the states with this name; for "", all states of tasks.
-func (s TaskState) States() []domain.State {
-	return StatesWhere(func(state domain.State) bool {
-		name := stateNames[state].task
-		return name != "" && (s == "" || name == string(s))
-	})
-}
+func StatusOf(s domain.State) string { return statusNames[s] }
 
 // A SessionStatus is HumanLayer's name of a state.
 type SessionStatus string
@@ -62,14 +39,14 @@ func (s SessionStatus) States() []domain.State {
 		if s == "" {
 			return state != domain.Discarded
 		}
-		return stateNames[state].session == string(s)
+		return statusNames[state] == string(s)
 	})
 }
 
 // StatesWhere lists the states for which want returns true, sorted.
 func StatesWhere(want func(domain.State) bool) []domain.State {
 	var list []domain.State
-	for state := range stateNames {
+	for state := range statusNames {
 		if want(state) {
 			list = append(list, state)
 		}

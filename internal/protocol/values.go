@@ -1,9 +1,9 @@
 package protocol
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -163,24 +163,6 @@ func ErrorText(r domain.Turn) string {
 	return r.Error
 }
 
-// ExecutionError returns why a run failed, for the executor catalog. Neither the message nor the
-// code is ever empty.
-func ExecutionError(r domain.Turn) (message, code string) {
-	byDefault := "EXECUTOR_ERROR"
-	if r.State == domain.TimedOut {
-		byDefault = "TIMEOUT"
-	}
-	return cmp.Or(ErrorText(r), "the agent failed and did not say why"), cmp.Or(r.ErrorCode, byDefault)
-}
-
-// AgentOfTool returns the agent that the executor catalog calls by a tool's name.
-func AgentOfTool(tool string) string {
-	if tool == "claude-code" {
-		return "claude"
-	}
-	return tool
-}
-
 // DurationMS returns how long a run ran, in milliseconds; nil if it has not started or not ended. It
 // leaves out the time by which the clock was set, and the time in which the machine slept.
 func DurationMS(r domain.Turn) *int64 {
@@ -206,3 +188,18 @@ func Cut(text string, most int) string {
 // IsContextOverflow reports whether a run failed because its prompt and history do not fit into the
 // model's context.
 func IsContextOverflow(r domain.Turn) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
+
+// isoMillis is a time format: ISO 8601 in UTC with milliseconds.
+const isoMillis = "2006-01-02T15:04:05.000Z"
+
+// Timestamp formats a time in UTC with milliseconds, as AIWG and application boundaries do.
+func Timestamp(t time.Time) string { return t.UTC().Format(isoMillis) }
+
+// TimestampOrNull is Timestamp, or nil for the zero time.
+func TimestampOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := Timestamp(t)
+	return &s
+}
