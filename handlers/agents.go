@@ -344,7 +344,7 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p protocol.Nativ
 		return protocol.Success{}, err
 	}
 	if busy {
-		task := domain.TaskName(turn.Task)
+		task := turn.Label()
 		return protocol.Success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, turn.State.Words(), task)
 	}
 	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {

@@ -18,12 +18,12 @@ import (
 // registerApprovals registers the methods of the inbox of approvals (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
 	f := sessionFamily
-	handle(reg, d, f, "createApproval", createApproval,
+	handle(reg, d, humanLayerFamily, "createApproval", createApproval,
 		server.Doc("Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval."))
 	// Questions may be of megabytes.
-	handle(reg, d, f, "fetchApprovals", fetchApprovals, server.LongRunning(), server.Doc("Lists what waits for a human's answer, the oldest first."))
-	handle(reg, d, f, "getApproval", getApproval, server.LongRunning(), server.Doc("Returns an approval."))
-	handle(reg, d, f, "sendDecision", sendDecision,
+	handle(reg, d, humanLayerFamily, "fetchApprovals", fetchApprovals, server.LongRunning(), server.Doc("Lists what waits for a human's answer, the oldest first."))
+	handle(reg, d, humanLayerFamily, "getApproval", getApproval, server.LongRunning(), server.Doc("Returns an approval."))
+	handle(reg, d, humanLayerFamily, "sendDecision", sendDecision,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 
 	f = nativeFamily

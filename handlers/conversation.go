@@ -22,9 +22,9 @@ import (
 // registerConversation registers the methods for messages and changed files of sessions (HumanLayer),
 // and the search, which is Duet's own.
 func registerConversation(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "getConversation", getConversation,
+	handle(reg, d, humanLayerFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
-	handle(reg, d, sessionFamily, "getSessionSnapshots", getSessionSnapshots, server.Releasing(), // it may look for a checkpoint
+	handle(reg, d, humanLayerFamily, "getSessionSnapshots", getSessionSnapshots, server.Releasing(), // it may look for a checkpoint
 		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
 	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))

@@ -466,7 +466,7 @@ func (u *Unwatched) end(h *hub.Hub) {
 	u.sessions = nil
 	for _, s := range status.Running {
 		if s.State != domain.WaitingInput {
-			u.sessions = append(u.sessions, domain.TaskName(s.Task))
+			u.sessions = append(u.sessions, s.Name())
 		}
 	}
 }

@@ -16,6 +16,7 @@ type family struct {
 	codes  map[string]wireCode // by kind of domain.Error; missing: -32603 with its kind
 	params map[string]string   // the family's names of parameters, by the domain's
 	plain  bool                // messages do not begin with the name of the code
+	tasks  bool                // messages call a turn task-0001: see domain.Label
 }
 
 // A wireCode is the error of a family for a kind of *domain.Error.
@@ -51,8 +52,8 @@ var (
 		domain.KindNotCancellable: {codeTaskNotCancellable, "task_not_cancellable", "Task not cancellable: "},
 		domain.KindQueueFull:      {codeQueueFull, "queue_full", "Queue full: "},
 		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable", "Subsystem unavailable: "},
-	}, params: map[string]string{"working_dir": "cwd"}}
-	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}}
+	}, params: map[string]string{"working_dir": "cwd"}, tasks: true}
+	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}, tasks: true}
 	sessionFamily = family{
 		codes: map[string]wireCode{
 			domain.KindTurnNotFound:   {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
@@ -62,9 +63,10 @@ var (
 		},
 		params: map[string]string{"prompt": "query"},
 	}
-	executorFamily = family{codes: map[string]wireCode{
+	humanLayerFamily = family{codes: sessionFamily.codes, params: sessionFamily.params, tasks: true}
+	executorFamily   = family{codes: map[string]wireCode{
 		domain.KindTurnNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
-	}, params: map[string]string{"working_dir": "cwd"}}
+	}, params: map[string]string{"working_dir": "cwd"}, tasks: true}
 )
 
 // nativeFamily is the family of the native methods: each kind of error has one code, and the message is
@@ -107,7 +109,7 @@ var boundaryFamily = family{codes: map[string]wireCode{
 	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error", "MCP server error: "},
 	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow", "Context overflow: "},
 	domain.KindTurnNotFound:     {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
-}, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}}
+}, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}, tasks: true}
 
 type errorData struct {
 	Reason string `json:"reason,omitempty"`
@@ -141,6 +143,10 @@ func (f family) Error(err error) error {
 }
 
 func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
+	if f.tasks && e.Dialect != "" {
+		inTasks := *e
+		inTasks.Message, e = e.Dialect, &inTasks
+	}
 	switch e.Kind {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)

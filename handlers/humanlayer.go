@@ -18,21 +18,21 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	registerNative(reg, d, s)
 	f := sessionFamily
-	handle(reg, d, f, "launchSession", s.launch, server.Releasing(), // it may make a worktree
+	handle(reg, d, humanLayerFamily, "launchSession", s.launch, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
-	handle(reg, d, f, "listSessions", s.list,
+	handle(reg, d, humanLayerFamily, "listSessions", s.list,
 		server.Doc("Lists sessions, the newest first. If not all fit, pass next_before as before to get more."))
-	handle(reg, d, f, "getSessionState", s.state, server.Doc("Returns a session without its conversation."))
-	handle(reg, d, f, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
-	handle(reg, d, f, "continueSession", s.continues,
+	handle(reg, d, humanLayerFamily, "getSessionState", s.state, server.Doc("Returns a session without its conversation."))
+	handle(reg, d, humanLayerFamily, "getSessionLeaves", s.leaves, server.Doc("Lists the last session of each conversation, the newest first."))
+	handle(reg, d, humanLayerFamily, "continueSession", s.continues,
 		server.Doc("Continues a session's conversation with another prompt. From the last session of the conversation, or one that has not ended, the prompt waits its turn there. From an earlier session, or with fork, it starts a new conversation that shares the history up to that session. A draft is launched: it keeps its ids, and the parameters replace its own. The new session has the permissions of the session before, but a fork never keeps a mode in which tools run without approval."))
-	handle(reg, d, f, "interruptSession", s.interrupt,
+	handle(reg, d, humanLayerFamily, "interruptSession", s.interrupt,
 		server.Doc("Interrupts a session, also while it waits for input. It can be continued. For a session that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the session has ended."))
-	handle(reg, d, f, "updateSessionSettings", s.update,
+	handle(reg, d, humanLayerFamily, "updateSessionSettings", s.update,
 		server.Doc("Changes settings of a session's conversation. A working agent gets a new mode, model or options at once. If it refuses one, the event task_error says so; session.set waits for the agent instead."))
-	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
-	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it."))
-	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
+	handle(reg, d, humanLayerFamily, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
+	handle(reg, d, humanLayerFamily, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it."))
+	handle(reg, d, humanLayerFamily, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
 	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
 		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs or its agent works in the background. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
 	handle(reg, d, f, "session.land", land, server.LongRunning(),
@@ -45,7 +45,7 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several."))
 	handle(reg, d, f, "session.chooseAttempt", chooseAttempt, server.LongRunning(),
 		server.Doc("Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
-	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
+	handle(reg, d, humanLayerFamily, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
 }
 
 func (s sessions) list(ctx context.Context, h *hub.Hub, p humanlayer.ListSessionsParams) (humanlayer.SessionList, error) {

@@ -220,7 +220,7 @@ func TestAConversationIsDeleted(t *testing.T) {
 	assert.Equal(t, []any{2.0, 0.0}, []any{r["deleted"], r["kept"]})
 	assert.NotEmpty(t, r["thread_id"])
 	for _, gone := range []string{id, next, "last"} {
-		assert.Contains(t, c.fail("session.delete", `{"session_id":"`+gone+`"}`).Message, "no run, session or task has the id")
+		assert.Contains(t, c.fail("session.delete", `{"session_id":"`+gone+`"}`).Message, "no session or turn has the id")
 	}
 	draft := c.launch(`{"query":"later","draft":true}`)
 	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session_id":"`+draft+`"}`))["deleted"])

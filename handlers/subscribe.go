@@ -27,11 +27,11 @@ const heartbeatEvery = 30 * time.Second
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
-	handle(reg, d, sessionFamily, "Subscribe", s.subscribe,
+	handle(reg, d, humanLayerFamily, "Subscribe", s.subscribe,
 		server.Doc("Sends events to this connection. With since, it first replays the stored events after that seq. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions."))
-	handle(reg, d, sessionFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	handle(reg, d, humanLayerFamily, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
 	return s
 }
 

@@ -100,7 +100,8 @@ func TestErrorsOfNativeMethods(t *testing.T) {
 	assert.Equal(t, "agent", c.fail("session.start", `{"prompt":"x","agent":"none"}`).Data["param"])
 	assert.Equal(t, "turn", c.fail("turn.get", `{"turn":1.5}`).Data["param"])
 	w.finished(answer[protocol.Started](c, "session.start", `{"prompt":"x"}`).ID)
-	c.failsAs("turn.interrupt", `{"turn":"1.1"}`, -32051, "not_running")
+	assert.Equal(t, "1.1 has ended already: it is completed", c.failsAs("turn.interrupt", `{"turn":"1.1"}`, -32051, "not_running").Message)
+	assert.Equal(t, "Internal error: task-0001 has ended already: it is completed", c.fail("interruptSession", `{"session_id":"1.1"}`).Message, "in the words of the dialect")
 	c.failsAs("session.archive", `{"sessions":["8"]}`, -32050, "not_found")
 }
 

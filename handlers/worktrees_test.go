@@ -282,7 +282,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	chosen := `{"session_id":"` + first + `"`
 	e := c.fail("session.chooseAttempt", chosen+`}`)
 	assert.Equal(t, "bad_state", e.Data["kind"])
-	assert.Contains(t, e.Message, "other attempts still work ("+launched.Sessions[1].TaskID+")")
+	assert.Contains(t, e.Message, "other attempts still work (2.1)")
 	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
 	assert.Equal(t, "conflict", c.fail("session.chooseAttempt", chosen+`,"interrupt":true}`).Data["kind"])
 	assert.Len(t, f.list, 2, "a conflict discards no worktree")

@@ -215,7 +215,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 			return err
 		}
 		if turn.State.Ended() || turn.State == domain.Interrupting { // nothing would ever close it
-			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", domain.TaskName(turn.Task), turn.State.Words())
+			return domain.Errorf(domain.KindBadState, "%s is %s: it cannot ask questions; continue it first", turn.Label(), turn.State.Words())
 		}
 		a.Session, a.Turn, a.Created = turn.Session, turn.ID, t.Now()
 		if a.Type == domain.FunctionCall {

@@ -3,6 +3,7 @@ package domain
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Kinds of errors, which are data.kind on the wire (docs/protocol.md, "Errors by family").
@@ -62,6 +63,7 @@ const (
 type Error struct {
 	Kind     string          // one of the Kind constants
 	Message  string          // the result of Error
+	Dialect  string          // Message in the words of clients that say task-0001; "": the same
 	Param    string          // of KindInvalid and KindUnknownAgent: the parameter
 	Expected string          // of KindInvalid
 	Received string          // of KindInvalid
@@ -75,9 +77,18 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf returns an error of a kind, with a text as of [fmt.Sprintf].
+// Errorf returns an error of a kind, with a text as of [fmt.Sprintf]. A [Label] among args names a turn to
+// each client in its words.
 func Errorf(kind, format string, args ...any) *Error {
-	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	e := &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	tasks := slices.Clone(args)
+	for i, arg := range args {
+		if l, ok := arg.(Label); ok {
+			tasks[i] = l.Task()
+			e.Dialect = fmt.Sprintf(format, tasks...)
+		}
+	}
+	return e
 }
 
 // ErrEnding says that the hub is ending: it starts and stores nothing more.

@@ -67,6 +67,20 @@ type Turn struct {
 // Name returns the turn's number for people, such as 12.3.
 func (r Turn) Name() string { return fmt.Sprintf("%d.%d", r.Session, r.Number) }
 
+// A Label names a turn in a sentence for people: by its number, and for AIWG's and HumanLayer's clients as
+// task-0001.
+type Label struct {
+	session, number, task int64
+}
+
+// Label returns the names of the turn for people.
+func (r Turn) Label() Label { return Label{r.Session, r.Number, r.Task} }
+
+func (l Label) String() string { return fmt.Sprintf("%d.%d", l.session, l.number) }
+
+// Task returns AIWG's name of the turn.
+func (l Label) Task() string { return TaskName(l.task) }
+
 // CodeStoreFull is the ErrorCode of a turn that a full disk ended: its open items and questions
 // were not closed.
 const CodeStoreFull = "STORE_FULL"

@@ -145,7 +145,7 @@ func (r turnsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry)
 	case turn.State.Ended() || turn.State == domain.Interrupting || turn.State == domain.Draft ||
 		turn.State == domain.Queued:
 		return approval.Place{}, domain.Errorf(domain.KindBadState,
-			"%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(turn.Task),
+			"%s is %s: nothing can be asked in it; name a session that works, or none", turn.Label(),
 			turn.State.Words())
 	}
 	session, err := t.Session(h.ctx, turn.Session)

@@ -142,7 +142,7 @@ func (h *Hub) attemptsWith(ctx context.Context, id string) (list []domain.TurnIn
 	set := one.Session.Settings.Attempts
 	if set == "" || h.opts.WorktreesDir == "" {
 		return nil, domain.Errorf(domain.KindNoAttempts,
-			"%s is not one of several attempts: duet-rpc prompt --agents begins them", domain.TaskName(one.Task))
+			"%s is not one of several attempts: duet-rpc prompt --agents begins them", one.Label())
 	}
 	err = h.everyLeaf(ctx, func(s domain.TurnInSession) {
 		if s.Session.Settings.Attempts == set {
@@ -204,7 +204,7 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 	}
 	for _, s := range others {
 		d := DiscardedAttempt{Turn: s}
-		if slices.Contains(working, domain.TaskName(s.Task)) {
+		if slices.Contains(working, s.Name()) {
 			d.Err = h.interruptAndAwait(ctx, s)
 		}
 		if d.Err == nil {
@@ -215,8 +215,8 @@ func (h *Hub) Choose(ctx context.Context, spec ChooseSpec) (c Chosen, err error)
 	return c, nil
 }
 
-// stillWorking returns the tasks that have not ended, or whose gates are checked.
-func (h *Hub) stillWorking(ctx context.Context, list []domain.TurnInSession) (tasks []string, err error) {
+// stillWorking returns the turns that have not ended, or whose gates are checked.
+func (h *Hub) stillWorking(ctx context.Context, list []domain.TurnInSession) (names []string, err error) {
 	turns := make([]int64, len(list))
 	for i, s := range list {
 		turns[i] = s.Turn.ID
@@ -224,10 +224,10 @@ func (h *Hub) stillWorking(ctx context.Context, list []domain.TurnInSession) (ta
 	gates, err := h.gates.OfAll(ctx, turns)
 	for _, s := range list {
 		if gates := gates[s.Turn.ID]; !s.State.Ended() || gates.State == domain.LoopChecking {
-			tasks = append(tasks, domain.TaskName(s.Task))
+			names = append(names, s.Name())
 		}
 	}
-	return tasks, err
+	return names, err
 }
 
 // interruptAndAwait ends a conversation's turns.

@@ -162,7 +162,7 @@ func TestAConversationWhoseAgentGoesOnIsNotPutAway(t *testing.T) {
 	}
 	works([]domain.BackgroundTask{{ID: "goal", Kind: "goal", Title: "/goal be fast"}})
 	requireIdle(t, h, false, "its agent has a goal")
-	const refused = "its agent works in the background (/goal be fast): end that first, with `duet-rpc session interrupt task-0001`"
+	const refused = "its agent works in the background (/goal be fast): end that first, with `duet-rpc session interrupt 1.1`"
 	yes := true
 	_, err := h.Settings().Update(t.Context(), s.HumanLayerSession, sessionsettings.Change{Archived: &yes})
 	require.ErrorContains(t, err, refused)

@@ -246,8 +246,8 @@ func TestRewind(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"Rewound: 3 files are as before task-0002.", "The rewinding to before task-0002 was undone: 3 files are as before it.",
-		"Rewound: 4 files are as before task-0001.", "The rewinding to before task-0001 was undone: 3 files are as before it.", "Rewound: 6 files are as before task-0001.",
+		"Rewound: 3 files are as before 1.2.", "The rewinding to before 1.2 was undone: 3 files are as before it.",
+		"Rewound: 4 files are as before 1.1.", "The rewinding to before 1.1 was undone: 3 files are as before it.", "Rewound: 6 files are as before 1.1.",
 	}, notes)
 
 	// One rewind after another is undone, the last first.
@@ -266,7 +266,7 @@ func TestRewind(t *testing.T) {
 	<-hangs
 	_, err := h.Rewind(t.Context(), RewindSpec{Turn: first.UUID, All: true})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
-	require.ErrorContains(t, err, domain.TaskName(other.Task))
+	require.ErrorContains(t, err, other.Name())
 	must(h.Rewind(t.Context(), RewindSpec{Turn: first.UUID}))(t)
 
 	// A conversation that works is not rewound.

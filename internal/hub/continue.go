@@ -84,18 +84,18 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 		if from.IsQuestion() {
 			return domain.Errorf(domain.KindBadState,
 				"%s is a question of a program, not of an agent: there is nothing to continue",
-				domain.TaskName(from.Task))
+				from.Label())
 		}
 		if strings.TrimSpace(spec.Prompt) == "" {
 			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
 		if from.State == domain.Discarded {
 			return domain.Errorf(domain.KindBadState, "%s is %s: there is nothing to continue",
-				domain.TaskName(from.Task), from.State.Words())
+				from.Label(), from.State.Words())
 		}
 		if spec.Fork && !from.State.Ended() { // its output is not known yet
 			return domain.Errorf(domain.KindBadState, "%s is %s: it can be forked when it has ended",
-				domain.TaskName(from.Task), from.State.Words())
+				from.Label(), from.State.Words())
 		}
 		session, err := t.Session(h.ctx, from.Session)
 		if err != nil {
@@ -157,7 +157,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.TurnInSes
 // launchDraft queues a draft, with the changes in spec.
 func (h *Hub) launchDraft(ctx context.Context, t store.Tx, turn *domain.Turn, spec ContinueSpec) error {
 	if spec.Fork {
-		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", domain.TaskName(turn.Task))
+		return domain.Errorf(domain.KindBadState, "%s is a draft: there is nothing to fork", turn.Label())
 	}
 	session, err := t.Session(h.ctx, turn.Session)
 	if err != nil {

@@ -54,7 +54,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.TurnInSe
 			return h.endBackground(t, turn)
 		case turn.State.Ended():
 			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s",
-				domain.TaskName(turn.Task), turn.State.Words())
+				turn.Label(), turn.State.Words())
 		}
 		if turn.IsQuestion() { // it has no agent
 			return h.transition(t, &turn, domain.Interrupted, outcome{reason: reason})

@@ -185,7 +185,7 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 	if r.worktreeOf, err = h.findWorktree(ctx, id); err == nil {
 		losses, err = r.of.Losses(ctx, r.Worktree)
 	}
-	task := domain.TaskName(r.turn.Task)
+	number := r.turn.Session.ID
 	var known *domain.Error
 	switch {
 	case errors.As(err, &known) && known.Kind == domain.KindBadState:
@@ -195,8 +195,8 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 		r.Name = ""
 	case losses.Any():
 		return r, &domain.Error{Kind: domain.KindLosses, Err: &worktree.LossError{Losses: losses}, Message: fmt.Sprintf(
-			"%s has work that is not landed: run `duet-rpc land %s` or `duet-rpc discard %s` first",
-			r.Branch, task, task)}
+			"%s has work that is not landed: run `duet-rpc land %d` or `duet-rpc discard %d` first",
+			r.Branch, number, number)}
 	}
 	return r, nil
 }
@@ -257,7 +257,7 @@ func (h *Hub) findWorktree(ctx context.Context, id string) (w worktreeOf, err er
 	top, found := h.Worktree(w.turn.Session.CWD)
 	if !found {
 		return w, domain.Errorf(domain.KindNoWorktree, "%s has no worktree: its agent works in %s",
-			domain.TaskName(turn.Task), w.turn.Session.CWD)
+			turn.Label(), w.turn.Session.CWD)
 	}
 	if err := h.checkIdle(ctx, top); err != nil {
 		return w, err
@@ -280,7 +280,7 @@ func (h *Hub) checkIdle(ctx context.Context, top string) error {
 		}
 		if other, _ := h.Worktree(session.CWD); other == top {
 			return domain.Errorf(domain.KindBadState,
-				"%s is %s and works in the worktree: wait for its end or interrupt it", domain.TaskName(turn.Task),
+				"%s is %s and works in the worktree: wait for its end or interrupt it", turn.Label(),
 				turn.State.Words())
 		}
 	}

@@ -231,7 +231,7 @@ func (h *Hub) rests(t store.Tx, session int64) error {
 	if last.Source == domain.SourceAgent && last.State.Active() {
 		return domain.Errorf(domain.KindBadState,
 			"its agent goes on by itself in %[1]s: end that first, with `duet-rpc session interrupt %[1]s`",
-			domain.TaskName(last.Task))
+			last.Label())
 	}
 	var titles []string
 	for _, b := range h.intake.Background(session) {
@@ -242,7 +242,7 @@ func (h *Hub) rests(t store.Tx, session int64) error {
 	}
 	return domain.Errorf(domain.KindBadState,
 		"its agent works in the background (%s): end that first, with `duet-rpc session interrupt %s`",
-		strings.Join(titles, ", "), domain.TaskName(last.Task))
+		strings.Join(titles, ", "), last.Label())
 }
 
 // isLast reports whether a turn is the last of its conversation, not counting agent-initiated

@@ -166,11 +166,11 @@ func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Turn, error) {
 		return turn, err
 	case turn.State != domain.Queued:
 		return turn, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed",
-			domain.TaskName(turn.Task), turn.State.Words())
+			turn.Label(), turn.State.Words())
 	case !turn.IsWritten():
 		return turn, domain.Errorf(domain.KindBadState,
 			"%s has no prompt that a client has written: it can be cancelled, but not changed",
-			domain.TaskName(turn.Task))
+			turn.Label())
 	}
 	return turn, nil
 }

@@ -45,7 +45,7 @@ func removalConversation(
 ) (RemovedConversation, error) {
 	n, err := t.FindSession(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return RemovedConversation{}, domain.Errorf(domain.KindTurnNotFound, "no run, session or task has the id %q",
+		return RemovedConversation{}, domain.Errorf(domain.KindTurnNotFound, "no session or turn has the id %q",
 			id)
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func removalConversation(
 			gone.Kept++
 		case !turn.State.Ended() && turn.State != domain.Draft:
 			return RemovedConversation{}, domain.Errorf(domain.KindBadState,
-				"%s is %s: interrupt it before you delete its conversation", domain.TaskName(turn.Task),
+				"%s is %s: interrupt it before you delete its conversation", turn.Label(),
 				turn.State.Words())
 		default:
 			gone.Turns = append(gone.Turns, turn.Ref())

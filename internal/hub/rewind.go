@@ -86,7 +86,7 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		if len(others) > 0 {
 			return w.Rewound, domain.Errorf(domain.KindBadState,
 				"%s works in this directory: all files can be restored when it has ended",
-				domain.TaskName(others[0].Task))
+				others[0].Label())
 		}
 	}
 	now, err := w.store.Take(ctx, "now")
@@ -109,7 +109,7 @@ func (h *Hub) Rewind(ctx context.Context, spec RewindSpec) (Rewound, error) {
 		return w.Rewound, rewindError(err)
 	}
 	return w.Rewound, w.note(ctx, fmt.Sprintf("Rewound: %s as before %s.",
-		filesAre(w.restored()), domain.TaskName(w.Turn.Task)))
+		filesAre(w.restored()), w.Turn.Name()))
 }
 
 // UndoRewind restores the files that the last Rewind to before a turn has changed, except those that
@@ -126,7 +126,7 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 	paths, err := rewoundPaths(text)
 	if !isKept || !wasRewound || err != nil {
 		return w.Rewound, domain.Errorf(domain.KindBadState,
-			"the files were not rewound to before %s, or this can no longer be undone", domain.TaskName(w.Turn.Task))
+			"the files were not rewound to before %s, or this can no longer be undone", w.Turn.Label())
 	}
 	w.Checkpoint = true
 	changes, err := w.store.Changes(ctx, from.ID, to.ID)
@@ -146,7 +146,7 @@ func (h *Hub) UndoRewind(ctx context.Context, id string) (Rewound, error) {
 		return w.Rewound, rewindError(err)
 	}
 	return w.Rewound, w.note(ctx, fmt.Sprintf("The rewinding to before %s was undone: %s as before it.",
-		domain.TaskName(w.Turn.Task), filesAre(w.restored())))
+		w.Turn.Name(), filesAre(w.restored())))
 }
 
 // rewoundText returns the paths as a JSON array, and those that are not UTF-8, which JSON cannot have,
@@ -230,7 +230,7 @@ func (h *Hub) beginRewind(ctx context.Context, id string) (*rewinding, error) {
 	for _, other := range unfinished {
 		if other.State != domain.Draft {
 			return w, domain.Errorf(domain.KindBadState, "%s is %s: its files can be rewound when it has ended",
-				domain.TaskName(other.Task), other.State.Words())
+				other.Label(), other.State.Words())
 		}
 	}
 	turns, err := h.store.TurnsOfSession(ctx, turn.Session, 0)

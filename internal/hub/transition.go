@@ -40,7 +40,7 @@ func (h *Hub) transition(t store.Tx, turn *domain.Turn, to domain.State, why out
 	from := turn.State
 	if !from.CanBecome(to) {
 		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s",
-			domain.TaskName(turn.Task), from, to)
+			turn.Label(), from, to)
 	}
 	stopped := from == domain.Interrupting && turn.ErrorCode != codeTimeout && !domain.IsBudgetCode(turn.ErrorCode) || to == domain.Cancelled
 	turn.State, turn.Active = to, t.Now()

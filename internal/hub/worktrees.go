@@ -57,7 +57,7 @@ func (h *Hub) checkWorktree(t store.Tx, session domain.Session) error {
 	}
 	return domain.Errorf(domain.KindNoWorktree,
 		"the worktree of this conversation is gone (%s): `duet-rpc session fork %s TEXT` continues it in the project's directory",
-		h.rootOf(session.CWD), domain.TaskName(last.Task))
+		h.rootOf(session.CWD), last.Label())
 }
 
 // lostWorktree reports whether the conversation had a worktree that is gone.

@@ -33,7 +33,7 @@ func New(ctx context.Context, s store.Store) *Queries {
 
 // NoTurn returns the error of an unknown id.
 func NoTurn(id string) *domain.Error {
-	return domain.Errorf(domain.KindTurnNotFound, "no run, session or task has the id %q", id)
+	return domain.Errorf(domain.KindTurnNotFound, "no session or turn has the id %q", id)
 }
 
 // Find returns the turn that an id of any kind names, also inside a transaction. The error is of
