@@ -274,7 +274,7 @@ func TestRewind(t *testing.T) {
 	<-hangs
 	_, err = h.Rewind(t.Context(), RewindSpec{Turn: first.UUID})
 	require.Equal(t, domain.KindBadState, kindOf(t, err))
-	require.ErrorContains(t, err, domain.TaskName(third.Task))
+	require.ErrorContains(t, err, third.Name())
 }
 
 func TestCheckpointThatFailsDoesNotFailTheTurn(t *testing.T) {
