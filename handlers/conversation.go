@@ -293,7 +293,7 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 	} else {
 		r, err = h.Rewind(ctx, hub.RewindSpec{Turn: p.SessionID, All: p.All, Preview: p.Preview})
 	}
-	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, ForkTurn: r.Turn.ParentName, Prompt: r.Turn.Prompt}
+	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, Prompt: r.Turn.Prompt}
 	for _, f := range r.Files {
 		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
 	}
@@ -301,6 +301,9 @@ func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.
 		result.NotRecorded = append(result.NotRecorded, protocol.NotRecorded{Path: n.Path, Reason: string(n.Reason)})
 	}
 	result.MoreNotRecorded = r.MoreNotRecorded
+	if r.Turn.ParentHumanLayerSession != "" && err == nil {
+		result.ForkTurn, err = h.Query().ParentName(ctx, r.Turn)
+	}
 	for encodedSize(result.Files) > room(ctx)/2 {
 		result.Files = result.Files[:len(result.Files)/2]
 		result.More = len(r.Files) - len(result.Files)

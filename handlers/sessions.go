@@ -99,6 +99,9 @@ func (s sessions) whole(ctx context.Context, h *hub.Hub, id string) (*protocol.T
 	t := s.turn(h, found)
 	describeSession(t, known)
 	t.UnansweredServers = h.UnansweredServers(found.Turn.ID)
+	if t.Parent, err = h.Query().ParentName(ctx, found); err != nil {
+		return nil, err
+	}
 	t.Gates, err = gatesOf(ctx, h, found)
 	return t, err
 }
@@ -169,7 +172,7 @@ func summaryOf(turn domain.Turn) string {
 func turnOf(s domain.TurnInSession, now time.Time) *protocol.Turn {
 	tokens, settings := s.Tokens, s.Session.Settings
 	t := &protocol.Turn{
-		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Parent: s.ParentName,
+		Name: s.Turn.Name(), Session: s.Session.ID, ID: s.HumanLayerSession, SessionUUID: s.Session.UUID,
 		State: string(s.State), Prompt: s.Prompt, Summary: headline(summaryOf(s.Turn), summaryShown), Title: titleOf(s),
 		SessionTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Agent:        s.Agent, AgentSessionID: s.Session.NativeSession, Model: cmp.Or(s.Model, s.Session.Model), Mode: modeInForce(s),

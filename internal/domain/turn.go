@@ -101,7 +101,6 @@ type TurnInSession struct {
 	Turn
 	Session                 Session `db:",inline"`
 	ParentHumanLayerSession string  `db:"parent_session,read"` // SessionID of the turn before, or ""
-	ParentName              string  `db:"parent_name,read"`    // Name of the turn before, or ""
 	FirstWords              string  `db:"first_words,read"`    // of the session's first prompt, at most 400 characters
 }
 

@@ -16,7 +16,7 @@ type Turn struct {
 	Session     int64  `json:"session" doc:"The session's number in the project."`
 	ID          string `json:"turn_uuid"`
 	SessionUUID string `json:"session_uuid"`
-	Parent      string `json:"parent,omitempty" doc:"The turn before, such as 12.2; of the first turn of a fork, one of another session."`
+	Parent      string `json:"parent,omitempty" doc:"The turn before, such as 12.2; of the first turn of a fork, one of another session. Only in turn.get and session.get."`
 
 	State   string `json:"state" doc:"draft, queued, starting, running, waiting_input, interrupting, completed, failed, timed_out, cancelled (it had not started), interrupted or discarded."`
 	Prompt  string `json:"prompt"`

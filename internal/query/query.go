@@ -49,8 +49,8 @@ func Find(ctx context.Context, r store.Reader, id string) (domain.Turn, error) {
 	return r.Turn(ctx, n)
 }
 
-// Session returns the turn that an id of any kind names: a session's, a turn's, a task's, a session's
-// (its last turn), or the caller's own.
+// Turn returns the turn that an id of any kind names: one of the turn, of its session (which means its last
+// turn), the caller's own, or a number.
 func (q *Queries) Turn(ctx context.Context, id string) (domain.TurnInSession, error) {
 	n, err := q.store.Find(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -105,7 +105,7 @@ func (q *Queries) LastOfNative(ctx context.Context, native string) (domain.TurnI
 	return q.ByTurn(ctx, last.ID)
 }
 
-// Sessions lists runs, the newest first.
+// Turns lists turns, the newest first.
 func (q *Queries) Turns(ctx context.Context, f domain.TurnFilter) ([]domain.TurnInSession, error) {
 	overlay := q.unstored()
 	list, err := q.store.TurnsInSessions(ctx, f)
@@ -154,6 +154,19 @@ func (q *Queries) TurnOf(ctx context.Context, turn int64) (domain.TurnInSession,
 		return s, nil
 	}
 	return q.ByTurn(ctx, turn)
+}
+
+// ParentName returns the number of the turn before a turn, such as 12.2; "" if there is none, or it was
+// deleted.
+func (q *Queries) ParentName(ctx context.Context, s domain.TurnInSession) (string, error) {
+	if s.Parent == 0 {
+		return "", nil
+	}
+	before, err := q.TurnOf(ctx, s.Parent)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return before.Name(), err
 }
 
 // RecentPaths returns the directories of sessions, the last used first.

@@ -44,6 +44,9 @@ CREATE TABLE turns (
 -- index turns_session turns
 CREATE INDEX turns_session ON turns (session, place);
 
+-- index turns_number turns
+CREATE UNIQUE INDEX turns_number ON turns (session, number);
+
 -- index turns_state turns
 CREATE INDEX turns_state ON turns (state, priority DESC, id);
 

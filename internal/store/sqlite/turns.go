@@ -15,7 +15,7 @@ import (
 // sessionColumns returns the columns for all[domain.Session].
 func sessionColumns() string {
 	return columnNames[domain.Turn]("r") + ", " + columnNames[domain.Session]("t") +
-		", coalesce(p.humanlayer_session, ''), coalesce(p.session || '.' || p.number, ''), (SELECT substr(o.prompt, 1, 400) FROM turns o WHERE o.session = r.session ORDER BY o.place LIMIT 1)"
+		", coalesce(p.humanlayer_session, ''), (SELECT substr(o.prompt, 1, 400) FROM turns o WHERE o.session = r.session ORDER BY o.place LIMIT 1)"
 }
 
 const sessionJoins = "JOIN sessions t ON t.id = r.session LEFT JOIN turns p ON p.id = r.parent "

@@ -27,6 +27,7 @@ UPDATE events SET type = CASE type
 	WHEN 'session.agent_session' THEN 'thread.agent_session'
 	WHEN 'session.deleted' THEN 'thread.deleted'
 	ELSE type END;
+DROP INDEX turns_number;
 ALTER TABLE turns DROP COLUMN number;
 ALTER TABLE sessions DROP COLUMN turns;
 DROP INDEX sessions_active;
