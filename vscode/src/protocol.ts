@@ -3622,7 +3622,7 @@ export type Turn = {
   session: number;
   turn_uuid: string;
   session_uuid: string;
-  /** The turn before, such as 12.2; of the first turn of a fork, one of another session. */
+  /** The turn before, such as 12.2; of the first turn of a fork, one of another session. Only in turn.get and session.get. */
   parent?: string;
   /** draft, queued, starting, running, waiting_input, interrupting, completed, failed, timed_out, cancelled (it had not started), interrupted or discarded. */
   state: string;
