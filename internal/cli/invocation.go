@@ -71,7 +71,7 @@ func atLeast(names ...string) cobra.PositionalArgs {
 		if len(args) < len(names) {
 			text := strings.Join(names[len(args):], " and ")
 			if text == "SESSION" {
-				text += ", such as task-0001 or last"
+				text += ", such as 12, 12.3 or last"
 			}
 			return fmt.Errorf("%q needs %s", cmd.CommandPath(), text)
 		}

@@ -102,9 +102,9 @@ func newDelete(s *settings) *cobra.Command {
 				}
 			}
 			return askHub(cmd, s, "session.delete", protocol.SessionParams{SessionID: x.ID}, func(r protocol.DeleteSessionResult) error {
-				text := term.Count(r.Deleted, "session") + " deleted"
+				text := term.Count(r.Deleted, "turn") + " deleted"
 				if r.Kept > 0 {
-					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
+					text += "; " + term.Count(r.Kept, "turn") + " kept in the archive, because other sessions were forked from there"
 				}
 				if r.Worktree != "" {
 					text += "; its worktree stays: " + r.Worktree
@@ -543,7 +543,7 @@ func agentOfSession(x protocol.Turn) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
 	}
-	return x.Agent + "; the conversation continues with " + x.RequestedAgent
+	return x.Agent + "; the session continues with " + x.RequestedAgent
 }
 
 // noSession explains an empty list of sessions and what to do.
@@ -902,7 +902,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 				if r.Live {
 					when = "now"
 				}
-				progress(cmd, s, "%s is set %s", args[0], when)
+				progress(cmd, s, "session %d is set %s", r.Turn.Session, when)
 				return nil
 			})
 		},
