@@ -540,7 +540,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	t.set.agent, t.fork = session.Agent, r.ForkTurn
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues from before " + session.Name + "; /resume " + session.Name + " returns to the conversation as it was")
+	t.view.Note(fmt.Sprintf("your next prompt continues from before %s; /resume %d returns to the session as it was", session.Name, session.Session))
 	t.talk.Write(r.Prompt)
 	return nil
 }
