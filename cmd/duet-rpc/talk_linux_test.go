@@ -160,7 +160,7 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.sees("the files before 1.1 are not recorded", "your next prompt continues from before 1.1; /resume 1 returns", "hello")
 	p.presses("\x15/resume 1\r", "after 1.1")
 	p.presses("/title The first\r")
-	p.presses("/new\r", "begins another conversation")
+	p.presses("/new\r", "begins another session")
 	p.presses("/resume\r", "The first")
 	p.presses("\r", "after 1.1")
 	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")

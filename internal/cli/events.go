@@ -195,7 +195,7 @@ func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 	if e.Seq > 0 {
 		seq = fmt.Sprint(e.Seq)
 	}
-	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
+	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-5s  %s",
 		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(e.Turn, "-")), gist(event, e.Data)), " "))
 }
 
