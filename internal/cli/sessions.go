@@ -169,10 +169,10 @@ func pickConversation(ctx context.Context, c *client.Client) (task string, err e
 func offeredLines(list []protocol.Turn) (lines []string) {
 	var number, status int
 	for _, s := range list {
-		number, status = max(number, len(s.Name)), max(status, len(domain.State(s.State).Words()))
+		number, status = max(number, len(strconv.FormatInt(s.Session, 10))), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", number, s.Name, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
+		lines = append(lines, fmt.Sprintf("%-*d  %-3s  %-*s  %s", number, s.Session, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
 	}
 	return lines
 }
