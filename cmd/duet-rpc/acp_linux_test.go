@@ -503,7 +503,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	s, c, session := newACPSession(parallel(t))
 	turn, question := c.asks(session, "Edit it", 1)
 	out := s.run("approvals", "--json")
-	id := regexp.MustCompile(`"approval_id": *"([^"]*)"`).FindStringSubmatch(out)
+	id := regexp.MustCompile(`"approval": *"([^"]*)"`).FindStringSubmatch(out)
 	require.NotNil(t, id, out)
 	s.run("approvals", "approve", id[1])
 	require.Nil(t, c.result(turn).Error)

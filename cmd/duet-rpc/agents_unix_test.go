@@ -197,17 +197,17 @@ func TestAnAgentsOwnModesAndModels(t *testing.T) {
 	assert.Equal(t, "done\n", said)
 
 	s.daemon()
-	shown := s.run("session", "show", "task-0002")
+	shown := s.run("session", "show", "2")
 	for _, line := range []string{
 		`(?m)^mode +code$`, `(?m)^modes +ask, code, default, acceptEdits, bypassPermissions$`, `(?m)^model +m-small$`, `(?m)^models +m-large, m-small$`, `(?m)^commands +/review$`,
 	} {
 		assert.Regexp(t, line, shown, "the next hub knows the settings")
 	}
-	listed := s.run("session", "commands", "task-0002")
+	listed := s.run("session", "commands", "2")
 	assert.Regexp(t, `(?m)^/review +what +Review it$`, listed)
 
-	s.run("prompt", "--continue", "task-0002", "again")
-	shown = s.run("session", "show", "task-0003")
+	s.run("prompt", "--continue", "2", "again")
+	shown = s.run("session", "show", "2.2")
 	assert.Regexp(t, `(?m)^mode +code$`, shown, "the next session keeps the mode")
 	s.run("daemon", "stop")
 }
@@ -366,7 +366,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			again := c.adopt("keeping", "one")
 			assert.False(t, again.Adopted)
 			assert.Equal(t, a.SessionID, again.SessionID)
-			assert.Contains(t, again.Note, a.TaskID)
+			assert.Contains(t, again.Note, "unchanged: 1.1")
 			assert.Equal(t, want, c.reported(a.SessionID))
 			c.call("agent.sessions", object{"agent": "keeping", "working_dir": s.root}, &here)
 			assert.Equal(t, a.SessionID, here.Sessions[1].SessionID)
@@ -539,14 +539,14 @@ func TestTheShellTakesSessionsOver(t *testing.T) {
 	assert.Contains(t, all, "abd-2")
 	assert.NotContains(t, all, "\x1b", "the list escapes control characters in a title")
 	refused("add --native", "session", "list", "--everywhere")
-	refused("leave one of them out", "session", "list", "--native", "--status", "failed")
+	refused("leave one of them out", "session", "list", "--native", "--state", "failed")
 
 	refused("2 sessions of keeping begin with", "session", "adopt", "ab", "--agent", "keeping")
 	refused("no session whose id begins with", "session", "adopt", "x", "--agent", "keeping")
 	refused("--dir", "session", "adopt", "abd", "--agent", "keeping")
 	run("session", "adopt", "abd", "--agent", "keeping", "--dir", s.root)
 	adopted := strings.TrimSpace(run("session", "adopt", "last", "--agent", "keeping"))
-	assert.Regexp(t, "(?m)^abc-1 +task-0002 ", run("session", "list", "--native", "--agent", "keeping"))
+	assert.Regexp(t, "(?m)^abc-1 +2\\.1 ", run("session", "list", "--native", "--agent", "keeping"))
 	assert.Contains(t, run("session", "show", adopted), "You are welcome.")
 	assert.Equal(t, adopted, strings.TrimSpace(run("session", "adopt", "abc", "--agent", "keeping")), "a second adoption returns the same session")
 	var raw nativeListed

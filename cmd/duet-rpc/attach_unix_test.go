@@ -279,7 +279,7 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 			assert.Equal(t, version == "1", found.PID != 0)
 			assert.NoError(t, syscall.Kill(found.PID, 0))
 			out := s.run("attach")
-			assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
+			assert.Regexp(t, found.ID+` +- +\d+s +ls -la +the agent of 1\.1\n`, out)
 
 			w := s.window(80, 24, "attach", found.ID)
 			w.shows("one\r\ntwo\r\n")

@@ -382,7 +382,7 @@ func TestMCPServer(t *testing.T) {
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 	}
-	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_session", "get_conversation", "list_questions", "page_messages"}, names)
+	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_turn", "get_conversation", "list_questions", "page_messages"}, names)
 
 	answer := a.permission(t.Context(), "make && true")
 	<-progress
@@ -419,18 +419,21 @@ func TestMCPServer(t *testing.T) {
 	require.NoError(t, err)
 	var list struct {
 		Sessions []struct {
-			ID string `json:"session_id"`
+			Turn    string
+			Session int
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(mcpText(r)), &list))
-	assert.Len(t, list.Sessions, 4)
-	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_conversation", Arguments: object{"session_id": "task-0002"}})
+	require.Len(t, list.Sessions, 1)
+	assert.Equal(t, "1.4", list.Sessions[0].Turn, "all questions of an agent's name are in one session")
+	assert.Equal(t, 1, list.Sessions[0].Session)
+	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_conversation", Arguments: object{"session_id": "1.2"}})
 	require.NoError(t, err)
 	assert.Contains(t, mcpText(r), "not that")
-	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_session", Arguments: object{"session_id": "nothing"}})
+	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_turn", Arguments: object{"turn": "nothing"}})
 	require.NoError(t, err)
 	assert.True(t, r.IsError)
-	resource, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/task-0002"})
+	resource, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/1.2"})
 	require.NoError(t, err)
 	assert.Contains(t, resource.Contents[0].Text, "not that")
 	_, err = a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/nothing"})

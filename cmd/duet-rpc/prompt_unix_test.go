@@ -113,10 +113,10 @@ func TestPromptOnATerminal(t *testing.T) {
 				}()
 			}
 			p := s.prompt(t, "hello")
-			p.sees("task-0001 · agent scripted · "+s.root, "? Write demo.txt", "+Turn 1: hello", "Allow? ")
+			p.sees("1.1 · agent scripted · "+s.root, "? Write demo.txt", "+Turn 1: hello", "Allow? ")
 			p.types("maybe", "please type y, n, t, a, p or e")
 			p.sees("Allow? ") // the prompt discards earlier input
-			p.types("y", "completed; go on with: duet-rpc prompt --continue task-0001")
+			p.types("y", "completed; go on with: duet-rpc prompt --continue 1 \"…\"")
 			said := p.endsWith(0)
 			assert.Contains(t, said, "I wrote demo.txt")
 			assert.NotContains(t, p.tty.printed.String(), "elsewhere")
@@ -144,7 +144,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
-			p.sees("left before its end: duet-rpc session show task-0004 shows its time, tokens and cost")
+			p.sees("left before its end: duet-rpc session show 3.1 shows its time, tokens and cost")
 			p.endsWith(130)
 		})
 	}
@@ -207,7 +207,7 @@ func TestPromptWhoseHubIsStopped(t *testing.T) {
 	s := newSite(parallel(t))
 	s.daemon()
 	p := s.prompt(t, "quiet hang")
-	p.sees("task-0001")
+	p.sees("— 1.1 · agent scripted · ")
 	s.run("daemon", "stop", "--force")
 	p.endsWith(1)
 	assert.Zero(t, s.lockHolder(), "no other hub runs")
@@ -310,15 +310,15 @@ func TestPromptFollowsWhatTheAgentIsTold(t *testing.T) {
 			for range 2 {
 				p.sees("Allow? ")
 				p.types("t", "What should the agent do? ")
-				p.types("use ninja", "the agent receives the comment with its next prompt: task-")
+				p.types("use ninja", "the agent receives the comment with its next prompt: 1.")
 			}
 			screen := p.screen("Allow? ")
-			assert.Contains(t, screen, "\n— task-0003 · agent played")
+			assert.Contains(t, screen, "\n— 1.3 · agent played")
 			assert.NotContains(t, screen, "go on with:", "the command continues by itself")
 			c.last(p)
 			said := p.endsWith(c.status)
 			assert.Equal(t, c.said, strings.TrimSuffix(said, "[3: ]\n"))
-			assert.Contains(t, p.tty.printed.String(), "go on with: duet-rpc prompt --continue task-0003")
+			assert.Contains(t, p.tty.printed.String(), "go on with: duet-rpc prompt --continue 1 \"…\"")
 		})
 	}
 }
@@ -336,7 +336,7 @@ func TestPromptEndsAnAgentThatHangsByItsTime(t *testing.T) {
 	s.daemon()
 	defer func() { _, _ = s.command("daemon", "stop") }()
 	list := s.run("task", "list")
-	assert.Regexp(t, `(?m)^task-0002 +failed: TIMEOUT +demo `, list)
+	assert.Regexp(t, `(?m)^1\.2 +failed: TIMEOUT +demo `, list)
 }
 
 // A prompt on a terminal asks the user for the key that its agent needs, and does not echo it.
@@ -501,7 +501,7 @@ func TestPromptPrintsProse(t *testing.T) {
 func TestTypedAheadAnswersNothing(t *testing.T) {
 	s := newSite(parallel(t))
 	p := s.prompt(t, "slow", "permit:2")
-	p.sees("task-0001")
+	p.sees("— 1.1 · agent scripted · ")
 	p.types("y") // before the first question
 	p.types("y", "Allow? ")
 	p.presses("yy") // a question takes one key
@@ -515,7 +515,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	require.NoError(t, err)
 	p.endsWith(0)
 	assert.Equal(t, 3, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
-	shown := s.run("session", "show", "task-0001")
+	shown := s.run("session", "show", "1")
 	assert.NotContains(t, shown, "git status")
 }
 
@@ -626,15 +626,15 @@ func TestPromptRendersMarkdown(t *testing.T) {
 			if c.rendered {
 				p.sees("\x1b[1;4mHead\x1b[0m\n")
 			}
-			p.sees(want, "go on with: duet-rpc prompt --continue task-0001")
+			p.sees(want, "go on with: duet-rpc prompt --continue 1 \"…\"")
 			assert.Equal(t, 0, p.status())
 
 			editor := s.start()
-			p = s.onTerminal(t, 60, "session", "show", "task-0001")
+			p = s.onTerminal(t, 60, "session", "show", "1")
 			p.sees(want)
 			assert.Equal(t, 0, p.status())
 			s.env = append(s.env, "PAGER=cat")
-			p = s.onTerminal(t, 60, "session", "show", "--transcript", "task-0001")
+			p = s.onTerminal(t, 60, "session", "show", "--transcript", "1")
 			if c.rendered {
 				p.sees("\x1b[1;2mit\x1b[0m")
 			} else {
@@ -682,7 +682,7 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	p := s.prompt(t, "slow", "permit:5")
 	was, err := term.GetState(int(p.tty.theirs.Fd()))
 	require.NoError(t, err)
-	p.sees("task-0001")
+	p.sees("— 1.1 · agent scripted · ")
 	p.presses("y") // before the first question
 	p.sees("Allow? ")
 	p.presses("x", "please type y, n", "Allow? ")
@@ -870,7 +870,7 @@ func TestCommandsAtOnce(t *testing.T) {
 	var changing sync.WaitGroup
 	for i := range 6 {
 		changing.Go(func() {
-			_, err := s.command("session", "rename", "task-0001", fmt.Sprintf("Title %d", i))
+			_, err := s.command("session", "rename", "1", fmt.Sprintf("Title %d", i))
 			assert.NoError(t, err)
 		})
 	}
@@ -880,8 +880,8 @@ func TestCommandsAtOnce(t *testing.T) {
 	})
 	changing.Wait()
 	out := s.run("session", "list")
-	assert.Regexp(t, `task-0001 .* Title \d\n`, out)
-	assert.Regexp(t, `task-0002 +completed`, out)
+	assert.Regexp(t, `(?m)^1 .* Title \d$`, out)
+	assert.Regexp(t, `(?m)^2 +completed`, out)
 }
 
 // An editor works while a command asks whether to delete a session.
@@ -889,10 +889,10 @@ func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	s := newSite(parallel(t))
 	s.run("prompt", "--yes", "quiet hello")
 	p := s.onTerminal(t, 100, "session", "delete", "last")
-	p.sees("Delete the conversation of task-0001 (quiet hello) for good? [y/N] ")
+	p.sees("Delete session 1 (quiet hello) for good? [y/N] ")
 	editor := s.start()
 	assert.Len(t, editor.sessions(), 1)
-	p.types("y", "1 session deleted")
+	p.types("y", "1 turn deleted")
 	assert.Zero(t, p.status())
 	assert.Empty(t, editor.sessions())
 	editor.leave()
@@ -913,7 +913,7 @@ func TestASessionIsPicked(t *testing.T) {
 			p.presses("paers\x7f\x7f\x7f\x7fear", "1/3")
 			p.presses("\r")
 			said := p.endsWith(0)
-			assert.Equal(t, "task-0002\n", said)
+			assert.Equal(t, "2\n", said)
 
 			p = s.shell(t, "session", "pick")
 			p.sees("quiet walnuts")
@@ -928,8 +928,8 @@ func TestASessionIsPicked(t *testing.T) {
 func (s *site) awaitWaiting(t *testing.T, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		out, err := s.command("task", "list", "--state", "running")
-		return err == nil && strings.Count(out, "waiting") == n
+		out, err := s.command("task", "list", "--state", "waiting")
+		return err == nil && strings.Count(out, " waiting for you ") == n
 	}, watchdog/3, pollEvery)
 }
 

@@ -170,7 +170,7 @@ func inbox(st *stage) {
 	st.scene("stopped", "duet-rpc daemon stop").ends()
 	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
 	st.shows("task-submit", `duet-rpc task submit "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc task submit permit:1`)
-	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval_id\"') = 2; do sleep 0.1; done").ends()
+	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval\":') = 2; do sleep 0.1; done").ends()
 	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc task list")
 	sc := st.scene("inbox", "duet-rpc approvals")
 	sc.waits("[q]uit: ")
@@ -182,7 +182,7 @@ func inbox(st *stage) {
 	sc.presses("C-c")
 	sc.ends()
 	sc.is("inbox")
-	st.scene("settled", "until duet-rpc task list --state completed | grep -q task-0006; do sleep 0.1; done", "duet-rpc daemon stop").ends()
+	st.scene("settled", "until duet-rpc task list --state completed | grep -q '^6.1 '; do sleep 0.1; done", "duet-rpc daemon stop").ends()
 	sc = st.scene("left-open", "duet-rpc approvals")
 	sc.waits("[q]uit: ")
 	sc.is("left-open-question")
@@ -191,15 +191,15 @@ func inbox(st *stage) {
 	sc.presses("C-c")
 	sc.ends()
 	sc.is("left-open")
-	st.scene("continued", "until duet-rpc task list --state completed | grep -q task-0008; do sleep 0.1; done").ends()
+	st.scene("continued", "until duet-rpc task list --state completed | grep -q '^7.2 '; do sleep 0.1; done").ends()
 }
 
 // finding shows the commands that list, show and search earlier sessions.
 func finding(st *stage) {
 	st.shows("session-list", "duet-rpc session list")
-	st.shows("session-show", "duet-rpc session show task-0002")
-	st.shows("transcript", "PAGER=cat duet-rpc session show --transcript task-0002")
-	st.shows("session-diff", "PAGER=cat duet-rpc session show --diff task-0002")
+	st.shows("session-show", "duet-rpc session show 2")
+	st.shows("transcript", "PAGER=cat duet-rpc session show --transcript 2")
+	st.shows("session-diff", "PAGER=cat duet-rpc session show --diff 2")
 	st.shows("search", "duet-rpc search parser")
 	st.shows("task-list", "duet-rpc task list", "duet-rpc task stats")
 	st.shows("doctor", "duet-rpc doctor")
@@ -242,7 +242,7 @@ func mistakes(st *stage) {
 		{"missing-agent", "duet-rpc prompt --agent broken hello"},
 		{"not-installed", "duet-rpc prompt --agent claude hello"},
 		{"no-adapter", "duet-rpc prompt --agent codex hello"},
-		{"unknown-id", "duet-rpc session show task-0099"},
+		{"unknown-id", "duet-rpc session show 99"},
 		{"no-question", "duet-rpc approvals approve nosuchid"},
 		{"no-file", "duet-rpc prompt --file nothing.txt hello"},
 		{"agent-fails", "duet-rpc prompt quiet fail"},
@@ -263,6 +263,6 @@ func lists(st *stage) {
 		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
 	st.scene("a-rule", there, "duet-rpc task submit --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
 		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
-		"until duet-rpc task list --state completed | grep -q task-0001; do sleep 0.1; done").ends()
+		"until duet-rpc task list --state completed | grep -q '^1.1 '; do sleep 0.1; done").ends()
 	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")
 }

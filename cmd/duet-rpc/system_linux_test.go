@@ -250,7 +250,7 @@ func TestAPromptEndsOnAFullDisk(t *testing.T) {
 		defer close(read)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			fmt.Fprintln(said, lines.Text())
-			if strings.Contains(lines.Text(), "— task-0001 · ") {
+			if strings.Contains(lines.Text(), "— 1.1 · ") {
 				begins()
 			}
 		}

@@ -26,7 +26,7 @@ func (s *site) talk(t *testing.T, args ...string) *prompting {
 // leaves presses C-d and waits for the end with status 0.
 func (p *prompting) leaves() {
 	p.t.Helper()
-	p.presses("\x04", "back with: duet-rpc prompt --continue task-")
+	p.presses("\x04", "back with: duet-rpc prompt --continue ")
 	<-p.ended
 	assert.Zero(p.t, p.status())
 }
@@ -68,7 +68,7 @@ func TestAConversationOnATerminal(t *testing.T) {
 	}
 	editor.leave()
 	p = s.talk(t, "prompt", "-c", "--mode", "plan")
-	p.sees("after task-0004", idleFooter)
+	p.sees("after 1.4", idleFooter)
 	p.presses("quiet fifth\r", "You asked: quiet fifth", "tokens", "scripted · plan · ", idleFooter)
 	p.leaves()
 }
@@ -80,7 +80,7 @@ func TestPromptsThatAreTypedAhead(t *testing.T) {
 	p.sees(idleFooter)
 	p.presses("quiet one\rquiet two\rquiet three\r", "You asked: quiet one", "You asked: quiet two", "You asked: quiet three", idleFooter)
 	p.presses("quiet four\r/new\rquiet elsewhere\r", "You asked: quiet four", "You asked: quiet elsewhere", idleFooter)
-	p.presses("quiet tools:1 hang\r\x04", "task-0006 continues without this terminal", "--continue task-0006")
+	p.presses("quiet tools:1 hang\r\x04", "2.2 continues without this terminal; back with: duet-rpc prompt --continue 2")
 	<-p.ended
 	assert.Zero(t, p.status())
 	editor := s.start()
@@ -103,7 +103,7 @@ func TestPromptsThatRanWhileTheTerminalWasStopped(t *testing.T) {
 	p.presses("quiet tools:1 hang\r", "✓ Bash")
 	p.presses("quiet two\rquiet three\r", "⧗ quiet three")
 	p.signal(syscall.SIGSTOP)
-	s.run("session", "interrupt", "task-0001")
+	s.run("session", "interrupt", "1")
 	editor := s.start()
 	defer editor.leave()
 	require.Eventually(t, func() bool { return editor.session("task-0003").State == "completed" }, watchdog/3, pollEvery)
@@ -127,7 +127,7 @@ func TestSessionsInOneDirectoryAreWarnedOf(t *testing.T) {
 	p := s.talk(t, "prompt", "quiet tools:1 hang")
 	p.sees("✓ Bash")
 	beside := s.talk(t, "prompt", "quiet beside")
-	beside.sees("task-0001 works in this directory, too: both may change the same files")
+	beside.sees("1.1 works in this directory, too: both may change the same files")
 	<-beside.ended
 	assert.Zero(t, beside.status())
 	p.signal(os.Interrupt)
@@ -157,13 +157,13 @@ func TestCommandsOfAConversation(t *testing.T) {
 	p.presses("hel\x12", "  hello")
 	p.presses("\r\x15/cost\r", "COST")
 	p.presses("/rewind\r") // without checkpoints, the conversation alone goes back
-	p.sees("the files before task-0001 are not recorded", "your next prompt continues from before task-0001", "hello")
-	p.presses("\x15/resume task-0001\r", "after task-0001")
+	p.sees("the files before 1.1 are not recorded", "your next prompt continues from before 1.1; /resume 1 returns", "hello")
+	p.presses("\x15/resume 1\r", "after 1.1")
 	p.presses("/title The first\r")
-	p.presses("/new\r", "begins another conversation")
+	p.presses("/new\r", "begins another session")
 	p.presses("/resume\r", "The first")
-	p.presses("\r", "after task-0001")
-	p.presses("/exit\r", "back with: duet-rpc prompt --continue task-0001")
+	p.presses("\r", "after 1.1")
+	p.presses("/exit\r", "back with: duet-rpc prompt --continue 1")
 	<-p.ended
 	assert.Zero(t, p.status())
 }
@@ -209,7 +209,7 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p := s.talk(t)
 	p.sees(idleFooter)
 	p.presses("hello\r", "Allow? ")
-	p.presses("\x04", "task-0001 continues without this terminal")
+	p.presses("\x04", "1.1 continues without this terminal")
 	<-p.ended
 	p = s.talk(t, "prompt", "-c")
 	p.sees("Allow? ")
@@ -219,7 +219,7 @@ func TestAConversationOutlivesTerminalAndHub(t *testing.T) {
 	p.presses("quiet after that\r", "You asked: quiet after that", idleFooter)
 
 	// The conversation also shows another client's prompt.
-	s.run("prompt", "--continue", "task-0002", "quiet from afar")
+	s.run("prompt", "--continue", "1", "quiet from afar")
 	p.sees("› quiet from afar", "You asked: quiet from afar", idleFooter)
 	p.leaves()
 }
@@ -389,7 +389,7 @@ func TestAQuestionThatGoesAwayLeavesTheKeyboard(t *testing.T) {
 				if how == "C-c" {
 					p.signal(os.Interrupt)
 				} else {
-					s.run("session", "interrupt", "task-0001")
+					s.run("session", "interrupt", "1")
 				}
 				p.sees("interrupted", c.kept, idleFooter)
 				if name == "within a pasted text" {

@@ -30,20 +30,20 @@ func TestWorktreesInTheShell(t *testing.T) {
 
 	demo := filepath.Join(s.root, "demo.txt")
 	said := run("prompt", "--yes", "--worktree", "--title", "The parser", "hello")
-	assert.Contains(t, said, "its worktree is on the branch duet/the-parser; bring its changes here with: duet-rpc land task-0001")
+	assert.Contains(t, said, "its worktree is on the branch duet/the-parser; bring its changes here with: duet-rpc land 1")
 	assert.NoFileExists(t, demo)
-	assert.Contains(t, run("session", "show", "task-0001"), "on the branch duet/the-parser")
+	assert.Contains(t, run("session", "show", "1"), "on the branch duet/the-parser")
 	// git-crypt is configured nowhere, so git would store the file as it is, too.
 	attributes := filepath.Join(s.root, ".git", "info", "attributes")
 	require.NoError(t, os.WriteFile(attributes, []byte("*.txt filter=git-crypt\n"), 0o600))
 	said = run("land")
 	assert.Contains(t, said, "committed without the filter that .gitattributes names; look at it before you push: demo.txt")
 	assert.Contains(t, said, "landed on main: 1 commit, 1 file")
-	assert.Contains(t, run("session", "show", "task-0001", "--export", "md"), "Landed duet/the-parser on main: 1 commit, 1 file. Committed without the filter that .gitattributes names: 1 file.")
+	assert.Contains(t, run("session", "show", "1", "--export", "md"), "Landed duet/the-parser on main: 1 commit, 1 file. Committed without the filter that .gitattributes names: 1 file.")
 	require.NoError(t, os.Remove(attributes))
 	assert.FileExists(t, demo)
 	assert.Empty(t, git("status", "--porcelain"))
-	assert.Contains(t, run("land", "task-0001"), "there is nothing new to land")
+	assert.Contains(t, run("land", "1"), "there is nothing new to land")
 
 	// Both sides change the file.
 	run("prompt", "--yes", "-c", "again")
@@ -51,14 +51,14 @@ func TestWorktreesInTheShell(t *testing.T) {
 	refused("these files of yours are not committed and would be overwritten\n  demo.txt\ncommit or stash them first", "land")
 	git("commit", "-qam", "mine")
 	head := git("rev-parse", "HEAD")
-	refused("nothing was landed: these files conflict with your branch\n  demo.txt\nlet the agent merge: duet-rpc prompt --continue task-0002", "land", "--squash")
+	refused("nothing was landed: these files conflict with your branch\n  demo.txt\nlet the agent merge: duet-rpc prompt --continue 1", "land", "--squash")
 	assert.Equal(t, head, git("rev-parse", "HEAD"))
 	data := readFile(t, demo)
 	assert.Equal(t, "mine\n", data)
 
 	refused("changed file that is not committed: demo.txt", "discard")
-	refused("nothing was discarded: run `duet-rpc discard task-0002` on a terminal, or add --yes", "discard")
-	refused("duet/the-parser has work that is not landed: run `duet-rpc land task-0002` or `duet-rpc discard task-0002` first", "session", "delete", "--yes", "task-0002")
+	refused("nothing was discarded: run `duet-rpc discard 1` on a terminal, or add --yes", "discard")
+	refused("duet/the-parser has work that is not landed: run `duet-rpc land 1` or `duet-rpc discard 1` first", "session", "delete", "--yes", "1")
 	refused("has work that is not landed", "projects", "forget", "--yes", s.root)
 	p := s.talk(t, "discard")
 	p.sees("changed file that is not committed: demo.txt", "Discard the worktree with this work? [y/N]")
@@ -69,7 +69,7 @@ func TestWorktreesInTheShell(t *testing.T) {
 	require.NotNil(t, ref, said)
 	assert.Contains(t, git("show", ref[1]+":demo.txt"), "again")
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
-	refused("`duet-rpc session fork task-0002 TEXT` continues it in the project's directory", "prompt", "--yes", "-c", "more")
+	refused("`duet-rpc session fork 1.2 TEXT` continues it in the project's directory", "prompt", "--yes", "-c", "more")
 	run("prompt", "--yes", "--worktree", "--title", "Forgotten", "hello")
 	run("land")
 	run("projects", "forget", "--yes", s.root)
@@ -86,16 +86,16 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p := s.talk(t)
 	p.sees("RET sends")
 	p.presses("/land\r", "there is no turn yet")
-	p.presses("/worktree\r", "the next conversation works in its own git worktree", "scripted · in a worktree")
+	p.presses("/worktree\r", "the next session works in its own git worktree", "scripted · in a worktree")
 	p.presses("hello\r", "Allow? ")
 	p.presses("y", "scripted · duet/hello · context")
 	p.presses("/worktree\r", "works in its own git worktree", "/new begins it")
-	p.presses("/worktree\r", "the next conversation works in", s.root, "/new begins it")
+	p.presses("/worktree\r", "the next session works in", s.root, "/new begins it")
 	p.presses("/land sqash\r", `method: expected one of merge, squash, rebase, patch`)
 	p.presses("/land squash\r", "landed on main: 1 commit, 1 file")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.FileExists(t, demo)
-	dir := worktreeOf(t, s, "task-0001")
+	dir := worktreeOf(t, s, "1")
 	s.runIn(s.root, "prompt", "--yes", "quiet")
 	require.NoError(t, os.Remove(filepath.Join(dir, "demo.txt")))
 	out, problem, err := s.commandIn(dir, "land", "--squash", "--message", "Without it")
@@ -106,10 +106,10 @@ func TestWorktreesInAConversation(t *testing.T) {
 	p.presses("/discard\r", "new file that is not committed: new.txt", "Discard the worktree with this work?")
 	p.presses("n", "nothing was discarded")
 	p.presses("/discard\r", "Discard the worktree with this work?")
-	p.presses("y", "its work is kept", "your next prompt continues this conversation in", "scripted · RET sends")
+	p.presses("y", "its work is kept", "your next prompt continues this session in", "scripted · RET sends")
 	assert.NoDirExists(t, dir)
 	p.presses("quiet after that\r", "You asked: quiet after that", "RET sends")
-	p.presses("/resume task-0001\r", "your next prompt continues this conversation in", "scripted · RET sends")
+	p.presses("/resume 1\r", "your next prompt continues this session in", "scripted · RET sends")
 }
 
 // The configuration selects the conversations that get a worktree, and the setup of the worktree.
@@ -149,7 +149,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	root, err := filepath.EvalSymlinks(s.root)
 	require.NoError(t, err)
 	assert.Equal(t, root+"\n", read(prepared()))
-	one := worktreeOf(t, s, "task-0002")
+	one := worktreeOf(t, s, "2")
 	assert.Equal(t, "SECRET=1\n", read(one, "copied.log"))
 	assert.Equal(t, "key\n", read(one, "key.pem"))
 	assert.NotContains(t, run("prompt", "--yes", "-c", "again"), "setup", "the setup runs once")
@@ -181,7 +181,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 	git("commit", "-qm", "mine")
 	said = run("prompt", "--yes", "-c", "third")
 	assert.Contains(t, said, "All work in the worktree is landed: it is at the commit of main now.")
-	two := worktreeOf(t, s, "task-0007")
+	two := worktreeOf(t, s, "4")
 	assert.Equal(t, "mine\n", read(two, "mine.txt"))
 	assert.NotContains(t, run("prompt", "--yes", "-c", "fourth"), "is landed", "the third prompt's work is not landed")
 
@@ -198,15 +198,15 @@ func TestConfiguredWorktrees(t *testing.T) {
 }
 
 // worktreeOf returns the worktree directory of a session.
-func worktreeOf(t *testing.T, s *site, task string) string {
+func worktreeOf(t *testing.T, s *site, session string) string {
 	t.Helper()
-	out := s.runIn(s.root, "session", "show", "--json", task)
+	out := s.runIn(s.root, "session", "show", "--json", session)
 	var shown struct {
-		Session struct{ Worktree struct{ Dir string } }
+		Turn struct{ Worktree struct{ Dir string } }
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &shown), out)
-	require.NotEmpty(t, shown.Session.Worktree.Dir, out)
-	return shown.Session.Worktree.Dir
+	require.NotEmpty(t, shown.Turn.Worktree.Dir, out)
+	return shown.Turn.Worktree.Dir
 }
 
 // shellOf returns two functions: run runs a command in the project, and refused requires that a
@@ -260,20 +260,20 @@ func TestAttempts(t *testing.T) {
 	assert.Equal(t, "main", strings.TrimSpace(git("branch", "--format=%(refname:short)")))
 
 	said := run("prompt", "--yes", "--agents", "scripted,other", "--title", "Fix", "--gate", "demo", "hello")
-	requireParts(t, said, "task-0001 · agent scripted · duet/fix-scripted", "task-0002 · agent other · duet/fix-other")
+	requireParts(t, said, "1.1 · agent scripted · duet/fix-scripted", "2.1 · agent other · duet/fix-other")
 	assert.Contains(t, said, "allowed by --yes")
-	requireParts(t, said, "task-0001 · scripted: Write demo.txt") // what each does, while it works
-	assert.Contains(t, said, "task-0002 · other: Write demo.txt")
-	assert.Regexp(t, `task-0001 +scripted.* +completed +passed +1 +\+1 -0 `, said)
-	assert.Regexp(t, `task-0002 +other.* +completed +passed +1 +\+1 -0 `, said)
-	assert.Contains(t, said, "choose one with: duet-rpc choose task-0001")
+	requireParts(t, said, "1.1 · scripted: Write demo.txt") // what each does, while it works
+	assert.Contains(t, said, "2.1 · other: Write demo.txt")
+	assert.Regexp(t, `1\.1 +scripted.* +completed +passed +1 +\+1 -0 `, said)
+	assert.Regexp(t, `2\.1 +other.* +completed +passed +1 +\+1 -0 `, said)
+	assert.Contains(t, said, "choose one with: duet-rpc choose 1.1")
 	assert.Contains(t, run("attempts", "--patch"), "+++ b/demo.txt\n@@ -0,0 +1 @@\n+Turn 1: hello\n")
 	assert.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
 
-	run("prompt", "--continue", "task-0001", "--yes", "again")
-	said = run("choose", "task-0002", "--squash", "--message", "Fix it")
+	run("prompt", "--continue", "1", "--yes", "again")
+	said = run("choose", "2", "--squash", "--message", "Fix it")
 	assert.Contains(t, said, "landed on main: 1 commit, 1 file")
-	assert.Regexp(t, `discarded task-000\d · scripted; its work is kept: git branch NAME refs/duet/discarded/fix-scripted`, said)
+	assert.Regexp(t, `discarded 1\.2 · scripted; its work is kept: git branch NAME refs/duet/discarded/fix-scripted`, said)
 	assert.Equal(t, "Fix it", strings.TrimSpace(git("log", "-1", "--format=%s")))
 	assert.Contains(t, git("show", "refs/duet/discarded/fix-scripted:demo.txt"), "again")
 	assert.Regexp(t, `scripted.*the worktree was discarded`, run("attempts"))
@@ -287,13 +287,13 @@ func TestAttempts(t *testing.T) {
 	}
 	p.sees("choose one with")
 	assert.Equal(t, 0, p.status())
-	working := s.talk(t, "prompt", "-c", "quiet stream:1000000@1") // the last one, task-0005
+	working := s.talk(t, "prompt", "-c", "quiet stream:1000000@1") // the last one, session 4
 	working.sees("agent other")
-	refused("nothing was landed, because other attempts still work (task-0006): run `duet-rpc choose task-0004` on a terminal, or add --yes", "choose", "task-0004")
-	assert.Contains(t, run("choose", "--yes", "task-0004"), "discarded task-0006 · other")
+	refused("nothing was landed, because other attempts still work (4.2): run `duet-rpc choose 3.1` on a terminal, or add --yes", "choose", "3")
+	assert.Contains(t, run("choose", "--yes", "3"), "discarded 4.2 · other")
 	slow := s.talk(t, "prompt", "--agents", "scripted,other", "quiet stream:1000000@1")
 	slow.sees("agent other", "scripted: running · other: running")
-	refused("task-0007 still works: wait for its end", "choose", "task-0007")
+	refused("5.1 still works: wait for its end", "choose", "5")
 	require.NoError(t, slow.cmd.Process.Signal(os.Interrupt))
 	slow.sees("interrupting all")
 	assert.Equal(t, 130, slow.status())
@@ -364,7 +364,7 @@ func TestRewindInTheShell(t *testing.T) {
 		s.runIn(s.root, append([]string{"prompt", "--yes"}, args...)...)
 		// rewind waits for the checkpoints. Otherwise the checkpoint after a turn could contain
 		// changes of the next turn.
-		s.runIn(s.root, "rewind", fmt.Sprintf("task-%04d", i+1), "--dry-run")
+		s.runIn(s.root, "rewind", fmt.Sprintf("1.%d", i+1), "--dry-run")
 	}
 	demo := filepath.Join(s.root, "demo.txt")
 	two := readFile(t, demo)
@@ -374,26 +374,26 @@ func TestRewindInTheShell(t *testing.T) {
 		require.NoError(t, err, problem)
 		assert.Contains(t, out+problem, want)
 	}
-	ask("— restores demo.txt +0 -1", "task-0002", "--dry-run")
-	_, problem, err := s.commandIn(s.root, "rewind", "task-0002")
+	ask("— restores demo.txt +0 -1", "1.2", "--dry-run")
+	_, problem, err := s.commandIn(s.root, "rewind", "1.2")
 	require.Error(t, err)
-	assert.Contains(t, problem, "no file was restored: run `duet-rpc rewind task-0002` on a terminal, or add --yes")
+	assert.Contains(t, problem, "no file was restored: run `duet-rpc rewind 1.2` on a terminal, or add --yes")
 	now := readFile(t, demo)
 	assert.Equal(t, two, now)
 
-	ask("1 file restored; take it back with: duet-rpc rewind task-0001 --undo", "task-0001", "--yes")
+	ask("1 file restored; take it back with: duet-rpc rewind 1.1 --undo", "1.1", "--yes")
 	assert.NoFileExists(t, demo)
-	ask("the rewind is undone: 1 file restored", "task-0001", "--undo")
+	ask("the rewind is undone: 1 file restored", "1.1", "--undo")
 	now = readFile(t, demo)
 	assert.Equal(t, two, now)
 
 	require.NoError(t, os.WriteFile(demo, []byte("mine\n"), 0o600))
-	ask("stays, edited since: demo.txt", "task-0002", "--dry-run")
+	ask("stays, edited since: demo.txt", "1.2", "--dry-run")
 	p := s.talk(t, "prompt", "-c")
 	p.sees(idleFooter)
 	p.presses("/rewind\r", "stays, edited since: demo.txt")
-	p.sees("Go back in the conversation? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
-	p.presses("a", "1 file restored", "your next prompt continues from before task-0002")
+	p.sees("Go back in the session? [y]es, [a]ll of them, [k]eep the files, [n]o: ")
+	p.presses("a", "1 file restored", "your next prompt continues from before 1.2")
 	p.presses(" again\r", "Allow? ")
 	p.presses("y", "tokens", idleFooter)
 	p.leaves()

@@ -191,7 +191,7 @@ func newLogout(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Sign out of an agent",
-		Long: `Sign out of an agent, if it supports that. Its open conversations may continue or
+		Long: `Sign out of an agent, if it supports that. Its open sessions may continue or
 end.
 
 Exit status: 0 if it has signed you out; 1 if not.`,

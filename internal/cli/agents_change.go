@@ -264,7 +264,7 @@ func remove(cmd *cobra.Command, s *settings, name string, yes bool) error {
 		return err
 	}
 	if working := workingTurns(cmd, s, name); len(working) > 0 {
-		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, term.Line(working[0]), term.Line(working[0]))
+		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc session interrupt %s`", name, term.Line(working[0]), term.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)
 	if !s.JSON {
@@ -313,7 +313,7 @@ that each came from, or another that you name with --from. You see the versions,
 downloads and the changes, and are asked first. --check only shows the versions.
 Registries are read at no other time.
 
-Open conversations continue with their version, which stays until the next update. If
+Open sessions continue with their version, which stays until the next update. If
 an update fails, nothing is changed.
 
 Exit status: 0 if each is up to date; 1 if one is not.`

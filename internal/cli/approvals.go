@@ -74,7 +74,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question, and list it")
 	cmd.Flags().BoolVar(&list, "list", false, "list them on a terminal, too")
 	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
-	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
+	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, such as 12, or of this turn, such as 12.3")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, turnCandidates))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd

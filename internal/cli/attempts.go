@@ -141,7 +141,7 @@ func newAttempts(s *settings) *cobra.Command {
 		Use: "attempts [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Compare the attempts of several agents at one prompt",
 		Long:    attemptsHelp + hubStatusHelp,
-		Example: "  duet-rpc attempts\n  duet-rpc attempts task-0003 --patch",
+		Example: "  duet-rpc attempts\n  duet-rpc attempts 12 --patch",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				id, err := attemptOf(ctx, c, args)
@@ -249,9 +249,9 @@ func costText(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-const chooseHelp = `Land the worktree of SESSION's conversation, as duet-rpc land does, and then discard the
-worktrees of the other attempts at the same prompt (duet-rpc prompt --agents). Their work
-is kept in git refs, which this prints. If landing fails, nothing is discarded.
+const chooseHelp = `Land the worktree of SESSION, as duet-rpc land does, and then discard the worktrees of
+the other attempts at the same prompt (duet-rpc prompt --agents). Their work is kept in
+git refs, which this prints. If landing fails, nothing is discarded.
 `
 
 func newChoose(s *settings) *cobra.Command {
@@ -261,7 +261,7 @@ func newChoose(s *settings) *cobra.Command {
 		Use: "choose SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
 		Short:   "Land one of several attempts, and discard the others",
 		Long:    chooseHelp + hubStatusHelp,
-		Example: "  duet-rpc choose task-0003\n  duet-rpc choose task-0003 --squash --yes",
+		Example: "  duet-rpc choose 12\n  duet-rpc choose 12 --squash --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params.Method = method()
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {

@@ -20,7 +20,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const changesHelp = `List the files that a session has changed, the last session if you name none.
+const changesHelp = `List the files that a turn has changed: SESSION is a turn, such as 12.3, or a session,
+such as 12, which means its last turn. Without SESSION it is the last one.
 
 --patch shows each change that is not decided and asks whether to keep it, as
 git add --patch does: hunks, and a changed executable bit. --accept and --revert decide
@@ -42,9 +43,9 @@ func newChanges(s *settings) *cobra.Command {
 	var accept, revert []string
 	cmd := &cobra.Command{
 		Use: "changes [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "List the files that a session has changed; keep or undo changes",
+		Short: "List the files that a turn has changed; keep or undo changes",
 		Long:  changesHelp + hubStatusHelp,
-		Example: "  duet-rpc changes\n  duet-rpc changes task-0001 --patch\n  duet-rpc changes --revert go.sum\n" +
+		Example: "  duet-rpc changes\n  duet-rpc changes 12.3 --patch\n  duet-rpc changes --revert go.sum\n" +
 			"  duet-rpc session show last --diff | git apply --reverse",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if patch && (s.JSON || !term.IsTerminal(os.Stdin)) {

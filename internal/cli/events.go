@@ -23,7 +23,7 @@ import (
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in
-the log, the time, its type, its task, and a summary. With --json each line is
+the log, the time, its type, its turn, and a summary. With --json each line is
 {"seq","session","turn","type","timestamp","data"}; docs/methods.md lists the types.
 
 It runs until you interrupt it, even if the hub is replaced by another one;
@@ -48,7 +48,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 		Use:     "events",
 		Short:   "Print what happens in the project's hub",
 		Long:    eventsHelp,
-		Example: "  duet-rpc events --session task-0001 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
+		Example: "  duet-rpc events --session 12 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.since < 0 {
@@ -73,7 +73,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.Int64Var(&o.since, "since", 0, "begin with the events after this number; 0: with the first")
-	f.StringVar(&o.session, "session", "", "only events of this session, by any of its ids")
+	f.StringVar(&o.session, "session", "", "only events of this session, such as 12, or of this turn, such as 12.3")
 	f.StringSliceVar(&o.types, "types", nil, "only these types, separated by commas")
 	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
 	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
@@ -195,7 +195,7 @@ func printEvent(out io.Writer, e eventstream.Event, asJSON bool) {
 	if e.Seq > 0 {
 		seq = fmt.Sprint(e.Seq)
 	}
-	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
+	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-5s  %s",
 		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(e.Turn, "-")), gist(event, e.Data)), " "))
 }
 

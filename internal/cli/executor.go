@@ -149,7 +149,7 @@ do. docs/mcp.md says how to add it to each of them.
 
   request_permission  asks whether a tool may run, by your rules first and then you
   ask_user            asks you anything
-  list_sessions, get_session, get_conversation, list_questions, page_messages
+  list_sessions, get_turn, get_conversation, list_questions, page_messages
 
 Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude mcp add duet -- duet-rpc mcp
@@ -195,7 +195,7 @@ func newMCP(s *settings) *cobra.Command {
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
 and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
 chooses version 1 or version 2 of the protocol. Its sessions are
-conversations of the project's hub, with any agent behind: they outlive the editor,
+sessions of the project's hub, with any agent behind: they outlive the editor,
 their questions are in the editor and in the inbox, and all clients of the hub see
 them.
 

@@ -70,8 +70,11 @@ func atLeast(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
 			text := strings.Join(names[len(args):], " and ")
-			if text == "SESSION" {
-				text += ", such as task-0001 or last"
+			switch text {
+			case "SESSION":
+				text += ", such as 12 or last"
+			case "TURN":
+				text += ", such as 12.3 or last"
 			}
 			return fmt.Errorf("%q needs %s", cmd.CommandPath(), text)
 		}

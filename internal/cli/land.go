@@ -19,7 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// worktreeUsage describes the flag of commands that begin a conversation.
+// worktreeUsage describes the flag of commands that begin a session.
 const worktreeUsage = "run the agent in its own git worktree, or with =false not (default: as configured)"
 
 // worktreeFlag adds --worktree. to stays nil without the flag: the configuration decides.
@@ -31,7 +31,7 @@ func worktreeFlag(cmd *cobra.Command, to **bool) {
 	})
 }
 
-const landHelp = `Bring the changes in the worktree of a session's conversation to the branch that was
+const landHelp = `Bring the changes in the worktree of a session, such as 12, to the branch that was
 checked out when it began (duet-rpc prompt --worktree). Files that are not committed
 become a commit. Without SESSION it is that of the worktree in which this runs, or else
 the last one.
@@ -46,9 +46,9 @@ func newLand(s *settings) *cobra.Command {
 	var method func() protocol.LandMethod
 	cmd := &cobra.Command{
 		Use: "land [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short:   "Bring the changes in a conversation's worktree to your branch",
+		Short:   "Bring the changes in a session's worktree to your branch",
 		Long:    landHelp + hubStatusHelp,
-		Example: "  duet-rpc land\n  duet-rpc land task-0003 --squash --message \"Fix the parser\"",
+		Example: "  duet-rpc land\n  duet-rpc land 12 --squash --message \"Fix the parser\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params.Method = method()
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -182,21 +182,21 @@ func worktreeProblem(err error) (data protocol.WorktreeError, is bool) {
 	return data, is && json.Unmarshal(e.Data, &data) == nil
 }
 
-const discardHelp = `Delete the worktree of a session's conversation (duet-rpc prompt --worktree), and its
+const discardHelp = `Delete the worktree of a session, such as 12 (duet-rpc prompt --worktree), and its
 branch. Without SESSION it is that of the worktree in which this runs, or else the last
 one. If work is not landed, this lists it and asks; it is then kept in a git ref first,
 from which git branch NAME REF brings it back. Files that git ignores are deleted.
 
-The conversation stays: session fork continues it in the project's directory.
+The session stays: session fork continues it in the project's directory.
 `
 
 func newDiscard(s *settings) *cobra.Command {
 	var yes, force bool
 	cmd := &cobra.Command{
 		Use: "discard [SESSION]", Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short:   "Delete a conversation's worktree",
+		Short:   "Delete a session's worktree",
 		Long:    discardHelp + hubStatusHelp,
-		Example: "  duet-rpc discard\n  duet-rpc discard task-0003 --force",
+		Example: "  duet-rpc discard\n  duet-rpc discard 12 --force",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, err := worktreeSession(ctx, c, args)

@@ -297,11 +297,11 @@ var views = []view{
 		`{"type":"object","properties":{"limit":{"type":"integer","minimum":1,"description":"How many."}}}`,
 	},
 	{
-		"get_turn", "turn.get", "Turn", "Returns a turn, one prompt and the work on it, without its conversation: its state, the prompt, its result or why it failed, tokens and cost.",
+		"get_turn", "turn.get", "Turn", "Returns a turn, one prompt and the work on it, without its messages: its state, the prompt, its result or why it failed, tokens and cost.",
 		`{"type":"object","properties":{"turn":{"type":"string","description":"The turn, such as 12.3; 12 means the last turn of session 12."}},"required":["turn"]}`,
 	},
 	{
-		"get_conversation", "getConversation", "Conversation", "Returns what was said and done in a session up to a turn: messages, thoughts, tool calls with their results, questions with their answers.",
+		"get_conversation", "getConversation", "Transcript", "Returns what was said and done in a session up to a turn: messages, thoughts, tool calls with their results, questions with their answers.",
 		`{"type":"object","properties":{"session_id":{"type":"string","description":"The turn up to which to read, such as 12.3; 12 means all of session 12."}},"required":["session_id"]}`,
 	},
 	{
@@ -328,7 +328,7 @@ func (t *tools) addViews(s *mcp.Server) {
 		})
 	}
 	s.AddResource(&mcp.Resource{URI: sessionsURI, Name: "sessions", Title: "Sessions", Description: "What agents do and have done in the project.", MIMEType: "application/json"}, t.read)
-	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: sessionURI + "{id}", Name: "conversation", Title: "Conversation of a session", Description: "What was said and done in a session, which any id names.", MIMEType: "application/json"}, t.read)
+	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: sessionURI + "{id}", Name: "conversation", Title: "Transcript of a session", Description: "What was said and done in a session, such as 12, or up to a turn, such as 12.3.", MIMEType: "application/json"}, t.read)
 }
 
 // view calls a method and returns its result as a tool result.

@@ -22,8 +22,8 @@ import (
 // adoptPatience is after how long the command says that it waits for the agent.
 const adoptPatience = 5 * time.Second
 
-const adoptHelp = `Make one of the agent's own sessions, such as one of the agent's own program, a
-conversation of Duet, with its whole history. Then "duet-rpc session continue"
+const adoptHelp = `Make one of the agent's own sessions, such as one of the agent's own program, a session
+of Duet, with its whole history, and print its turn. Then "duet-rpc session continue"
 continues it.
 
 ID is an id of "duet-rpc session list --native", the beginning of one, or last: the
@@ -98,7 +98,7 @@ func addNativeDelete(cmd *cobra.Command, s *settings) {
 	var w which
 	var native bool
 	w.addFlags(cmd, s)
-	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet that uses it\nstays, and its history is sent again when it continues")
+	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a session of Duet that uses it\nstays, and its history is sent again when it continues")
 	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
 	own, words := cmd.RunE, cmd.ValidArgsFunction
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -28,7 +28,7 @@ import (
 )
 
 const projectsHelp = `List the projects with sessions on this machine, the last used first:
-how many conversations each has, the size of its state, and whether its directory
+how many sessions each has, the size of its state, and whether its directory
 is missing.
 
 A project that was moved on one disk finds its sessions by itself. A copy of a
@@ -44,14 +44,14 @@ Exit status: 0 if what you allowed counts, 1 if the project has no sessions.`
 
 // projectListed is a project as --json prints it.
 type projectListed struct {
-	Root          string    `json:"root"`
-	State         string    `json:"state"`
-	Conversations int       `json:"conversations"`
-	Bytes         int64     `json:"bytes"`
-	LastUsed      time.Time `json:"last_used"`
-	Missing       bool      `json:"missing"`
-	Replaced      bool      `json:"replaced"`
-	Error         string    `json:"error,omitempty"`
+	Root     string    `json:"root"`
+	State    string    `json:"state"`
+	Sessions int       `json:"sessions"`
+	Bytes    int64     `json:"bytes"`
+	LastUsed time.Time `json:"last_used"`
+	Missing  bool      `json:"missing"`
+	Replaced bool      `json:"replaced"`
+	Error    string    `json:"error,omitempty"`
 }
 
 func newProjectsCommand(s *settings) *cobra.Command {
@@ -78,7 +78,7 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), list)
 	}
-	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "CONVERSATIONS", "SIZE", "USED", "NOTE")
+	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "SESSIONS", "SIZE", "USED", "NOTE")
 	table.Empty("no project has sessions yet")
 	for _, p := range list {
 		note := p.Error
@@ -88,7 +88,7 @@ func listProjects(cmd *cobra.Command, s *settings) error {
 		case p.Replaced:
 			note = "replaced; see `duet-rpc projects keep`"
 		}
-		table.Row(term.Line(term.HomePath(p.Root)), term.Number(p.Conversations), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
+		table.Row(term.Line(term.HomePath(p.Root)), term.Number(p.Sessions), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
 			term.Age(p.LastUsed), note)
 	}
 	return table.Flush()
@@ -109,7 +109,7 @@ func describeProject(ctx context.Context, r project.Record) projectListed {
 		return nil
 	})
 	var err error
-	if p.Conversations, err = host.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
+	if p.Sessions, err = host.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
 		p.Error = err.Error()
 	}
 	return p
@@ -136,7 +136,7 @@ func newProjectsForgetCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all conversations, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nconversations are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
+		Long:  "Delete all sessions, rules and logs of the project at PATH for good. The\nfiles of the project are left alone. PATH need not exist. Git worktrees of\nsessions are deleted; if one has work that is not landed, nothing is.\n\nExit status: 0 if all was deleted; 1 if nothing was, because a hub runs there or the answer was no.",
 		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {

@@ -41,7 +41,7 @@ file, it gets the agent's words unchanged.
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
-Without a prompt, a terminal opens a conversation: prompts are written in a box at
+Without a prompt, a terminal opens a session: prompts are written in a box at
 the bottom, also while the agent works. /help lists its commands and keys.
 
 The arguments are the prompt, and the data of a pipe is their context. Without
@@ -49,8 +49,8 @@ arguments, or with - alone, the data is the prompt. If no data arrives for 5 s, 
 arguments go alone: editors and CI leave unused pipes open. With - behind the
 arguments it waits longer, as in: make | duet-rpc prompt "Why?" -
 
-The session is kept: continue it with --continue and any of its ids, or with -c, the
-last one.
+The session is kept: continue it with --continue and its number, such as 12, or with
+-c, the last one. --continue 12.3 continues from the end of that turn.
 
 With --json each event is a line of JSON on standard output, and so is an error, as
 {"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
@@ -77,7 +77,7 @@ type promptOptions struct {
 	steer            bool     // a working agent gets the prompt at once, if it can
 	worktree         *bool    // nil: as configured
 	agents           []string // for several attempts
-	fork             bool     // start another conversation from the session from
+	fork             bool     // start another session from the turn from
 	answer           decisionFlags
 	timeout          time.Duration
 	budget           limitFlags
@@ -98,12 +98,12 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	agentFlag(cmd, s, &o.agent, "run the agent `NAME` (default: default_agent, else the first that is found, else demo)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "have the agent work in `DIR` (default: the project's root)")
-	f.StringVar(&o.from, "continue", "", "continue the session `ID`, any of its ids, or last; without an id, at the end, choose a conversation")
+	f.StringVar(&o.from, "continue", "", "continue the session `ID`, such as 12, or last; without an id, at the end, choose a session")
 	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.turn_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
-	f.StringVar(&o.title, "title", "", "call the conversation `TITLE`")
+	f.StringVar(&o.title, "title", "", "call the session `TITLE`")
 	worktreeFlag(cmd, &o.worktree)
 	f.StringSliceVar(&o.agents, "agents", nil, agentsUsage)
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
@@ -125,7 +125,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, turnCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
-	for _, name := range []string{"agent", "agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new conversation
+	for _, name := range []string{"agent", "agents", "cwd", "title", "add-dir", "worktree"} { // flags of a new session
 		cmd.MarkFlagsMutuallyExclusive("continue", name)
 		cmd.MarkFlagsMutuallyExclusive("last", name)
 	}
@@ -141,7 +141,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	case o.last:
 		o.from = "last"
 	case o.from == chosen && !canTalk(s):
-		return errors.New("--continue needs an id here: there is no terminal to choose a conversation on; `duet-rpc session list` lists them")
+		return errors.New("--continue needs an id here: there is no terminal to choose a session on; `duet-rpc session list` lists them")
 	}
 	if len(args) == 0 && canTalk(s) && len(o.agents) > 0 {
 		return errors.New("--agents needs a prompt in the arguments: several agents cannot talk in one terminal")

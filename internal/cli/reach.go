@@ -209,7 +209,7 @@ func newCallCommand(s *settings) *cobra.Command {
 		Use: "call METHOD [JSON|-]", Annotations: begins(),
 		Short:   "Call any method of the project's hub",
 		Long:    callHelp,
-		Example: "  duet-rpc call daemon.status\n  duet-rpc call task.get '{\"taskId\":\"task-0001\"}'",
+		Example: "  duet-rpc call daemon.status\n  duet-rpc call turn.get '{\"turn\":\"12.3\"}'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return fmt.Errorf("%q takes METHOD and JSON and nothing more, got %q: quote the JSON", cmd.CommandPath(), args[2])

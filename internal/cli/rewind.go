@@ -16,27 +16,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const rewindHelp = `Restore the files that a session and the later ones of its conversation have changed
-to their state before that session. It lists the files and asks first.
+const rewindHelp = `Restore the files that a turn and the later ones of its session have changed to their
+state before that turn. TURN is a turn, such as 12.3, or a session, such as 12, which
+means its last turn. It lists the files and asks first.
 
-A file that was edited since, or that the conversation has not changed, stays as it
-is, unless you give --all. --undo takes the last rewind to before the session back,
-then the one before it.
+A file that was edited since, or that the session has not changed, stays as it is,
+unless you give --all. --undo takes the last rewind to before the turn back, then the
+one before it.
 
-The files are recorded before each session, unless [checkpoints] is disabled in your
-configuration or git is missing. The conversation stays as it is: session fork continues it from an
-earlier session.
+The files are recorded before each turn, unless [checkpoints] is disabled in your
+configuration or git is missing. The session stays as it is: session fork continues it
+from an earlier turn.
 `
 
 func newRewind(s *settings) *cobra.Command {
 	var yes, undo, dryRun bool
 	var params protocol.RewindParams
 	cmd := &cobra.Command{
-		Use: "rewind SESSION", Args: exactly("SESSION"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Restore the files to their state before a session",
+		Use: "rewind TURN", Args: exactly("TURN"), ValidArgsFunction: completeFirst(s, turnCandidates),
+		Short: "Restore the files to their state before a turn",
 		Long:  rewindHelp + hubStatusHelp,
-		Example: "  duet-rpc rewind last\n  duet-rpc rewind task-0003 --all --yes\n" +
-			"  duet-rpc rewind task-0003 --undo",
+		Example: "  duet-rpc rewind last\n  duet-rpc rewind 12.3 --all --yes\n" +
+			"  duet-rpc rewind 12.3 --undo",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params.SessionID, params.Undo = args[0], undo
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -86,7 +87,7 @@ func newRewind(s *settings) *cobra.Command {
 	f.BoolVar(&params.All, "all", false, "also restore files that others have changed since")
 	f.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	f.BoolVarP(&dryRun, "dry-run", "n", false, "only list the files")
-	f.BoolVar(&undo, "undo", false, "take the last rewind to before the session back")
+	f.BoolVar(&undo, "undo", false, "take the last rewind to before the turn back")
 	for _, other := range []string{"all", "yes", "dry-run"} {
 		cmd.MarkFlagsMutuallyExclusive("undo", other)
 	}
@@ -198,6 +199,6 @@ func showRewound(view *turn.View, session protocol.Turn, r protocol.RewindResult
 		view.Note(term.Count(n, "file") + " restored; take it back with: duet-rpc rewind " + session.Name + " --undo")
 	}
 	if r.ForkTurn != "" {
-		view.Note("continue the conversation from there with: duet-rpc session fork " + r.ForkTurn + " TEXT")
+		view.Note("continue the session from there with: duet-rpc session fork " + r.ForkTurn + " TEXT")
 	}
 }

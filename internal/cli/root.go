@@ -37,7 +37,7 @@ const longHelp = `duet-rpc is the process that an editor starts to work with cod
 The editor starts it with pipes on standard input and output and exchanges
 JSON-RPC 2.0 messages with it, each after a Content-Length header.
 
-On a terminal, without a command, it opens a conversation with an agent: prompts are
+On a terminal, without a command, it opens a session with an agent: prompts are
 written in a box at the bottom, also while the agent works. /help lists its commands
 and keys.
 

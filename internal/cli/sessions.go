@@ -48,8 +48,8 @@ func archived(is bool) func(session string) any {
 func newArchive(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "archive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Archive a session's conversation",
-		Long:  "Archive a session's conversation: then only session list --archived lists it. It\ncomes back when it is continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
+		Short: "Archive a session",
+		Long:  "Archive a session: then only session list --archived lists it. It comes back when it\nis continued. One whose agent works in the background is refused.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeSession(cmd, s, args[0], "session.archive", archived(true), "is archived; session unarchive restores it")
 		},
@@ -59,8 +59,8 @@ func newArchive(s *settings) *cobra.Command {
 func newUnarchive(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "unarchive ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Restore a session's conversation from the archive",
-		Long:  "Restore a session's conversation from the archive.\n" + hubStatusHelp,
+		Short: "Restore a session from the archive",
+		Long:  "Restore a session from the archive.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeSession(cmd, s, args[0], "session.archive", archived(false), "is listed again")
 		},
@@ -70,8 +70,8 @@ func newUnarchive(s *settings) *cobra.Command {
 func newRename(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "rename ID TITLE...", Args: atLeast("ID", "TITLE"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Give a session's conversation a title",
-		Long:  "Give a session's conversation a title.\n" + hubStatusHelp, Example: "  duet-rpc session rename last The parser",
+		Short: "Give a session a title",
+		Long:  "Give a session a title.\n" + hubStatusHelp, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			title := joined(args[1:])
 			return changeSession(cmd, s, args[0], "session.rename", func(session string) any {
@@ -85,11 +85,11 @@ func newDelete(s *settings) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "delete ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Delete a session's conversation for good",
-		Long: "Delete a session's conversation with all that only it has: messages, tool calls,\n" +
-			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. Interrupt a running conversation first, and one\n" +
-			"whose agent works in the background. Sessions with forks stay in the archive. The worktree of the conversation is deleted, too; if it has\nwork that is not landed, nothing is.\n" + hubStatusHelp,
-		Example: "  duet-rpc session delete task-0001",
+		Short: "Delete a session for good",
+		Long: "Delete a session with all that only it has: messages, tool calls, attachments,\n" +
+			"questions, rules and the former contents of files. Files of the project stay as they\nare. Interrupt a session that works first, also in the background. Turns that have\n" +
+			"forks stay in the archive. The session's worktree is deleted, too; if it has work\nthat is not landed, nothing is deleted.\n" + hubStatusHelp,
+		Example: "  duet-rpc session delete 12",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
 			if err != nil {
@@ -102,9 +102,9 @@ func newDelete(s *settings) *cobra.Command {
 				}
 			}
 			return askHub(cmd, s, "session.delete", protocol.SessionParams{SessionID: x.ID}, func(r protocol.DeleteSessionResult) error {
-				text := term.Count(r.Deleted, "session") + " deleted"
+				text := term.Count(r.Deleted, "turn") + " deleted"
 				if r.Kept > 0 {
-					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, because other conversations were forked from there"
+					text += "; " + term.Count(r.Kept, "turn") + " kept in the archive, because other sessions were forked from there"
 				}
 				if r.Worktree != "" {
 					text += "; its worktree stays: " + r.Worktree
@@ -125,9 +125,9 @@ const offered = 500
 func newPick(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "pick", Args: exactly(),
-		Short: "Choose a conversation with a few typed letters, and print its last session's id",
-		Long: "Choose a conversation on the terminal, and print the id of its last task. Letters that you type\n" +
-			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ncancels.\n" + hubStatusHelp,
+		Short: "Choose a session with a few typed letters, and print its number",
+		Long: "Choose a session on the terminal, and print its number. Letters that you type narrow\n" +
+			"the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c cancels.\n" + hubStatusHelp,
 		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !term.IsTerminal(os.Stdin) || !term.IsTerminal(os.Stderr) {
@@ -169,10 +169,10 @@ func pickConversation(ctx context.Context, c *client.Client) (task string, err e
 func offeredLines(list []protocol.Turn) (lines []string) {
 	var number, status int
 	for _, s := range list {
-		number, status = max(number, len(s.Name)), max(status, len(domain.State(s.State).Words()))
+		number, status = max(number, len(strconv.FormatInt(s.Session, 10))), max(status, len(domain.State(s.State).Words()))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", number, s.Name, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
+		lines = append(lines, fmt.Sprintf("%-*d  %-3s  %-*s  %s", number, s.Session, term.Age(s.ActiveAt), status, domain.State(s.State).Words(), term.Line(s.SessionTitle)))
 	}
 	return lines
 }
@@ -182,10 +182,10 @@ func newQueue(s *settings) *cobra.Command {
 	var last bool
 	cmd := &cobra.Command{
 		Use: "queue ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short: "Show the prompts that wait in a session's conversation, edit or move one",
-		Long: "Show the prompts that wait for their turn in a session's conversation, the next one\n" +
-			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + hubStatusHelp,
-		Example: "  duet-rpc session queue last\n  duet-rpc session queue task-0003 --edit \"Use the other file\"\n  duet-rpc session queue task-0003 --before task-0002",
+		Short: "Show the prompts that wait in a session, edit or move one",
+		Long: "Show the prompts that wait in a session, such as 12, the next one first. With a flag,\n" +
+			"change the one that ID names, such as 12.3. session interrupt 12.3 takes it back.\n" + hubStatusHelp,
+		Example: "  duet-rpc session queue last\n  duet-rpc session queue 12.3 --edit \"Use the other file\"\n  duet-rpc session queue 12.4 --before 12.3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x, err := findSession(cmd, s, args[0])
 			if err != nil {
@@ -228,8 +228,8 @@ func newSearch(s *settings) *cobra.Command {
 	var limit uint
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Args: atLeast("WORDS"),
-		Short:   "Search the messages and tool calls of all conversations",
-		Long:    "Search the messages and tool calls of all conversations of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + hubStatusHelp,
+		Short:   "Search the messages and tool calls of all sessions",
+		Long:    "Search the messages and tool calls of all sessions of the project. A hit has all\nwords; the last may be the beginning of one. The best hits come first.\n" + hubStatusHelp,
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -278,12 +278,13 @@ func printHits(cmd *cobra.Command, hits []*protocol.SearchHit) error {
 	return t.Flush()
 }
 
-const showHelp = `Show a session and the agent's last message.
+const showHelp = `Show a turn and the agent's last message. ID is a turn, such as 12.3, or a session,
+such as 12, which means its last turn.
 
---transcript shows the whole conversation, on a terminal with $PAGER or less.
---diff prints what the session changed as a unified diff, which git apply takes in
-the session's directory. --export prints the conversation for other tools: md as
-Markdown with tool calls and diffs, json as docs/export.md describes it.
+--transcript shows the session from its beginning to the end of the turn, on a terminal
+with $PAGER or less. --diff prints what the turn changed as a unified diff, which git
+apply takes in the session's directory. --export prints the transcript for other tools:
+md as Markdown with tool calls and diffs, json as docs/export.md describes it.
 `
 
 func newShow(s *settings) *cobra.Command {
@@ -291,9 +292,9 @@ func newShow(s *settings) *cobra.Command {
 	var export string
 	cmd := &cobra.Command{
 		Use: "show ID", Args: exactly("ID"), ValidArgsFunction: completeFirst(s, turnCandidates),
-		Short:   "Show a session: its state, its transcript, its changes; export it",
+		Short:   "Show a session or a turn: its state, its transcript, its changes; export it",
 		Long:    showHelp + hubStatusHelp,
-		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show task-0001 --diff | git apply\n  duet-rpc session show task-0001 --export md > session.md",
+		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show 12.3 --diff | git apply\n  duet-rpc session show 12 --export md > session.md",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
 				return fmt.Errorf("--export takes md or json, got %q", export)
@@ -301,9 +302,9 @@ func newShow(s *settings) *cobra.Command {
 			switch {
 			case !s.JSON || export == "json":
 			case export != "":
-				return errors.New("--json and --export md cannot be given together; --export json prints the conversation as JSON")
+				return errors.New("--json and --export md cannot be given together; --export json prints the transcript as JSON")
 			case whole:
-				return errors.New("--json and --transcript cannot be given together; --export json prints the conversation as JSON")
+				return errors.New("--json and --transcript cannot be given together; --export json prints the transcript as JSON")
 			case changes:
 				return errors.New("--json and --diff cannot be given together; `duet-rpc call getSessionSnapshots '{\"session_id\":\"ID\"}'` prints the changes as JSON")
 			}
@@ -332,9 +333,9 @@ func newShow(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&whole, "transcript", false, "the whole conversation")
-	cmd.Flags().BoolVar(&changes, "diff", false, "its changes, as a unified diff")
-	cmd.Flags().StringVar(&export, "export", "", "the conversation for other tools, as `md or json`")
+	cmd.Flags().BoolVar(&whole, "transcript", false, "the session up to the turn")
+	cmd.Flags().BoolVar(&changes, "diff", false, "the turn's changes, as a unified diff")
+	cmd.Flags().StringVar(&export, "export", "", "the transcript for other tools, as `md or json`")
 	cmd.MarkFlagsMutuallyExclusive("transcript", "diff", "export")
 	_ = cmd.RegisterFlagCompletionFunc("export", cobra.FixedCompletions([]string{"md", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -543,7 +544,7 @@ func agentOfSession(x protocol.Turn) string {
 	if x.RequestedAgent == "" {
 		return x.Agent
 	}
-	return x.Agent + "; the conversation continues with " + x.RequestedAgent
+	return x.Agent + "; the session continues with " + x.RequestedAgent
 }
 
 // noSession explains an empty list of sessions and what to do.
@@ -560,9 +561,9 @@ func noSession(status, agent string, archived bool) string {
 // noTask explains an empty list of tasks and what to do.
 func noTask(state, agent string) string {
 	if which := asked(state, agent); which != "" {
-		return "there is no task" + which + ": `duet-rpc task list` lists them all"
+		return "there is no turn" + which + ": `duet-rpc session list --turns` lists them all"
 	}
-	return "there is no task here yet: `duet-rpc prompt \"…\"` begins one"
+	return "there is no turn here yet: `duet-rpc prompt \"…\"` begins one"
 }
 
 // asked describes the filter.
@@ -577,10 +578,10 @@ func asked(state, agent string) string {
 	return strings.Join(parts, "")
 }
 
-const sessionHelp = `A session is a prompt and an agent's work on it; sessions that continue one another
-are a conversation. Name a session by its own id, by that of its task, or by that of
-its conversation, which means the last session in it. last means the session that was
-started last.
+const sessionHelp = `A session is a conversation with an agent, and a turn is one prompt and the work on it.
+ID is the number of a session, such as 12, or of a turn, such as 12.3: the third turn of
+session 12. Where a turn is meant, 12 is the last turn of session 12. last is the turn
+that was started last, or its session. A uuid of either works as well.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
@@ -715,6 +716,28 @@ func findSession(cmd *cobra.Command, s *settings, id string) (found protocol.Tur
 	return found, err
 }
 
+// findTurnAtWork finds the turn that id names. If id names a session, this is the turn at work or the
+// one that waits for an answer: prompts behind it may be queued or cancelled.
+func findTurnAtWork(cmd *cobra.Command, s *settings, id string) (found protocol.Turn, err error) {
+	if found, err = findSession(cmd, s, id); err != nil {
+		return found, err
+	}
+	if id != "last" && id != found.SessionUUID && id != strconv.FormatInt(found.Session, 10) {
+		return found, nil
+	}
+	err = withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{
+			Session: protocol.Ref(found.SessionUUID),
+			States:  []protocol.TurnState{hubclient.Starting, hubclient.Running, hubclient.WaitingInput, "interrupting"},
+		})
+		if err == nil && len(turns) > 0 {
+			found = turns[0]
+		}
+		return err
+	})
+	return found, err
+}
+
 func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
@@ -725,8 +748,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: begins(),
-		Short:       "Start a session, and print its id",
-		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
+		Short:       "Start a session, and print its turn",
+		Long: "Start a session, and print the number of its turn, such as 12.1. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n\n" + turn.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			query, err := readPromptText(cmd.InOrStdin(), args)
@@ -766,14 +789,14 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 
 func newSessionContinueCommand(s *settings) *cobra.Command {
 	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
-		"Continue a session with another prompt: in the same conversation if it is the\n"+
-			"last session there or has not ended, else in a fork that begins after it. The\nprompt is the other arguments, or standard input if there are none.\n", false)
+		"Continue a session, such as 12, with another prompt. A turn, such as 12.3, that is not\n"+
+			"the last one and has ended is continued in a fork, which begins after it. The prompt\nis the other arguments, or standard input if there are none.\n", false)
 }
 
 func newSessionForkCommand(s *settings) *cobra.Command {
-	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another conversation that begins with a session",
-		"Start another conversation that begins with everything said up to the end of a\n"+
-			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
+	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another session that begins with the turns of one",
+		"Start another session that begins with everything said up to the end of a turn. The\n"+
+			"session of that turn stays as it is. The prompt is the other arguments, or standard\ninput if there are none.\n", true)
 }
 
 // newContinuingCommand returns a command that continues a session, or forks its conversation.
@@ -826,12 +849,12 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 	background := ""
 	cmd := &cobra.Command{
 		Use:               "interrupt ID",
-		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. If the session has ended, this ends its agent's\nbackground work. --background TASK stops one background task, if the agent supports\nthat.\n" + hubStatusHelp,
+		Short:             "Interrupt a session, or take back a queued prompt",
+		Long:              "Interrupt the turn at work in a session, such as 12, even one that waits for an answer;\nor a turn, such as 12.3, also a queued one. It may take a moment to end, and the\nsession can be continued. If the turn has ended, this ends its agent's background work.\n--background TASK stops one background task, if the agent supports that.\n" + hubStatusHelp,
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x, err := findSession(cmd, s, args[0])
+			x, err := findTurnAtWork(cmd, s, args[0])
 			if err != nil {
 				return err
 			}
@@ -856,8 +879,8 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 func newSessionAttachmentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use: "attachment ID", Args: exactly("ID"),
-		Short: "Write an image, a sound or a file of a conversation to standard output",
-		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
+		Short: "Write an image, a sound or a file of a session to standard output",
+		Long:  "Write an image, a sound or a file of a session to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.JSON {
 				return askHub(cmd, s, "getAttachment", protocol.AttachmentParams{ID: args[0]}, func(any) error { return nil })
@@ -874,8 +897,8 @@ const sessionSetHelp = `Set the agent of a session to a mode, a model, or values
 once, or refuses them, and then nothing is changed; any other gets them with the
 next prompt. An option without a value is no longer requested.
 
-With --agent another agent continues the conversation with the next prompt: it gets
-the conversation so far, and none of the rights of the previous agent.
+With --agent another agent continues the session with the next prompt: it gets what
+was said so far, and none of the rights of the previous agent.
 `
 
 func newSessionSetCommand(s *settings) *cobra.Command {
@@ -885,7 +908,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 		Use:               "set ID",
 		Short:             "Set a session's agent to a mode, a model or an option, or choose another agent",
 		Long:              sessionSetHelp + hubStatusHelp,
-		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
+		Example:           "  duet-rpc session set 12 --mode plan\n  duet-rpc session set 12 --agent codex\n  duet-rpc session set 12 --model opus --option thinking=high",
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -902,12 +925,12 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 				if r.Live {
 					when = "now"
 				}
-				progress(cmd, s, "%s is set %s", args[0], when)
+				progress(cmd, s, "session %d is set %s", r.Turn.Session, when)
 				return nil
 			})
 		},
 	}
-	agentFlag(cmd, s, &agent, "continue the conversation with the agent `NAME`")
+	agentFlag(cmd, s, &agent, "continue the session with the agent `NAME`")
 	a.addFlags(cmd, s, knownByID)
 	return cmd
 }

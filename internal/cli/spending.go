@@ -15,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Budgets and costs: flags that limit a run, and the report of `task stats --cost`.
+// Budgets and costs: flags that limit a turn, and the report of `task stats --cost`.
 
-// limitFlags limit the resources of a run.
+// limitFlags limit the resources of a turn.
 type limitFlags struct {
 	turns, tokens int
 	cost          float64
@@ -114,7 +114,7 @@ func timeOf(text string, now time.Time) (string, error) {
 
 func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{by, "title", "runs", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // Flush returns the error
+	_ = w.Write([]string{by, "title", "turns", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // Flush returns the error
 	for _, row := range u.Rows {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		_ = w.Write([]string{
@@ -135,9 +135,9 @@ func safeCell(text string) string {
 }
 
 func printTable(out io.Writer, by string, u protocol.UsageResult) error {
-	heading := map[string]string{"day": "DAY", "agent": "AGENT", "session": "CONVERSATION", "model": "MODEL"}[by]
-	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
-	t.Spare("CACHED", "TIME", "RUNS")
+	heading := map[string]string{"day": "DAY", "agent": "AGENT", "session": "SESSION", "model": "MODEL"}[by]
+	t := term.NewTable(out, heading, "TURNS", "IN", "OUT", "CACHED", "COST", "TIME")
+	t.Spare("CACHED", "TIME", "TURNS")
 	row := func(name string, u protocol.Usage) {
 		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), domain.Dollars(u.CostUSD),
 			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())

@@ -274,20 +274,20 @@ func afterTurn(run talkFunc) talkFunc {
 func talkCommands() []talkCommand {
 	return []talkCommand{
 		{"help", "", "list the commands and keys", (*talking).help},
-		{"new", "", "begin another conversation", (*talking).begin},
-		{"resume", "[ID]", "choose an earlier conversation, and continue it", (*talking).resume},
+		{"new", "", "begin another session", (*talking).begin},
+		{"resume", "[ID]", "choose an earlier session, and continue it", (*talking).resume},
 		{"agent", "[NAME]", "list the agents, or choose another one", (*talking).chooseAgent},
 		{"model", "[NAME]", "list the agent's models, or choose one", (*talking).chooseModel},
 		{"mode", "[MODE]", "list the permission modes, or choose one", (*talking).chooseMode},
 		{"diff", "", "show the changes of the last turn", afterTurn((*talking).diff)},
 		{"review", "", "accept or revert each change", afterTurn((*talking).review)},
-		{"rewind", "[ID]", "go back to before the last turn, or another one: files and conversation", afterTurn((*talking).rewind)},
-		{"worktree", "", "have the next new conversation work in a git worktree, or not", (*talking).inWorktree},
+		{"rewind", "[ID]", "go back to before the last turn, or another one: files and session", afterTurn((*talking).rewind)},
+		{"worktree", "", "have the next new session work in a git worktree, or not", (*talking).inWorktree},
 		{"land", "[METHOD]", "bring the changes in the worktree to your branch: merge, squash, rebase or patch", afterTurn((*talking).land)},
 		{"discard", "", "delete the worktree and its branch", afterTurn((*talking).discard)},
-		{"cost", "", "show the time, tokens and cost of the conversation", afterTurn((*talking).cost)},
-		{"title", "TEXT", "name the conversation", (*talking).title},
-		{"exit", "", "leave; the conversation is kept", (*talking).exit},
+		{"cost", "", "show the time, tokens and cost of the session", afterTurn((*talking).cost)},
+		{"title", "TEXT", "name the session", (*talking).title},
+		{"exit", "", "leave; the session is kept", (*talking).exit},
 	}
 }
 
@@ -342,7 +342,7 @@ func (t *talking) help(context.Context, *client.Client, string) error {
 		{"S-TAB", "the next permission mode: default, acceptEdits, plan"},
 		{"C-x C-e", "write the prompt in $VISUAL or $EDITOR"},
 		{"C-c, ESC", "interrupt the turn"},
-		{"C-d", "leave; the conversation is kept"},
+		{"C-d", "leave; the session is kept"},
 	} {
 		table.add(key[0], key[1])
 	}
@@ -356,7 +356,7 @@ func (t *talking) begin(ctx context.Context, c *client.Client, _ string) error {
 	t.fork = ""
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt begins another conversation; /resume goes back")
+	t.view.Note("your next prompt begins another session; /resume goes back")
 	return nil
 }
 
@@ -519,7 +519,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 		n := restoredBy(r)
 		question, words := rewindQuestion(n)+" [y]es", "y"
 		if n == 0 {
-			question, words = "Go back in the conversation? [y]es", "y"
+			question, words = "Go back in the session? [y]es", "y"
 		}
 		if n < len(r.Files) {
 			question, words = question+", [a]ll of them", "ya"
@@ -540,16 +540,16 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	t.set.agent, t.fork = session.Agent, r.ForkTurn
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues from before " + session.Name + "; /resume " + session.Name + " returns to the conversation as it was")
+	t.view.Note(fmt.Sprintf("your next prompt continues from before %s; /resume %d returns to the session as it was", session.Name, session.Session))
 	t.talk.Write(r.Prompt)
 	return nil
 }
 
 func (t *talking) inWorktree(context.Context, *client.Client, string) error {
 	t.set.worktree = new(!protocol.Value(t.set.worktree))
-	text := "the next conversation works in " + term.Line(t.root)
+	text := "the next session works in " + term.Line(t.root)
 	if *t.set.worktree {
-		text = "the next conversation works in its own git worktree; /land brings its changes to your branch"
+		text = "the next session works in its own git worktree; /land brings its changes to your branch"
 	}
 	if t.talk.Session.ID != "" {
 		text += "; /new begins it"
@@ -589,7 +589,7 @@ func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protoco
 	t.set.agent, t.fork = s.Agent, s.ID
 	t.talk.Show(protocol.Turn{})
 	t.describe(ctx, c)
-	t.view.Note("your next prompt continues this conversation in " + term.Line(t.root))
+	t.view.Note("your next prompt continues this session in " + term.Line(t.root))
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {

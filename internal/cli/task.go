@@ -16,7 +16,7 @@ such as 12.3: the third of session 12.
 `
 
 func newTaskCommand(s *settings) *cobra.Command {
-	return commandGroup("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+hubStatusHelp,
+	return commandGroup("task", "Submit prompts to the project's hub, list and cancel their turns", taskHelp+hubStatusHelp,
 		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
 }
 
@@ -125,8 +125,8 @@ func newTaskStatsCommand(s *settings) *cobra.Command {
 	var report spendingReport
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count tasks by state, or show their usage",
-		Long: "Count tasks by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, conversation or model. Agents that report no\ntokens count as 0.\n" +
+		Short: "Count turns by state, or show their usage",
+		Long: "Count turns by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, session or model. Agents that report no tokens count as 0.\n" +
 			hubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
 		Args:    noArguments,

@@ -26,8 +26,11 @@ func (r Rule) Subject() string {
 
 // Where describes the scope of a rule.
 func (r Rule) Where() string {
-	if r.ThreadID != "" {
-		return "session " + cmp.Or(r.Title, r.ThreadID)
+	switch {
+	case r.Session > 0 && r.Title != "":
+		return fmt.Sprintf("session %d, %s", r.Session, r.Title)
+	case r.Session > 0:
+		return fmt.Sprintf("session %d", r.Session)
 	}
 	return strings.TrimPrefix(domain.ScopeText(r.Scope), "in this ")
 }

@@ -172,7 +172,7 @@ func decidedBy(d *protocol.ResolvedEvent) string {
 	case "user":
 		return "in " + cmp.Or(d.DecidedIn, "another client")
 	case "overtaken":
-		return "because the conversation continued without an answer"
+		return "because the session continued without an answer"
 	case "changed":
 		return "because the agent changed the tool call"
 	}

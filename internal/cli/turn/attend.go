@@ -102,7 +102,7 @@ func (a *asker) attend(ctx context.Context, session protocol.Turn, since int64, 
 		switch {
 		case !a.interrupts:
 		case a.talk != nil && sig == os.Interrupt:
-			a.view.Note("the agent has been asked to stop; C-d leaves the conversation")
+			a.view.Note("the agent has been asked to stop; C-d leaves the session")
 			return
 		default:
 			a.view.Note("left before its end: duet-rpc session show " + session.Name + " shows its time, tokens and cost")

@@ -22,8 +22,8 @@ import (
 // A conversation at the terminal: turns, and below them a box in which the user writes the next
 // prompt while the agent works.
 
-// ErrLeave says that the user leaves the conversation.
-var ErrLeave = errors.New("the user leaves the conversation")
+// ErrLeave says that the user leaves the session.
+var ErrLeave = errors.New("the user leaves the session")
 
 // TalkOptions say how a conversation begins, and where prompts and commands go.
 type TalkOptions struct {
@@ -434,7 +434,7 @@ func (t *Talk) cleared(a *asker) {
 	case t.box == nil:
 		t.view.endLine()
 	case t.box.IsEmpty():
-		t.view.Note("C-d leaves the conversation, and so does /exit")
+		t.view.Note("C-d leaves the session, and so does /exit")
 	default:
 		t.box.Set("")
 	}

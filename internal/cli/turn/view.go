@@ -140,9 +140,9 @@ func (v *View) Begin(s protocol.Turn) {
 // waitsFor says what a queued session waits for, if the hub reports it.
 func waitsFor(s protocol.Turn) string {
 	if s.Parent != "" {
-		return "queued: waiting for the previous turn or a free slot; `duet-rpc task list` shows the running tasks, `duet-rpc approvals` the open questions"
+		return "queued: waiting for the previous turn or a free slot; `duet-rpc session list` shows what runs, `duet-rpc approvals` the open questions"
 	}
-	return "queued: waiting for a free slot; `duet-rpc task list` shows what runs"
+	return "queued: waiting for a free slot; `duet-rpc session list` shows what runs"
 }
 
 // End shows how the session ended, and how to continue.
