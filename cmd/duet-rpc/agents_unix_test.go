@@ -451,7 +451,7 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	a := c.adopt("keeping", "one")
 	busy := c.next(a.launched, "hold")
 	c.awaitState(busy.SessionID, "running")
-	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "duet-rpc session interrupt "+busy.TaskID)
+	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "duet-rpc session interrupt 1.2")
 	assert.Zero(t, s.requests(dir, "session/delete one"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	c.completes(busy)

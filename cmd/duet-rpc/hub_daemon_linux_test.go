@@ -222,7 +222,7 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 		return r.Notice
 	}
 	for i, want := range []string{
-		"task-0001 continued without an editor or shell; see when_alone in [daemon]", "",
+		"1.1 continued without an editor or shell; see when_alone in [daemon]", "",
 	} {
 		first := s.start()
 		require.Empty(t, notice(first))
