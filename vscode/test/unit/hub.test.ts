@@ -186,7 +186,7 @@ test("the next window says that work went on without one", async (t) => {
   await noOtherClient(project);
   await connection.start();
   assert.equal(notices.length, 1);
-  assert.match(notices[0]!, /^task-0001 continued without an editor or shell/);
+  assert.match(notices[0]!, /^1\.1 continued without an editor or shell/);
   await connection.request("interruptSession", { session_id });
   await until("its end", () => model.session(session_id)?.status === "interrupted");
 });
