@@ -165,13 +165,13 @@ func beside(st *stage) {
 	sc.is("beside")
 }
 
-// inbox shows the questions of submitted tasks and their answers.
+// inbox shows the questions of sessions in the background and their answers.
 func inbox(st *stage) {
 	st.scene("stopped", "duet-rpc daemon stop").ends()
 	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
-	st.shows("task-submit", `duet-rpc task submit "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc task submit permit:1`)
+	st.shows("session-launch", `duet-rpc session launch "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc session launch permit:1`)
 	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval\":') = 2; do sleep 0.1; done").ends()
-	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc task list")
+	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc session list --turns")
 	sc := st.scene("inbox", "duet-rpc approvals")
 	sc.waits("[q]uit: ")
 	sc.is("inbox-question")
@@ -182,7 +182,7 @@ func inbox(st *stage) {
 	sc.presses("C-c")
 	sc.ends()
 	sc.is("inbox")
-	st.scene("settled", "until duet-rpc task list --state completed | grep -q '^6.1 '; do sleep 0.1; done", "duet-rpc daemon stop").ends()
+	st.scene("settled", "until duet-rpc session list --state completed | grep -q '^6.1 '; do sleep 0.1; done", "duet-rpc daemon stop").ends()
 	sc = st.scene("left-open", "duet-rpc approvals")
 	sc.waits("[q]uit: ")
 	sc.is("left-open-question")
@@ -191,7 +191,7 @@ func inbox(st *stage) {
 	sc.presses("C-c")
 	sc.ends()
 	sc.is("left-open")
-	st.scene("continued", "until duet-rpc task list --state completed | grep -q '^7.2 '; do sleep 0.1; done").ends()
+	st.scene("continued", "until duet-rpc session list --state completed | grep -q '^7.2 '; do sleep 0.1; done").ends()
 }
 
 // finding shows the commands that list, show and search earlier sessions.
@@ -201,7 +201,7 @@ func finding(st *stage) {
 	st.shows("transcript", "PAGER=cat duet-rpc session show --transcript 2")
 	st.shows("session-diff", "PAGER=cat duet-rpc session show --diff 2")
 	st.shows("search", "duet-rpc search parser")
-	st.shows("task-list", "duet-rpc task list", "duet-rpc task stats")
+	st.shows("usage", "duet-rpc session list --turns", "duet-rpc usage")
 	st.shows("doctor", "duet-rpc doctor")
 	sc := st.scene("pick", "duet-rpc session pick")
 	if st.variant != "dumb-60" { // a dumb terminal asks for a line
@@ -259,10 +259,10 @@ func mistakes(st *stage) {
 func lists(st *stage) {
 	const there = "cd ../notes"
 	st.scene("notes", there, "duet-rpc daemon start").ends()
-	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc task list", "duet-rpc task list --state failed",
+	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc session list --turns", "duet-rpc session list --state failed",
 		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
-	st.scene("a-rule", there, "duet-rpc task submit --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
+	st.scene("a-rule", there, "duet-rpc session launch --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
 		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
-		"until duet-rpc task list --state completed | grep -q '^1.1 '; do sleep 0.1; done").ends()
+		"until duet-rpc session list --state completed | grep -q '^1.1 '; do sleep 0.1; done").ends()
 	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")
 }

@@ -224,6 +224,8 @@ func otherName(under, word string) string {
 		return "prompt --continue"
 	case "duet-rpc history", "duet-rpc list", "duet-rpc ls", "duet-rpc ps", "duet-rpc sessions":
 		return "session list"
+	case "duet-rpc cost", "duet-rpc stats":
+		return "usage"
 	case "duet-rpc export", "duet-rpc show":
 		return "session show"
 	case "duet-rpc interrupt", "duet-rpc kill":
@@ -231,9 +233,9 @@ func otherName(under, word string) string {
 	case "duet-rpc delete", "duet-rpc rm":
 		return "session delete"
 	case "duet-rpc cancel":
-		return "task cancel"
+		return "session interrupt"
 	case "duet-rpc submit":
-		return "task submit"
+		return "session launch"
 	case "duet-rpc start":
 		return "daemon start"
 	case "duet-rpc status":
@@ -290,7 +292,7 @@ func otherName(under, word string) string {
 		return "delete"
 	case "duet-rpc session prompt", "duet-rpc session resume", "duet-rpc session send":
 		return "continue"
-	case "duet-rpc session new", "duet-rpc session run", "duet-rpc session start":
+	case "duet-rpc session new", "duet-rpc session run", "duet-rpc session start", "duet-rpc session submit":
 		return "launch"
 	case "duet-rpc session cancel", "duet-rpc session kill", "duet-rpc session stop":
 		return "interrupt"

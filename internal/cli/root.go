@@ -188,6 +188,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"task":       newTaskCommand,
 		"triggers":   newTriggers,
 		"trust":      newTrustCommand,
+		"usage":      newUsageCommand,
 		"version":    newVersionCommand,
 	}
 }

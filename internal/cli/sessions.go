@@ -739,18 +739,27 @@ func findTurnAtWork(cmd *cobra.Command, s *settings, id string) (found protocol.
 }
 
 func newSessionLaunchCommand(s *settings) *cobra.Command {
+	return newStartingCommand(s, "session launch", "Start a session, and print its turn")
+}
+
+// newStartingCommand returns a command that starts a session. path is the command without the program.
+func newStartingCommand(s *settings, path, short string) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
+	var priority int
+	var gates gateFlags
 	var a agentSettings
 	var with turn.AttachFlags
 	var wait bool
 	var worktree *bool
 	cmd := &cobra.Command{
-		Use:         "launch [TEXT...]",
+		Use:         path[strings.LastIndexByte(path, ' ')+1:] + " [TEXT...]",
 		Annotations: begins(),
-		Short:       "Start a session, and print its turn",
-		Long: "Start a session, and print the number of its turn, such as 12.1. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n\n" + turn.Help + hubStatusHelp,
+		Short:       short,
+		Long: "Start a session, or queue it if no slot is free, and print the number of its turn, such\n" +
+			"as 12.1. The prompt is the arguments, or standard input if there are none. With\n" +
+			"--gate COMMAND the agent continues until the command succeeds (docs/gates.md).\n\n" + turn.Help + hubStatusHelp,
+		Example: fmt.Sprintf("  duet-rpc %[1]s \"Say hello\"\n  duet-rpc %[1]s --agent claude --wait \"Why does the build fail?\"", path),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			query, err := readPromptText(cmd.InOrStdin(), args)
 			if err != nil {
@@ -769,8 +778,12 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := gates.Check(); err != nil {
+				return err
+			}
 			return startWork(cmd, s, hubclient.SessionStart, protocol.StartParams{
 				Prompt: query, Title: title, Agent: agent, WorkingDir: cwd, Mode: a.mode, Model: a.model, Options: options, Worktree: worktree,
+				Priority: priority, Gated: gates.Gated(),
 				AgentSettings: protocol.AgentSettings{AdditionalDirectories: dirs}, PromptContent: with.Content(),
 			}, wait)
 		},
@@ -783,6 +796,8 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	with.Add(cmd)
 	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	cmd.Flags().IntVar(&priority, "priority", 0, "of prompts that wait, the highest priority starts first")
+	gates.Add(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -846,7 +861,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 }
 
 func newSessionInterruptCommand(s *settings) *cobra.Command {
-	background := ""
+	var background, reason string
 	cmd := &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session, or take back a queued prompt",
@@ -858,7 +873,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			params := protocol.InterruptTurnParams{Turn: protocol.Ref(x.Name), Background: background} // by then, an id such as last may name another turn
+			params := protocol.InterruptTurnParams{Turn: protocol.Ref(x.Name), Reason: reason, Background: background} // by then, an id such as last may name another turn
 			return askHub(cmd, s, "turn.interrupt", params, func(r protocol.InterruptTurnResult) error {
 				switch {
 				case background != "":
@@ -872,6 +887,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	cmd.Flags().StringVar(&background, "background", "", "stop this background `TASK` alone: its id, as session show --json has it")
 	return cmd
 }

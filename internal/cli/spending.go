@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// Budgets and costs: flags that limit a turn, and the report of `task stats --cost`.
+// Budgets and costs: flags that limit a turn, and the report of `usage`.
 
 // limitFlags limit the resources of a turn.
 type limitFlags struct {
@@ -41,34 +42,56 @@ func (f *limitFlags) Budget() *protocol.RunBudget {
 	return &protocol.RunBudget{Turns: uint(f.turns), Tokens: uint(f.tokens), CostUSD: f.cost, TimeMS: uint(f.work.Milliseconds())}
 }
 
+const usageHelp = `Count the turns by state, and show what they used, as far as their agents report it: tokens,
+cost and time for each day, agent, session or model. Agents that report no tokens count
+as 0. --csv and --json print the use alone.
+`
+
+func newUsageCommand(s *settings) *cobra.Command {
+	var report spendingReport
+	cmd := &cobra.Command{
+		Use:     "usage",
+		Short:   "Count turns, and show their tokens, cost and time",
+		Long:    usageHelp + hubStatusHelp,
+		Example: "  duet-rpc usage\n  duet-rpc usage --by agent --since 7d\n  duet-rpc usage --csv > usage.csv",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if report.csv || s.JSON {
+				return report.Print(cmd, s)
+			}
+			if err := printCounts(cmd, s); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout())
+			return report.Print(cmd, s)
+		},
+	}
+	report.Add(cmd, "")
+	return cmd
+}
+
+// printCounts prints the number of turns in each state.
+func printCounts(cmd *cobra.Command, s *settings) error {
+	return askHub(cmd, s, "task.stats", nil, func(r aiwg.TaskStats) error {
+		return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
+			term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
+			term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
+	})
+}
+
 // spendingReport holds the flags of a report.
 type spendingReport struct {
-	cost, csv        bool
+	csv              bool
 	by, since, until string
 }
 
-// Add adds the flags to a command.
-func (r *spendingReport) Add(cmd *cobra.Command) {
+// Add adds the flags to a command. condition begins their descriptions.
+func (r *spendingReport) Add(cmd *cobra.Command, condition string) {
 	f := cmd.Flags()
-	f.BoolVar(&r.cost, "cost", false, "show their usage instead: tokens, cost and time")
-	oneOf(cmd, &r.by, "by", "with --cost, for each", "day", "agent", "session", "model")
-	f.StringVar(&r.since, "since", "", "with --cost, only prompts since `TIME`: 2026-01-31, or 7d, 12h ago")
-	f.StringVar(&r.until, "until", "", "with --cost, only prompts before `TIME`")
-	f.BoolVar(&r.csv, "csv", false, "with --cost, as comma separated values")
-}
-
-// Wanted reports whether the user asked for a report. It refuses flags that need --cost
-// without it.
-func (r *spendingReport) Wanted(cmd *cobra.Command) (bool, error) {
-	if r.cost {
-		return true, nil
-	}
-	for _, name := range []string{"by", "since", "until", "csv"} {
-		if cmd.Flags().Changed(name) {
-			return false, fmt.Errorf("--%s goes with --cost", name)
-		}
-	}
-	return false, nil
+	oneOf(cmd, &r.by, "by", condition+"for each", "day", "agent", "session", "model")
+	f.StringVar(&r.since, "since", "", condition+"only prompts since `TIME`: 2026-01-31, or 7d, 12h ago")
+	f.StringVar(&r.until, "until", "", condition+"only prompts before `TIME`")
+	f.BoolVar(&r.csv, "csv", false, condition+"as comma separated values")
 }
 
 // Print asks the hub for the usage and prints it.

@@ -1,59 +1,29 @@
 package cli
 
 import (
-	"strconv"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
-	"github.com/duet-rpc/duet-rpc/internal/hubclient"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-const taskHelp = `Prompts that agents work on while you do something else. A turn is named by its number,
-such as 12.3: the third of session 12.
+const taskHelp = `Other names of commands: task submit is session launch, task list is session list
+--turns, task get is session show, task cancel is session interrupt, and task stats is
+usage.
 `
 
+// newTaskCommand returns commands that scripts may still call by these names.
 func newTaskCommand(s *settings) *cobra.Command {
-	return commandGroup("task", "Submit prompts to the project's hub, list and cancel their turns", taskHelp+hubStatusHelp,
+	cmd := commandGroup("task", "Other names of session launch, list, show and interrupt, and of usage", taskHelp+hubStatusHelp,
 		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
+	cmd.Hidden = true
+	return cmd
 }
 
 func newTaskSubmitCommand(s *settings) *cobra.Command {
-	var p protocol.StartParams
-	var gates gateFlags
-	var wait bool
-	cmd := &cobra.Command{
-		Use:         "submit [TEXT...]",
-		Annotations: begins(),
-		Short:       "Start a session, or queue it, and print its turn",
-		Long: "Start a session, or queue it if no slot is free, and print the number of its turn. The\n" +
-			"prompt is the arguments, or standard input if there are none.\n" +
-			"With --gate COMMAND the agent continues until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
-		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = readPromptText(cmd.InOrStdin(), args); err != nil {
-				return err
-			}
-			if p.WorkingDir, err = fullPath(p.WorkingDir); err != nil {
-				return err
-			}
-			if err := gates.Check(); err != nil {
-				return err
-			}
-			p.Gated = gates.Gated()
-			return startWork(cmd, s, hubclient.SessionStart, p, wait)
-		},
-	}
-	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
-	cmd.Flags().StringVar(&p.WorkingDir, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	directories(cmd, "cwd")
-	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
-	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of prompts that wait, the highest priority starts first")
-	gates.Add(cmd)
-	waitFlag(cmd, &wait)
-	return cmd
+	return newStartingCommand(s, "task submit", "Start a session, or queue it, and print its turn")
 }
 
 func newTaskListCommand(s *settings) *cobra.Command {
@@ -123,27 +93,26 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 
 func newTaskStatsCommand(s *settings) *cobra.Command {
 	var report spendingReport
+	var cost bool
 	cmd := &cobra.Command{
-		Use:   "stats",
-		Short: "Count turns by state, or show their usage",
-		Long: "Count turns by state; with --cost, show their usage as far as their agents report it,\nfor each day, agent, session or model. Agents that report no tokens count as 0.\n" +
-			hubStatusHelp,
-		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
+		Use:     "stats",
+		Short:   "Count turns by state, or show their usage",
+		Long:    "Count turns by state; with --cost, show their usage, as duet-rpc usage does.\n" + hubStatusHelp,
+		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if wanted, err := report.Wanted(cmd); wanted || err != nil {
-				if err != nil {
-					return err
-				}
+			if cost {
 				return report.Print(cmd, s)
 			}
-			return askHub(cmd, s, "task.stats", nil, func(r aiwg.TaskStats) error {
-				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
-					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
-					term.Field{"interrupted", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
-			})
+			for _, name := range []string{"by", "since", "until", "csv"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s goes with --cost", name)
+				}
+			}
+			return printCounts(cmd, s)
 		},
 	}
-	report.Add(cmd)
+	cmd.Flags().BoolVar(&cost, "cost", false, "show their usage instead: tokens, cost and time")
+	report.Add(cmd, "with --cost, ")
 	return cmd
 }
