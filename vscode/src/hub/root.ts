@@ -4,6 +4,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, dirname, isAbsolute, join, sep } from "node:path";
 import { execFile } from "node:child_process";
+import type { Turn } from "../protocol";
 import type { Session } from "./model";
 
 /** The files that mark the root of a project, as in duet-rpc. */
@@ -80,12 +81,23 @@ const most = 300;
 
 /** Parses the program's list of projects and leaves out the open ones. Throws if the list is malformed. */
 function othersOf(printed: string, open: readonly string[]): OtherProject[] {
-  const { projects } = JSON.parse(printed) as { projects: OtherProject[] };
-  return projects.filter(({ root, sessions, error }) => !open.includes(root) && (sessions.length > 0 || error)).map((project) => {
-    const threads = new Map<string, Session>();
-    for (const session of project.sessions) if (!session.archived && !threads.has(session.thread_id)) threads.set(session.thread_id, session);
-    return { ...project, sessions: [...threads.values()] };
+  const { projects } = JSON.parse(printed) as { projects: Array<Omit<OtherProject, "sessions"> & { turns: Turn[] }> };
+  return projects.filter(({ root, turns, error }) => !open.includes(root) && (turns.length > 0 || error)).map(({ turns, ...project }) => {
+    const sessions = new Map<string, Session>();
+    for (const turn of turns) if (!turn.archived && !sessions.has(turn.session_uuid)) sessions.set(turn.session_uuid, sessionOf(turn));
+    return { ...project, sessions: [...sessions.values()] };
   });
+}
+
+/** The statuses of states that HumanLayer's form does not have. */
+const statuses: Record<string, string> = { queued: "starting", timed_out: "failed", cancelled: "interrupted" };
+
+/** A turn in the form of getSessionState, which the lists of this window have. */
+function sessionOf({ turn_uuid, session_uuid, session_title, active_at, state, mode, prompt, skip_permissions, ...turn }: Turn): Session {
+  return {
+    ...turn, id: turn_uuid, run_id: turn_uuid, task_id: turn.turn, thread_id: session_uuid, conversation_title: session_title, query: prompt, state, status: statuses[state] ?? state,
+    last_activity_at: active_at, start_time: turn.created_at, permission_mode: mode, proxy_enabled: false, dangerously_skip_permissions: skip_permissions, result: undefined,
+  } as unknown as Session;
 }
 
 /** Runs `duet-rpc session list --all-projects` in a folder of the window. */

@@ -22,7 +22,7 @@ after(() => pages?.close());
 
 const usage = { runs: 1, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0, time_ms: 0 };
 const of = (name: string, over: Partial<Attempt>): Attempt => ({
-  session_id: `s-${name}`, thread_id: `t-${name}`, task_id: `task-${name}`, agent: name, status: "completed", state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
+  turn: "1.1", session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, task_id: `task-${name}`, agent: name, status: "completed", state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
 });
 const attempts = [
   of("claude", {
