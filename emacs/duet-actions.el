@@ -113,8 +113,8 @@ If it has no active or queued turn, end the background work of its agent."
     (unless (or run background)
       (user-error "Nothing is running in this session"))
     (duet-connection-request
-     (duet-connection-here session) 'interruptSession
-     (list :session_id (if run (duet-run-id run) (duet-session-leaf-id session))
+     (duet-connection-here session) 'turn.interrupt
+     (list :turn (if run (duet-run-id run) (duet-session-leaf-id session))
            :reason "interrupted in Emacs")
      :success-fn (lambda (_)
                    (message (cond (more "Interrupting; the queued prompt runs next")
@@ -273,8 +273,8 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   "Archive SESSION if ARCHIVED is non-nil, else take it back."
   (let ((hint (duet-actions-archive-hint)))
     (duet-connection-request
-     (duet-connection-here session) 'archiveSession
-     (list :session_id (duet-session-leaf-id session)
+     (duet-connection-here session) 'session.archive
+     (list :sessions (vector (duet-session-id session))
            :archived (if archived t :json-false))
      :success-fn
      (lambda (_)
@@ -301,8 +301,8 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
     (when (string-empty-p title)
       (user-error "A session needs a name"))
     (duet-connection-request
-     (duet-connection-here session) 'updateSessionTitle
-     (list :session_id (duet-session-leaf-id session) :title title)
+     (duet-connection-here session) 'session.rename
+     (list :session (duet-session-id session) :title title)
      :success-fn (lambda (_) (message "Renamed: %s" title)))))
 
 (defun duet-menu-or-help ()

@@ -92,7 +92,7 @@
     (user-error "The answer is on its way")))
 
 (defun duet-approval-send (approval decision words &rest params)
-  "Answer APPROVAL with DECISION, a string, and PARAMS of sendDecision.
+  "Answer APPROVAL with DECISION, a string, and PARAMS of approval.decide.
 WORDS are the message after success.  This does not wait.  If it fails, the
 question stays open."
   (duet-approval-check approval)
@@ -106,8 +106,8 @@ question stays open."
     (duet-model-announce model 'approval (duet-approval-session approval connection)
                          approval)
     (duet-connection-request
-     connection 'sendDecision
-     `(:approval_id ,id :decision ,decision :client "Emacs" ,@params)
+     connection 'approval.decide
+     `(:approval ,id :decision ,decision :client "Emacs" ,@params)
      :success-fn
      (lambda (result)
        (remhash id duet-approval--sending)

@@ -546,25 +546,26 @@ Request it from CONNECTION if it is unknown."
     (if (and known (duet-run-parent known))
         (duet-diff-turns--own connection session (duet-run-parent known) done fail)
       (duet-connection-request
-       connection 'getSessionState (list :session_id run)
+       connection 'turn.get (list :turn run)
        :success-fn
        (lambda (result)
-         (let ((parent (duet-get-string result :session :parent_session_id)))
+         (let ((parent (duet-get-string result :turn :parent)))
            (if parent (duet-diff-turns--own connection session parent done fail)
              (funcall done nil))))
        :error-fn fail))))
 
 (defun duet-diff-turns--own (connection session run done fail)
   "Call DONE with RUN if it belongs to SESSION, else with nil; or FAIL.
-The turn before a fork belongs to another session.  Request an unknown run
-from CONNECTION."
-  (if-let ((owner (gethash run (duet-model-runs (duet-session-model session)))))
+RUN is an id or a number.  The turn before a fork belongs to another session.
+Request an unknown run from CONNECTION."
+  (if-let ((owner (if (duet-session-run session run) session
+                    (gethash run (duet-model-runs (duet-session-model session))))))
       (funcall done (and (eq owner session) run))
     (duet-connection-request
-     connection 'getSessionState (list :session_id run)
+     connection 'turn.get (list :turn run)
      :success-fn
      (lambda (result)
-       (funcall done (and (equal (duet-get-string result :session :thread_id)
+       (funcall done (and (equal (duet-get-string result :turn :session_uuid)
                                  (duet-session-id session))
                           run)))
      :error-fn fail)))

@@ -106,11 +106,12 @@ The comparison ignores the Z at the end: fractions differ in length."
 
 (cl-defstruct (duet-run (:copier nil))
   "One prompt and its execution, or work that an agent began by itself."
-  (id nil :documentation "The protocol's session_id.")
+  (id nil :documentation "The protocol's turn_uuid, or session_id.")
+  (number nil :documentation "Its number in the project, such as \"12.3\", or nil.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
-  (parent nil :documentation "The id of the run before it.")
+  (parent nil :documentation "The id or the number of the run before it.")
   (query nil :documentation "The prompt; empty without one, nil until the server has sent it.")
   (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
   (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
@@ -122,6 +123,10 @@ The comparison ignores the Z at the end: fractions differ in length."
 
 (defconst duet-run-ended-states '(completed failed timed_out cancelled interrupted discarded)
   "Final states of a run.")
+
+(defun duet-run-called-p (run name)
+  "Return non-nil if NAME is the id or the number of RUN."
+  (and name (or (equal name (duet-run-id run)) (equal name (duet-run-number run)))))
 
 (defun duet-run-change (run state time error code)
   "Set the STATE of RUN since TIME, with ERROR and CODE of its failure.
@@ -268,7 +273,8 @@ within that page."
 
 (cl-defstruct (duet-session (:copier nil))
   "A conversation with an agent."
-  (id nil :documentation "The thread's id.")
+  (id nil :documentation "The protocol's session_uuid, or thread_id.")
+  (number nil :documentation "Its number in the project, such as \"12\", or nil.")
   (model nil :documentation "The `duet-model' that has it.")
   (title nil :documentation "The title that a user gave it, or nil.")
   (summary nil :documentation "The beginning of its first prompt.")
@@ -395,8 +401,8 @@ ASKED is the clock's time of the request; if nil, ID is new."
     (duet-session-id session)))
 
 (defun duet-session-run (session id)
-  "Return the run of SESSION called ID, or nil."
-  (cl-find id (duet-session-runs session) :key #'duet-run-id :test #'equal))
+  "Return the run of SESSION called ID, its id or its number, or nil."
+  (cl-find-if (lambda (run) (duet-run-called-p run id)) (duet-session-runs session)))
 
 (defun duet-session-active-run (session)
   "Return the run of SESSION that an agent works on, or nil."
@@ -613,7 +619,7 @@ most MOST generations, 100 if nil."
                      when (eq other parent) collect run
                      collect other)))
     (dolist (child (and (> most 0) (cdr (memq run (duet-session-runs session)))))
-      (when (equal (duet-run-parent child) (duet-run-id run))
+      (when (duet-run-called-p run (duet-run-parent child))
         (duet-model-arrange-run session child (1- most))))))
 
 (defun duet-model-arrange-messages (session ids)

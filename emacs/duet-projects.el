@@ -121,7 +121,7 @@
                    (problem (duet-get-string project :error)))
                (if problem
                    (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
-                 (push (duet-projects--model root (duet-get project :sessions)) models))))
+                 (push (duet-projects--model root (duet-get project :turns)) models))))
            (answered))
          (lambda (reason)
            (push (if host (concat host " " reason) reason) problems)
@@ -137,11 +137,11 @@
 
 (defun duet-projects--model (root objects)
   "Return a model of the project ROOT with the sessions in the vector OBJECTS.
-OBJECTS has the newest run of a conversation first; the others are ignored."
+OBJECTS has the newest turn of a session first; the others are ignored."
   (let ((model (duet-model-create :root root))
         (seen (make-hash-table :test #'equal)))
     (seq-doseq (object objects)
-      (let ((thread (duet-get-string object :thread_id)))
+      (let ((thread (duet-get-string object :session_uuid)))
         (unless (gethash thread seen)
           (puthash thread t seen)
           (duet-pages-load-session model object))))

@@ -56,7 +56,7 @@
   "Reload the rules from the server."
   (interactive (duet-only-in 'duet-rules-mode) duet-rules-mode)
   (duet-connection-request
-   duet-connection 'getRules nil
+   duet-connection 'rule.list nil
    :success-fn (duet-latest
                 (lambda (result)
                   (duet-rules--print (duet-get-objects result :rules))))))
@@ -111,7 +111,7 @@
   (let ((id (or (tabulated-list-get-id) (user-error "There is no rule here")))
         (buffer (current-buffer)))
     (duet-connection-request
-     duet-connection 'deleteRule (list :rule_id id)
+     duet-connection 'rule.delete (list :rule_id id)
      :success-fn (lambda (_)
                    (message "Rule removed; the agent asks again")
                    (when (buffer-live-p buffer)

@@ -306,10 +306,10 @@ If the model does not have it, request the session of RUN, one of its runs."
     (let* ((model (duet-connection-model connection))
            (asked (duet-model-clock model)))
       (duet-connection-request
-       connection 'getSessionState (list :session_id run)
+       connection 'turn.get (list :turn run)
        :success-fn
        (lambda (result)
-         (if-let ((session (duet-pages-load-session model (duet-get result :session) asked)))
+         (if-let ((session (duet-pages-load-session model (duet-get result :turn) asked)))
              (funcall function session)
            (message "Duet: the session was not found")))))))
 

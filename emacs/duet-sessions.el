@@ -434,19 +434,16 @@ This is many times faster than `parse-time-string'."
 (defun duet-marks--archive (connection sessions archived buffer)
   "Archive SESSIONS of CONNECTION if ARCHIVED is non-nil, else unarchive them.
 Remove the marks of the changed sessions in BUFFER."
-  (let ((ids (mapcar #'duet-session-leaf-id sessions))
+  (let ((ids (mapcar #'duet-session-id sessions))
         (hint (if archived (duet-actions-archive-hint) "")))
     (duet-connection-request
-     connection 'bulkArchiveSessions
-     (list :session_ids (vconcat ids) :archived (if archived t :json-false))
+     connection 'session.archive
+     (list :sessions (vconcat ids) :archived (if archived t :json-false))
      :success-fn
      (lambda (result)
-       (let* ((failed (duet-get-strings result :failed_sessions))
+       (let* ((failed (duet-get-strings result :failed))
               (done (cl-remove-if (lambda (session)
-                                    (cl-intersection
-                                     failed (list (duet-session-id session)
-                                                  (duet-session-leaf-id session))
-                                     :test #'equal))
+                                    (member (duet-session-id session) failed))
                                   sessions)))
          (dolist (session done)
            (setf (duet-session-archived session) archived))

@@ -203,8 +203,8 @@
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
            (view (save-window-excursion (duet-approval-view approval) (current-buffer))))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval)
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval)
                                :decision "deny" :comment "no no"))
       (duet-test-wait-for (duet-test-heard
                            "^Duet: Write demo.txt was denied by you in another client: no no$"))

@@ -128,8 +128,8 @@ The JSON has only the other members of the input."
     (duet-approval-view approval)
     (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
     (let ((view (current-buffer)))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval)
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval)
                                :decision "deny" :comment "no no" :client "VS Code"))
       (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))

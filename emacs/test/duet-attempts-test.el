@@ -107,7 +107,7 @@
     ;; Settings for one agent do not apply to several.
     (should (equal (duet-compose--attempts
                     '((:agent "a") (:agent "b" :model "m"))
-                    '(:worktree t :agent "c" :model "n" :budget (:turns 1) :permission_mode "plan"))
+                    '(:worktree t :agent "c" :model "n" :budget (:turns 1) :mode "plan"))
                    '(:agents [(:agent "a" :permission_mode "plan")
                               (:agent "b" :model "m" :permission_mode "plan")]
                      :budget (:turns 1))))

@@ -144,7 +144,7 @@
       (duet-test-wait-for (string-match-p "\\` New session · demo — C-c C-c send, C-c C-k cancel"
                                           (funcall shown)))
       (let ((duet-compose-parameters-functions
-             (list (lambda () '(:agent "mine" :model "big%1" :permission_mode "plan")))))
+             (list (lambda () '(:agent "mine" :model "big%1" :mode "plan")))))
         (should (string-match-p "\\` New session · mine, big%%1, plan — " (funcall shown))))
       (let ((session (duet-test-launch connection "quiet")))
         (duet-test-wait-for-state session 'completed)

@@ -35,8 +35,8 @@ FOCUS is the focus state of all frames."
   "Run a turn of the agent of CONNECTION that asks a question and ends."
   (let* ((session (duet-test-launch connection "hello"))
          (approval (duet-test-wait-for (car (duet-session-approvals session)))))
-    (duet-test-request connection 'sendDecision
-                       (list :approval_id (duet-approval-id approval)
+    (duet-test-request connection 'approval.decide
+                       (list :approval (duet-approval-id approval)
                              :decision "approve"))
     (duet-test-wait-for-state session 'completed)))
 

@@ -84,8 +84,8 @@ a project without one.  Each project has a session."
               (duet-test-wait-for-text (current-buffer) "❯ quiet elsewhere\n\nHello")
               ;; A session in the archive, which is not listed, is found, too.
               (let ((session duet-session))
-                (duet-test-request its 'archiveSession
-                                   (list :session_id (duet-session-leaf-id session)
+                (duet-test-request its 'session.archive
+                                   (list :sessions (vector (duet-session-id session))
                                          :archived t))
                 (kill-buffer)
                 (clrhash (duet-model-sessions (duet-connection-model its)))

@@ -171,9 +171,9 @@
       (duet-test-wait-for-text buffer "quiet one 100%")
       ;; The server has the new name too.
       (should (equal (duet-get-string (duet-test-request
-                                       connection 'getSessionState
-                                       (list :session_id (duet-session-leaf-id session)))
-                                      :session :title)
+                                       connection 'turn.get
+                                       (list :turn (duet-session-leaf-id session)))
+                                      :turn :title)
                      "quiet one 100%")))))
 
 (ert-deftest duet-sessions-test-new-line ()

@@ -52,7 +52,7 @@ Messages are recorded."
   "Launch a session in a worktree for QUERY through CONNECTION; return it.
 Wait for the end of its turn.  MORE are other parameters."
   (let ((session (apply #'duet-test-launch connection query :worktree t :title "Fix it"
-                        :permission_mode "acceptEdits" more)))
+                        :mode "acceptEdits" more)))
     (duet-test-wait-for-state session 'completed)
     (duet-test-wait-for (duet-session-worktree session))
     session))
