@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; `duet-adopt-session' lists the agent's own sessions, of any client, and takes
-;; one over with its whole conversation.
+;; one over with its whole history.
 
 ;;; Code:
 
@@ -96,7 +96,7 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
 
 (defun duet-adopt--adopt (connection agent id)
   "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
-  (message "Loading the conversation from %s..." agent)
+  (message "Loading the session from %s..." agent)
   (duet-connection-request
    connection 'session.adopt (list :agent agent :native_session_id id)
    :success-fn

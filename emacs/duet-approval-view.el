@@ -155,7 +155,7 @@ MORE are further parts for `duet-header-fit'."
              `(("Tool" ,(and (not (duet-approval-question-p approval))
                              (duet-approval-tool approval)))
                ("Subject" ,(duet-get-string data :subject))
-               ("Session" ,(and session (duet-session-name session)))
+               ("Session" ,(and session (duet-session-label session (duet-approval-turn approval))))
                ("Agent" ,(and session (duet-session-agent session)))
                ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))

@@ -98,10 +98,16 @@ content blocks, as the protocol spells them.")
 (defun duet-compose--header ()
   "Return the header line: the kind of prompt, its recipient, and the keys."
   (if duet-compose--queued
-      (concat " Edit queued prompt: "
+      (concat " Edit queued prompt" (duet-compose--queued-number) ": "
               (duet-header-key #'duet-compose-send "save" 'duet-compose-mode-map) ", "
               (duet-header-key #'duet-compose-cancel "cancel" 'duet-compose-mode-map))
     (duet-compose--header-new)))
+
+(defun duet-compose--queued-number ()
+  "Return the number of the queued turn whose prompt is edited, after a space."
+  (let* ((run (and duet-session (duet-session-run duet-session duet-compose--queued)))
+         (number (and run (duet-run-number run))))
+    (if number (concat " " (duet-visible-line number)) "")))
 
 (defun duet-compose--header-new ()
   "Return the header line of a new prompt."
@@ -109,6 +115,12 @@ content blocks, as the protocol spells them.")
                      (duet-compose--run "Fork")
                      ((duet-session-active-run duet-session) "Queue")
                      (t "Continue")))
+         (number (and duet-session
+                      (or (when-let ((run (and duet-compose--run
+                                               (duet-session-run duet-session duet-compose--run))))
+                            (duet-run-number run))
+                          (duet-session-number duet-session))))
+         (what (if number (concat what " " (duet-visible-line number)) what))
          (recipient (string-join (delq nil (duet-compose--recipient)) ", "))
          (recipient (if (string-empty-p recipient) "" (concat " · " recipient)))
          (keys (list
@@ -300,7 +312,7 @@ If this is nil, the prompt is the whole buffer.")
     (duet-compose-remember (duet-compose--text))))
 
 (defun duet-compose--busy-p ()
-  "Return non-nil if an agent works in the conversation that gets the prompt."
+  "Return non-nil if an agent works in the session that gets the prompt."
   (and duet-session (null duet-compose--run) (null duet-compose--queued) (duet-session-active-run duet-session) t))
 
 (defun duet-compose-send ()

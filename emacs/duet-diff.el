@@ -97,6 +97,9 @@
                      ((zerop left) (propertize "all reviewed" 'face 'duet-done))
                      (t (format "%d of %d reviewed" (- (length items) left)
                                 (length items)))))
+       (when-let ((number (and duet-session duet-diff--run
+                               (duet-diff--number duet-session duet-diff--run))))
+         (propertize (concat " · " number) 'face 'duet-dim))
        (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
              ((and duet-session duet-diff--run
                    (not (eq (duet-session-run duet-session duet-diff--run)
@@ -110,6 +113,12 @@
       (when items
         (duet-header-keys 'duet-diff-mode-map '(2 duet-diff-undo "undo")
                           '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
+
+(defun duet-diff--number (session run)
+  "Return the number of RUN, an id or a number, of SESSION, or nil."
+  (when-let ((number (if-let ((known (duet-session-run session run))) (duet-run-number known)
+                       (and (string-match-p "\\`[0-9]+\\.[0-9]+\\'" run) run))))
+    (duet-visible-line number)))
 
 
 ;;;; The buffer

@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; A conversation may be long, and Emacs blocks while it parses a reply.  So a
+;; A session may be long, and Emacs blocks while it parses a reply.  So a
 ;; session is loaded from its end, in small pages.  Older messages are loaded on
 ;; demand.
 
@@ -15,7 +15,7 @@
 (require 'duet-connection)
 
 (defcustom duet-history-messages 60
-  "The number of a conversation's last parts that are loaded at first.
+  "The number of a session's last parts that are loaded at first.
 Each request for earlier parts loads the same number."
   :type 'natnum
   :group 'duet)

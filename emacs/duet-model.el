@@ -247,6 +247,12 @@ within that page."
                                     (duet-message-run message))))
     (duet-run-state run)))
 
+(defun duet-message-turn-number (message)
+  "Return the number of the turn of MESSAGE, or nil."
+  (when-let ((run (duet-session-run (duet-message-session message)
+                                    (duet-message-run message))))
+    (duet-run-number run)))
+
 (defun duet-message-queued-p (message)
   "Return non-nil if MESSAGE is a queued prompt."
   (and (eq (duet-message-kind message) 'prompt)
@@ -450,6 +456,17 @@ There are none while a turn runs."
         "untitled"
       (truncate-string-to-width
        (duet-visible-line (truncate-string-to-width name 1000)) 60 nil nil "…"))))
+
+(defun duet-session-turn-number (session)
+  "Return the number of SESSION's active turn, or else of its last one, or nil."
+  (when-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
+    (duet-run-number run)))
+
+(defun duet-session-label (session &optional turn)
+  "Return the name of SESSION after its number, or after TURN, that of a turn."
+  (concat (when-let ((number (or turn (duet-session-number session))))
+            (concat (duet-visible-line number) " "))
+          (duet-session-name session)))
 
 (defun duet-session-error (session)
   "Return the error of the last run of SESSION, or nil."

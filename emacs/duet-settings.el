@@ -285,7 +285,7 @@ AGENT is nil for the default agent."
 
 ;;; Budgets
 
-;; A budget limits each turn of a conversation: rounds of tool calls, time, tokens,
+;; A budget limits each turn of a session: rounds of tool calls, time, tokens,
 ;; money.  A turn that reaches a limit is interrupted.  The format of a budget is
 ;; `turns=20,time=30m,tokens=200k,cost=2.50'.  The option `duet-budget' has the budget
 ;; of all sessions that begin here; a prompt can begin with `/budget'.  The default of

@@ -16,7 +16,7 @@
     ;; The diff covers the whole input of the tool.
     (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
-    (should (string-match-p "^Session  hello$" (buffer-string)))
+    (should (string-match-p "^Session  1\\.1 hello$" (buffer-string)))
     (should (eq (key-binding "a") #'duet-approval-approve))
     (should (eq (key-binding "n") #'diff-hunk-next))
     (should (string-match-p "a approve, d deny, t tell why not, e edit"

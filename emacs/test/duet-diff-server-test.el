@@ -73,7 +73,7 @@
                                (eq (duet-session-state session) 'completed)))
       (save-window-excursion
         (switch-to-buffer (duet-sessions-buffer connection))
-        (duet-test-wait-for-text (current-buffer) "completed +quiet")
+        (duet-test-wait-for-text (current-buffer) "completed +[0-9]+ quiet")
         (goto-char (point-min))
         (duet-test-press "=" #'duet-diff)
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")

@@ -31,7 +31,7 @@ NAMES is a list of two symbols for the connection and the session."
    (let ((text (duet-test-text (current-buffer)))
          (place 0)
          (shown '()))
-     (while (string-match "^❯ (queued, e edits it, k takes it back) \\(.*\\)" text place)
+     (while (string-match "^❯ (1\\.[0-9]+: queued, e edits it, k takes it back) \\(.*\\)" text place)
        (push (match-string 1 text) shown)
        (setq place (match-end 0)))
      (equal (nreverse shown) prompts))))
@@ -70,7 +70,7 @@ NAMES is a list of two symbols for the connection and the session."
       (duet-queue-test-edit "quiet one")
       (should (equal (buffer-string) "quiet one"))
       (should (equal (substring-no-properties (duet-compose--header))
-                     " Edit queued prompt: C-c C-c save, C-c C-k cancel"))
+                     " Edit queued prompt 1.2: C-c C-c save, C-c C-k cancel"))
       (duet-test-should-say "is sent in its turn"
         (duet-test-press "C-c C-n" #'duet-compose-send-now))
       ;; Unchanged text does not go into the history.

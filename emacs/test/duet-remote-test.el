@@ -364,7 +364,7 @@
         (save-window-excursion
           (duet-projects)
           (duet-test-wait-for (zerop duet-projects--asking))
-          (should (string-match-p "● +completed +project@.* +quiet Grüße"
+          (should (string-match-p "● +completed +project@.* +[0-9]+ quiet Grüße"
                                   (duet-test-text (current-buffer))))
           (duet-sessions-show connection)
           (duet-sessions-go-to (current-buffer) session)

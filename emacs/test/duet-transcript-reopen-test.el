@@ -156,7 +156,7 @@
               (should (< (cl-incf count) 20)))))
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
-        (duet-test-should-say "the beginning of the conversation"
+        (duet-test-should-say "the beginning of the session"
           (duet-test-press "+" #'duet-transcript-earlier))
         ;; All tool calls are shown, in order.
         (goto-char (point-min))

@@ -204,7 +204,7 @@
         (save-window-excursion
           (call-interactively #'duet-continue)
           (duet-test-write-and-send "quiet and then this")))
-      (duet-test-wait-for-text buffer "chunk [0-9]+ \n\n❯ (queued, e edits it, k takes it back) quiet and then this")
+      (duet-test-wait-for-text buffer "chunk [0-9]+ \n\n❯ (1\\.2: queued, e edits it, k takes it back) quiet and then this")
       (should (eq (duet-session-state session) 'running))
       (duet-test-wait-for (and (eq (duet-session-state session) 'completed)
                                (zerop (duet-session-queued session))))

@@ -342,7 +342,7 @@ Wait for the end of its turn.  MORE are other parameters."
                                        :model (duet-model-create) :worktree worktree))
            (shown (lambda (room)
                     (setq tabulated-list-format (vector (list "Session" room t)))
-                    (substring-no-properties (aref (cadr (duet-sessions-entry session)) 2)))))
+                    (substring-no-properties (aref (cadr (duet-sessions-entry session)) 3)))))
       (should (equal (funcall shown 80)
                      "Fix the parser of rows  duet/fix-the-parser-of-rows"))
       (should (equal (funcall shown 40) "Fix the parser of…  duet/fix-the-parser…"))

@@ -6,7 +6,7 @@ from terminal import Terminal, alive, wait_for
 # How to open the prompt, what the screen shows then, and the text to type before the C-g.
 PROMPTS = [
     (lambda terminal: terminal.press("T"), r"^Title: quiet stream:5000@20", " or so"),
-    (lambda terminal: terminal.press("/"), r"^Search conversations:", "chunk"),
+    (lambda terminal: terminal.press("/"), r"^Search sessions:", "chunk"),
     (lambda terminal: terminal.command("duet-choose-agent"), r"^Agent for new sessions \(default demo\):", "dem"),
     (lambda terminal: terminal.command("duet-set-mode"), r"^The agent \(default asks", "edits"),
     (lambda terminal: terminal.command("duet-set-model"), r"^Model:", "large"),
