@@ -211,7 +211,7 @@ Projects of the same name also get the name of the parent directory."
     (setf (nth 1 (aref tabulated-list-format 2)) (if narrow 11 16)
           (nth 1 (aref tabulated-list-format 5)) (if narrow 6 10))
     (duet-sessions-fit-numbers 3)
-    (duet-sessions-fit 4 15)))
+    (duet-sessions-fit 4 12)))
 
 (defun duet-projects--remarks (sessions)
   "Return the text below the list of SESSIONS: a hint if empty, and the errors."

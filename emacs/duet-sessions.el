@@ -180,7 +180,7 @@ If that session is gone, move point to the one that followed it."
                                 (get-buffer-window-list nil nil t)))))
     (setq tabulated-list-entries (mapcar #'duet-sessions-entry sessions))
     (duet-sessions-fit-numbers 2)
-    (duet-sessions-fit 3 20)
+    (duet-sessions-fit 3 16)
     (tabulated-list-print t)
     (unless sessions
       (let ((inhibit-read-only t))

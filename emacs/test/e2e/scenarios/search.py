@@ -38,4 +38,4 @@ def searches(home, emacs):
     terminal.quit()
     terminal.see(r"Search: pistachios")
     terminal.press("l")
-    terminal.see_cursor_at(r"^ ● +completed +quiet walnuts")
+    terminal.see_cursor_at(r"^ ● +completed +[0-9]+ quiet walnuts")
