@@ -610,8 +610,10 @@ time of the request by the clock of MODEL.  Later events are newer."
              (changed (or (duet-get-string object :active_at) ""))
              (old (duet-pages-old-p session asked)))
         (duet-events--name session run (duet-get-string object :turn))
-        (setf (duet-run-query run) (or (duet-get-string object :prompt) "")
-              (duet-run-parent run) (duet-get-string object :parent))
+        (setf (duet-run-query run) (or (duet-get-string object :prompt) ""))
+        ;; Lists do not contain it.
+        (when-let ((parent (duet-get-string object :parent)))
+          (setf (duet-run-parent run) parent))
         (duet-model-arrange-run session run)
         (duet-run-change run (intern state) changed (duet-get-string object :error)
                          (duet-get-string object :error_code))

@@ -163,11 +163,20 @@ conversation, so load pages from the end until they contain MESSAGE."
 (defun duet-history--ask (connection session objects)
   "Request from CONNECTION the runs in OBJECTS that SESSION lacks.
 OBJECTS are a part of its conversation, which does not contain the states
-of runs."
-  (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
-                                    objects)))
-    (when (and run (not (duet-session-run session run)))
-      (duet-connection-ask connection run))))
+of runs.  Also request runs whose place is unknown: the list of sessions does
+not name the runs before them."
+  (let ((runs (delete-dups (delq nil (mapcar (lambda (object)
+                                               (duet-get-string object :session_id))
+                                             objects)))))
+    (dolist (run runs)
+      (when-let ((known (duet-session-run session run)))
+        (unless (or (duet-run-parent known)
+                    ;; The first of the session.
+                    (string-suffix-p ".1" (or (duet-run-number known) ".1")))
+          (duet-connection-ask connection run))))
+    (dolist (run runs)
+      (unless (duet-session-run session run)
+        (duet-connection-ask connection run)))))
 
 (provide 'duet-history)
 ;;; duet-history.el ends here

@@ -258,7 +258,7 @@ Refs keep the work of the discarded ones."
           (duet-test-press "a" #'duet-attempts-choose)
           (duet-test-wait-for (duet-test-heard "\\`Nothing was landed, because other attempts")))
         (should (equal (car asked)
-                       "Other attempts still work (task-0001).  Interrupt and discard them? "))
+                       "Other attempts still work (1.1).  Interrupt and discard them? "))
         (should (eq (duet-session-state first) 'running))
         (duet-attempts-test-answering t
           (duet-test-press "a" #'duet-attempts-choose)

@@ -63,7 +63,7 @@ The last state is the first element."
       (duet-test-listening
         (duet-connection-restart connection)
         (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-        (should (duet-test-heard "Duet: task-0001 continued without an editor")))
+        (should (duet-test-heard "Duet: 1\\.1 continued without an editor")))
       (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
       (duet-test-wait-for-state session 'interrupted))))
 

@@ -551,6 +551,10 @@ Its last run has no prompt, and the model requests nothing more."
       (should (equal (mapcar #'duet-run-number (duet-session-runs session))
                      '("12.3" "12.2" "12.1")))
       (should (equal (duet-run-id (duet-session-run session "12.3")) "r3"))
+      ;; A list, which does not name parents, leaves them as they are.
+      (duet-pages-load-session model '(:turn_uuid "r3" :turn "12.3" :session 12
+                                       :session_uuid "t1" :state "queued" :prompt "Third"))
+      (should (equal (duet-run-parent (duet-session-run session "12.3")) "12.2"))
       (duet-events-sent model '(:turn_uuid "r4" :turn "13.1" :session_uuid "t2" :agent "demo"))
       (should (equal (duet-session-number (duet-model-session model "t2")) "13")))))
 

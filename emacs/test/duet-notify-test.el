@@ -46,7 +46,7 @@ FOCUS is the focus state of all frames."
     (duet-notify-test--turn connection)
     (duet-test-wait-for (cdr duet-notify-test--shown))
     (should (equal (duet-notify-test--titles) '("An agent wants leave" "An agent is done")))
-    (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\nhello"))
+    (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\n1.1 hello"))
     ;; A click shows the session.
     (save-window-excursion
       (funcall (nth 2 (car duet-notify-test--shown)))
