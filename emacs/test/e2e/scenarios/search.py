@@ -20,7 +20,7 @@ def searches(home, emacs):
     terminal.type("walnuts grow")
     terminal.press("Enter")
     terminal.see(r"Search: walnuts grow  RET open")
-    terminal.see(r"^quiet walnuts grow here  you · 20")
+    terminal.see(r"^1\.1 quiet walnuts grow here  you · 20")
     expect(not terminal.shows(r"^ +quiet walnuts of another"), "what has not both words was found", terminal)
     terminal.press("Enter")
     terminal.see(r"^❯ quiet walnuts grow here$")
