@@ -113,8 +113,8 @@ If it has no active or queued turn, end the background work of its agent."
     (unless (or run background)
       (user-error "Nothing is running in this session"))
     (duet-connection-request
-     (duet-connection-here session) 'interruptSession
-     (list :session_id (if run (duet-run-id run) (duet-session-leaf-id session))
+     (duet-connection-here session) 'turn.interrupt
+     (list :turn (if run (duet-run-id run) (duet-session-leaf-id session))
            :reason "interrupted in Emacs")
      :success-fn (lambda (_)
                    (message (cond (more "Interrupting; the queued prompt runs next")
@@ -136,7 +136,7 @@ all return nil, `duet-continue' opens a prompt buffer.")
     (duet-compose (duet-connection-here session) session)))
 
 (defun duet-fork (session)
-  "Write a prompt for a new session that begins with the conversation of SESSION.
+  "Write a prompt for a new session that begins with the messages of SESSION.
 The copy ends with the turn at point, or in the list of sessions with the
 last turn."
   (interactive (list (duet-actions-session))
@@ -151,9 +151,9 @@ last turn."
 
 (defun duet-rewind (session &optional undo)
   "Rewind SESSION to before the turn at point, or before the last one.
-Show the files that the conversation has changed since, and ask whether to
+Show the files that the session has changed since, and ask whether to
 restore them.  Your next prompt starts another session, with the
-conversation before that turn.  With a prefix argument, UNDO, undo the last
+turns before that one.  With a prefix argument, UNDO, undo the last
 rewind of the files."
   (interactive (list (duet-actions-session) current-prefix-arg)
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
@@ -195,7 +195,7 @@ rewind of the files."
                       (format "Restore %d file%s?" restored (if (= restored 1) "" "s"))
                       (append (and (> restored 0) '((?y "yes")))
                               (and (> left 0) '((?a "all of them")))
-                              '((?k "keep the files, go back in the conversation")
+                              '((?k "keep the files, go back in the session")
                                 (?n "no"))))))))))
     (pcase answer
       (?k (duet-actions--compose-rewound connection session preview))
@@ -273,8 +273,8 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   "Archive SESSION if ARCHIVED is non-nil, else take it back."
   (let ((hint (duet-actions-archive-hint)))
     (duet-connection-request
-     (duet-connection-here session) 'archiveSession
-     (list :session_id (duet-session-leaf-id session)
+     (duet-connection-here session) 'session.archive
+     (list :sessions (vector (duet-session-id session))
            :archived (if archived t :json-false))
      :success-fn
      (lambda (_)
@@ -301,8 +301,8 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
     (when (string-empty-p title)
       (user-error "A session needs a name"))
     (duet-connection-request
-     (duet-connection-here session) 'updateSessionTitle
-     (list :session_id (duet-session-leaf-id session) :title title)
+     (duet-connection-here session) 'session.rename
+     (list :session (duet-session-id session) :title title)
      :success-fn (lambda (_) (message "Renamed: %s" title)))))
 
 (defun duet-menu-or-help ()
@@ -313,7 +313,7 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
     (describe-mode)))
 
 (defun duet-search-or-say ()
-  "Search all conversations, or report that the program cannot."
+  "Search all sessions, or report that the program cannot."
   (interactive nil duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)

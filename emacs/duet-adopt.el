@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; `duet-adopt-session' lists the agent's own sessions, of any client, and takes
-;; one over with its whole conversation.
+;; one over with its whole history.
 
 ;;; Code:
 
@@ -84,8 +84,8 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
                 (delq nil (list (duet-adopt--age session)
                                 (when-let ((dir (duet-get-string session :working_dir)))
                                   (duet-remote-abbreviate dir))
-                                (when-let ((task (duet-get-string session :task_id)))
-                                  (concat "here already: " task))))
+                                (when-let ((turn (duet-get-string session :turn)))
+                                  (concat "here already: " turn))))
                 " · "))))
      sessions names)))
 
@@ -96,13 +96,13 @@ EVERYWHERE is non-nil if RESULT has the sessions of all directories."
 
 (defun duet-adopt--adopt (connection agent id)
   "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
-  (message "Loading the conversation from %s..." agent)
+  (message "Loading the session from %s..." agent)
   (duet-connection-request
-   connection 'agent.adopt (list :agent agent :native_session_id id)
+   connection 'session.adopt (list :agent agent :native_session_id id)
    :success-fn
    (lambda (result)
      (duet-search--with-session
-      connection (duet-get-string result :thread_id) (duet-get-string result :session_id)
+      connection (duet-get-string result :session_uuid) (duet-get-string result :turn_uuid)
       (lambda (session)
         (duet-transcript-show connection session t)
         (message "%s" (if-let ((note (duet-get-string result :note)))

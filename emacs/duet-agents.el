@@ -298,7 +298,7 @@ If that fails, call ERROR-FN with the reason; if it is nil, show the reason."
 ;;;###autoload
 (defun duet-set-agent (session)
   "Choose another agent for SESSION, from the next prompt on.
-The agent gets the conversation so far.  Settings and permissions of the
+The agent gets the session's messages so far.  Settings and permissions of the
 previous agent end with it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
@@ -351,7 +351,7 @@ DEFAULT is the name of one, or nil."
 
 (defun duet-agents--login-read-agent (prompt)
   "Return the name of an agent.
-In the list of agents it is the agent at point.  In a conversation that
+In the list of agents it is the agent at point.  In a session that
 failed for lack of a login it is its agent.  Else read it after PROMPT."
   (cond
    ((derived-mode-p 'duet-agents-mode)

@@ -114,8 +114,8 @@ MORE are further parts for `duet-header-fit'."
   (unless (duet-approval-connection duet-approval)
     (user-error "This question is already answered"))
   (duet-connection-request
-   duet-connection 'getApproval
-   (list :approval_id (duet-approval-id duet-approval))
+   duet-connection 'approval.get
+   (list :approval (duet-approval-id duet-approval))
    :success-fn
    (duet-latest
     (lambda (result)
@@ -155,7 +155,7 @@ MORE are further parts for `duet-header-fit'."
              `(("Tool" ,(and (not (duet-approval-question-p approval))
                              (duet-approval-tool approval)))
                ("Subject" ,(duet-get-string data :subject))
-               ("Session" ,(and session (duet-session-name session)))
+               ("Session" ,(and session (duet-session-label session (duet-approval-turn approval))))
                ("Agent" ,(and session (duet-session-agent session)))
                ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))
@@ -362,7 +362,7 @@ Further lines are indented, so that none looks like another member."
                                (duet-approval-connection approval))))
     (puthash id t duet-approval--fetched)
     (duet-connection-request
-     connection 'getApproval (list :approval_id id)
+     connection 'approval.get (list :approval id)
      :error-fn (lambda (_) (remhash id duet-approval--fetched))
      :success-fn
      (lambda (result)
@@ -434,7 +434,7 @@ Earlier edits are kept."
      ;; An event lacks an input that is too long.
      ((duet-get (duet-approval-data approval) :truncated)
       (duet-connection-request
-       connection 'getApproval (list :approval_id (duet-approval-id approval))
+       connection 'approval.get (list :approval (duet-approval-id approval))
        :success-fn (lambda (result)
                      (if (duet-get result :approval :truncated)
                          (message "Duet: the input is too long to edit here")

@@ -84,6 +84,14 @@
 
 ;;;; The answer
 
+(defun duet-approval-turn (approval)
+  "Return the number of the turn that waits for APPROVAL, or nil."
+  (or (duet-get-string (duet-approval-data approval) :turn)
+      (when-let* ((connection (duet-approval-connection approval))
+                  (session (duet-approval-session approval connection))
+                  (run (duet-session-run session (duet-approval-run approval))))
+        (duet-run-number run))))
+
 (defun duet-approval-check (approval)
   "Signal a `user-error' if APPROVAL cannot be answered."
   (unless (duet-approval-connection approval)
@@ -92,7 +100,7 @@
     (user-error "The answer is on its way")))
 
 (defun duet-approval-send (approval decision words &rest params)
-  "Answer APPROVAL with DECISION, a string, and PARAMS of sendDecision.
+  "Answer APPROVAL with DECISION, a string, and PARAMS of approval.decide.
 WORDS are the message after success.  This does not wait.  If it fails, the
 question stays open."
   (duet-approval-check approval)
@@ -106,8 +114,8 @@ question stays open."
     (duet-model-announce model 'approval (duet-approval-session approval connection)
                          approval)
     (duet-connection-request
-     connection 'sendDecision
-     `(:approval_id ,id :decision ,decision :client "Emacs" ,@params)
+     connection 'approval.decide
+     `(:approval ,id :decision ,decision :client "Emacs" ,@params)
      :success-fn
      (lambda (result)
        (remhash id duet-approval--sending)
@@ -177,7 +185,7 @@ An unfinished answer is kept until APPROVAL is answered."
 
 (defun duet-approval-deny (approval &optional reason)
   "Do not let the tool of APPROVAL run.
-With a prefix argument read a REASON, which is stored in the conversation.
+With a prefix argument read a REASON, which is stored in the session.
 Most agents cannot receive it; `duet-approval-deny-and-tell' sends it.
 A form, an address to open or a choice is declined."
   (interactive (let ((approval (duet-approval-here)))
@@ -624,7 +632,7 @@ that rejects."
     (pcase (duet-get-string data :decided_by)
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
-      ("overtaken" "was withdrawn: the conversation continued without an answer")
+      ("overtaken" "was withdrawn: the session continued without an answer")
       ("changed" "was replaced: the agent changed the tool call")
       (by (let ((why (if (member by '(nil "user")) comment
                        (duet-get-string data :explanation))))

@@ -296,7 +296,7 @@ session with questions."
                                          (duet-connection-root connection)))
                            'mouse-face 'highlight
                            'help-echo "mouse-1, RET: show this question"))
-                  (if session (duet-session-name session) "…")
+                  (if session (duet-session-label session (duet-approval-turn approval)) "…")
                   (duet-approvals--project connection)
                   (duet-sessions--age
                    (duet-get-string (duet-approval-data approval) :created_at))))))

@@ -1,4 +1,4 @@
-;;; duet-attach.el --- Images and files in prompts and conversations  -*- lexical-binding: t; -*-
+;;; duet-attach.el --- Images and files in prompts and messages  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT

@@ -41,9 +41,9 @@
 (defvar-local duet-attempts--all nil
   "The attempts, from the server's last comparison.")
 (defvar-local duet-attempts--unfolded nil
-  "The threads of the attempts with visible files.")
+  "The ids of the sessions of attempts with visible files.")
 (defvar-local duet-attempts--discarded nil
-  "Results for the other attempts: conses of a thread and a line of text.")
+  "Results for the other attempts: conses of a session's id and a line of text.")
 (defvar-local duet-attempts--seen nil
   "The states of the sessions at the last request.")
 
@@ -197,9 +197,9 @@ Select the window unless the minibuffer is in use."
                                (and model (format " (%s)" model))))))
 
 (defun duet-attempts--name (attempt)
-  "Return the name of ATTEMPT: its agent and its task."
+  "Return the name of ATTEMPT: its agent and its turn."
   (format "%s (%s)" (duet-attempts--agent attempt)
-          (duet-visible-line (or (duet-get-string attempt :task_id) "?"))))
+          (duet-visible-line (or (duet-get-string attempt :turn) "?"))))
 
 (defun duet-attempts--gates (attempt)
   "Return the state of the gates of ATTEMPT in words, or an empty string."
@@ -227,7 +227,7 @@ Select the window unless the minibuffer is in use."
         (cost (or (duet-get-number attempt :usage :cost_usd) 0)))
     (list (cons "" (duet-look-state state))
           (cons "State" (duet-look-state-name state))
-          (cons "Task" (duet-visible-line (or (duet-get-string attempt :task_id) "")))
+          (cons "Turn" (duet-visible-line (or (duet-get-string attempt :turn) "")))
           (cons "Agent" (propertize (duet-attempts--agent attempt)
                                     'mouse-face 'highlight
                                     'help-echo "mouse-1, RET: show this session"))

@@ -7,7 +7,7 @@
 
 ;; Whether a line is code, or a row of a table, depends on all lines before it.  So
 ;; each complete line is scanned once, and a vector of numbers keeps the bounds of the
-;; blocks.  A conversation of megabytes has tens of thousands of blocks.  As objects or
+;; blocks.  A session of megabytes has tens of thousands of blocks.  As objects or
 ;; text properties they would slow down each garbage collection.  A `duet-block' is
 ;; made only of a visible block.
 ;;

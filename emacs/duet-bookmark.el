@@ -75,9 +75,9 @@ The server's list lacks old and archived sessions."
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
     (duet-connection-request
-     connection 'getSessionState (list :session_id id)
+     connection 'turn.get (list :turn id)
      :success-fn (lambda (result)
-                   (duet-pages-load-sessions model (vector (duet-get result :session)) asked)
+                   (duet-pages-load-sessions model (vector (duet-get result :turn)) asked)
                    (duet-bookmark--show connection id changes))
      :error-fn (lambda (_) (message "Duet: this session no longer exists")))))
 

@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; Some requests go to the program rather than to a running server: the list of
-;; agents, the contents of a project's configuration, a conversation as Markdown.
+;; agents, the contents of a project's configuration, a session as Markdown.
 ;; Emacs runs the program in the background, and it calls back.
 
 ;;; Code:

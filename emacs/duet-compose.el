@@ -49,7 +49,7 @@
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
 Each is called in the compose buffer and returns a property list for
-launchSession, such as (:agent \"claude\").")
+session.start, such as (:agent \"claude\").")
 
 (defvar duet-compose-content-functions nil
   "Functions that return attachments of a prompt.
@@ -98,10 +98,16 @@ content blocks, as the protocol spells them.")
 (defun duet-compose--header ()
   "Return the header line: the kind of prompt, its recipient, and the keys."
   (if duet-compose--queued
-      (concat " Edit queued prompt: "
+      (concat " Edit queued prompt" (duet-compose--queued-number) ": "
               (duet-header-key #'duet-compose-send "save" 'duet-compose-mode-map) ", "
               (duet-header-key #'duet-compose-cancel "cancel" 'duet-compose-mode-map))
     (duet-compose--header-new)))
+
+(defun duet-compose--queued-number ()
+  "Return the number of the queued turn whose prompt is edited, after a space."
+  (let* ((run (and duet-session (duet-session-run duet-session duet-compose--queued)))
+         (number (and run (duet-run-number run))))
+    (if number (concat " " (duet-visible-line number)) "")))
 
 (defun duet-compose--header-new ()
   "Return the header line of a new prompt."
@@ -109,6 +115,12 @@ content blocks, as the protocol spells them.")
                      (duet-compose--run "Fork")
                      ((duet-session-active-run duet-session) "Queue")
                      (t "Continue")))
+         (number (and duet-session
+                      (or (when-let ((run (and duet-compose--run
+                                               (duet-session-run duet-session duet-compose--run))))
+                            (duet-run-number run))
+                          (duet-session-number duet-session))))
+         (what (if number (concat what " " (duet-visible-line number)) what))
          (recipient (string-join (delq nil (duet-compose--recipient)) ", "))
          (recipient (if (string-empty-p recipient) "" (concat " · " recipient)))
          (keys (list
@@ -156,7 +168,7 @@ content blocks, as the protocol spells them.")
          (list (or (duet-get-string more :agent)
                    (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
                (duet-get-string more :model)))
-       (list (duet-actions-mode-words (duet-get-string more :permission_mode))
+       (list (duet-actions-mode-words (duet-get-string more :mode))
              (and (null duet-compose--agents) (duet-get more :worktree) "in a worktree"))))))
 
 (defun duet-compose--parameters ()
@@ -300,7 +312,7 @@ If this is nil, the prompt is the whole buffer.")
     (duet-compose-remember (duet-compose--text))))
 
 (defun duet-compose--busy-p ()
-  "Return non-nil if an agent works in the conversation that gets the prompt."
+  "Return non-nil if an agent works in the session that gets the prompt."
   (and duet-session (null duet-compose--run) (null duet-compose--queued) (duet-session-active-run duet-session) t))
 
 (defun duet-compose-send ()
@@ -395,7 +407,7 @@ that works gets the prompt during its turn, if it supports that."
                                     done fail now)))))))
 
 (defun duet-compose--report (session result now)
-  "Show a message about a prompt of SESSION, from the RESULT of continueSession.
+  "Show a message about a prompt of SESSION, from the RESULT of session.prompt.
 NOW is non-nil if the user wanted to send it to an agent that works, and
 `with-more' if the prompt also changes settings, which have to wait."
   (let ((delivered (duet-get-string result :delivered)))
@@ -417,7 +429,7 @@ A budget is sent with a prompt instead."
 (defun duet-compose--chosen (settings)
   "Return SETTINGS as parameters of a new session or a fork."
   (cl-loop for (setting . parameter)
-           in '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
+           in '((:agent . :agent) (:mode . :mode) (:model . :model)
                 (:options . :options) (:budget . :budget) (:worktree . :worktree))
            when (plist-member settings setting)
            append (list parameter (plist-get settings setting))))
@@ -439,8 +451,8 @@ SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
              do (setq more (plist-put more parameter value)))
     (when agents (setq more (duet-compose--attempts agents more)))
     (duet-connection-request
-     connection (if agents 'session.launchAttempts 'launchSession)
-     (append (list :query text) more content
+     connection (if agents 'attempt.start 'session.start)
+     (append (list (if agents :query :prompt) text) more content
              ;; Without a title, the session would be named after its last prompt.
              (unless (plist-member more :title)
                (list :title (duet-compose--title text))))
@@ -448,15 +460,15 @@ SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
      :error-fn fail)))
 
 (defun duet-compose--attempts (agents parameters)
-  "Convert PARAMETERS of a launch to those of session.launchAttempts for AGENTS.
+  "Convert PARAMETERS of a launch to those of attempt.start for AGENTS.
 The permission mode applies to each agent.  Other settings belong to one
 agent, and are dropped."
-  (let ((mode (duet-get-string parameters :permission_mode)))
+  (let ((mode (duet-get-string parameters :mode)))
     (append (list :agents (vconcat (mapcar (lambda (agent)
                                              (append agent (and mode (list :permission_mode mode))))
                                            agents)))
             (cl-loop for (parameter value) on parameters by #'cddr
-                     unless (memq parameter '(:agent :model :options :permission_mode :worktree))
+                     unless (memq parameter '(:agent :model :options :mode :worktree))
                      append (list parameter value)))))
 
 (defun duet-compose--continue (connection session run text content done fail now)
@@ -464,17 +476,17 @@ agent, and are dropped."
 RUN is the id of the run to fork from, or nil; CONTENT are more parameters.
 With NOW an agent that works gets the prompt during its turn."
   (duet-connection-request
-   connection 'continueSession
-   (append (list :session_id (or run (duet-session-leaf-id session)) :query text)
-           (and run (list :fork t))
+   connection (if run 'session.fork 'session.prompt)
+   (append (if run (list :turn run) (list :session (duet-session-id session)))
+           (list :prompt text)
            (and now (null run) (list :deliver "steer"))
            content)
    :success-fn
    (lambda (result)
      (when run
        (duet-connection-request
-        connection 'updateSessionTitle
-        (list :session_id (duet-get-string result :session_id)
+        connection 'session.rename
+        (list :session (duet-get-string result :session_uuid)
               :title (duet-compose--title text))))
      (funcall done result))
    :error-fn fail))
@@ -496,8 +508,8 @@ With NOW an agent that works gets the prompt during its turn."
 THREAD is the session's id, or nil for a new one.  RESULT is nil if the
 prompt only set the agent."
   (let* ((model (duet-connection-model connection))
-         (attempts (duet-get-objects result :sessions))
-         (new (duet-get-string (or (car attempts) result) :thread_id))
+         (attempts (duet-get-objects result :turns))
+         (new (duet-get-string (or (car attempts) result) :session_uuid))
          (origin (and (buffer-live-p buffer)
                       (buffer-local-value 'duet-compose--origin buffer))))
     (duet-compose--close buffer)
@@ -505,8 +517,7 @@ prompt only set the agent."
       (message "%s work%s in this directory, too: the same files may be changed"
                (string-join beside ", ") (if (cdr beside) "" "s")))
     (dolist (sent (or attempts (and result (list result))))
-      (duet-events-sent model (duet-get-string sent :session_id) (duet-get-string sent :thread_id)
-                        (duet-get-string sent :agent)))
+      (duet-events-sent model sent))
     (let ((session (and result (duet-model-session model new))))
       (when session
         ;; Move point to the new session in the list.

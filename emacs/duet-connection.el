@@ -317,11 +317,11 @@ Load the reply into the model."
           (asked (duet-model-clock (duet-connection-model connection)))
           (model (duet-connection-model connection)))
       (duet-connection-request
-       connection 'getSessionState (list :session_id id)
+       connection 'turn.get (list :turn id)
        :success-fn (lambda (result)
                      (funcall done)
                      (when-let ((session (duet-pages-load-session
-                                          model (duet-get result :session) asked)))
+                                          model (duet-get result :turn) asked)))
                        (duet-model-announce model 'session session)
                        (when (duet-pages-old-p session asked)
                          (duet-connection-ask connection id))))
@@ -338,10 +338,10 @@ Load the reply into the model."
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
     (duet-connection-request
-     connection 'fetchApprovals nil
+     connection 'approval.list nil
      :success-fn (lambda (result)
                    (duet-pages-load-approvals model (duet-get result :approvals) asked))
-     :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message))))))
+     :error-fn (lambda (err) (duet-log "approval.list: %s" (plist-get err :message))))))
 
 (defun duet-connection--list (connection before count)
   "Request the sessions of CONNECTION older than BEFORE, after the first COUNT.
@@ -349,7 +349,7 @@ They arrive in small pages, since Emacs blocks while it parses a page."
   (let* ((model (duet-connection-model connection))
          (asked (duet-model-clock model)))
     (duet-connection-request
-     connection 'getSessionLeaves
+     connection 'session.list
      `(:limit 50 ,@(and before (list :before before)))
      :success-fn
      (lambda (result)

@@ -97,6 +97,9 @@
                      ((zerop left) (propertize "all reviewed" 'face 'duet-done))
                      (t (format "%d of %d reviewed" (- (length items) left)
                                 (length items)))))
+       (when-let ((number (and duet-session duet-diff--run
+                               (duet-diff--number duet-session duet-diff--run))))
+         (propertize (concat " · " number) 'face 'duet-dim))
        (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
              ((and duet-session duet-diff--run
                    (not (eq (duet-session-run duet-session duet-diff--run)
@@ -110,6 +113,12 @@
       (when items
         (duet-header-keys 'duet-diff-mode-map '(2 duet-diff-undo "undo")
                           '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
+
+(defun duet-diff--number (session run)
+  "Return the number of RUN, an id or a number, of SESSION, or nil."
+  (when-let ((number (if-let ((known (duet-session-run session run))) (duet-run-number known)
+                       (and (string-match-p "\\`[0-9]+\\.[0-9]+\\'" run) run))))
+    (duet-visible-line number)))
 
 
 ;;;; The buffer
@@ -546,25 +555,26 @@ Request it from CONNECTION if it is unknown."
     (if (and known (duet-run-parent known))
         (duet-diff-turns--own connection session (duet-run-parent known) done fail)
       (duet-connection-request
-       connection 'getSessionState (list :session_id run)
+       connection 'turn.get (list :turn run)
        :success-fn
        (lambda (result)
-         (let ((parent (duet-get-string result :session :parent_session_id)))
+         (let ((parent (duet-get-string result :turn :parent)))
            (if parent (duet-diff-turns--own connection session parent done fail)
              (funcall done nil))))
        :error-fn fail))))
 
 (defun duet-diff-turns--own (connection session run done fail)
   "Call DONE with RUN if it belongs to SESSION, else with nil; or FAIL.
-The turn before a fork belongs to another session.  Request an unknown run
-from CONNECTION."
-  (if-let ((owner (gethash run (duet-model-runs (duet-session-model session)))))
+RUN is an id or a number.  The turn before a fork belongs to another session.
+Request an unknown run from CONNECTION."
+  (if-let ((owner (if (duet-session-run session run) session
+                    (gethash run (duet-model-runs (duet-session-model session))))))
       (funcall done (and (eq owner session) run))
     (duet-connection-request
-     connection 'getSessionState (list :session_id run)
+     connection 'turn.get (list :turn run)
      :success-fn
      (lambda (result)
-       (funcall done (and (equal (duet-get-string result :session :thread_id)
+       (funcall done (and (equal (duet-get-string result :turn :session_uuid)
                                  (duet-session-id session))
                           run)))
      :error-fn fail)))

@@ -9,7 +9,7 @@
 ;; definitions and references of Xref, symbols of Imenu, open buffers and the
 ;; selection.  They can show the user a place in a file.  The hub sends the requests,
 ;; which docs/protocol.md of duet-rpc describes ("The editor's tools"), for
-;; conversations whose last prompt came from this Emacs.  No tool changes anything or
+;; sessions whose last prompt came from this Emacs.  No tool changes anything or
 ;; asks the user.  C-g interrupts a tool.
 
 ;;; Code:

@@ -264,12 +264,14 @@ Signal no error, whatever PARAMS are."
         (when (and seq (> seq (or (duet-model-seq model) -1)))
           (setf (duet-model-seq model) seq))
         (duet-events--apply model type (duet-get params :event :data)
-                            (or seq 0) (duet-get-string params :event :timestamp))))))
+                            (or seq 0) (duet-get-string params :event :timestamp)
+                            (duet-get-string params :turn))))))
 
-(defun duet-events--apply (model type data seq time)
-  "Apply to MODEL an event: TYPE, DATA, its number SEQ and its TIME."
+(defun duet-events--apply (model type data seq time &optional turn)
+  "Apply to MODEL an event: TYPE, DATA, its number SEQ and its TIME.
+TURN is the number of its turn, or nil."
   (pcase type
-    ("session_status_changed" (duet-events--status model data time))
+    ("session_status_changed" (duet-events--status model data time turn))
     ((or "terminal_output" "terminal_exit")
      (duet-model-announce model 'terminal nil data type))
     ("change_decided" (duet-model-announce model 'decided nil data))
@@ -285,13 +287,13 @@ Signal no error, whatever PARAMS are."
      (duet-model-announce model 'lagged nil data))
     ("approval_resolved" (duet-events--resolved model data seq time))
     ("session_deleted" (duet-events--deleted model data))
-    ("new_approval" (duet-events--asks model data time))
+    ("new_approval" (duet-events--asks model data time turn))
     (_
      (let* ((run (duet-get-string data :session_id))
             (session (and run (gethash run (duet-model-runs model)))))
        (cond
         ((null run) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
-        ((null session) (duet-events--orphan model run (list type data seq time)))
+        ((null session) (duet-events--orphan model run (list type data seq time turn)))
         ((not (member type duet-events--message-types))
          (duet-events--settings session type data))
         (t
@@ -377,8 +379,16 @@ The conversation shows that, too."
                                               (duet-run-created a)))))
         run)))
 
-(defun duet-events--status (model data time)
-  "Apply to MODEL a change of a run's state, from DATA at TIME."
+(defun duet-events--name (session run turn)
+  "Record that TURN is the number of RUN of SESSION, unless it is nil.
+It begins with the number of SESSION."
+  (when turn
+    (setf (duet-run-number run) turn
+          (duet-session-number session) (car (split-string turn "\\.")))))
+
+(defun duet-events--status (model data time &optional turn)
+  "Apply to MODEL a change of a run's state, from DATA at TIME.
+TURN is the number of the run, or nil."
   (let ((id (duet-get-string data :session_id))
         (thread (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
@@ -386,6 +396,7 @@ The conversation shows that, too."
         (duet-log "A change of state with members missing: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
+        (duet-events--name session run turn)
         (setf (duet-session-heard session) (duet-model-tick model))
         (duet-run-change run (intern state) time (duet-get-string data :error)
                          (duet-get-string data :error_code))
@@ -426,17 +437,20 @@ If runs remain, because others were forked from them, archive the session."
       (remhash id (duet-model-sessions model)))
     (duet-model-announce model 'sessions)))
 
-(defun duet-events-sent (model id thread agent)
-  "Record in MODEL the run ID of THREAD, which a request to AGENT has queued.
+(defun duet-events-sent (model sent)
+  "Record in MODEL the run of SENT, the server's reply to a new prompt.
 Its events may arrive after the reply."
-  (unless (gethash id (duet-model-runs model))
-    (let* ((session (duet-events--session model thread))
-           (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
-      (duet-run-change run 'queued nil nil nil)
-      (when agent (setf (duet-session-agent session) agent))
-      (duet-events--touch session (duet-run-created run))
-      (duet-events--adopt model session id)
-      (duet-model-announce model 'session session))))
+  (let ((id (duet-get-string sent :turn_uuid))
+        (agent (duet-get-string sent :agent)))
+    (unless (gethash id (duet-model-runs model))
+      (let* ((session (duet-events--session model (duet-get-string sent :session_uuid)))
+             (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
+        (duet-events--name session run (duet-get-string sent :turn))
+        (duet-run-change run 'queued nil nil nil)
+        (when agent (setf (duet-session-agent session) agent))
+        (duet-events--touch session (duet-run-created run))
+        (duet-events--adopt model session id)
+        (duet-model-announce model 'session session)))))
 
 (defun duet-events--end (session run state err)
   "Return a new message for SESSION if RUN, an id, did not end well.
@@ -512,18 +526,21 @@ The members are :input_tokens, :output_tokens, :context_used,
 
 ;;;; Questions
 
-(defun duet-events--asks (model data time)
-  "Apply to MODEL an agent's new question in DATA, at TIME."
-  (let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id)))
-        (now (duet-model-tick model)))
-    (remhash id (duet-model-gone model))
-    (duet-events--approval model data time now)))
+(defun duet-events--asks (model data time turn)
+  "Apply to MODEL an agent's new question in DATA, at TIME, of TURN, a number."
+  (let ((now (duet-model-tick model)))
+    (remhash (duet-events--approval-id data) (duet-model-gone model))
+    (duet-events--approval model (if turn (append data (list :turn turn)) data) time now)))
+
+(defun duet-events--approval-id (data)
+  "Return the id of the question in DATA, of an event or a reply."
+  (or (duet-get-string data :approval) (duet-get-string data :approval_id)))
 
 (defun duet-events--approval (model data time &optional now)
   "Add to MODEL the question in DATA, of an event at TIME.
 NOW is its time by the clock of MODEL, or nil if it is from a reply."
-  (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
-      (let* ((run (duet-get-string data :session_id))
+  (if-let ((id (duet-events--approval-id data)))
+      (let* ((run (or (duet-get-string data :turn_uuid) (duet-get-string data :session_id)))
              (old (gethash id (duet-model-approvals model)))
              (approval (or old (make-duet-approval :id id))))
         (unless (or (null time) (duet-get-string data :created_at))
@@ -580,9 +597,9 @@ The server sends the same answers in the pages of a conversation."
   "Apply to MODEL a session from the server's OBJECT, and return it.
 Return nil if OBJECT is invalid, or if the session is gone.  ASKED is the
 time of the request by the clock of MODEL.  Later events are newer."
-  (let ((id (duet-get-string object :id))
-        (thread (duet-get-string object :thread_id))
-        (state (or (duet-get-string object :state) (duet-get-string object :status))))
+  (let ((id (duet-get-string object :turn_uuid))
+        (thread (duet-get-string object :session_uuid))
+        (state (duet-get-string object :state)))
     (cond
      ((not (and id thread state))
       (duet-log "A session with members missing: %s" (duet-log-brief object)))
@@ -590,10 +607,13 @@ time of the request by the clock of MODEL.  Later events are newer."
      (t
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id (duet-get-string object :created_at)))
-             (changed (or (duet-get-string object :last_activity_at) ""))
+             (changed (or (duet-get-string object :active_at) ""))
              (old (duet-pages-old-p session asked)))
-        (setf (duet-run-query run) (or (duet-get-string object :query) "")
-              (duet-run-parent run) (duet-get-string object :parent_session_id))
+        (duet-events--name session run (duet-get-string object :turn))
+        (setf (duet-run-query run) (or (duet-get-string object :prompt) ""))
+        ;; Lists do not contain it.
+        (when-let ((parent (duet-get-string object :parent)))
+          (setf (duet-run-parent run) parent))
         (duet-model-arrange-run session run)
         (duet-run-change run (intern state) changed (duet-get-string object :error)
                          (duet-get-string object :error_code))
@@ -613,7 +633,7 @@ time of the request by the clock of MODEL.  Later events are newer."
                   (and (eq run (duet-session-leaf session)) (not old)))
           (duet-session-set-agent session (duet-pages-agent object)))
         (duet-pages-settings session object asked)
-        (when-let ((name (or (duet-get-string object :conversation_title)
+        (when-let ((name (or (duet-get-string object :session_title)
                              (and (eq run (duet-session-leaf session))
                                   (duet-get-string object :summary)))))
           (setf (duet-session-summary session) name))
@@ -623,8 +643,8 @@ time of the request by the clock of MODEL.  Later events are newer."
           (unless (and asked (> (duet-session-counted session) asked))
             (duet-events-add-usage session object)
             (duet-events-add-usage
-             session (list :context_used (duet-get object :effective_context_tokens)
-                           :context_size (duet-get object :context_limit)))))
+             session (list :context_used (duet-get object :context_tokens)
+                           :context_size (duet-get object :context_size)))))
         (duet-events--touch session changed)
         (duet-events--adopt model session id)
         (duet-pages--ended session run)
@@ -643,12 +663,12 @@ ASKED is a time of the clock of its model, or nil for now."
   "Store the agent's settings in OBJECT, the last run, in SESSION.
 An object of a list has fewer members than the state of one session, and
 changes less.  ASKED is as for `duet-pages-load-session'."
-  (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))
+  (when (and (equal (duet-get-string object :turn_uuid) (duet-session-leaf-id session))
              (not (duet-pages-old-p session asked)))
     (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
-          (duet-session-mode session) (duet-get-string object :permission_mode)
+          (duet-session-mode session) (duet-get-string object :mode)
           (duet-session-asked-mode session) (or (duet-get-string object :requested_mode)
-                                                (duet-get-string object :permission_mode))
+                                                (duet-get-string object :mode))
           (duet-session-llm session) (duet-get-string object :model)))
   (when-let ((modes (duet-get-objects object :modes)))
     (setf (duet-session-modes session) modes))
@@ -800,14 +820,14 @@ No part of the conversation has that message."
 Keep later changes: ASKED is the time of the request by the clock of MODEL,
 or nil for now."
   (duet-log-guard "A list of questions that was not understood"
-    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval)) objects)))
       (dolist (approval (duet-model-approval-list model))
         (unless (or (member (duet-approval-id approval) ids)
                     (and asked (> (duet-approval-heard approval) asked)))
           (duet-events--resolved model (list :approval_id (duet-approval-id approval)
                                              :session_id (duet-approval-run approval)))))
       (seq-do (lambda (object)
-                (unless (duet-model-gone-p model (duet-get-string object :approval_id) asked)
+                (unless (duet-model-gone-p model (duet-get-string object :approval) asked)
                   (duet-events--approval model object nil)))
               objects))))
 

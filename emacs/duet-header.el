@@ -121,6 +121,8 @@ It shows the state of the session; it is empty if SESSION is nil."
               (0 . ,(when-let ((status (duet-connection-status connection)))
                       (propertize status 'face 'duet-failed)))
               (1 . ,(when (eq (duet-session-loaded session) 'loading) "loading…"))
+              (2 . ,(when-let ((number (duet-session-turn-number session)))
+                      (duet-visible-line number)))
               (2 . ,(when (> queued 0) (format "%d queued" queued)))
               (1 . ,(duet-actions-background-words session))
               (3 . ,(duet-session-agent session))

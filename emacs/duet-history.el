@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; A conversation may be long, and Emacs blocks while it parses a reply.  So a
+;; A session may be long, and Emacs blocks while it parses a reply.  So a
 ;; session is loaded from its end, in small pages.  Older messages are loaded on
 ;; demand.
 
@@ -15,7 +15,7 @@
 (require 'duet-connection)
 
 (defcustom duet-history-messages 60
-  "The number of a conversation's last parts that are loaded at first.
+  "The number of a session's last parts that are loaded at first.
 Each request for earlier parts loads the same number."
   :type 'natnum
   :group 'duet)
@@ -163,11 +163,20 @@ conversation, so load pages from the end until they contain MESSAGE."
 (defun duet-history--ask (connection session objects)
   "Request from CONNECTION the runs in OBJECTS that SESSION lacks.
 OBJECTS are a part of its conversation, which does not contain the states
-of runs."
-  (dolist (run (delete-dups (mapcar (lambda (object) (duet-get-string object :session_id))
-                                    objects)))
-    (when (and run (not (duet-session-run session run)))
-      (duet-connection-ask connection run))))
+of runs.  Also request runs whose place is unknown: the list of sessions does
+not name the runs before them."
+  (let ((runs (delete-dups (delq nil (mapcar (lambda (object)
+                                               (duet-get-string object :session_id))
+                                             objects)))))
+    (dolist (run runs)
+      (when-let ((known (duet-session-run session run)))
+        (unless (or (duet-run-parent known)
+                    ;; The first of the session.
+                    (string-suffix-p ".1" (or (duet-run-number known) ".1")))
+          (duet-connection-ask connection run))))
+    (dolist (run runs)
+      (unless (duet-session-run session run)
+        (duet-connection-ask connection run)))))
 
 (provide 'duet-history)
 ;;; duet-history.el ends here

@@ -8,7 +8,7 @@
 ;; Text of an agent is shown as Markdown: marks are hidden, and text has faces.  The
 ;; text itself is unchanged, so that copies are Markdown too.
 ;;
-;; jit-lock calls these functions for lines that become visible: a conversation of
+;; jit-lock calls these functions for lines that become visible: a session of
 ;; megabytes costs no more than the visible page.  New text gets its markup before
 ;; redisplay.  Emacs drops a quit during redisplay if redisplay calls a Lisp function,
 ;; so one \\`C-g' of ten would have no effect.  Before all that, a scan finds the blocks

@@ -31,6 +31,7 @@
 (declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
 (declare-function duet-projects "duet-projects" ())
 (declare-function duet-search "duet-search" (query))
+(declare-function duet-visit "duet-search" (connection name))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
 (declare-function duet-terminals "duet-terminal" ())
@@ -93,7 +94,8 @@
   '(["Next Question" duet-approval-next
      :help "Go to the next waiting question of any session"]
     ["Waiting Questions" duet-approvals]
-    ["Search All Conversations…" duet-search]
+    ["Search All Sessions…" duet-search]
+    ["Go to Session or Turn…" duet-visit]
     "---"
     ["Agents" duet-agents]
     ["Agent of New Sessions…" duet-choose-agent]

@@ -128,7 +128,7 @@ A long DIRECTORY loses its beginning."
     (truncate-string-to-width
      (concat
       (propertize (truncate-string-to-width
-                   (duet-session-name session)
+                   (duet-session-label session)
                    (max 15 (- (frame-width) (string-width how) 4))
                    nil nil "…")
                   'face 'bold)
@@ -204,7 +204,7 @@ A narrow menu has no room for it; the header line shows its key."
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
-   ["Run"
+   ["Turn"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
@@ -223,7 +223,8 @@ A narrow menu has no room for it; the header line shows its key."
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
     ("h" "Triggers" duet-triggers)
-    ("/" "Search" duet-search)]
+    ("/" "Search" duet-search)
+    ("#" "By number" duet-visit)]
    ["From here"
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)

@@ -106,11 +106,12 @@ The comparison ignores the Z at the end: fractions differ in length."
 
 (cl-defstruct (duet-run (:copier nil))
   "One prompt and its execution, or work that an agent began by itself."
-  (id nil :documentation "The protocol's session_id.")
+  (id nil :documentation "The protocol's turn_uuid, or session_id.")
+  (number nil :documentation "Its number in the project, such as \"12.3\", or nil.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
-  (parent nil :documentation "The id of the run before it.")
+  (parent nil :documentation "The id or the number of the run before it.")
   (query nil :documentation "The prompt; empty without one, nil until the server has sent it.")
   (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
   (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
@@ -122,6 +123,10 @@ The comparison ignores the Z at the end: fractions differ in length."
 
 (defconst duet-run-ended-states '(completed failed timed_out cancelled interrupted discarded)
   "Final states of a run.")
+
+(defun duet-run-called-p (run name)
+  "Return non-nil if NAME is the id or the number of RUN."
+  (and name (or (equal name (duet-run-id run)) (equal name (duet-run-number run)))))
 
 (defun duet-run-change (run state time error code)
   "Set the STATE of RUN since TIME, with ERROR and CODE of its failure.
@@ -242,6 +247,12 @@ within that page."
                                     (duet-message-run message))))
     (duet-run-state run)))
 
+(defun duet-message-turn-number (message)
+  "Return the number of the turn of MESSAGE, or nil."
+  (when-let ((run (duet-session-run (duet-message-session message)
+                                    (duet-message-run message))))
+    (duet-run-number run)))
+
 (defun duet-message-queued-p (message)
   "Return non-nil if MESSAGE is a queued prompt."
   (and (eq (duet-message-kind message) 'prompt)
@@ -268,7 +279,8 @@ within that page."
 
 (cl-defstruct (duet-session (:copier nil))
   "A conversation with an agent."
-  (id nil :documentation "The thread's id.")
+  (id nil :documentation "The protocol's session_uuid, or thread_id.")
+  (number nil :documentation "Its number in the project, such as \"12\", or nil.")
   (model nil :documentation "The `duet-model' that has it.")
   (title nil :documentation "The title that a user gave it, or nil.")
   (summary nil :documentation "The beginning of its first prompt.")
@@ -395,8 +407,8 @@ ASKED is the clock's time of the request; if nil, ID is new."
     (duet-session-id session)))
 
 (defun duet-session-run (session id)
-  "Return the run of SESSION called ID, or nil."
-  (cl-find id (duet-session-runs session) :key #'duet-run-id :test #'equal))
+  "Return the run of SESSION called ID, its id or its number, or nil."
+  (cl-find-if (lambda (run) (duet-run-called-p run id)) (duet-session-runs session)))
 
 (defun duet-session-active-run (session)
   "Return the run of SESSION that an agent works on, or nil."
@@ -444,6 +456,17 @@ There are none while a turn runs."
         "untitled"
       (truncate-string-to-width
        (duet-visible-line (truncate-string-to-width name 1000)) 60 nil nil "…"))))
+
+(defun duet-session-turn-number (session)
+  "Return the number of SESSION's active turn, or else of its last one, or nil."
+  (when-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
+    (duet-run-number run)))
+
+(defun duet-session-label (session &optional turn)
+  "Return the name of SESSION after its number, or after TURN, that of a turn."
+  (concat (when-let ((number (or turn (duet-session-number session))))
+            (concat (duet-visible-line number) " "))
+          (duet-session-name session)))
 
 (defun duet-session-error (session)
   "Return the error of the last run of SESSION, or nil."
@@ -613,7 +636,7 @@ most MOST generations, 100 if nil."
                      when (eq other parent) collect run
                      collect other)))
     (dolist (child (and (> most 0) (cdr (memq run (duet-session-runs session)))))
-      (when (equal (duet-run-parent child) (duet-run-id run))
+      (when (duet-run-called-p run (duet-run-parent child))
         (duet-model-arrange-run session child (1- most))))))
 
 (defun duet-model-arrange-messages (session ids)

@@ -100,7 +100,8 @@ Return the value of `duet-notify-function'."
                                  "An agent wants leave")
                                (concat (duet-approval-name object)
                                        (if session
-                                           (format "\n%s" (duet-session-name session))
+                                           (format "\n%s" (duet-session-label
+                                                             session (duet-approval-turn object)))
                                          ""))
                                (lambda () (duet-notify--visit object)))))
                (puthash id back duet-notify--asked))))))
@@ -136,7 +137,7 @@ Return the value of `duet-notify-function'."
                  (not (memq state '(interrupted cancelled))))
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")
-         (concat (duet-session-name session)
+         (concat (duet-session-label session (duet-run-number run))
                  (if (duet-run-error run) (format "\n%s" (duet-visible (duet-run-error run))) ""))
          (lambda ()
            (duet-notify--raise)

@@ -66,8 +66,10 @@
 
 \\{duet-projects-mode-map}"
   (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 14 t)
-                                      (list "Project" 16 t) (list "Session" 30 t)
-                                      (list "Agent" 10 t) (list "Age" 4 nil))
+                                      (list "Project" 16 t)
+                                      (list "#" 2 #'duet-sessions-number-before-p
+                                            :right-align t)
+                                      (list "Session" 30 t) (list "Agent" 10 t) (list "Age" 4 nil))
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'duet-projects--session
         duet-actions-ready-function #'duet-projects--ready
@@ -121,7 +123,7 @@
                    (problem (duet-get-string project :error)))
                (if problem
                    (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
-                 (push (duet-projects--model root (duet-get project :sessions)) models))))
+                 (push (duet-projects--model root (duet-get project :turns)) models))))
            (answered))
          (lambda (reason)
            (push (if host (concat host " " reason) reason) problems)
@@ -137,11 +139,11 @@
 
 (defun duet-projects--model (root objects)
   "Return a model of the project ROOT with the sessions in the vector OBJECTS.
-OBJECTS has the newest run of a conversation first; the others are ignored."
+OBJECTS has the newest turn of a session first; the others are ignored."
   (let ((model (duet-model-create :root root))
         (seen (make-hash-table :test #'equal)))
     (seq-doseq (object objects)
-      (let ((thread (duet-get-string object :thread_id)))
+      (let ((thread (duet-get-string object :session_uuid)))
         (unless (gethash thread seen)
           (puthash thread t seen)
           (duet-pages-load-session model object))))
@@ -190,9 +192,9 @@ Projects of the same name also get the name of the parent directory."
     (setq sessions (sort sessions (lambda (a b)
                                     (duet-get-time-before-p (duet-session-changed b)
                                                         (duet-session-changed a)))))
-    (duet-projects--fit)
     (setq tabulated-list-entries
           (mapcar (lambda (session) (duet-projects--entry session name)) sessions))
+    (duet-projects--fit)
     (tabulated-list-print t)
     (when (or duet-projects--problems (null sessions))
       (let ((inhibit-read-only t))
@@ -207,8 +209,9 @@ Projects of the same name also get the name of the parent directory."
   (let ((narrow (when-let ((window (get-buffer-window nil t)))
                   (< (window-width window) 76))))
     (setf (nth 1 (aref tabulated-list-format 2)) (if narrow 11 16)
-          (nth 1 (aref tabulated-list-format 4)) (if narrow 6 10))
-    (duet-sessions-fit 3 15)))
+          (nth 1 (aref tabulated-list-format 5)) (if narrow 6 10))
+    (duet-sessions-fit-numbers 3)
+    (duet-sessions-fit 4 12)))
 
 (defun duet-projects--remarks (sessions)
   "Return the text below the list of SESSIONS: a hint if empty, and the errors."
@@ -223,13 +226,13 @@ Projects of the same name also get the name of the parent directory."
 
 (defun duet-projects--entry (session name)
   "Return the line of SESSION; NAME is a function from a root to a short name."
-  (pcase-let ((`(,_ [,sign ,state ,title ,agent ,age]) (duet-sessions-entry session))
+  (pcase-let ((`(,_ [,sign ,state ,number ,title ,agent ,age]) (duet-sessions-entry session))
               (root (duet-model-root (duet-session-model session))))
     (list (cons root (duet-session-id session))
           (vector sign state
                   (propertize (duet-visible-line (funcall name root))
                               'help-echo (duet-remote-abbreviate root))
-                  title agent age))))
+                  number title agent age))))
 
 
 ;;; Commands

@@ -36,12 +36,12 @@
 Call THEN with the editable queued prompts and the position of that prompt.
 If the prompt has begun, or cannot be edited, show a message instead."
   (duet-connection-request
-   (duet-connection-here) 'session.queue (list :session_id run)
+   (duet-connection-here) 'session.get (list :session run)
    :success-fn
    (lambda (result)
      (cl-flet ((place (list) (cl-position run list :test #'equal
                                           :key (lambda (prompt)
-                                                 (duet-get-string prompt :session_id)))))
+                                                 (duet-get-string prompt :turn_uuid)))))
        (let* ((queued (duet-get-objects result :queued))
               (editable (cl-remove-if-not (lambda (prompt) (duet-get prompt :editable)) queued)))
          (cond ((place editable) (funcall then editable (place editable)))
@@ -56,12 +56,12 @@ If the prompt has begun, or cannot be edited, show a message instead."
   (let* ((message (duet-queue--message))
          (text (duet-message-text message)))
     (duet-connection-request
-     (duet-connection-here) 'interruptSession
-     (list :session_id (duet-message-run message) :reason "taken back in Emacs")
+     (duet-connection-here) 'turn.interrupt
+     (list :turn (duet-message-run message) :reason "taken back in Emacs")
      :success-fn
      (lambda (result)
        (duet-compose-remember text)
-       (message (if (equal (duet-get-string result :status) "interrupting")
+       (message (if (equal (duet-get-string result :state) "interrupting")
                     "Its turn has begun already; interrupting it"
                   "Taken back; M-p in a new prompt has it"))))))
 
@@ -90,10 +90,10 @@ If the prompt has begun, or cannot be edited, show a message instead."
                       "This prompt runs next already"))
          (let ((before (nth (if (> step 0) (+ place 2) (1- place)) queued)))
            (duet-connection-request
-            connection 'session.moveQueued
-            (append (list :session_id run)
+            connection 'turn.move
+            (append (list :turn run)
                     (and before
-                         (list :before (duet-get-string before :session_id)))))))))))
+                         (list :before (duet-get-string before :turn_uuid)))))))))))
 
 
 ;;; Editing
@@ -133,7 +133,7 @@ If the prompt has begun, the text stays here as a new prompt."
       (user-error "Only the text of a queued prompt can be changed"))
     (setq duet-compose--sending t)
     (duet-connection-request
-     duet-connection 'session.editQueued (list :session_id duet-compose--queued :query text)
+     duet-connection 'turn.edit (list :turn duet-compose--queued :prompt text)
      :success-fn (lambda (_)
                    (duet-compose--close buffer)
                    (message "Saved; the prompt is queued"))

@@ -155,10 +155,17 @@ Text in a language without spaces is not a lone word."
 
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
-  (concat (duet-render--shown (duet-look-signed "❯" 'duet-prompt))
+  (concat (duet-render--shown
+           (propertize (duet-look-signed "❯" 'duet-prompt)
+                       'help-echo (when-let ((number (duet-message-turn-number message)))
+                                    (concat "turn " (duet-visible-line number)))))
           (if (duet-message-queued-p message)
               (duet-render--shown
-               (propertize "(queued, e edits it, k takes it back) " 'face 'duet-running
+               (propertize (concat "("
+                                   (when-let ((number (duet-message-turn-number message)))
+                                     (concat (duet-visible-line number) ": "))
+                                   "queued, e edits it, k takes it back) ")
+                           'face 'duet-running
                            'help-echo "M-<up>, M-<down>: run it earlier or later"))
             "")
           (propertize (duet-render-wrap (duet-visible-trim (duet-message-text message)))

@@ -231,9 +231,7 @@ Return nil unless point is in the box and the agent works."
        (when result
          (duet-events-sent (duet-connection-model
                            (buffer-local-value 'duet-connection buffer))
-                          (duet-get-string result :session_id)
-                          (duet-get-string result :thread_id)
-                          (duet-get-string result :agent))))
+                          result)))
      now)))
 
 (defun duet-reply--enter ()

@@ -56,7 +56,7 @@
   "Reload the rules from the server."
   (interactive (duet-only-in 'duet-rules-mode) duet-rules-mode)
   (duet-connection-request
-   duet-connection 'getRules nil
+   duet-connection 'rule.list nil
    :success-fn (duet-latest
                 (lambda (result)
                   (duet-rules--print (duet-get-objects result :rules))))))
@@ -87,6 +87,7 @@
 (defun duet-rules--columns (rule model)
   "Return the columns of RULE of the project, or of a session of MODEL."
   (let ((allow (equal (duet-get-string rule :effect) "allow"))
+        (number (duet-get-number rule :session))
         (session (duet-model-session model (duet-get-string rule :thread_id))))
     (vector (propertize (if allow "allow" "deny")
                         'face (if allow 'duet-done 'duet-failed))
@@ -101,8 +102,9 @@
                   ((duet-get rule :same_input) "the same input")
                   (t "whatever it gets"))
             (cond ((null (duet-get-string rule :thread_id)) "the whole project")
-                  (session (duet-session-name session))
-                  (t (duet-visible-line (or (duet-get-string rule :title) "a session"))))
+                  (session (duet-session-label session))
+                  (t (concat (and number (format "%d " number))
+                             (duet-visible-line (or (duet-get-string rule :title) "a session")))))
             "")))
 
 (defun duet-rules-take-back ()
@@ -111,7 +113,7 @@
   (let ((id (or (tabulated-list-get-id) (user-error "There is no rule here")))
         (buffer (current-buffer)))
     (duet-connection-request
-     duet-connection 'deleteRule (list :rule_id id)
+     duet-connection 'rule.delete (list :rule_id id)
      :success-fn (lambda (_)
                    (message "Rule removed; the agent asks again")
                    (when (buffer-live-p buffer)

@@ -1,13 +1,13 @@
-;;; duet-search.el --- Search in all conversations  -*- lexical-binding: t; -*-
+;;; duet-search.el --- Search in all sessions  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; `duet-search' searches the project's conversations for words, and lists the
+;; `duet-search' searches the project's sessions for words, and lists the
 ;; matches.  RET on a match opens its transcript there.  If that part of the
-;; conversation is not loaded yet, it is loaded first.
+;; session is not loaded yet, it is loaded first.
 
 ;;; Code:
 
@@ -23,6 +23,7 @@
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-section)
+(require 'duet-settings)
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
@@ -67,7 +68,7 @@
   "Keymap of `duet-search-mode'.")
 
 (define-derived-mode duet-search-mode special-mode "Duet-Search"
-  "Major mode of the list of matches in conversations.
+  "Major mode of the list of matches in sessions.
 
 \\{duet-search-mode-map}"
   (setq truncate-lines t
@@ -95,10 +96,10 @@
 
 ;;;###autoload
 (defun duet-search (query)
-  "List the messages of the project's conversations with the words in QUERY.
+  "List the messages of the project's sessions with the words in QUERY.
 The last word may be incomplete."
   (interactive
-   (list (read-string (format-prompt "Search conversations" nil)
+   (list (read-string (format-prompt "Search sessions" nil)
                       nil 'duet-search-history)))
   (when (string-blank-p query)
     (user-error "Nothing to search for"))
@@ -171,7 +172,9 @@ The last word may be incomplete."
                                                         (duet-search--date hit)))
                                         " · "))))
     (insert (propertize (truncate-string-to-width
-                         (duet-search--line (or (duet-get-string hit :title) "untitled"))
+                         (duet-search--line (concat (when-let ((turn (duet-get-string hit :turn)))
+                                                      (concat turn " "))
+                                                    (or (duet-get-string hit :title) "untitled")))
                          ;; Leave room for the speaker and the time.
                          (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
                          nil nil "…")
@@ -285,7 +288,7 @@ If OTHER is non-nil, do not select its window."
           (lambda (key)
             (if key
                 (duet-search--reveal buffer key (duet-search--words hit))
-              (message "Duet: the place was not found in the conversation")))))))))
+              (message "Duet: the place was not found in the session")))))))))
 
 (defun duet-search-display ()
   "Show the transcript at the match at point in another window."
@@ -306,10 +309,10 @@ If the model does not have it, request the session of RUN, one of its runs."
     (let* ((model (duet-connection-model connection))
            (asked (duet-model-clock model)))
       (duet-connection-request
-       connection 'getSessionState (list :session_id run)
+       connection 'turn.get (list :turn run)
        :success-fn
        (lambda (result)
-         (if-let ((session (duet-pages-load-session model (duet-get result :session) asked)))
+         (if-let ((session (duet-pages-load-session model (duet-get result :turn) asked)))
              (funcall function session)
            (message "Duet: the session was not found")))))))
 
@@ -359,14 +362,14 @@ The key is the one that `duet-pages-load' makes."
 (defun duet-search--reveal (buffer key words &optional patience)
   "Go to the message KEY in BUFFER, a transcript, and to WORDS in it, a regexp.
 Load earlier messages until KEY is among them.  PATIENCE is the maximum
-number of checks whether the conversation is loaded."
+number of checks whether the session is loaded."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (let ((patience (or patience 200)))
         (cond
          ((not (eq (duet-session-loaded duet-session) t))
           (if (zerop patience)
-              (message "Duet: the conversation is not loaded yet")
+              (message "Duet: the session is not loaded yet")
             (run-at-time 0.05 nil #'duet-search--reveal buffer key words (1- patience))))
          ((duet-session-message duet-session key)
           (duet-transcript-flush)
@@ -379,7 +382,7 @@ number of checks whether the conversation is loaded."
                  (message "Duet: %s" (duet-connection-error-text err))
                ;; A timer lets Emacs handle input between the pages.
                (run-at-time 0 nil #'duet-search--reveal buffer key words patience)))))
-         (t (message "Duet: the place was not found in the conversation")))))))
+         (t (message "Duet: the place was not found in the session")))))))
 
 (defun duet-search--go-to (buffer key words)
   "Move point in BUFFER, and in its windows, to WORDS in the message KEY."
@@ -398,6 +401,73 @@ number of checks whether the conversation is loaded."
             (recenter)
             (unless noninteractive
               (pulse-momentary-highlight-one-line place))))))))
+
+
+;;; Going to a session or a turn
+
+(defvar duet-visit-history nil
+  "History of sessions and turns in the minibuffer.")
+
+(defun duet-visit--read (connection)
+  "Read a session or a turn of CONNECTION's project in the minibuffer.
+Return its number, such as 12 or 12.3, as a string."
+  (let* ((sessions (cl-remove-if-not #'duet-session-number
+                                     (duet-model-session-list (duet-connection-model connection))))
+         (labels (mapcar #'duet-session-label sessions))
+         (chosen (completing-read (format-prompt "Session or turn, such as 12 or 12.3"
+                                                 (car labels))
+                                  (duet-settings-table labels 'duet-session)
+                                  nil nil nil 'duet-visit-history (car labels))))
+    (if (string-match "\\`[[:space:]]*\\([0-9]+\\(?:\\.[0-9]+\\)?\\)\\(?:[[:space:]]\\|\\'\\)" chosen)
+        (match-string 1 chosen)
+      (user-error "Type the number of a session or a turn, such as 12 or 12.3"))))
+
+;;;###autoload
+(defun duet-visit (connection name)
+  "Open the transcript of the session or turn NAME of CONNECTION's project.
+NAME is its number: \"12\" is a session, and \"12.3\" its third turn.  The
+minibuffer completes the sessions of the project."
+  (interactive (let ((connection (duet-connection-here)))
+                 (list connection (duet-visit--read connection))))
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'turn.get (list :turn name)
+     :success-fn
+     (lambda (result)
+       (if-let ((session (duet-pages-load-session model (duet-get result :turn) asked)))
+           (if (not (string-search "." name))
+               (duet-transcript-show connection session)
+             (let ((buffer (duet-transcript-open connection session)))
+               (pop-to-buffer buffer)
+               (duet-visit--find-turn
+                connection (duet-get-string result :turn :turn_uuid)
+                (lambda (key)
+                  (if key (duet-search--reveal buffer key nil)
+                    (message "Duet: turn %s has no messages" name))))))
+         (message "Duet: %s was deleted" name))))))
+
+(defun duet-visit--find-turn (connection run function)
+  "Call FUNCTION with the key of the first message of RUN, or nil.
+CONNECTION's server has the conversation, and ends it with RUN."
+  (cl-labels
+      ((look (end known)
+         (let ((start (max 0 (- end duet-search--page))))
+           (duet-connection-request
+            connection 'getConversation
+            (list :session_id run :offset start :limit (max 1 (- end start)))
+            :success-fn
+            (lambda (result)
+              (let* ((events (duet-get-objects result :events))
+                     (event (cl-find run events :test #'equal
+                                     :key (lambda (event) (duet-get-string event :session_id))))
+                     (key (if event (duet-search--key event) known)))
+                (if (and (> start 0) (or (null event) (eq event (car events))))
+                    (look start key)
+                  (funcall function key))))))))
+    (duet-connection-request
+     connection 'getConversation (list :session_id run :offset 1000000000 :limit 1)
+     :success-fn (lambda (result) (look (or (duet-get-number result :total) 0) nil)))))
 
 (provide 'duet-search)
 ;;; duet-search.el ends here

@@ -74,6 +74,8 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the list's own commands."
 
 \\{duet-sessions-mode-map}"
   (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 17 t)
+                                      (list "#" 2 #'duet-sessions-number-before-p
+                                            :right-align t)
                                       (list "Session" 48 t) (list "Agent" 12 t)
                                       (list "Age" 4 nil))
         tabulated-list-padding 1
@@ -146,6 +148,17 @@ Its minimum width is LEAST."
       (setf (nth 1 column) (max room least))
       (tabulated-list-init-header))))
 
+(defun duet-sessions-fit-numbers (number)
+  "Give the column NUMBER of a list, of numbers of sessions, the needed width."
+  (setf (nth 1 (aref tabulated-list-format number))
+        (apply #'max 2 (mapcar (lambda (entry) (string-width (aref (cadr entry) number)))
+                               tabulated-list-entries))))
+
+(defun duet-sessions-number-before-p (a b)
+  "Return non-nil if the session of the line A has a lower number than that of B."
+  (let ((column (cl-position "#" tabulated-list-format :key #'car :test #'equal)))
+    (< (string-to-number (aref (cadr a) column)) (string-to-number (aref (cadr b) column)))))
+
 (defun duet-sessions--print ()
   "Print the list anew; keep point on its session.
 If that session is gone, move point to the one that followed it."
@@ -165,8 +178,9 @@ If that session is gone, move point to the one that followed it."
                                            (tabulated-list-get-id))))
                           (remq (selected-window)
                                 (get-buffer-window-list nil nil t)))))
-    (duet-sessions-fit 2 20)
     (setq tabulated-list-entries (mapcar #'duet-sessions-entry sessions))
+    (duet-sessions-fit-numbers 2)
+    (duet-sessions-fit 3 16)
     (tabulated-list-print t)
     (unless sessions
       (let ((inhibit-read-only t))
@@ -288,6 +302,7 @@ It contains background work, the word attempt, and the worktree."
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))
+                  (duet-visible-line (or (duet-session-number session) ""))
                   (concat (propertize (if remarks (duet-sessions--beside remarks session)
                                         (duet-session-name session))
                                       'mouse-face 'highlight
@@ -347,7 +362,7 @@ This is many times faster than `parse-time-string'."
   "Show the archived sessions, or the other ones again."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
   (setq duet-sessions--archived (not duet-sessions--archived))
-  (let* ((column (aref tabulated-list-format 2))
+  (let* ((column (aref tabulated-list-format 3))
          (sorted (equal (car tabulated-list-sort-key) (car column))))
     (setcar column (if duet-sessions--archived "Session (archive)" "Session"))
     (when sorted (setcar tabulated-list-sort-key (car column)))
@@ -434,19 +449,16 @@ This is many times faster than `parse-time-string'."
 (defun duet-marks--archive (connection sessions archived buffer)
   "Archive SESSIONS of CONNECTION if ARCHIVED is non-nil, else unarchive them.
 Remove the marks of the changed sessions in BUFFER."
-  (let ((ids (mapcar #'duet-session-leaf-id sessions))
+  (let ((ids (mapcar #'duet-session-id sessions))
         (hint (if archived (duet-actions-archive-hint) "")))
     (duet-connection-request
-     connection 'bulkArchiveSessions
-     (list :session_ids (vconcat ids) :archived (if archived t :json-false))
+     connection 'session.archive
+     (list :sessions (vconcat ids) :archived (if archived t :json-false))
      :success-fn
      (lambda (result)
-       (let* ((failed (duet-get-strings result :failed_sessions))
+       (let* ((failed (duet-get-strings result :failed))
               (done (cl-remove-if (lambda (session)
-                                    (cl-intersection
-                                     failed (list (duet-session-id session)
-                                                  (duet-session-leaf-id session))
-                                     :test #'equal))
+                                    (member (duet-session-id session) failed))
                                   sessions)))
          (dolist (session done)
            (setf (duet-session-archived session) archived))
@@ -471,7 +483,7 @@ Remove the marks of the changed sessions in BUFFER."
 ;;;; Deleting
 
 (defun duet-delete (sessions)
-  "Delete SESSIONS with their conversations.  This cannot be undone.
+  "Delete SESSIONS with their messages.  This cannot be undone.
 The sessions are the one at point, or in a list the marked ones."
   (interactive (list (or (and (derived-mode-p 'duet-sessions-mode) (duet-marks))
                          (list (duet-actions-session))))
@@ -498,7 +510,7 @@ The sessions are the one at point, or in a list the marked ones."
 
 (defun duet-marks--delete-question (sessions)
   "Return the question for confirmation before SESSIONS are deleted."
-  (format "Delete %s for good, with its whole conversation?  Files stay%s.  "
+  (format "Delete %s for good, with all its messages?  Files stay%s.  "
           (if (cdr sessions)
               (format "%d sessions (%s)" (length sessions)
                       (truncate-string-to-width

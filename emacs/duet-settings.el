@@ -34,10 +34,10 @@ the reply."
   (when (or function (null (duet-session-modes session)))
     (let ((asked (duet-model-clock (duet-session-model session))))
       (duet-connection-request
-       connection 'getSessionState (list :session_id (duet-session-leaf-id session))
+       connection 'turn.get (list :turn (duet-session-leaf-id session))
        :success-fn
        (lambda (result)
-         (duet-settings--take connection session (duet-get result :session) asked)
+         (duet-settings--take connection session (duet-get result :turn) asked)
          (when function (funcall function)))
        :error-fn #'ignore))))
 
@@ -114,7 +114,7 @@ it takes effect with the next turn.  ERROR-FN is as for
      (append (list :session_id (duet-session-leaf-id session)) what)
      :success-fn
      (lambda (result)
-       (duet-settings--take connection session (duet-get result :session) asked)
+       (duet-settings--take connection session (duet-get result :turn) asked)
        (funcall success-fn (eq (duet-get result :live) t)))
      :error-fn error-fn)))
 
@@ -154,10 +154,10 @@ Request them from the server, since the known ones may be old, and wait for
       (ignore-error jsonrpc-error
         (duet-settings--take connection session
                              (duet-get (duet-rpc-request
-                                        rpc 'getSessionState
-                                        (list :session_id (duet-session-leaf-id session))
+                                        rpc 'turn.get
+                                        (list :turn (duet-session-leaf-id session))
                                         :timeout 3)
-                                       :session)
+                                       :turn)
                              asked)))
     (or (duet-session-modes session)
         (mapcar (lambda (mode) (list :id (cdr mode))) duet-settings--modes))))
@@ -285,7 +285,7 @@ AGENT is nil for the default agent."
 
 ;;; Budgets
 
-;; A budget limits each turn of a conversation: rounds of tool calls, time, tokens,
+;; A budget limits each turn of a session: rounds of tool calls, time, tokens,
 ;; money.  A turn that reaches a limit is interrupted.  The format of a budget is
 ;; `turns=20,time=30m,tokens=200k,cost=2.50'.  The option `duet-budget' has the budget
 ;; of all sessions that begin here; a prompt can begin with `/budget'.  The default of

@@ -1,4 +1,4 @@
-;;; duet-transcript.el --- The conversation of a session  -*- lexical-binding: t; -*-
+;;; duet-transcript.el --- The messages of a session  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -219,13 +219,13 @@ Select the window unless the minibuffer is active."
            (force-mode-line-update)))))))
 
 (defun duet-transcript-refresh ()
-  "Reload the conversation from the server."
+  "Reload the session from the server."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (let ((inhibit-read-only t)
         (session duet-session)
         (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
-      (user-error "The conversation is already loading"))
+      (user-error "The session is already loading"))
     ;; Without a server, keep the old text.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
@@ -330,7 +330,7 @@ Select the window unless the minibuffer is active."
   "Load earlier messages."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (unless (> (duet-session-offset duet-session) 0)
-    (user-error "This is the beginning of the conversation"))
+    (user-error "This is the beginning of the session"))
   (let ((buffer (current-buffer)))
     (duet-history-load-older
      duet-connection duet-session

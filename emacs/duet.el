@@ -12,7 +12,7 @@
 ;;; Commentary:
 
 ;; `M-x duet' shows the agents' sessions in the project of the current buffer.
-;; There, `c' begins a session, RET shows a conversation, and `?' shows the menu.
+;; There, `c' begins a session, RET shows a session, and `?' shows the menu.
 ;;
 ;; Sessions belong to the project's daemon, a process of the program duet-rpc.
 ;; They continue when Emacs ends, and other editors show them too.
@@ -35,11 +35,11 @@
 ;;   duet-adopt.el          sessions from an agent's own program
 ;;   duet-actions.el        commands on a session
 ;;   duet-worktree.el       sessions in git worktrees: land, discard
-;;   duet-search.el         search in all conversations
+;;   duet-search.el         search in all sessions
 ;;   duet-export.el         sessions in files
 ;;   duet-bookmark.el       bookmarks of lists and transcripts
 ;;
-;; A conversation:
+;; A session:
 ;;   duet-transcript.el     the buffer: updates, RET, moving
 ;;   duet-section.el        a buffer as a sequence of sections
 ;;   duet-header.el         the header line
@@ -58,7 +58,7 @@
 ;;   duet-queue.el          queued prompts: edit, move, withdraw
 ;;   duet-ask.el            prompts about a region or a diagnostic
 ;;   duet-editor.el         the tools of Emacs for agents
-;;   duet-attach.el         images and files in prompts and conversations
+;;   duet-attach.el         images and files in prompts and messages
 ;;   duet-settings.el       mode, model and options of an agent; directives in prompts;
 ;;                          budgets
 ;;   duet-agents.el         the list of agents, choosing one, signing in

@@ -52,7 +52,7 @@ done
 (ert-deftest duet-adopt-test-choices ()
   "Equal titles get their ids, and control characters become visible."
   (let ((choices (duet-adopt--choices
-                  '((:native_session_id "a" :title "Same" :working_dir "/tmp" :task_id "task-0001")
+                  '((:native_session_id "a" :title "Same" :working_dir "/tmp" :turn "12.3")
                     (:native_session_id "b" :title "Same")
                     (:native_session_id "c" :title "x\u202ey\nz")
                     (:native_session_id "d")))))
@@ -60,7 +60,7 @@ done
     (should (equal (mapcar #'cadr choices) '("a" "b" "c" "d")))
     (should-not (string-match-p "[\u202e\n]" (car (nth 2 choices))))
     (should (equal (car (nth 3 choices)) "untitled"))
-    (should (equal (nth 2 (car choices)) "/tmp · here already: task-0001"))))
+    (should (equal (nth 2 (car choices)) "/tmp · here already: 12.3"))))
 
 (provide 'duet-adopt-test)
 ;;; duet-adopt-test.el ends here

@@ -162,13 +162,13 @@
      ;; A refresh from the server agrees.
      (duet-connection-refresh connection)
      (let ((listed nil))
-       (duet-connection-request connection 'getSessionState
-                                (list :session_id (duet-session-leaf-id session))
-                                :success-fn (lambda (result) (setq listed (duet-get result :session))))
+       (duet-connection-request connection 'turn.get
+                                (list :turn (duet-session-leaf-id session))
+                                :success-fn (lambda (result) (setq listed (duet-get result :turn))))
        (duet-test-wait-for listed)
        (should (equal (duet-get-string listed :requested_agent) "mine")))
-     (duet-test-request connection 'continueSession
-                        (list :session_id (duet-session-leaf-id session) :query "second"))
+     (duet-test-request connection 'session.prompt
+                        (list :session (duet-session-leaf-id session) :prompt "second"))
      (duet-test-wait-for-text (duet-transcript-open connection session) "mine:")
      (duet-test-wait-for-state session 'completed)
      (should (equal (duet-session-agent session) "mine"))

@@ -31,7 +31,7 @@
       (duet-test-wait-for-state session 'completed)
       (should (string-suffix-p
                "/**" (duet-get-string (aref (duet-get (duet-test-request
-                                                       connection 'getRules nil)
+                                                       connection 'rule.list nil)
                                                       :rules)
                                             1)
                                       :path)))

@@ -15,7 +15,7 @@
     (should (string-match-p "No question waits" (duet-test-questions-text)))
     (let ((session (duet-test-launch connection "hello")))
       (duet-test-question session)
-      (duet-test-wait-for (string-match-p "Write +demo\\.txt \\+1 −0 +hello +project +now"
+      (duet-test-wait-for (string-match-p "Write +demo\\.txt \\+1 −0 +1\\.1 hello +project +now"
                                           (duet-test-questions-text)))
       (should (equal (substring-no-properties duet-approvals--lighter-text) " Duet[1!]"))
       (should (memq 'duet-approvals--lighter-text global-mode-string))
@@ -203,8 +203,8 @@
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
            (view (save-window-excursion (duet-approval-view approval) (current-buffer))))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval)
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval)
                                :decision "deny" :comment "no no"))
       (duet-test-wait-for (duet-test-heard
                            "^Duet: Write demo.txt was denied by you in another client: no no$"))

@@ -16,7 +16,7 @@
     ;; The diff covers the whole input of the tool.
     (should-not (string-match-p "^Input$\\|\"content\"" (buffer-string)))
     (should (derived-mode-p 'diff-mode))
-    (should (string-match-p "^Session  hello$" (buffer-string)))
+    (should (string-match-p "^Session  1\\.1 hello$" (buffer-string)))
     (should (eq (key-binding "a") #'duet-approval-approve))
     (should (eq (key-binding "n") #'diff-hunk-next))
     (should (string-match-p "a approve, d deny, t tell why not, e edit"
@@ -128,8 +128,8 @@ The JSON has only the other members of the input."
     (duet-approval-view approval)
     (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
     (let ((view (current-buffer)))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval)
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval)
                                :decision "deny" :comment "no no" :client "VS Code"))
       (duet-test-wait-for-text view "\\`Write demo.txt was denied by you in VS Code: no no\\.\n\\'")
       (should (eq (window-buffer) view))

@@ -38,8 +38,8 @@
       (let ((other (duet-approvals-footer-test-ask connection duet-session "Other")))
         (duet-approvals-flush)
         (should (= (point) (point-min)))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id other)
+        (duet-test-request connection 'approval.decide
+                           (list :approval (duet-approval-id other)
                                  :type "function_call" :decision "approve")))
       ;; Queueing a prompt moves point to the end, too.
       (duet-compose connection duet-session)

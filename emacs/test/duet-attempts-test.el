@@ -87,7 +87,7 @@
         (pcase-dolist (`(,room . ,shown) '((60 . t) (39 . nil)))
           (setq tabulated-list-format (vector (list "Session" room t)))
           (should (eq (and (string-match-p "quiet one  attempt  duet/"
-                                           (aref (cadr (duet-sessions-entry (car sessions))) 2))
+                                           (aref (cadr (duet-sessions-entry (car sessions))) 3))
                            t)
                       shown))))
       ;; The next prompt goes to one agent.
@@ -107,7 +107,7 @@
     ;; Settings for one agent do not apply to several.
     (should (equal (duet-compose--attempts
                     '((:agent "a") (:agent "b" :model "m"))
-                    '(:worktree t :agent "c" :model "n" :budget (:turns 1) :permission_mode "plan"))
+                    '(:worktree t :agent "c" :model "n" :budget (:turns 1) :mode "plan"))
                    '(:agents [(:agent "a" :permission_mode "plan")
                               (:agent "b" :model "m" :permission_mode "plan")]
                      :budget (:turns 1))))
@@ -142,7 +142,7 @@
     (let ((buffer (current-buffer)))
       ;; It updates when the sessions change.
       (duet-attempts-test-wait duet-attempts-test-both)
-      (should (string-match-p "completed +task-0001 +demo +1 +\\+1 -0 " (buffer-string)))
+      (should (string-match-p "completed +1\\.1 +demo +1 +\\+1 -0 " (buffer-string)))
       (should-not (string-match-p "Gates" (format "%s" tabulated-list-format)))
       (let ((session (duet-attempts-test-go 1)))
         (duet-test-press "TAB" #'duet-attempts-toggle)
@@ -174,7 +174,7 @@
         (duet-test-press "RET" #'diff-goto-source)
         (should (equal (buffer-file-name (window-buffer))
                        (concat (duet-worktree--directory connection session) "demo.txt")))
-        (set-buffer (duet-test-wait-for (get-buffer "*duet changes: demo (task-0002)*")))
+        (set-buffer (duet-test-wait-for (get-buffer "*duet changes: demo (2.1)*")))
         (should (equal default-directory (duet-worktree--directory connection session)))
         (pop-to-buffer buffer)
         (should (eq (duet-attempts--session) session))
@@ -215,7 +215,7 @@ Refs keep the work of the discarded ones."
         (duet-attempts-test-answering nil
           (duet-test-press "a" #'duet-attempts-choose)
           (duet-test-wait-for (duet-test-heard "\\`Nothing was landed\\'")))
-        (should (equal asked '("Land demo (task-0002), and discard demo (task-0001)? ")))
+        (should (equal asked '("Land demo (2.1), and discard demo (1.1)? ")))
         (should-not (file-exists-p (expand-file-name "demo.txt" root)))
         (duet-attempts-test-answering t
           (cl-letf (((symbol-function 'read-multiple-choice)
@@ -253,12 +253,12 @@ Refs keep the work of the discarded ones."
         (duet-test-should-say "still works" (call-interactively #'duet-attempts-choose))
         (duet-test-press "i" #'duet-interrupt)
         (duet-test-wait-for-state session 'interrupted)
-        (duet-attempts-test-wait "interrupted +task-0002")
+        (duet-attempts-test-wait "interrupted +2\\.1")
         (duet-attempts-test-answering (= (length asked) 1)
           (duet-test-press "a" #'duet-attempts-choose)
           (duet-test-wait-for (duet-test-heard "\\`Nothing was landed, because other attempts")))
         (should (equal (car asked)
-                       "Other attempts still work (task-0001).  Interrupt and discard them? "))
+                       "Other attempts still work (1.1).  Interrupt and discard them? "))
         (should (eq (duet-session-state first) 'running))
         (duet-attempts-test-answering t
           (duet-test-press "a" #'duet-attempts-choose)
@@ -309,19 +309,19 @@ Refs keep the work of the discarded ones."
           duet-attempts--query "Fix\nit"
           duet-attempts--unfolded '("t1")
           duet-attempts--all
-          '((:thread_id "t1" :task_id "task-1" :agent "claude" :model "opus" :state "completed"
+          '((:thread_id "t1" :turn "1.1" :agent "claude" :model "opus" :state "completed"
              :gates (:state "failed" :failing ["make test"])
              :usage (:time_ms 61000 :cost_usd 0.125)
              :files [(:path "a.png" :added 0 :removed 0 :binary t)] :more 2 :added 3 :removed 4
              :landed t)
-            (:thread_id "t2" :task_id "task-2" :agent "codex" :state "failed" :error "It broke"
+            (:thread_id "t2" :turn "2.1" :agent "codex" :state "failed" :error "It broke"
              :usage (:time_ms 0 :cost_usd 0) :unknown "the worktree was discarded" :files [])))
     (duet-attempts--print)
     (should (equal (split-string (duet-test-text (current-buffer)) "\n" t)
-                   '(" ●  completed task-1 claude (opus) failed: make test 3     +3 -4, landed 1m 01s $0.12"
+                   '(" ●  completed 1.1  claude (opus) failed: make test 3     +3 -4, landed 1m 01s $0.12"
                      "     a.png  binary"
                      "     and 2 more"
-                     " ✗  failed    task-2 codex                      ?                   0s     "
+                     " ✗  failed    2.1  codex                       ?                   0s     "
                      "     the worktree was discarded"
                      "     It broke"
                      " Fix it"

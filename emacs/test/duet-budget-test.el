@@ -64,7 +64,7 @@
                     (setq duet-session session)
                     (insert text)
                     (duet-compose-submit nil #'ignore))
-                  (cdr (assq (if session 'continueSession 'launchSession) sent)))
+                  (cdr (assq (if session 'session.prompt 'session.start) sent)))
                 (session () (make-duet-session :id "t" :model (duet-model-create))))
         (should (equal (send "fix it" nil) '(:turns 7)))
         (should (equal (send "/budget cost=2 fix it" nil) '(:cost_usd 2)))

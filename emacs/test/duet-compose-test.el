@@ -144,7 +144,7 @@
       (duet-test-wait-for (string-match-p "\\` New session · demo — C-c C-c send, C-c C-k cancel"
                                           (funcall shown)))
       (let ((duet-compose-parameters-functions
-             (list (lambda () '(:agent "mine" :model "big%1" :permission_mode "plan")))))
+             (list (lambda () '(:agent "mine" :model "big%1" :mode "plan")))))
         (should (string-match-p "\\` New session · mine, big%%1, plan — " (funcall shown))))
       (let ((session (duet-test-launch connection "quiet")))
         (duet-test-wait-for-state session 'completed)
@@ -155,7 +155,7 @@
         (duet-test-wait-for (equal (duet-session-title session) "`100%' \\[it]"))
         (duet-compose connection session)
         (should (string-match-p
-                 (regexp-quote " Continue: `100%%' \\[it] · demo, big, accepts edits — C-c")
+                 (regexp-quote " Continue 1: `100%%' \\[it] · demo, big, accepts edits — C-c")
                  (funcall shown)))
         ;; The list of sessions has the model too.
         (setf (duet-session-llm session) nil)
@@ -177,7 +177,7 @@
   (duet-test-write-and-send text)
   (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
   (duet-test-look)
-  (duet-test-wait-for-text (current-buffer) (concat "^❯ (queued, e edits it, k takes it back) " text))
+  (duet-test-wait-for-text (current-buffer) (concat "^❯ ([0-9]+\\.[0-9]+: queued, e edits it, k takes it back) " text))
   (should (> (duet-session-queued session) 0)))
 
 (ert-deftest duet-compose-test-take-back ()

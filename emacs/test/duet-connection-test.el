@@ -63,8 +63,8 @@ The last state is the first element."
       (duet-test-listening
         (duet-connection-restart connection)
         (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-        (should (duet-test-heard "Duet: task-0001 continued without an editor")))
-      (duet-test-request connection 'interruptSession (list :session_id (duet-run-id run)))
+        (should (duet-test-heard "Duet: 1\\.1 continued without an editor")))
+      (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
       (duet-test-wait-for-state session 'interrupted))))
 
 (ert-deftest duet-connection-test-daemon-is-killed ()
@@ -96,14 +96,14 @@ The last state is the first element."
           failure answered)
       ;; The daemon accepts requests and answers none.
       (signal-process pid 'SIGSTOP)
-      (duet-connection-request connection 'getSessionLeaves nil
+      (duet-connection-request connection 'session.list nil
                                :success-fn (lambda (_) (setq answered t))
                                :error-fn (lambda (err) (setq failure err)))
       (signal-process pid 'SIGKILL)
       ;; The server may notice the end of the daemon first; then the next daemon answers.
       (duet-test-wait-for (or failure answered))
       (should (or answered (eql (plist-get failure :code) -32042)))
-      (should (duet-test-request connection 'getSessionLeaves nil))
+      (should (duet-test-request connection 'session.list nil))
       (should (eq (duet-connection-state connection) 'ready)))))
 
 (ert-deftest duet-connection-test-questions-survive ()
@@ -124,8 +124,8 @@ If the daemon is killed the question becomes stale."
                     (cl-find-if #'duet-approval-stale
                                 (duet-session-approvals session)))))
         (should (= (length (duet-session-approvals session)) 1))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id stale)
+        (duet-test-request connection 'approval.decide
+                           (list :approval (duet-approval-id stale)
                                  :decision "deny" :comment "no"))
         (duet-test-wait-for (null (duet-session-approvals session)))))))
 

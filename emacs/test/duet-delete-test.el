@@ -36,8 +36,8 @@ NAMES is a list of (SYMBOL PROMPT); each symbol is bound to its session.
 
 (defun duet-delete-test-kept (connection)
   "Return the titles or prompts of the sessions on the server of CONNECTION."
-  (mapcar (lambda (session) (duet-get-string session :query))
-          (duet-get (duet-test-request connection 'getSessionLeaves nil)
+  (mapcar (lambda (session) (duet-get-string session :prompt))
+          (duet-get (duet-test-request connection 'session.list nil)
                     :sessions)))
 
 (ert-deftest duet-delete-test-at-point ()
@@ -92,9 +92,8 @@ NAMES is a list of (SYMBOL PROMPT); each symbol is bound to its session.
   "The archive keeps sessions that have forks, and the user is informed."
   (duet-delete-test-with-list ((one "quiet one"))
     (duet-test-wait-for-state one 'completed)
-    (duet-test-request connection 'continueSession
-                       (list :session_id (duet-session-leaf-id one) :query "quiet fork"
-                             :fork t))
+    (duet-test-request connection 'session.fork
+                       (list :turn (duet-session-leaf-id one) :prompt "quiet fork"))
     (duet-test-wait-for (length= (duet-delete-test-kept connection) 2))
     (duet-delete-test-answer t (lambda () (duet-delete (list one))))
     (duet-test-wait-for

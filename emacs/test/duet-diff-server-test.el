@@ -18,14 +18,14 @@
           (duet-diff session)
           (duet-test-wait-for (not duet-diff--loading))
           (should (string-match-p "no changed file so far" (buffer-string)))
-          (duet-test-request connection 'sendDecision
-                             (list :approval_id (duet-approval-id approval)
+          (duet-test-request connection 'approval.decide
+                             (list :approval (duet-approval-id approval)
                                    :decision "approve" :scope "session")))
         ;; The buffer updates when the turn ends.
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session)
-                                 :query "more"))
+        (duet-test-request connection 'session.prompt
+                           (list :session (duet-session-leaf-id session)
+                                 :prompt "more"))
         (duet-test-wait-for (and (cdr (duet-session-runs session))
                                  (eq (duet-session-state session) 'completed)))
         (duet-diff session)
@@ -67,13 +67,13 @@
       (duet-test-request connection 'updateSessionSettings
                          (list :session_id (duet-session-leaf-id session)
                                :permission_mode "acceptEdits"))
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session) :query "edit"))
+      (duet-test-request connection 'session.prompt
+                         (list :session (duet-session-leaf-id session) :prompt "edit"))
       (duet-test-wait-for (and (cdr (duet-session-runs session))
                                (eq (duet-session-state session) 'completed)))
       (save-window-excursion
         (switch-to-buffer (duet-sessions-buffer connection))
-        (duet-test-wait-for-text (current-buffer) "completed +quiet")
+        (duet-test-wait-for-text (current-buffer) "completed +[0-9]+ quiet")
         (goto-char (point-min))
         (duet-test-press "=" #'duet-diff)
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")

@@ -99,13 +99,13 @@ If BINARY is `executable', a command of the agent makes the file executable."
                               (file-name-directory name) copy name)))))
                 files ""))
     (if session
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session) :query "more"))
+        (duet-test-request connection 'session.prompt
+                           (list :session (duet-session-leaf-id session) :prompt "more"))
       (setq session (duet-test-launch connection "work")))
     (duet-test-wait-for (and (equal (duet-get-string
-                                     (duet-test-request connection 'getSessionState
-                                                        (list :session_id (duet-session-leaf-id session)))
-                                     :session :status)
+                                     (duet-test-request connection 'turn.get
+                                                        (list :turn (duet-session-leaf-id session)))
+                                     :turn :state)
                                     "completed")
                              (eq (duet-session-state session) 'completed)))
     session))

@@ -130,15 +130,15 @@ A change that a later turn has taken back is left out."
     (save-window-excursion
       (let* ((session (duet-test-launch connection "hello"))
              (next (lambda (query)
-                     (duet-test-request connection 'sendDecision
-                                        (list :approval_id
+                     (duet-test-request connection 'approval.decide
+                                        (list :approval
                                               (duet-approval-id (duet-test-question session))
                                               :decision "approve"))
                      (duet-test-wait-for-state session 'completed)
                      (when query
-                       (duet-test-request connection 'continueSession
-                                          (list :session_id (duet-session-leaf-id session)
-                                                :query query)))))
+                       (duet-test-request connection 'session.prompt
+                                          (list :session (duet-session-leaf-id session)
+                                                :prompt query)))))
              (transcript (duet-transcript-open connection session)))
         (funcall next "again")
         (funcall next nil)

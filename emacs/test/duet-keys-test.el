@@ -59,7 +59,7 @@
      duet-preview-ask)
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
-    ("G" "Go back to before the turn: files and conversation (asks)" duet-rewind)
+    ("G" "Go back to before the turn: files and session (asks)" duet-rewind)
     ("i" "Interrupt the turn" duet-interrupt)
     ("H" "Take over a session of the agent's own program" duet-adopt-session)
     ("k" "Remove a queued prompt or a rule, close a terminal, revert a change on the disk (asks)"
@@ -79,7 +79,8 @@
     ("M-=" "Show the changes of all turns" duet-diff-all)
     ("%" "Land, discard or visit the worktree of the session" duet-worktree)
     ("E" "Compare with Ediff" duet-diff-ediff)
-    ("/" "Search all conversations" duet-search duet-search-or-say)
+    ("/" "Search all sessions" duet-search duet-search-or-say)
+    ("#" "Go to a session or a turn by its number" duet-visit)
     ("j" "Go to the next open question" duet-approval-next)
     ("w" "List the open questions" duet-approvals)
     ("l" "List the sessions; in their list, those of all projects, and back"

@@ -64,7 +64,7 @@ ANSWERS is bound to the functions that take their replies, the last first."
 (ert-deftest duet-latest-test-rules ()
   "An older list of rules does not replace a newer one."
   (duet-test-with-project connection
-    (duet-latest-test--held 'getRules answers
+    (duet-latest-test--held 'rule.list answers
       (duet-rules)
       (duet-rules-refresh)
       (funcall (car answers) '(:rules []))

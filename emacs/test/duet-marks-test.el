@@ -41,7 +41,7 @@
           (duet-test-wait-for (equal (funcall listed) (list kept)))
           (should (= (funcall marked) 0))
           ;; The server has the same state.
-          (should (= 1 (length (duet-get (duet-test-request connection 'getSessionLeaves
+          (should (= 1 (length (duet-get (duet-test-request connection 'session.list
                                                             '(:filter "normal"))
                                          :sessions))))
           (call-interactively #'duet-sessions-toggle-archived)

@@ -104,10 +104,10 @@
                                          :data (:session_id "r1" :thread_id "t1" :state ,state))))))
          (reply (lambda (state second)
                   (duet-pages-load-session
-                   model `(:id "r1" :thread_id "t1" :state ,state :query "Do"
-                               :last_activity_at ,(funcall at second)))))
+                   model `(:turn_uuid "r1" :session_uuid "t1" :state ,state :prompt "Do"
+                               :active_at ,(funcall at second)))))
          (state (lambda () (duet-session-state (duet-model-session model "t1")))))
-    (duet-events-sent model "r1" "t1" "demo")
+    (duet-events-sent model '(:turn_uuid "r1" :session_uuid "t1" :agent "demo"))
     (should (eq (funcall state) 'queued))
     (funcall reply "starting" 1)
     (funcall event "queued" 1)
@@ -231,7 +231,7 @@
     (duet-events-apply model (duet-model-test-event
                              "usage" 3 :session_id "r9" :output_tokens 8))
     (should (equal unknown '("r9")))
-    (duet-pages-load-session model '(:id "r9" :thread_id "t9" :state "running"))
+    (duet-pages-load-session model '(:turn_uuid "r9" :session_uuid "t9" :state "running"))
     (should (equal (duet-session-usage (duet-model-session model "t9"))
                    '(:input_tokens 7 :output_tokens 8)))
     (should-not (duet-model-orphans model))))
@@ -267,9 +267,9 @@
       (dolist (id order)
         ;; Created in the order r1, r2, r3, r4; run in the order r1, r4, r3, r2.
         (duet-pages-load-session
-         model (list :id id :thread_id "t1" :state "completed"
+         model (list :turn_uuid id :session_uuid "t1" :state "completed"
                      :created_at (format "2026-01-01T00:00:0%sZ" (substring id 1))
-                     :parent_session_id (alist-get id '(("r4" . "r1") ("r3" . "r4") ("r2" . "r3"))
+                     :parent (alist-get id '(("r4" . "r1") ("r3" . "r4") ("r2" . "r3"))
                                                    nil nil #'equal))))
       (should (equal (mapcar #'duet-run-id
                              (duet-session-runs (duet-model-session model "t1")))
@@ -313,7 +313,7 @@
       (duet-model-arrange-run session (duet-session-run session "r2"))
       (should (= (length (duet-session-runs session)) 4))
       ;; A prompt that is sent now runs last.
-      (duet-events-sent model "r5" "t1" "demo")
+      (duet-events-sent model '(:turn_uuid "r5" :session_uuid "t1" :agent "demo"))
       (should (equal (duet-session-leaf-id session) "r5")))))
 
 (ert-deftest duet-model-test-events-during-loading ()
@@ -401,14 +401,18 @@ The length of its message is in UTF-16 code units; some characters take two."
 ;; A reply to a request from before an event has the older state.
 
 (defconst duet-model-test--question
-  '(:approval_id "a" :session_id "r" :type "function_call" :tool_name "Write")
+  '(:approval "a" :turn_uuid "r" :type "function_call" :tool_name "Write")
   "An entry of the server's list of questions.")
+
+(defconst duet-model-test--asked
+  '(:approval_id "a" :session_id "r" :type "function_call" :tool_name "Write")
+  "The data of an event with the same question.")
 
 (defun duet-model-test--listed (&rest changes)
   "Return an entry of the server's list of sessions, with CHANGES."
   (append changes
-          (list :id "r" :thread_id "t" :state "completed" :agent "demo" :title "Old"
-                :query "Do it" :permission_mode "default" :last_activity_at "2026-01-01T00:00:01Z")))
+          (list :turn_uuid "r" :session_uuid "t" :state "completed" :agent "demo" :title "Old"
+                :prompt "Do it" :mode "default" :active_at "2026-01-01T00:00:01Z")))
 
 (defun duet-model-test--tell (model type &rest data)
   "Apply an event of TYPE with DATA to MODEL."
@@ -435,8 +439,8 @@ The length of its message is in UTF-16 code units; some characters take two."
     (should (= (length (duet-session-summary session)) 1000))
     (funcall says 5 "user" "And then")
     (should (string-prefix-p "Mend it" (duet-session-name session)))
-    (duet-pages-load-session model '(:id "r1" :thread_id "t1" :state "running"
-                                         :query "Mend it all" :summary "Mend it all"))
+    (duet-pages-load-session model '(:turn_uuid "r1" :session_uuid "t1" :state "running"
+                                         :prompt "Mend it all" :summary "Mend it all"))
     (should (equal (duet-session-name session) "Mend it all"))))
 
 (ert-deftest duet-model-test-named-by-its-conversation ()
@@ -444,9 +448,9 @@ The length of its message is in UTF-16 code units; some characters take two."
 Its last run has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))
          (session (duet-pages-load-session
-                   model '(:id "r2" :thread_id "t1" :state "running" :parent_session_id "r1"
-                               :query "" :summary "Continued by itself"
-                               :conversation_title "Mend it" :source "agent"))))
+                   model '(:turn_uuid "r2" :session_uuid "t1" :state "running" :parent "r1"
+                               :prompt "" :summary "Continued by itself"
+                               :session_title "Mend it" :source "agent"))))
     (should (equal (duet-session-name session) "Mend it"))
     (should (equal (duet-run-query (duet-session-leaf session)) ""))))
 
@@ -469,13 +473,13 @@ Its last run has no prompt, and the model requests nothing more."
   "A question that arrives after the request for the list stays."
   (let* ((model (duet-model-create))
          (asked (duet-model-clock model)))
-    (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)
+    (apply #'duet-model-test--tell model "new_approval" duet-model-test--asked)
     (duet-pages-load-approvals model [] asked)
     (should (gethash "a" (duet-model-approvals model)))
     (duet-pages-load-approvals model [] (duet-model-clock model))
     (should-not (gethash "a" (duet-model-approvals model)))
     (setq asked (duet-model-clock model))
-    (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)
+    (apply #'duet-model-test--tell model "new_approval" duet-model-test--asked)
     (duet-pages-load-approvals model (vector duet-model-test--question) asked)
     (should (gethash "a" (duet-model-approvals model)))))
 
@@ -526,6 +530,33 @@ Its last run has no prompt, and the model requests nothing more."
       (should (equal (duet-session-agent session) "demo"))
       (should (equal (duet-session-cwd session) "/tmp"))
       (should (equal (duet-run-query (duet-session-leaf session)) "Do it")))))
+
+(ert-deftest duet-model-test-numbers ()
+  "Turns and sessions have their numbers, from events and from replies."
+  (let ((model (duet-model-create)))
+    (duet-events-apply model '(:seq 1 :session 12 :turn "12.1"
+                                    :event (:type "session_status_changed"
+                                            :timestamp "2026-01-01T00:00:00Z"
+                                            :data (:session_id "r1" :thread_id "t1"
+                                                   :state "completed"))))
+    (duet-pages-load-session model '(:turn_uuid "r3" :turn "12.3" :session 12 :parent "12.2"
+                                     :session_uuid "t1" :state "queued" :prompt "Third"
+                                     :created_at "2026-01-01T00:00:02Z"))
+    (duet-pages-load-session model '(:turn_uuid "r2" :turn "12.2" :session 12 :parent "12.1"
+                                     :session_uuid "t1" :state "running" :prompt "Second"
+                                     :created_at "2026-01-01T00:00:03Z"))
+    (let ((session (duet-model-session model "t1")))
+      (should (equal (duet-session-number session) "12"))
+      ;; The numbers of parents give the order, which differs from that of the times.
+      (should (equal (mapcar #'duet-run-number (duet-session-runs session))
+                     '("12.3" "12.2" "12.1")))
+      (should (equal (duet-run-id (duet-session-run session "12.3")) "r3"))
+      ;; A list, which does not name parents, leaves them as they are.
+      (duet-pages-load-session model '(:turn_uuid "r3" :turn "12.3" :session 12
+                                       :session_uuid "t1" :state "queued" :prompt "Third"))
+      (should (equal (duet-run-parent (duet-session-run session "12.3")) "12.2"))
+      (duet-events-sent model '(:turn_uuid "r4" :turn "13.1" :session_uuid "t2" :agent "demo"))
+      (should (equal (duet-session-number (duet-model-session model "t2")) "13")))))
 
 (provide 'duet-model-test)
 ;;; duet-model-test.el ends here

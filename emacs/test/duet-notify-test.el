@@ -35,8 +35,8 @@ FOCUS is the focus state of all frames."
   "Run a turn of the agent of CONNECTION that asks a question and ends."
   (let* ((session (duet-test-launch connection "hello"))
          (approval (duet-test-wait-for (car (duet-session-approvals session)))))
-    (duet-test-request connection 'sendDecision
-                       (list :approval_id (duet-approval-id approval)
+    (duet-test-request connection 'approval.decide
+                       (list :approval (duet-approval-id approval)
                              :decision "approve"))
     (duet-test-wait-for-state session 'completed)))
 
@@ -46,7 +46,7 @@ FOCUS is the focus state of all frames."
     (duet-notify-test--turn connection)
     (duet-test-wait-for (cdr duet-notify-test--shown))
     (should (equal (duet-notify-test--titles) '("An agent wants leave" "An agent is done")))
-    (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\nhello"))
+    (should (equal (nth 1 (cadr duet-notify-test--shown)) "Write demo.txt\n1.1 hello"))
     ;; A click shows the session.
     (save-window-excursion
       (funcall (nth 2 (car duet-notify-test--shown)))

@@ -177,19 +177,19 @@
          (connection (make-duet-connection :root "/" :state 'ready :model model))
          (objects (vconcat
                    (cl-loop for n below 300
-                            collect (list :id (format "r%d" n) :thread_id (format "t%d" n)
-                                          :state "completed" :query (format "Do %d" n)
-                                          :conversation_title (format "Do %d" n)
+                            collect (list :turn_uuid (format "r%d" n) :session_uuid (format "t%d" n)
+                                          :state "completed" :prompt (format "Do %d" n)
+                                          :session_title (format "Do %d" n)
                                           :created_at "2026-01-01T00:00:00Z"
-                                          :last_activity_at "2026-01-01T00:00:00.5Z"))))
+                                          :active_at "2026-01-01T00:00:00.5Z"))))
          (buffer (duet-sessions-buffer connection)))
     (unwind-protect
         (duet-perf-test-watch "A list of 300 sessions"
           (duet-pages-load-sessions model objects)
           (duet-test-wait-for-text buffer "Do 299")
-          (duet-pages-load-session model '(:id "r150" :thread_id "t150" :state "failed"
-                                               :query "Do 150"
-                                               :last_activity_at "2026-01-01T00:00:02Z"))
+          (duet-pages-load-session model '(:turn_uuid "r150" :session_uuid "t150" :state "failed"
+                                               :prompt "Do 150"
+                                               :active_at "2026-01-01T00:00:02Z"))
           (duet-model-announce model 'sessions)
           (duet-test-wait-for-text buffer "✗ +failed"))
       (kill-buffer buffer))))

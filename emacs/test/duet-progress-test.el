@@ -70,7 +70,7 @@
                                                  :message_id "sys-9" :subtype "budget_near"
                                                  :content "This run has used 9 of 10 tokens."))))
       (should (string-match-p "budget nearly used" (duet-header session connection)))
-      (duet-test-request connection 'interruptSession (list :session_id (duet-run-id run)))
+      (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
       (duet-test-wait-for-state session 'interrupted)
       (should-not (duet-progress--budget-header session)))))
 

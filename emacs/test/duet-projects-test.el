@@ -48,25 +48,25 @@ a project without one.  Each project has a session."
 (ert-deftest duet-projects-test-lists ()
   "The list has sessions of all projects, with or without a running daemon."
   (duet-projects-test-with-list (connection other)
-    (should (string-match-p "● +completed +other +quiet elsewhere +demo +now"
+    (should (string-match-p "● +completed +other +1 quiet elsewhere +demo +now"
                             (duet-test-text (current-buffer))))
-    (should (string-match-p "● +completed +project +quiet here +demo +now"
+    (should (string-match-p "● +completed +project +1 quiet here +demo +now"
                             (duet-test-text (current-buffer))))
     ;; The request starts no server, and point stays.
     (should-not (gethash other duet-connections))
     (duet-projects-test-go-to "elsewhere")
     ;; Connected projects are updated by events.
     (duet-test-launch connection "hello")
-    (duet-test-wait-for-text (current-buffer) "\\? +waits for you +project +hello")
+    (duet-test-wait-for-text (current-buffer) "\\? +waits for you +project +[0-9]+ hello")
     (should (looking-at-p ".*elsewhere"))
     ;; Other projects are updated by a refresh.
     (duet-projects-test-prompt other "quiet later")
     (duet-test-press "g" #'duet-projects-refresh)
-    (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet later")
+    (duet-test-wait-for-text (current-buffer) "● +completed +other +2 quiet later")
     (duet-projects-test-prompt other "quiet last")
     (duet-test-end-daemon other)
     (duet-test-press "g" #'duet-projects-refresh)
-    (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet last")
+    (duet-test-wait-for-text (current-buffer) "● +completed +other +3 quiet last")
     (should (looking-at-p ".*elsewhere"))))
 
 (ert-deftest duet-projects-test-open ()
@@ -84,8 +84,8 @@ a project without one.  Each project has a session."
               (duet-test-wait-for-text (current-buffer) "❯ quiet elsewhere\n\nHello")
               ;; A session in the archive, which is not listed, is found, too.
               (let ((session duet-session))
-                (duet-test-request its 'archiveSession
-                                   (list :session_id (duet-session-leaf-id session)
+                (duet-test-request its 'session.archive
+                                   (list :sessions (vector (duet-session-id session))
                                          :archived t))
                 (kill-buffer)
                 (clrhash (duet-model-sessions (duet-connection-model its)))
@@ -133,24 +133,24 @@ a project without one.  Each project has a session."
       (unwind-protect
           (progn
             (duet-test-typing "C-a C-k Renamed RET" (duet-test-press "T" #'duet-rename))
-            (duet-test-wait-for-text list "other +Renamed")
+            (duet-test-wait-for-text list "other +1 Renamed")
             (should (gethash other duet-connections))
             ;; A command is for its session, wherever point is by then.
             (duet-projects-test-go-to "Renamed")
             (let ((session (duet-actions-session)))
               (duet-projects-test-go-to "here")
               (duet-rename session "Renamed again"))
-            (duet-test-wait-for-text list "other +Renamed again")
+            (duet-test-wait-for-text list "other +1 Renamed again")
             (duet-projects-test-go-to "Renamed")
             (duet-test-press "r" #'duet-continue)
             (should (equal (duet-connection-root duet-connection) other))
             (duet-test-write-and-send "quiet hang")
             (duet-test-wait-for-transcript)
             (switch-to-buffer list)
-            (duet-test-wait-for-text list "running +other +Renamed")
+            (duet-test-wait-for-text list "running +other +1 Renamed")
             (duet-projects-test-go-to "Renamed")
             (duet-test-press "i" #'duet-interrupt)
-            (duet-test-wait-for-text list "interrupted +other +Renamed")
+            (duet-test-wait-for-text list "interrupted +other +1 Renamed")
             (duet-projects-test-go-to "here")
             (duet-test-press "z" #'duet-archive)
             (duet-test-wait-for (not (string-match-p "quiet here" (duet-test-text list))))

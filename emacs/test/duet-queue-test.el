@@ -19,9 +19,9 @@ NAMES is a list of two symbols for the connection and the session."
            (switch-to-buffer (duet-transcript-open ,connection ,session))
            (duet-test-wait-for-state ,session 'running)
            (dolist (prompt ,prompts)
-             (duet-test-request ,connection 'continueSession
-                                (list :session_id (duet-session-leaf-id ,session)
-                                      :query prompt)))
+             (duet-test-request ,connection 'session.prompt
+                                (list :session (duet-session-leaf-id ,session)
+                                      :prompt prompt)))
            (duet-queue-test-wait-for ,prompts)
            (duet-test-listening ,@body))))))
 
@@ -31,7 +31,7 @@ NAMES is a list of two symbols for the connection and the session."
    (let ((text (duet-test-text (current-buffer)))
          (place 0)
          (shown '()))
-     (while (string-match "^❯ (queued, e edits it, k takes it back) \\(.*\\)" text place)
+     (while (string-match "^❯ (1\\.[0-9]+: queued, e edits it, k takes it back) \\(.*\\)" text place)
        (push (match-string 1 text) shown)
        (setq place (match-end 0)))
      (equal (nreverse shown) prompts))))
@@ -70,7 +70,7 @@ NAMES is a list of two symbols for the connection and the session."
       (duet-queue-test-edit "quiet one")
       (should (equal (buffer-string) "quiet one"))
       (should (equal (substring-no-properties (duet-compose--header))
-                     " Edit queued prompt: C-c C-c save, C-c C-k cancel"))
+                     " Edit queued prompt 1.2: C-c C-c save, C-c C-k cancel"))
       (duet-test-should-say "is sent in its turn"
         (duet-test-press "C-c C-n" #'duet-compose-send-now))
       ;; Unchanged text does not go into the history.
@@ -167,18 +167,18 @@ The edited text becomes a new prompt."
            (two (duet-queue-test-run session "quiet two"))
            (long (format "quiet long\n%send" (apply #'concat (make-list 40000 "words\n")))))
       (duet-queue-test-go-to "quiet two")
-      (duet-test-request connection 'session.editQueued
-                         (list :session_id one :query "quiet new"))
-      (duet-test-request connection 'session.moveQueued (list :session_id one))
+      (duet-test-request connection 'turn.edit
+                         (list :turn one :prompt "quiet new"))
+      (duet-test-request connection 'turn.move (list :turn one))
       (duet-queue-test-wait-for '("quiet two" "quiet new"))
       (should (looking-at "quiet two"))
       ;; An event has only the beginning of a long text.
-      (duet-test-request connection 'session.editQueued (list :session_id two :query long))
+      (duet-test-request connection 'turn.edit (list :turn two :prompt long))
       (duet-test-wait-for-text (current-buffer) "^  … cut: the rest is not loaded")
       (duet-queue-test-edit "quiet long\n")
       (should (equal (buffer-string) long))
       (duet-test-press "C-c C-k" #'duet-compose-cancel)
-      (duet-test-request connection 'session.editQueued (list :session_id two :query "quiet 2"))
+      (duet-test-request connection 'turn.edit (list :turn two :prompt "quiet 2"))
       (duet-test-look)
       (duet-queue-test-wait-for '("quiet 2" "quiet new"))
       (kill-buffer)

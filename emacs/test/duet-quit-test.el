@@ -25,8 +25,8 @@
       (duet-connection-restart connection)
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
       (should (eq (duet-session-state session) 'waiting_input))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval) :decision "approve"))
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval) :decision "approve"))
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-test-demo-file connection) "Turn 1: hello\n")))))
 
@@ -35,13 +35,13 @@
   (duet-test-with-project connection
     (let* ((other (duet-rpc-connect :name "another editor"
                                     :directory (duet-connection-root connection)))
-           (id (plist-get (duet-rpc-request other 'launchSession '(:query "hello"))
-                          :session_id))
+           (id (plist-get (duet-rpc-request other 'session.start '(:prompt "hello"))
+                          :turn_uuid))
            (state (lambda ()
-                    (plist-get (plist-get (duet-rpc-request other 'getSessionState
-                                                            (list :session_id id))
-                                          :session)
-                               :status)))
+                    (plist-get (plist-get (duet-rpc-request other 'turn.get
+                                                            (list :turn id))
+                                          :turn)
+                               :state)))
            (process (jsonrpc--process (duet-connection-rpc connection))))
       (unwind-protect
           (let ((approval (duet-test-question
@@ -49,8 +49,8 @@
             (duet-connection-stop connection)
             (duet-test-wait-for (not (process-live-p process)))
             (should (equal (funcall state) "waiting_input"))
-            (duet-rpc-request other 'sendDecision
-                              (list :approval_id (duet-approval-id approval)
+            (duet-rpc-request other 'approval.decide
+                              (list :approval (duet-approval-id approval)
                                     :decision "approve"))
             (duet-test-wait-for (equal (funcall state) "completed")))
         (duet-rpc-shutdown other t)))))

@@ -176,8 +176,8 @@
            (approval (duet-test-question session))
            (transcript (duet-transcript-open connection session)))
       (should-not (file-remote-p (duet-test-wait-for (duet-session-cwd session))))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval) :decision "approve"))
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval) :decision "approve"))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text transcript "^  @@ demo\\.txt:1$")
       (save-window-excursion
@@ -196,8 +196,8 @@
           (duet-test-request connection 'updateSessionSettings
                              (list :session_id (duet-session-leaf-id session)
                                    :permission_mode "acceptEdits"))
-          (duet-test-request connection 'continueSession
-                             (list :session_id (duet-session-leaf-id session) :query "again"))
+          (duet-test-request connection 'session.prompt
+                             (list :session (duet-session-leaf-id session) :prompt "again"))
           (duet-test-wait-for (and (cdr (duet-session-runs session))
                                    (eq (duet-session-state session) 'completed)))
           (duet-test-wait-for-text visiting "Turn 2: again")
@@ -281,9 +281,9 @@
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
       ;; The agent has continued there.
       (should (eq (duet-session-state session) 'running))
-      (should (equal (duet-get-string (duet-test-request connection 'getSessionState
-                                                         (list :session_id (duet-session-leaf-id session)))
-                                      :session :status)
+      (should (equal (duet-get-string (duet-test-request connection 'turn.get
+                                                         (list :turn (duet-session-leaf-id session)))
+                                      :turn :state)
                      "running")))))
 
 (ert-deftest duet-remote-test-terminal ()
@@ -364,7 +364,7 @@
         (save-window-excursion
           (duet-projects)
           (duet-test-wait-for (zerop duet-projects--asking))
-          (should (string-match-p "● +completed +project@.* +quiet Grüße"
+          (should (string-match-p "● +completed +project@.* +[0-9]+ quiet Grüße"
                                   (duet-test-text (current-buffer))))
           (duet-sessions-show connection)
           (duet-sessions-go-to (current-buffer) session)

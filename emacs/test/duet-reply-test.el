@@ -159,8 +159,8 @@ The session has finished its first turn."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (duet-test-listening
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session) :query "hello"))
+      (duet-test-request connection 'session.prompt
+                         (list :session (duet-session-leaf-id session) :prompt "hello"))
       (duet-test-wait-for (car (duet-session-approvals session)))
       (duet-approvals--footer)
       (duet-reply-test-type "ada")
@@ -179,8 +179,8 @@ The session has finished its first turn."
   (duet-reply-test-with (connection session)
     (duet-reply-go session)
     (cl-flet ((ask (query)
-                (duet-test-request connection 'continueSession
-                                   (list :session_id (duet-session-leaf-id session) :query query))
+                (duet-test-request connection 'session.prompt
+                                   (list :session (duet-session-leaf-id session) :prompt query))
                 (prog1 (duet-test-question session)
                   (duet-test-wait-for-state session 'waiting_input)
                   (duet-approvals-flush)
@@ -254,8 +254,8 @@ The session has finished its first turn."
       (duet-test-press "RET" #'duet-reply-send)
       (duet-test-wait-for (duet-test-heard "\\`Queued: it runs when this turn has ended\\'"))
       (should (equal (duet-compose--text) "")))
-    (duet-test-request connection 'sendDecision
-                       (list :approval_id (duet-approval-id (car (duet-session-approvals session)))
+    (duet-test-request connection 'approval.decide
+                       (list :approval (duet-approval-id (car (duet-session-approvals session)))
                              :decision "approve"))
     (duet-test-wait-for-text (current-buffer) "❯ quiet last\n\nHello.*That is all")
     (duet-test-wait-for-state session 'completed)

@@ -47,8 +47,8 @@ NAME is bound to the file's name.  Agents' changes of files are observed."
         (let* ((session (duet-test-launch connection "hello"))
                (approval (duet-test-wait-for (car (duet-session-approvals session)))))
           (duet-test-listening
-            (duet-test-request connection 'sendDecision
-                               (list :approval_id (duet-approval-id approval)
+            (duet-test-request connection 'approval.decide
+                               (list :approval (duet-approval-id approval)
                                      :decision "approve"))
             (duet-test-wait-for (equal (buffer-string) "one\ntwo\nTurn 1: hello\n"))
             (should-not duet-test-said)))

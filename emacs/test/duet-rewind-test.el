@@ -30,7 +30,7 @@
         (insert "default_agent = \"demo\"\n[checkpoints]\nenabled = true\n"))
       (with-temp-file (expand-file-name "large" root)
         (insert-char ?x (* 11 1024 1024)))
-      (let* ((session (duet-test-launch connection "first" :permission_mode "acceptEdits"))
+      (let* ((session (duet-test-launch connection "first" :mode "acceptEdits"))
              (buffer (duet-transcript-open connection session))
              (shown nil))
         (duet-test-wait-for-state session 'completed)

@@ -18,18 +18,18 @@
       (should-error (duet-test-press "k" #'duet-rules-take-back) :type 'user-error)
       (let* ((session (duet-test-launch connection "hello"))
              (approval (duet-test-wait-for (car (duet-session-approvals session)))))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id approval)
+        (duet-test-request connection 'approval.decide
+                           (list :approval (duet-approval-id approval)
                                  :decision "approve" :scope "session"))
         (duet-test-wait-for-state session 'completed)
         (duet-test-press "g" #'duet-rules-refresh)
         (duet-test-wait-for-text (current-buffer)
-                                 "^ allow +Write +\\./\\* +hello *$")
+                                 "^ allow +Write +\\./\\* +1 hello *$")
         (goto-char (point-min))
         (duet-test-press "k" #'duet-rules-take-back)
         (duet-test-wait-for-text (current-buffer) "No rules yet")
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session) :query "again"))
+        (duet-test-request connection 'session.prompt
+                           (list :session (duet-session-leaf-id session) :prompt "again"))
         (duet-test-wait-for (duet-session-approvals session))
         (should (equal (duet-test-log) ""))))))
 

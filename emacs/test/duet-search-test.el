@@ -54,6 +54,66 @@
       (let ((results (duet-search-test-results connection "crocodiles")))
         (should (string-match-p "No message has these words" (duet-test-text results)))))))
 
+(ert-deftest duet-search-test-numbers ()
+  "Matches, and the lists and header lines of sessions, have numbers."
+  (duet-test-with-project connection
+    (let ((one (duet-test-launch connection "quiet about zebras"))
+          (two (duet-test-launch connection "quiet about tigers")))
+      (duet-test-wait-for-state one 'completed)
+      (duet-test-wait-for-state two 'completed)
+      (duet-test-request connection 'session.prompt '(:session 1 :prompt "quiet more zebras"))
+      (duet-test-wait-for (and (cdr (duet-session-runs one))
+                               (eq (duet-session-state one) 'completed)))
+      (let ((results (duet-search-test-results connection "zebr")))
+        (should (string-match-p "^1\\.1 .*you" (duet-test-text results)))
+        (should (string-match-p "^1\\.2 .*you" (duet-test-text results))))
+      (let ((sessions (duet-sessions-buffer connection)))
+        (duet-test-wait-for-text sessions "completed +1 quiet about zebras")
+        (duet-test-wait-for-text sessions "completed +2 quiet about tigers")
+        ;; They are sorted as numbers.
+        (with-current-buffer sessions
+          (setq tabulated-list-sort-key '("#"))
+          (setf (duet-session-number two) "10")
+          (duet-sessions--print)
+          (should (string-match-p " 1 quiet.*\n.* 10 quiet" (buffer-string)))))
+      (should (string-match-p " · 1\\.2 · demo" (duet-header one connection)))
+      (should (equal (duet-session-label one "1.1") "1.1 quiet about zebras")))))
+
+(defun duet-search-test-visit (keys)
+  "Go to the session or turn that KEYS type in the minibuffer."
+  (duet-test-typing keys (call-interactively #'duet-visit)))
+
+(ert-deftest duet-search-test-visit ()
+  "The minibuffer accepts the number of a session or of a turn, and names."
+  (duet-test-with-project connection
+    (let ((one (duet-test-launch connection "quiet first"))
+          (two (duet-test-launch connection "quiet other")))
+      (duet-test-wait-for-state one 'completed)
+      (duet-test-wait-for-state two 'completed)
+      (dolist (prompt '("quiet second" "quiet third tools:60"))
+        (duet-test-request connection 'session.prompt (list :session 1 :prompt prompt))
+        (duet-test-wait-for (not (eq (duet-session-state one) 'completed)))
+        (duet-test-wait-for-state one 'completed))
+      (save-window-excursion
+        (with-current-buffer (duet-sessions-buffer connection)
+          (duet-search-test-visit "2 RET")
+          (let ((other (duet-test-wait-for (duet-transcript-buffer two))))
+            (duet-test-wait-for (eq (window-buffer) other)))
+          (let ((duet-history-messages 10))
+            (dolist (turn '(("1.2" . "❯ quiet second") ("1.3" . "❯ quiet third")
+                            ("1.1" . "❯ quiet first")))
+              (duet-search-test-visit (concat (car turn) " RET"))
+              (let ((buffer (duet-test-wait-for (duet-transcript-buffer one))))
+                (with-current-buffer buffer
+                  (duet-test-wait-for (looking-at-p (cdr turn)))))))
+          ;; The candidates have the number and the name of each session.
+          (duet-search-test-visit "2 C-q SPC q TAB RET")
+          (duet-test-wait-for (eq (window-buffer) (duet-transcript-buffer two)))
+          (duet-test-should-say "Type the number" (duet-search-test-visit "none RET"))
+          (duet-test-listening
+            (duet-search-test-visit "9.9 RET")
+            (duet-test-wait-for (duet-test-heard "9\\.9"))))))))
+
 (ert-deftest duet-search-test-far-back ()
   "Opening a match loads an unknown session and its earlier messages."
   (duet-test-with-project connection

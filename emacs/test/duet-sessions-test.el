@@ -40,12 +40,12 @@
   "The list is updated by events, and point stays on its session."
   (duet-sessions-test-with-list connection buffer
     (let ((first (duet-test-launch connection "quiet one")))
-      (duet-test-wait-for-text buffer "● +completed +quiet one +demo +now")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one +demo +now")
       (duet-sessions-test-go-to buffer "quiet one")
       (dolist (name '("hello" "fail"))
         (duet-test-launch connection name))
-      (duet-test-wait-for-text buffer "\\? +waits for you +hello")
-      (duet-test-wait-for-text buffer "✗ +failed +fail ")
+      (duet-test-wait-for-text buffer "\\? +waits for you +[0-9]+ hello")
+      (duet-test-wait-for-text buffer "✗ +failed +[0-9]+ fail ")
       (should (eq (tabulated-list-get-id) first))
       (should (string-match-p "quiet one" (thing-at-point 'line))))))
 
@@ -54,20 +54,20 @@
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "slow background")))
       (duet-test-wait-for-text
-       buffer "● +completed +slow background +\\(?:works \\)?in \\(?:the \\)?background: 1")
+       buffer "● +completed +[0-9]+ slow background +\\(?:works \\)?in \\(?:the \\)?background: 1")
       (should (equal (duet-session-background-titles session) '("sleep 60")))
       (duet-sessions-test-go-to buffer "slow background")
       (should (duet-menu--running))
       (should (duet-menu-bar--busy-p))
       (duet-test-press "RET" #'duet-sessions-open)
       (duet-test-wait-for-text (current-buffer) "my turn ends")
-      (should (string-match-p "completed · works in the background: 1 task · demo"
+      (should (string-match-p "completed · 1\\.1 · works in the background: 1 task · demo"
                               (duet-header session connection)))
       (duet-test-press "i" #'duet-interrupt)
       (duet-test-wait-for-text
        (current-buffer)
        "^■ The agent has ended, and with it what it did in the background: sleep 60$")
-      (duet-test-wait-for-text buffer "● +completed +slow background +demo")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ slow background +demo")
       (should-not (duet-menu--running))
       (should-not (string-match-p "background: 1 task" (duet-header session connection)))
       (duet-test-should-say "Nothing is running in this session"
@@ -80,18 +80,18 @@
     (duet-test-write-and-send "quiet stream:1000@50")
     (duet-test-wait-for-transcript)
     (duet-test-wait-for-text (current-buffer) "chunk 1 ")
-    (duet-test-wait-for-text buffer "◐ +running +quiet stream")
+    (duet-test-wait-for-text buffer "◐ +running +[0-9]+ quiet stream")
     (switch-to-buffer buffer)
     (duet-sessions-test-go-to buffer "quiet stream")
     (duet-test-press "i" #'duet-interrupt)
-    (duet-test-wait-for-text buffer "■ +interrupted +quiet stream")
+    (duet-test-wait-for-text buffer "■ +interrupted +[0-9]+ quiet stream")
     (duet-sessions-test-go-to buffer "quiet stream")
     (duet-test-press "RET" #'duet-sessions-open)
     (should (derived-mode-p 'duet-transcript-mode))
     (switch-to-buffer buffer)
     (duet-test-press "r" #'duet-continue)
     (duet-test-write-and-send "quiet again")
-    (duet-test-wait-for-text buffer "● +completed +quiet stream")
+    (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet stream")
     ;; Fork after the last turn from the list, and after the first one from here.
     (duet-sessions-test-go-to buffer "quiet stream")
     (duet-test-press "RET" #'duet-sessions-open)
@@ -103,7 +103,7 @@
     (duet-test-wait-for (= (length (duet-model-session-list
                                     (duet-connection-model connection)))
                            2))
-    (duet-test-wait-for-text buffer "● +completed +quiet elsewhere")
+    (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet elsewhere")
     (duet-test-wait-for-transcript)
     (duet-test-wait-for-text (current-buffer) "chunk 1 [^z-a]*❯ quiet elsewhere")
     (should-not (string-match-p "quiet again" (duet-test-text (current-buffer))))
@@ -127,7 +127,7 @@
         (unwind-protect
             (progn
               (should-not (eq again connection))
-              (duet-test-wait-for-text buffer "● +completed +quiet first +demo")
+              (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet first +demo")
               (with-current-buffer buffer
                 (duet-sessions-test-go-to buffer "quiet first")
                 (save-window-excursion
@@ -156,7 +156,7 @@
   "`T' asks for another name; a quit or an empty name changes nothing."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "quiet one")))
-      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one")
       (duet-sessions-test-go-to buffer "quiet one")
       (duet-test-should-quit "C-a x C-g"
         (duet-test-press "T" #'duet-rename))
@@ -171,22 +171,22 @@
       (duet-test-wait-for-text buffer "quiet one 100%")
       ;; The server has the new name too.
       (should (equal (duet-get-string (duet-test-request
-                                       connection 'getSessionState
-                                       (list :session_id (duet-session-leaf-id session)))
-                                      :session :title)
+                                       connection 'turn.get
+                                       (list :turn (duet-session-leaf-id session)))
+                                      :turn :title)
                      "quiet one 100%")))))
 
 (ert-deftest duet-sessions-test-new-line ()
   "After a prompt from the list, point is at the line of its session."
   (duet-sessions-test-with-list connection buffer
     (duet-test-launch connection "quiet one")
-    (duet-test-wait-for-text buffer "● +completed +quiet one")
+    (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one")
     (duet-sessions-test-go-to buffer "quiet one")
     (duet-test-press "c" #'duet-sessions-compose)
     (duet-test-write-and-send "quiet two")
     (duet-test-wait-for-transcript)
     (switch-to-buffer buffer)
-    (duet-test-wait-for-text buffer "● +completed +quiet two")
+    (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet two")
     (should (string-match-p "quiet two" (thing-at-point 'line)))
     ;; A prompt from elsewhere does not move point.
     (duet-sessions-test-go-to buffer "quiet one")
@@ -194,7 +194,7 @@
       (setq default-directory (duet-connection-root connection))
       (call-interactively #'duet-new)
       (duet-test-write-and-send "quiet three"))
-    (duet-test-wait-for-text buffer "● +completed +quiet three")
+    (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet three")
     (with-current-buffer buffer
       (should (string-match-p "quiet one" (thing-at-point 'line))))))
 
@@ -203,7 +203,7 @@
   (duet-sessions-test-with-list connection buffer
     (dolist (name '("quiet one" "quiet two" "quiet three"))
       (duet-test-launch connection name)
-      (duet-test-wait-for-text buffer (concat "● +completed +" name)))
+      (duet-test-wait-for-text buffer (concat "● +completed +[0-9]+ " name)))
     (set-buffer buffer)
     (let ((names (mapcar #'duet-session-name (duet-sessions--shown)))
           (title (lambda () (format "%s" header-line-format))))
@@ -220,7 +220,7 @@
       (duet-test-wait-for (length= (duet-sessions--shown) 1))
       (should (equal (duet-session-name (tabulated-list-get-id)) (nth 0 names)))
       (should-not (string-match-p "archive" (funcall title)))
-      (tabulated-list-sort 2)
+      (tabulated-list-sort 3)
       (duet-test-press "Z" #'duet-sessions-toggle-archived)
       (should (string-match-p "Session (archive)" (funcall title)))
       (should (= (point) (point-min)))
@@ -232,7 +232,7 @@
   "A session is archived from its transcript, and restored."
   (duet-sessions-test-with-list connection buffer
     (let ((session (duet-test-launch connection "quiet one")))
-      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one")
       (duet-test-listening
         (with-current-buffer (duet-transcript-open connection session)
           (call-interactively #'duet-archive)
@@ -266,13 +266,13 @@
   (duet-sessions-test-with-list connection buffer
     (let* ((session (duet-test-launch connection "quiet one"))
            (sessions (duet-model-sessions (duet-connection-model connection))))
-      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one")
       ;; As if no event had reported the session.
       (remhash (duet-session-id session) sessions)
       (duet-sessions--print)
       (should (string-match-p "No sessions yet" (buffer-string)))
       (duet-test-press "g" #'duet-sessions-refresh)
-      (duet-test-wait-for-text buffer "● +completed +quiet one")
+      (duet-test-wait-for-text buffer "● +completed +[0-9]+ quiet one")
       (call-interactively #'duet-stop)
       (should (eq (duet-connection-state connection) 'stopped))
       (duet-test-wait-for (string-match-p "stopped" (duet-sessions--mode-line)))

@@ -20,9 +20,9 @@
                             (quit 'quit))))
         (duet-test-typing "edits TAB RET" (call-interactively #'duet-set-mode))
         (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session)
-                                 :query "edit"))
+        (duet-test-request connection 'session.prompt
+                           (list :session (duet-session-leaf-id session)
+                                 :prompt "edit"))
         (duet-test-wait-for (cdr (duet-session-runs session)))
         (duet-test-wait-for-state session 'completed 'waiting_input)
         (should (eq (duet-session-state session) 'completed))
@@ -40,9 +40,9 @@
         (duet-test-typing "big SPC RET" (call-interactively #'duet-set-model))
         (duet-test-wait-for
          (equal (duet-get-string (duet-test-request
-                                  connection 'getSessionState
-                                  (list :session_id (duet-session-leaf-id session)))
-                                 :session :model)
+                                  connection 'turn.get
+                                  (list :turn (duet-session-leaf-id session)))
+                                 :turn :model)
                 "big"))
         (duet-test-should-say "The agent reports no options"
           (call-interactively #'duet-set-option)))

@@ -88,9 +88,9 @@
   "A listed session shows whether its agent is silent."
   (let ((model (duet-model-create :root "/nowhere/"))
         (object (lambda (&rest more)
-                  (append more '(:id "r1" :thread_id "t1" :state "running" :agent "demo"
+                  (append more '(:turn_uuid "r1" :session_uuid "t1" :state "running" :agent "demo"
                                  :created_at "2026-01-01T00:00:00Z"
-                                 :last_activity_at "2026-01-01T00:00:00Z")))))
+                                 :active_at "2026-01-01T00:00:00Z")))))
     (duet-pages-load-sessions
      model (vector (funcall object :silent_since "2026-01-01T00:00:00Z" :silent_note "n")))
     (let ((session (duet-model-session model "t1")))

@@ -204,10 +204,10 @@ bound to the connection of the project."
 
 (defun duet-test-launch (connection query &rest more)
   "Launch a session for QUERY through CONNECTION; return it.
-MORE are other parameters of launchSession."
-  (let ((thread (duet-get-string (duet-test-request connection 'launchSession
-                                                    (cl-list* :query query more))
-                                 :thread_id)))
+MORE are other parameters of session.start."
+  (let ((thread (duet-get-string (duet-test-request connection 'session.start
+                                                    (cl-list* :prompt query more))
+                                 :session_uuid)))
     (duet-test-wait-for (duet-connection-session connection thread))))
 
 (defun duet-test-wait-for-state (session &rest states)
@@ -364,8 +364,8 @@ prompt QUERY, and its question."
 
 (defun duet-test-approval (connection approval)
   "Return the server's data of the question APPROVAL of CONNECTION."
-  (duet-get (duet-test-request connection 'getApproval
-                               (list :approval_id (duet-approval-id approval)))
+  (duet-get (duet-test-request connection 'approval.get
+                               (list :approval (duet-approval-id approval)))
             :approval))
 
 (defun duet-test-questions-text ()

@@ -18,8 +18,8 @@
            (at (lambda () (buffer-substring-no-properties (point) (line-end-position)))))
       (dolist (query '("quiet two\nand more" "quiet one"))
         (duet-test-wait-for-state session 'completed)
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session) :query query))
+        (duet-test-request connection 'session.prompt
+                           (list :session (duet-session-leaf-id session) :prompt query))
         (duet-test-wait-for-text buffer (concat "❯ " query)))
       (duet-test-wait-for-text buffer "❯ quiet one\\(.\\|\n\\)*❯ quiet one")
       (save-window-excursion
@@ -67,8 +67,8 @@
       (dolist (name '("rows.py" "main.go" "odd.c"))
         (write-region "1\n2\n3\n4\n5\n" nil (concat folder name) nil 'silent))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session) :query "quiet second"))
+      (duet-test-request connection 'session.prompt
+                         (list :session (duet-session-leaf-id session) :prompt "quiet second"))
       (duet-test-wait-for-text buffer "❯ quiet second\\(.\\|\n\\)*That is all")
       (duet-test-wait-for-state session 'completed)
       (cl-flet ((event (type &rest data)

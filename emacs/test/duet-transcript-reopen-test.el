@@ -42,10 +42,10 @@
            (buffer (duet-transcript-open connection session)))
       (dolist (prompt '(nil "again"))
         (when prompt
-          (duet-test-request connection 'continueSession
-                             (list :session_id (duet-session-leaf-id session) :query prompt)))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id
+          (duet-test-request connection 'session.prompt
+                             (list :session (duet-session-leaf-id session) :prompt prompt)))
+        (duet-test-request connection 'approval.decide
+                           (list :approval
                                  (duet-approval-id
                                   (duet-test-wait-for (car (duet-session-approvals session))))
                                  :decision "approve"))
@@ -65,14 +65,14 @@
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session))
            (approval (duet-test-wait-for (car (duet-session-approvals session)))))
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session)
-                               :query "quiet second"))
+      (duet-test-request connection 'session.prompt
+                         (list :session (duet-session-leaf-id session)
+                               :prompt "quiet second"))
       (duet-test-wait-for-text buffer "❯ .*quiet second")
       ;; All events that arrive then are shown together.
       (let ((duet-transcript-delay 1))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id approval)
+        (duet-test-request connection 'approval.decide
+                           (list :approval (duet-approval-id approval)
                                  :decision "approve"))
         (duet-test-wait-for-state session 'completed))
       (duet-test-wait-for-text buffer "You asked: quiet second")
@@ -89,8 +89,8 @@
       (let* ((session (duet-test-launch connection prompt))
              (buffer (duet-transcript-open connection session)))
         (duet-test-wait-for-text buffer (concat "^❯ " prompt))
-        (duet-test-request connection 'sendDecision
-                           `(:approval_id
+        (duet-test-request connection 'approval.decide
+                           `(:approval
                              ,(duet-approval-id
                                (duet-test-wait-for (car (duet-session-approvals session))))
                              ,@params))
@@ -108,8 +108,8 @@
            (buffer (duet-transcript-open connection session))
            (approval (duet-test-wait-for (car (duet-session-approvals session)))))
       (duet-test-wait-for-text buffer "^  \\+Turn 1: hello$")
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id (duet-approval-id approval) :decision "approve"
+      (duet-test-request connection 'approval.decide
+                         (list :approval (duet-approval-id approval) :decision "approve"
                                :updated_input (list :content "one\ntwo\n")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "^❯ Allowed by you, with another input: ")
@@ -121,8 +121,8 @@
     (let* ((session (duet-test-launch connection "quiet fail"))
            (id (duet-session-id session)))
       (duet-test-wait-for-state session 'failed)
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session) :query "quiet later"))
+      (duet-test-request connection 'session.prompt
+                         (list :session (duet-session-leaf-id session) :prompt "quiet later"))
       (duet-test-wait-for-state session 'completed)
       (duet-connection-stop connection)
       (remhash (duet-connection-root connection) duet-connections)
@@ -156,7 +156,7 @@
               (should (< (cl-incf count) 20)))))
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
-        (duet-test-should-say "the beginning of the conversation"
+        (duet-test-should-say "the beginning of the session"
           (duet-test-press "+" #'duet-transcript-earlier))
         ;; All tool calls are shown, in order.
         (goto-char (point-min))

@@ -39,8 +39,8 @@
         (setf (duet-session-agent session) "100%b")
         (should (string-match-p "100%%b" (duet-header duet-session duet-connection))))
       (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
-        (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id approval)
+        (duet-test-request connection 'approval.decide
+                           (list :approval (duet-approval-id approval)
                                  :decision "approve")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "^● Write demo.txt")
@@ -204,7 +204,7 @@
         (save-window-excursion
           (call-interactively #'duet-continue)
           (duet-test-write-and-send "quiet and then this")))
-      (duet-test-wait-for-text buffer "chunk [0-9]+ \n\n❯ (queued, e edits it, k takes it back) quiet and then this")
+      (duet-test-wait-for-text buffer "chunk [0-9]+ \n\n❯ (1\\.2: queued, e edits it, k takes it back) quiet and then this")
       (should (eq (duet-session-state session) 'running))
       (duet-test-wait-for (and (eq (duet-session-state session) 'completed)
                                (zerop (duet-session-queued session))))
@@ -215,8 +215,8 @@
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
            (buffer (duet-transcript-open connection session)))
-      (duet-test-request connection 'sendDecision
-                         (list :approval_id
+      (duet-test-request connection 'approval.decide
+                         (list :approval
                                (duet-approval-id
                                 (duet-test-wait-for (car (duet-session-approvals session))))
                                :decision "approve"))

@@ -111,7 +111,7 @@ The session of an agent action can be opened; a notification is shown."
       (goto-char (point-min))
       (duet-test-press "RET" #'duet-triggers-log)
       (duet-test-look)
-      (duet-test-wait-for-text (current-buffer) "^ now +mend +run\\.completed +session begun +agent: quiet completed")
+      (duet-test-wait-for-text (current-buffer) "^ now +mend +turn\\.completed +session begun +agent: quiet completed")
       (should-not (string-match-p "tell" (buffer-string)))
       (duet-test-press "g" #'duet-triggers-log-refresh)
       (duet-test-wait-for

@@ -35,7 +35,7 @@ command = [\"echo\", \"from the project\"]
   "Launch a session for CONNECTION; return the result or the error's text."
   (let (outcome)
     (duet-connection-request
-     connection 'launchSession '(:query "hello" :agent "mine")
+     connection 'session.start '(:prompt "hello" :agent "mine")
      :success-fn (lambda (result) (setq outcome result))
      :error-fn (lambda (err) (setq outcome (plist-get err :message))))
     (duet-test-wait-for outcome)))

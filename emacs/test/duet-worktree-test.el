@@ -52,7 +52,7 @@ Messages are recorded."
   "Launch a session in a worktree for QUERY through CONNECTION; return it.
 Wait for the end of its turn.  MORE are other parameters."
   (let ((session (apply #'duet-test-launch connection query :worktree t :title "Fix it"
-                        :permission_mode "acceptEdits" more)))
+                        :mode "acceptEdits" more)))
     (duet-test-wait-for-state session 'completed)
     (duet-test-wait-for (duet-session-worktree session))
     session))
@@ -342,7 +342,7 @@ Wait for the end of its turn.  MORE are other parameters."
                                        :model (duet-model-create) :worktree worktree))
            (shown (lambda (room)
                     (setq tabulated-list-format (vector (list "Session" room t)))
-                    (substring-no-properties (aref (cadr (duet-sessions-entry session)) 2)))))
+                    (substring-no-properties (aref (cadr (duet-sessions-entry session)) 3)))))
       (should (equal (funcall shown 80)
                      "Fix the parser of rows  duet/fix-the-parser-of-rows"))
       (should (equal (funcall shown 40) "Fix the parser of…  duet/fix-the-parser…"))

@@ -6,7 +6,7 @@ from terminal import Terminal, alive, wait_for
 # How to open the prompt, what the screen shows then, and the text to type before the C-g.
 PROMPTS = [
     (lambda terminal: terminal.press("T"), r"^Title: quiet stream:5000@20", " or so"),
-    (lambda terminal: terminal.press("/"), r"^Search conversations:", "chunk"),
+    (lambda terminal: terminal.press("/"), r"^Search sessions:", "chunk"),
     (lambda terminal: terminal.command("duet-choose-agent"), r"^Agent for new sessions \(default demo\):", "dem"),
     (lambda terminal: terminal.command("duet-set-mode"), r"^The agent \(default asks", "edits"),
     (lambda terminal: terminal.command("duet-set-model"), r"^Model:", "large"),
@@ -42,7 +42,7 @@ def quits_prompts(home, emacs):
     terminal.press("i")
     terminal.see(r"^■ Interrupted")
     terminal.press("f")
-    terminal.see(r"Fork: quiet stream.*C-c C-c send")
+    terminal.see(r"Fork 1\.1: quiet stream.*C-c C-c send")
     terminal.type("quiet fork")
     terminal.see(r"^quiet fork$")
     terminal.quit()
@@ -50,7 +50,7 @@ def quits_prompts(home, emacs):
     terminal.press("C-c", "C-k")
     terminal.see_no(r"C-c C-c send")
     terminal.press("l")
-    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.see(r"^ ■ +interrupted +[0-9]+ quiet stream:5000@20 +demo")
     see_clean_log(terminal)
 
 
@@ -98,7 +98,7 @@ def quits_emacs(home, emacs):
     terminal.press("C-x", "C-c")
     wait_for(lambda: not alive(terminal.pid), "Emacs to be gone", screen=terminal.screen)
     terminal = start(home, emacs)
-    terminal.see(r"^ ◐ +running +quiet stream:5000@20 +demo")
+    terminal.see(r"^ ◐ +running +[0-9]+ quiet stream:5000@20 +demo")
     terminal.press("c")
     terminal.see(r"C-c C-c send")
     terminal.press("M-p")
@@ -106,7 +106,7 @@ def quits_emacs(home, emacs):
     terminal.press("C-c", "C-k")
     terminal.see_no(r"C-c C-c send")
     terminal.press("i")
-    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.see(r"^ ■ +interrupted +[0-9]+ quiet stream:5000@20 +demo")
     terminal.press("C-x", "C-c")
     wait_for(lambda: not alive(terminal.pid), "Emacs to be gone", screen=terminal.screen)
 
@@ -128,7 +128,7 @@ def stops_the_server(home, emacs):
     other.see(r"^ ● completed · demo")
     for _ in range(3):
         one.press("g")
-        one.see(r"^ ● +completed +quiet stream")
+        one.see(r"^ ● +completed +[0-9]+ quiet stream")
         one.see_no(r"\[(stopped|starting…|server lost.*)\]")
         one.command("duet-stop")
         one.see(r"\[stopped\]")

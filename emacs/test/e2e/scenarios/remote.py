@@ -52,4 +52,4 @@ def other_machine(home, emacs):
     terminal.press("y")
     terminal.see(r"1 of 1 reviewed|all reviewed")
     terminal.command("duet-projects")
-    terminal.see(r"● +completed +project@\S* +hello Grüße")
+    terminal.see(r"● +completed +project@\S* +[0-9]+ hello Grüße")

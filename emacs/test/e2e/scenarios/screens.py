@@ -114,7 +114,7 @@ class Shots:
 def more(home, terminal, shots):
     """Shows views that the tour does not show."""
     terminal.press("/")
-    terminal.see(r"^Search conversations")
+    terminal.see(r"^Search sessions")
     terminal.type("comma")
     terminal.press("Enter")
     terminal.see(r"Search: comma")

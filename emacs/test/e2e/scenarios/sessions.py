@@ -18,7 +18,7 @@ def first_start(home, emacs):
     terminal.see(r"^Hello from")
     terminal.see(r"^ ● completed · demo")
     terminal.press("l")
-    terminal.see(r"^ ● +completed +quiet please +demo +now$")
+    terminal.see(r"^ ● +completed +[0-9]+ quiet please +demo +now$")
 
 
 @scenario
@@ -55,7 +55,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"my turn ends\. That is all\.\n\n■ Continued by itself\.\n\nThe background task has finished\.\n")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.see(r"^ \? waits for you · demo · .*1 waiting: j")
-    terminal.see(r"^ \? +waits for you +quiet background +demo")
+    terminal.see(r"^ \? +waits for you +[0-9]+ quiet background +demo")
     terminal.see(r"Duet\[1!\]")
     terminal.press("M-<", "r")
     terminal.see(r"^ Queue: quiet background .*C-c C-c send")
@@ -63,7 +63,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^quiet after that$")
     terminal.press("C-c", "C-c")
     terminal.see(r"^Queued: it runs when this turn has ended$")
-    terminal.see(r"\(queued, e edits it, k takes it back\) quiet after that$")
+    terminal.see(r"\([0-9.]+: queued, e edits it, k takes it back\) quiet after that$")
     terminal.press("j", "a")
     # An agent of version 2 gets the prompt while it continues by itself, after the edit.
     terminal.see(r"^❯ quiet after that\n(.*\n)*Hello(.*\n)+ *\n.*-UUU")
@@ -76,22 +76,22 @@ def goes_on_by_itself(home, emacs):
     # Between its turns there is nothing to interrupt.
     terminal.press_until(["i"], r"^■ Interrupted$")
     terminal.see(r"^ ■ interrupted")
-    terminal.see(r"^ ■ +interrupted +quiet background +demo")
+    terminal.see(r"^ ■ +interrupted +[0-9]+ quiet background +demo")
     expect(not terminal.shows(r"^❯ *$"), "there is a prompt without words", terminal)
     # i ends what the agent does in the background, too.
     ask(terminal, "slow background", key="r")
     terminal.see(r"^ ● completed · works in the background: 1 task · demo")
-    terminal.see(r"^ ● +completed +quiet background  in background: 1 +demo")
+    terminal.see(r"^ ● +completed +[0-9]+ quiet background  in background: 1 +demo")
     terminal.see(r"^ *◐ sleep 60")
     terminal.press("i")
     terminal.see(r"^■ The agent has ended, and with it what it did in the background: sleep 60$")
     terminal.see(r"^ ● completed · demo")
-    terminal.see(r"^ ● +completed +quiet background +demo")
+    terminal.see(r"^ ● +completed +[0-9]+ quiet background +demo")
     # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
     home.run("duet-rpc", "prompt", "--agent", "demo", "quiet background of a shell")
-    terminal.see(r"^ \? +waits for you +quiet background of a shell")
+    terminal.see(r"^ \? +waits for you +[0-9]+ quiet background of a shell")
     other = start(home, emacs)
-    other.see(r"^ \? +waits for you +quiet background of a shell")
+    other.see(r"^ \? +waits for you +[0-9]+ quiet background of a shell")
 
 
 # This reports a silent agent sooner than a user would want.
@@ -246,7 +246,7 @@ def emacs_killed(home, emacs):
     terminal.see(r"chunk \d+ ")
     terminal.kill()
     terminal = start(home, emacs)
-    terminal.see(r"^ ◐ +running +quiet stream")
+    terminal.see(r"^ ◐ +running +[0-9]+ quiet stream")
     terminal.see(r"Duet\[1!\]")
     terminal.press("j")
     terminal.see(r"^\? Write +demo\.txt")
@@ -264,7 +264,7 @@ def two_emacsen(home, emacs):
     second = start(home, emacs)
     ask(first, "hello")
     first.see(r"^\? Write +demo\.txt")
-    second.see(r"^ \? +waits for you +hello +demo")
+    second.see(r"^ \? +waits for you +[0-9]+ hello +demo")
     second.see(r"Duet\[1!\]")
     first.see(r"Duet\[1!\]")
     second.press("j")

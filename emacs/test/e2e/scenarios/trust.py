@@ -21,7 +21,7 @@ def trusts(home, emacs):
     terminal.see(r"^ ● completed · parrot")
     terminal.kill()
     terminal = start(home, emacs)
-    terminal.see(r"completed +hello there +parrot")
+    terminal.see(r"completed +[0-9]+ hello there +parrot")
     expect(not terminal.shows(r"Trust this file\?"), "what is trusted was asked about again", terminal)
 
 
@@ -49,7 +49,7 @@ def does_not_trust(home, emacs):
     terminal.see(r"^ ● completed · demo")
     terminal.kill()
     terminal = start(home, emacs)
-    terminal.see(r"completed +quiet hello +demo")
+    terminal.see(r"completed +[0-9]+ quiet hello +demo")
     ask(terminal, "quiet more")
     terminal.see(r"^ ● completed · demo")
     expect(not terminal.shows(r"Trust this file\?"), "what is not trusted was asked about again", terminal)
