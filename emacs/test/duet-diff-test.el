@@ -71,7 +71,9 @@ FILES is a list of (NAME BEFORE AFTER BINARY), see `duet-diff-test-turn'.
   "Let an agent change FILES in a turn of SESSION or a new one; return the session.
 FILES is a list of (NAME BEFORE AFTER BINARY) in the project of CONNECTION.
 The agent deletes a file with AFTER nil, and rewrites one with BINARY non-nil.
-If BINARY is `executable', a command of the agent makes the file executable."
+If BINARY is `executable', a command of the agent makes the file executable,
+once the repository of the project has a checkpoint: what a command changes
+before that is part of it."
   (let* ((root (duet-connection-root connection))
          (turn (expand-file-name "../config/duet/turn/" root)))
     (duet-diff-test-write
@@ -91,7 +93,9 @@ If BINARY is `executable', a command of the agent makes the file executable."
                   (let ((name (expand-file-name name root))
                         (copy (make-temp-name (expand-file-name "after" turn))))
                     (cond
-                     ((eq binary 'executable) (format "chmod 755 '%s'\n" name))
+                     ((eq binary 'executable)
+                      (format "until git -C '%s' for-each-ref refs/duet | grep -q .; do sleep 0.05; done\nchmod 755 '%s'\n"
+                              (directory-file-name root) name))
                      ((not (or after binary)) (format "rm '%s'\n" name))
                      (t
                       (duet-diff-test-write copy (or after "\0"))
@@ -223,6 +227,7 @@ REGEXP matches the message."
     (let ((script (expand-file-name "script" (duet-connection-root connection))))
       (duet-diff-test-write script "run\n")
       (set-file-modes script #o644)
+      (should (zerop (call-process "git" nil nil nil "-C" (duet-connection-root connection) "init" "-q")))
       (save-window-excursion
         (duet-diff (duet-diff-test-turn connection nil '(("script" nil nil executable))))
         (duet-test-wait-for (not duet-diff--loading))
