@@ -187,7 +187,7 @@ func registerQueue(reg *server.Registry, d Domain) {
 			return protocol.QueueResult{}, err
 		}
 		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Moves a queued prompt within the queue of its conversation. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
+	}, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
 }
 
 func queueOf(ctx context.Context, h *hub.Hub, id string) (protocol.QueueResult, error) {

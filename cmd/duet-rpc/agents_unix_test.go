@@ -410,7 +410,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.Contains(t, a.Note, "can continue it")
 	reported := c.reported(a.SessionID)
 	require.Len(t, reported, 1)
-	assert.Contains(t, reported[0], "This conversation began elsewhere.")
+	assert.Contains(t, reported[0], "This session began elsewhere.")
 	next := c.goesOn(a.launched, "on")
 	assert.Contains(t, c.reported(next.SessionID), "message assistant after 4: on")
 	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil), "Resource not found")

@@ -133,7 +133,7 @@ func TestConfiguredWorktrees(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte("worktree = \""+use+"\"\n"+read(path)), 0o600))
 	}
 	configure("session", "cp .env copied.log; echo $DUET_PROJECT >> "+prepared())
-	assert.Contains(t, run("prompt", "--yes", "hello"), "This conversation has no worktree: no commit to start from")
+	assert.Contains(t, run("prompt", "--yes", "hello"), "This session has no worktree: no commit to start from")
 	demo := filepath.Join(s.root, "demo.txt")
 	require.NoError(t, os.Remove(demo))
 

@@ -68,7 +68,7 @@
                                (list :type "conversation_updated" :timestamp "2026-01-01T00:00:00Z"
                                      :data (list :session_id (duet-run-id run) :event_type "system"
                                                  :message_id "sys-9" :subtype "budget_near"
-                                                 :content "This run has used 9 of 10 tokens."))))
+                                                 :content "This turn has used 9 of 10 tokens."))))
       (should (string-match-p "budget nearly used" (duet-header session connection)))
       (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
       (duet-test-wait-for-state session 'interrupted)

@@ -83,7 +83,7 @@ const (
 	givenUpNotNeeded  = "%s, but the agent continued without this question"
 	givenUpLate       = "%s, but the agent did not ask this again for so long that the answer no longer counts"
 	givenUpChanged    = "%s, but the agent had changed the tool call by then"
-	givenUpOvertaken  = "%s, but the conversation continued without this question"
+	givenUpOvertaken  = "%s, but the session continued without this question"
 )
 
 // inWords describes a human's answer in a few words.

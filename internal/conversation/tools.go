@@ -98,7 +98,7 @@ func (w *Writer) failTools(t store.Tx, turn domain.Turn) error {
 		if background[item.Key] {
 			continue
 		}
-		if err := w.failTool(t, turn, item, "the run ended before this did"); err != nil {
+		if err := w.failTool(t, turn, item, "the turn ended before this did"); err != nil {
 			return err
 		}
 	}

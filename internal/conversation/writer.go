@@ -299,7 +299,7 @@ func (w *Writer) Note(t store.Tx, turn domain.Turn, subtype, text string) error 
 
 // ForkedLater notes that a turn's agent forked its own session after that had already continued.
 func (w *Writer) ForkedLater(t store.Tx, turn domain.Turn) error {
-	return w.say(t, turn, "forked_later", "The conversation from which this was forked continued meanwhile: the agent may know more of it than is shown here.")
+	return w.say(t, turn, "forked_later", "The session from which this was forked continued meanwhile: the agent may know more of it than is shown here.")
 }
 
 // DenialEndedTurn notes, after the open message, that a turn's agent ended its turn because

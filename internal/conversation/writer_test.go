@@ -217,7 +217,7 @@ func TestAToolCallIsOneItemWhateverIsToldOfIt(t *testing.T) {
 	tool(catalog.ToolCall{ToolID: "1", Result: json.RawMessage(`"a.txt"`)}, true)
 	tool(catalog.ToolCall{Tool: "Read"}, false)
 	b.end(t)
-	assert.Equal(t, []string{"message: I look", "tool_call: Basha.txt", "tool_call: Readthe run ended before this did"}, b.items(t))
+	assert.Equal(t, []string{"message: I look", "tool_call: Basha.txt", "tool_call: Readthe turn ended before this did"}, b.items(t))
 
 	first, err := b.store.ToolItem(t.Context(), b.turn.ID, "1")
 	require.NoError(t, err)
@@ -373,7 +373,7 @@ func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 		return item.Status + " " + item.Result
 	}
 	assert.Equal(t, "in_progress ", status("left"))
-	assert.Equal(t, "failed the run ended before this did", status("lost"))
+	assert.Equal(t, "failed the turn ended before this did", status("lost"))
 	b.write(t, func(tx store.Tx) error { return b.BackgroundCut(tx, next, left) })
 	assert.Equal(t, "failed the agent ended before this did", status("left"))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-var errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token is unknown, or its run has ended")
+var errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token is unknown, or its turn has ended")
 
 // Token is what a session token authorizes.
 type Token struct {

@@ -88,7 +88,7 @@ func (e *Engine) Changed(t store.Tx, turn domain.Turn) error {
 		t.AfterCommit(func() { e.start(turn.ID) })
 		return t.UpdateGateLoop(l)
 	}
-	return e.end(t, l, turn, domain.LoopStopped, cmp.Or(turn.Error, "the run is "+turn.State.Words()))
+	return e.end(t, l, turn, domain.LoopStopped, cmp.Or(turn.Error, "the turn is "+turn.State.Words()))
 }
 
 // Stop ends the loop of an ended run and stops its check. If a later run of the loop is active,

@@ -147,9 +147,9 @@ func (a Adopter) adopt(ctx context.Context, t store.Tx, s Session, title string,
 func (s Session) note() string {
 	switch {
 	case !s.HasHistory:
-		return "This conversation began elsewhere. Its agent cannot send the history, but knows it and can continue."
+		return "This session began elsewhere. Its agent cannot send the history, but knows it and can continue."
 	case s.LeftOut > 0:
-		return fmt.Sprintf("This conversation began elsewhere, and is too long to keep: its first %d parts are left out.", s.LeftOut)
+		return fmt.Sprintf("This session began elsewhere, and is too long to keep: its first %d parts are left out.", s.LeftOut)
 	}
 	return ""
 }

@@ -57,7 +57,7 @@ func (h *Hub) spend(t store.Tx, live *liveTurn) error {
 func (h *Hub) timeUsed(live *liveTurn) {
 	err := h.write(h.ctx, func(t store.Tx) error { return h.spend(t, live) })
 	if err != nil && h.ctx.Err() == nil {
-		h.log.Warn("cannot compare the usage of a run with its budget", "err", err)
+		h.log.Warn("cannot compare the usage of a turn with its budget", "err", err)
 	}
 }
 
@@ -115,14 +115,14 @@ func (g *budgetGuard) Admit(t store.Tx) error {
 		if l.isReached() {
 			return domain.Errorf(domain.KindBudget,
 				"%s; nothing more is begun today, unless [budget.day] %s is raised",
-				l.reached("the runs of this day have"), l.key)
+				l.reached("the turns of this day have"), l.key)
 		}
 	}
 	if day.Turns != nil && used.Turns >= *day.Turns { // the new turn would exceed it
 		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
 			limit{
 				key: "turns", text: count(used.Turns, "prompt"), most: count(*day.Turns, "prompt"),
-			}.reached("the runs of this day have"))
+			}.reached("the turns of this day have"))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (g *budgetGuard) Called(t store.Tx, turn domain.Turn) error {
 	if rounds == nil {
 		return nil
 	}
-	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", limit{
+	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this turn has", limit{
 		key: "rounds", part: float64(a.turns-1) / float64(*rounds), // counts the beginning call
 		text: count(a.turns-1, "round") + " of tool calls", most: count(*rounds, "round"),
 	})
@@ -168,7 +168,7 @@ func (g *budgetGuard) CallEnded(t store.Tx, turn domain.Turn, tool string) error
 		delete(a.warned, "turn.repeats")
 	}
 	a.repeats++
-	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", limit{
+	return g.judge(t, turn, domain.CodeTurnBudget, "turn", "this turn has", limit{
 		key: "repeats", part: float64(a.repeats) / float64(*repeats),
 		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"),
 		most: count(*repeats, "time"),
@@ -188,7 +188,7 @@ func (g *budgetGuard) Used(t store.Tx, turn domain.Turn) error {
 		used.Time = byTurn.Time
 	}
 	for _, l := range spend(limits.Turn, used) {
-		if err := g.judge(t, turn, domain.CodeTurnBudget, "turn", "this run has", l); err != nil {
+		if err := g.judge(t, turn, domain.CodeTurnBudget, "turn", "this turn has", l); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (g *budgetGuard) Used(t store.Tx, turn domain.Turn) error {
 		if err != nil {
 			return err
 		}
-		if err := g.judgeAll(t, turn, domain.CodeSessionBudget, "session", "this conversation has", limits.Session, used); err != nil {
+		if err := g.judgeAll(t, turn, domain.CodeSessionBudget, "session", "this session has", limits.Session, used); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (g *budgetGuard) Used(t store.Tx, turn domain.Turn) error {
 	if err != nil {
 		return err
 	}
-	return g.judgeAll(t, turn, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
+	return g.judgeAll(t, turn, domain.CodeDayBudget, "day", "the turns of this day have", limits.Day, today)
 }
 
 // TimeLeft returns how long an active turn may continue until a time budget is nearly or fully used.
@@ -279,7 +279,7 @@ func (g *budgetGuard) judge(t store.Tx, turn domain.Turn, code, scope, who strin
 		return nil
 	}
 	a.warned[scope+"."+l.key] = true
-	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
+	text := l.isNear(who) + " (" + where + "); the turn is interrupted when that is reached."
 	return g.hub.conversation.BudgetNear(t, turn, strings.ToUpper(text[:1])+text[1:])
 }
 

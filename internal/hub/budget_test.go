@@ -60,8 +60,8 @@ func TestATurnThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 	s := launch(t, h, "too much")
 	s = await(t, h, s)
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.turn] cost, or continue it: then a new account begins", s.Error)
-	assert.Equal(t, []string{"This run has cost $0.80 of $1.00 ([budget.turn] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
+	assert.Equal(t, "this turn has cost $1.25, of $1.00 that there may be; raise [budget.turn] cost, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, []string{"This turn has cost $0.80 of $1.00 ([budget.turn] cost); the turn is interrupted when that is reached."}, warnings(t, h, s), "it is reported once")
 
 	s = must(h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession}))(t)
 	assert.Equal(t, domain.Completed, await(t, h, s).State)
@@ -81,7 +81,7 @@ func TestTheBudgetOfAConversation(t *testing.T) {
 	assert.Equal(t, domain.Completed, s.State)
 	s = goOn("too much")
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeSessionBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.session] tokens, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this session has used 135 tokens, of 100 that there may be; raise [budget.session] tokens, or continue it: then a new account begins", s.Error)
 	s = goOn("four") // the third no longer counts
 	assert.Equal(t, domain.Completed, s.State)
 	assert.Equal(t, domain.Completed, other.State)
@@ -96,10 +96,10 @@ func TestTheBudgetOfADay(t *testing.T) {
 		assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
 		s := await(t, h, launch(t, h, "too much"))
 		assert.Equal(t, []any{domain.Interrupted, domain.CodeDayBudget}, []any{s.State, s.ErrorCode})
-		assert.Equal(t, "the runs of this day have cost $1.20, of $1.00 that there may be; raise [budget.day] cost, or continue it tomorrow", s.Error)
+		assert.Equal(t, "the turns of this day have cost $1.20, of $1.00 that there may be; raise [budget.day] cost, or continue it tomorrow", s.Error)
 		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask})
 		assert.Equal(t, domain.KindBudget, kindOf(t, err))
-		assert.EqualError(t, err, "the runs of this day have cost $1.20, of $1.00 that there may be; nothing more is begun today, unless [budget.day] cost is raised")
+		assert.EqualError(t, err, "the turns of this day have cost $1.20, of $1.00 that there may be; nothing more is begun today, unless [budget.day] cost is raised")
 		_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "q", Source: domain.SourceSession})
 		assert.Equal(t, domain.KindBudget, kindOf(t, err))
 		time.Sleep(12*time.Hour + time.Minute)
@@ -129,7 +129,7 @@ func TestATurnMayTakeSoManyRounds(t *testing.T) {
 	s := must(h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}}))(t)
 	s = await(t, h, s)
 	assert.Equal(t, domain.CodeTurnBudget, s.ErrorCode)
-	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; give it more with prompt --max-turns, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this turn has had 3 rounds of tool calls, of 3 rounds that there may be; give it more with prompt --max-turns, or continue it: then a new account begins", s.Error)
 	assert.GreaterOrEqual(t, begun, 4)
 }
 
@@ -159,7 +159,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	h := openHub(t, database(t), agent, limited(config.Budget{Turn: config.BudgetLimits{Repeats: &repeats}}))
 	s := await(t, h, launch(t, h, "for ever"))
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode})
-	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.turn] repeats, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this turn has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.turn] repeats, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
 
@@ -199,6 +199,6 @@ func TestTheTimeOfATurn(t *testing.T) {
 		assert.Equal(t, []any{domain.Interrupted, domain.CodeTurnBudget}, []any{s.State, s.ErrorCode}, s.Error)
 		assert.InDelta(t, (2*time.Hour + 5*time.Minute).Seconds(), s.Ended.Sub(began).Seconds(), 5)
 		require.Len(t, warnings(t, h, s), 1)
-		assert.Contains(t, warnings(t, h, s)[0], "This run has worked 8m of 10m")
+		assert.Contains(t, warnings(t, h, s)[0], "This turn has worked 8m of 10m")
 	})
 }

@@ -471,7 +471,7 @@ func (c *checkpoints) recordCommands(turn domain.Turn, t *checkpointed) {
 		})
 	}
 	if err != nil && h.ctx.Err() == nil {
-		h.log.Warn("the changes of a run's commands are not known", "run", turn.UUID, "err", err)
+		h.log.Warn("the changes of a turn's commands are not known", "turn", turn.UUID, "err", err)
 	}
 }
 
@@ -500,7 +500,7 @@ func (c *checkpoints) commandChanges(
 			ctx, cancel := context.WithTimeout(h.ctx, checkpointTimeout)
 			defer cancel()
 			if _, err := c.after(ctx, turn, t, commands, reported); err != nil && h.ctx.Err() == nil {
-				h.log.Warn("no checkpoint of the files after a turn", "run", turn.UUID, "err", err)
+				h.log.Warn("no checkpoint of the files after a turn", "turn", turn.UUID, "err", err)
 			}
 		})
 		return nil, nil

@@ -66,7 +66,7 @@ func (h *Hub) execute(live *liveTurn) {
 		})
 		if !store.IsFull(werr) {
 			if werr != nil && h.ctx.Err() == nil {
-				h.log.Error("the end of a run could not be kept", "run", turn.UUID, "err", werr)
+				h.log.Error("the end of a turn could not be kept", "turn", turn.UUID, "err", werr)
 			}
 			return
 		}

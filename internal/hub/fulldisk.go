@@ -48,7 +48,7 @@ func (c *cutShortByFullDisk) DiskIsFull(cause error) {
 	if !c.markAll(cause) {
 		return // already handled, or no turn is active
 	}
-	c.hub.log.Error("the disk is full or fails: ending all runs", "err", cause)
+	c.hub.log.Error("the disk is full or fails: ending all turns", "err", cause)
 	if !c.keeping.Go(c.keep) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cutShortByFullDisk) keep() {
 		err := c.hub.change(c.hub.ctx, c.end)
 		if err != nil && !store.IsFull(err) {
 			if !isEnding(err) {
-				c.hub.log.Error("runs could not be ended", "err", err)
+				c.hub.log.Error("turns could not be ended", "err", err)
 			}
 			c.mu.Lock()
 			c.keeps = false

@@ -149,7 +149,7 @@ func (h *Hub) expire(id int64) {
 		})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		h.log.Warn("a run could not be timed out", "err", err)
+		h.log.Warn("a turn could not be timed out", "err", err)
 	}
 }
 

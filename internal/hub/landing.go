@@ -191,7 +191,7 @@ func (h *Hub) worktreeToRemove(ctx context.Context, id string) (r removedWorktre
 	case errors.As(err, &known) && known.Kind == domain.KindBadState:
 		return r, err
 	case err != nil:
-		h.log.Warn("the worktree of a deleted conversation stays", "dir", top, "err", err)
+		h.log.Warn("the worktree of a deleted session stays", "dir", top, "err", err)
 		r.Name = ""
 	case losses.Any():
 		return r, &domain.Error{Kind: domain.KindLosses, Err: &worktree.LossError{Losses: losses}, Message: fmt.Sprintf(
@@ -209,7 +209,7 @@ func (h *Hub) removeWorktree(ctx context.Context, r removedWorktree) bool {
 	}
 	_, err := h.discard(context.WithoutCancel(ctx), r.worktreeOf, false)
 	if err != nil {
-		h.log.Warn("the worktree of a deleted conversation stays", "dir", r.top, "err", err)
+		h.log.Warn("the worktree of a deleted session stays", "dir", r.top, "err", err)
 	}
 	return err == nil
 }

@@ -89,7 +89,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.FindID(h.ctx, spec.CallerID); err == nil {
-				return domain.Invalid("task_id", "an id that is new", "the id of another run")
+				return domain.Invalid("task_id", "an id that is new", "the id of another turn")
 			}
 			if domain.IsTaskName(spec.CallerID) {
 				return domain.Invalid("task_id", "an id of another form than those that are given out here",
@@ -101,10 +101,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.TurnInSession
 			return err
 		}
 		if spec.Worktree != nil && *spec.Worktree && session.CWD != spec.CWD {
-			return domain.Invalid("worktree", "false for a conversation that exists", "true")
+			return domain.Invalid("worktree", "false for a session that exists", "true")
 		}
 		if spec.Agent != "" && spec.Agent != session.Agent {
-			return domain.Invalid("agent", "the agent of this conversation, or none",
+			return domain.Invalid("agent", "the agent of this session, or none",
 				fmt.Sprintf("%q", spec.Agent), session.Agent)
 		}
 		turn.Agent = session.Agent
@@ -159,7 +159,7 @@ func (h *Hub) launched(ctx context.Context, spec LaunchSpec) (domain.TurnInSessi
 		return domain.TurnInSession{}, err
 	case turn.CallerID != spec.CallerID || turn.Prompt != spec.Prompt:
 		return domain.TurnInSession{}, domain.Invalid("launch_id",
-			"an id that is new, or that of a launch with the same prompt", "the id of another run")
+			"an id that is new, or that of a launch with the same prompt", "the id of another turn")
 	}
 	return h.query.ByTurn(ctx, turn.ID)
 }

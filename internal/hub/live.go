@@ -60,7 +60,7 @@ func (l *liveTurn) stop(h *Hub) {
 		var again <-chan time.Time
 		switch {
 		case err != nil:
-			h.log.Warn("an executor did not take stop_task", "run", l.turn.UUID, "err", err)
+			h.log.Warn("an executor did not take stop_task", "turn", l.turn.UUID, "err", err)
 		case !r.Stopped:
 			// Duet's executors remember a stop that arrives before its prompt. A third-party
 			// executor may not, and does not report when the prompt arrives.
@@ -73,7 +73,7 @@ func (l *liveTurn) stop(h *Hub) {
 		case <-h.ctx.Done():
 		case <-ctx.Done():
 			if h.ctx.Err() == nil {
-				h.log.Warn("an executor did not end a task; it is killed", "run", l.turn.UUID)
+				h.log.Warn("an executor did not end a task; it is killed", "turn", l.turn.UUID)
 				lease.Kill()
 			}
 		}
@@ -205,7 +205,7 @@ func (h *Hub) InterruptWork(ctx context.Context, reason string) {
 	h.mu.Unlock()
 	for _, turn := range turns {
 		if _, err := h.Interrupt(ctx, turn, reason); err != nil { // it has probably just ended
-			h.log.Debug("a run was not interrupted", "run", turn, "err", err)
+			h.log.Debug("a turn was not interrupted", "turn", turn, "err", err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (m MCP) Servers(ctx context.Context, agent, session string) (of string, lis
 			return "", nil, err
 		}
 		if agent != "" && agent != s.Session.Agent {
-			return "", nil, domain.Invalid("agent", "the agent of this conversation, or none", agent, s.Session.Agent)
+			return "", nil, domain.Invalid("agent", "the agent of this session, or none", agent, s.Session.Agent)
 		}
 		own, agent = s.Session, s.Session.Agent
 		restrict = restrict || s.Turn.Restricted

@@ -141,7 +141,7 @@ func (h *Hub) Close() error {
 	_ = h.health.Close(ctx)
 	err := h.change(ctx, h.shutDown)
 	if err != nil {
-		h.log.Warn("runs could not be marked as interrupted", "err", err)
+		h.log.Warn("turns could not be marked as interrupted", "err", err)
 	}
 	h.cancel()
 	h.keys.Close()
@@ -155,7 +155,7 @@ func (h *Hub) Close() error {
 	_ = h.settings.Close(ctx)
 	_ = h.cutShort.Close(ctx)
 	if h.active.Close(ctx) != nil {
-		h.log.Warn("runs did not end in time")
+		h.log.Warn("turns did not end in time")
 	}
 	return h.store.Close()
 }

@@ -81,7 +81,7 @@ func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
 				return err
 			}
 			if next.Session != turn.Session {
-				return domain.Invalid("before", "a queued prompt of the same conversation", "one of another")
+				return domain.Invalid("before", "a queued prompt of the same session", "one of another")
 			}
 		}
 		queued, err := h.queuedIn(t, turn.Session)
@@ -209,7 +209,7 @@ func (h *Hub) Steer(ctx context.Context, id, text string) (s domain.TurnInSessio
 	}
 	result, err := lease.Steer(ctx, catalog.SteerParams{TaskID: live.turn.UUID, Text: text})
 	if err != nil || result.Outcome != catalog.SteerInjected {
-		h.log.Debug("the agent did not accept a message during its turn", "run", live.turn.UUID, "err", err)
+		h.log.Debug("the agent did not accept a message during its turn", "turn", live.turn.UUID, "err", err)
 		return s, false, ctx.Err()
 	}
 	h.intake.EndMessage(ctx, live.turn.ID)

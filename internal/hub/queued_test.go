@@ -44,7 +44,7 @@ func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
 	}
 	other := launch(t, h, "another conversation")
 	elsewhere := must(h.Continue(ctx, ContinueSpec{From: other.HumanLayerSession, Prompt: "x", Source: domain.SourceSession}))(t)
-	assert.ErrorContains(t, h.MoveQueued(ctx, a.HumanLayerSession, elsewhere.HumanLayerSession), "the same conversation")
+	assert.ErrorContains(t, h.MoveQueued(ctx, a.HumanLayerSession, elsewhere.HumanLayerSession), "the same session")
 	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
 	close(release)
 	await(t, h, c)

@@ -70,7 +70,7 @@ func removalConversation(
 			gone.Kept++
 		case !turn.State.Ended() && turn.State != domain.Draft:
 			return RemovedConversation{}, domain.Errorf(domain.KindBadState,
-				"%s is %s: interrupt it before you delete its conversation", turn.Label(),
+				"%s is %s: interrupt it before you delete its session", turn.Label(),
 				turn.State.Words())
 		default:
 			gone.Turns = append(gone.Turns, turn.Ref())

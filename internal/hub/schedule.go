@@ -143,7 +143,7 @@ func (h *Hub) checkRoom(t store.Tx) error {
 	}
 	if counts[domain.Queued] >= h.opts.Limits.QueueCap {
 		return domain.Errorf(domain.KindQueueFull,
-			"the queue is full: %d runs wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
+			"the queue is full: %d turns wait; cancel some, wait, or raise limits.queue_cap", counts[domain.Queued])
 	}
 	return nil
 }

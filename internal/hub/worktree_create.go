@@ -65,7 +65,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 			return undo, "its directory is not in the project", nil
 		}
 		return undo, "", domain.Invalid("working_dir",
-			"a directory of the project, for a conversation with a worktree", fmt.Sprintf("%q", spec.CWD))
+			"a directory of the project, for a session with a worktree", fmt.Sprintf("%q", spec.CWD))
 	}
 	spec.wait()
 	of, err := h.opts.Project.OpenWorktrees(ctx, !clientenv.IsRestricted(ctx))
@@ -100,7 +100,7 @@ func (h *Hub) createWorktree(ctx context.Context, spec *LaunchSpec) (undo func()
 			return func() {}, fmt.Sprintf("%q has no committed files", below), nil
 		}
 		return undo, "", domain.Invalid("working_dir",
-			"a directory with committed files, for a conversation with a worktree", fmt.Sprintf("%q", below))
+			"a directory with committed files, for a session with a worktree", fmt.Sprintf("%q", below))
 	}
 	spec.CWD = cwd
 	return undo, "", nil
@@ -155,4 +155,4 @@ func (h *Hub) createForTrigger(ctx context.Context, turn domain.Turn, session do
 	return session, err
 }
 
-func noWorktree(reason string) string { return "This conversation has no worktree: " + reason + "." }
+func noWorktree(reason string) string { return "This session has no worktree: " + reason + "." }

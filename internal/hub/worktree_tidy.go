@@ -47,7 +47,7 @@ func (h *Hub) tidyWorktrees() {
 		for _, w := range list {
 			if unused[w.Name] {
 				_, err := of.Discard(h.ctx, w, worktree.DiscardOptions{})
-				h.log.Info("a worktree without a conversation was deleted, unless it has work",
+				h.log.Info("a worktree without a session was deleted, unless it has work",
 					"dir", w.Top, "err", err)
 			}
 		}

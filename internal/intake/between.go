@@ -74,7 +74,7 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {
 		if r.kind == catalog.EventError { // the turn it belongs to is over
-			w.opts.Logger.Info("content of a late tool call was left out", "run", turn.UUID)
+			w.opts.Logger.Info("content of a late tool call was left out", "turn", turn.UUID)
 			return
 		}
 		failed = decoded(r, func(call catalog.ToolCall) error {

@@ -167,7 +167,7 @@ var EventKinds = []EventKind{
 	eventKind[UsageEvent](
 		"tokens, context, cost", domain.EventUsage),
 	eventKind[DiffEvent](
-		"the run has changed a file", domain.EventFileChange),
+		"the turn has changed a file", domain.EventFileChange),
 	eventKind[TerminalEvent](
 		"output of a terminal of an agent, or of one of yours", domain.EventTerminalOutput),
 	eventKind[TerminalExitEvent](
@@ -175,13 +175,13 @@ var EventKinds = []EventKind{
 	eventKind[ProgressEvent](
 		"an agent's report of its progress", domain.EventProgress),
 	eventKind[ErrorEvent](
-		"an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a run), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps", domain.EventAgentError),
+		"an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps", domain.EventAgentError),
 	eventKind[UpdateEvent](
 		"an agent's update of an unknown kind", domain.EventAgentUpdate),
 	eventKind[GateEvent](
 		"the result of a gate", domain.EventGate),
 	eventKind[BuildEvent](
-		"a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no run", domain.EventBuild),
+		"a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no turn", domain.EventBuild),
 	eventKind[LaggedEvent](
 		"you did not keep up: deltas or output of a terminal were omitted, and nothing else", domain.EventLagged, domain.EventTerminalLagged),
 	eventKind[LogDamagedEvent](
@@ -193,9 +193,9 @@ var EventKinds = []EventKind{
 	eventKind[SilentEvent](
 		"an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the session ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a `conversation_updated` of type `system`, which the conversation keeps", domain.EventAgentSilent),
 	eventKind[DeletedEvent](
-		"sessions of a conversation were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else", domain.EventSessionDeleted),
+		"turns of a session were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else", domain.EventSessionDeleted),
 	eventKind[TriggerExecutedEvent](
-		"a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the run's ids if a session started", domain.EventTrigger),
+		"a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the turn's ids if one started", domain.EventTrigger),
 	eventKind[IterationEvent](
 		"a turn of work that has gates starts ([gates.md](gates.md))", domain.EventIteration),
 	eventKind[GateStartEvent](
@@ -203,9 +203,9 @@ var EventKinds = []EventKind{
 	eventKind[GatesEndedEvent](
 		"the work with gates has ended", domain.EventLoopEnded),
 	eventKind[DecidedEvent](
-		"a client accepted or reverted a change of the run, or withdrew that decision (`session.decideChange`)", domain.EventChangeDecided),
+		"a client accepted or reverted a change of the turn, or withdrew that decision (`session.decideChange`)", domain.EventChangeDecided),
 	eventKind[QueueEvent](
-		"a client edited a queued prompt, or moved it within the queue of its conversation", domain.EventQueue),
+		"a client edited a queued prompt, or moved it within the queue of its session", domain.EventQueue),
 	eventKind[HubSilentEvent](
 		"the hub does not answer (the editor's process sends this)"),
 	eventKind[HubAnswersEvent](

@@ -342,7 +342,7 @@ type SilentEvent struct {
 	Ended     bool      `json:"ended" doc:"The agent works again."`
 }
 
-// A DeletedEvent says that sessions of a conversation were deleted.
+// A DeletedEvent says that turns of a session were deleted.
 type DeletedEvent struct {
 	ofNoTurn
 	ThreadID   string   `json:"thread_id"`

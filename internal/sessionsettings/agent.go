@@ -260,7 +260,7 @@ func (ts *Settings) giveTo(t store.Tx, session *domain.Session, agent string, ch
 	}
 	for _, turn := range turns {
 		if turn.State != domain.Draft {
-			return domain.Errorf(domain.KindBadState, "%s is %s: its conversation can get another agent when it has ended", turn.Label(), turn.State.Words())
+			return domain.Errorf(domain.KindBadState, "%s is %s: its session can get another agent when it has ended", turn.Label(), turn.State.Words())
 		}
 		turn.Agent, turn.Mode, turn.AgentMode = agent, askingMode(turn.Mode), ""
 		if err := t.UpdateTurn(turn); err != nil {

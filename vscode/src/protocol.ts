@@ -4007,7 +4007,7 @@ export interface Methods {
   "session.queue": { params: SessionParams; result: QueueResult };
   /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
   "session.editQueued": { params: EditQueuedParams; result: QueueResult };
-  /** Moves a queued prompt within the queue of its conversation. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
+  /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
   "session.moveQueued": { params: MoveQueuedParams; result: QueueResult };
   /** Sets the mode, model or options of the agent of a session's conversation. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the conversation: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a session of the conversation runs or is queued. */
   "session.set": { params: SetSessionParams; result: SetSessionResult };
@@ -4206,7 +4206,7 @@ export interface Events {
   plan: PlanEvent;
   /** When: tokens, context, cost. */
   usage: UsageEvent;
-  /** When: the run has changed a file. */
+  /** When: the turn has changed a file. */
   diff_updated: DiffEvent;
   /** When: output of a terminal of an agent, or of one of yours. */
   terminal_output: TerminalEvent;
@@ -4214,13 +4214,13 @@ export interface Events {
   terminal_exit: TerminalExitEvent;
   /** When: an agent's report of its progress. */
   task_progress: ProgressEvent;
-  /** When: an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a run), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps. */
+  /** When: an error that an agent reports, or one about it. `CONTENT_REFUSED`: an image or another file of the agent was broken or too long (10 MiB; 64 MiB in a turn), and was omitted. `MCP_SERVER_FAILED`: an MCP server of the agent does not work. `SETTING_IGNORED`: the agent has no way to apply a setting, such as a model if it lists none. `RULES_NOT_ASKED`: the agent may act without asking in its current mode. These also come as a `conversation_updated` of type `system`, which the conversation keeps. */
   task_error: ErrorEvent;
   /** When: an agent's update of an unknown kind. */
   agent_update: UpdateEvent;
   /** When: the result of a gate. */
   gate_result: GateEvent;
-  /** When: a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no run. */
+  /** When: a build of the project (`build`, `buildBackend`) has started or ended; its caller gets more. It belongs to no turn. */
   build_progress: BuildEvent;
   /** When: you did not keep up: deltas or output of a terminal were omitted, and nothing else. */
   lagged: LaggedEvent;
@@ -4232,9 +4232,9 @@ export interface Events {
   agent_session: AgentSessionEvent;
   /** When: an agent has given no sign of life for 5 s, or for 30 s during a tool call, and does not wait for a person; it writes to its stderr meanwhile; with `ended`, it works again. The silence also ends when the session ends, is interrupted or waits for input. Its error output, or a silence of a minute or longer, then comes as a `conversation_updated` of type `system`, which the conversation keeps. */
   agent_silent: SilentEvent;
-  /** When: sessions of a conversation were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else. */
+  /** When: turns of a session were deleted (`session.delete`). Its other members name no single session. The log keeps the numbers of deleted events and sends them to no client: a client that resumes after one of them misses nothing else. */
   session_deleted: DeletedEvent;
-  /** When: a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the run's ids if a session started. */
+  /** When: a trigger has acted, waits for a person, or has reached a limit ([automation.md](automation.md)); it has the turn's ids if one started. */
   trigger_executed: TriggerExecutedEvent;
   /** When: a turn of work that has gates starts ([gates.md](gates.md)). */
   iteration_start: IterationEvent;
@@ -4242,9 +4242,9 @@ export interface Events {
   gate_start: GateStartEvent;
   /** When: the work with gates has ended. */
   gates_complete: GatesEndedEvent;
-  /** When: a client accepted or reverted a change of the run, or withdrew that decision (`session.decideChange`). */
+  /** When: a client accepted or reverted a change of the turn, or withdrew that decision (`session.decideChange`). */
   change_decided: DecidedEvent;
-  /** When: a client edited a queued prompt, or moved it within the queue of its conversation. */
+  /** When: a client edited a queued prompt, or moved it within the queue of its session. */
   queue_changed: QueueEvent;
   /** When: the hub does not answer (the editor's process sends this). */
   hub_silent: HubSilentEvent;

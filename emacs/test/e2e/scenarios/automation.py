@@ -137,4 +137,4 @@ def budgets(home, emacs):
     terminal.type("/budget turns=3 tools:20")
     terminal.press("C-c", "C-c")
     terminal.see(r"^ ■ +interrupted +[0-9]+ tools:20")
-    terminal.see(r"^■ Interrupted: this run has had 3 rounds of tool calls, of 3 ")
+    terminal.see(r"^■ Interrupted: this turn has had 3 rounds of tool calls, of 3 ")

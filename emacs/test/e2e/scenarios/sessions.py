@@ -67,7 +67,7 @@ def goes_on_by_itself(home, emacs):
     terminal.press("j", "a")
     # An agent of version 2 gets the prompt while it continues by itself, after the edit.
     terminal.see(r"^❯ quiet after that\n(.*\n)*Hello(.*\n)+ *\n.*-UUU")
-    expect(not terminal.shows(r"the run ended before this did"), "the edit is cut short", terminal)
+    expect(not terminal.shows(r"the turn ended before this did"), "the edit is cut short", terminal)
     terminal.see(r"^ ● completed")
     expect(home.read("demo.txt") == "Turn 2: quiet background\n", f"demo.txt: {home.read('demo.txt')!r}", terminal)
     ask(terminal, "quiet goal", key="r")
