@@ -28,7 +28,7 @@ def sets_an_agent(home, emacs):
     terminal = start(home, emacs, columns=110)
     ask(terminal, "hello")
     terminal.see(r"^Mode ask, model large, thinking low\.")
-    terminal.see(r"^ ● completed · choosy")
+    terminal.see(r"^ ● completed · [0-9.]+ · choosy")
     terminal.command("duet-set-model")
     terminal.see(r"^Model \(default Large\):")
     terminal.type("gigantic")
@@ -42,7 +42,7 @@ def sets_an_agent(home, emacs):
     terminal.see(r"^The agent uses Small, from its next turn on$")
     ask(terminal, "again", key="r")
     terminal.see(r"^Mode ask, model small, thinking low\.")
-    terminal.see(r"^ ● completed · choosy")
+    terminal.see(r"^ ● completed · [0-9.]+ · choosy")
     # A setting that changes while the agent works takes effect at once.
     ask(terminal, "wait for it", key="r")
     terminal.see(r"^ ◐ running")
@@ -53,7 +53,7 @@ def sets_an_agent(home, emacs):
     terminal.see(r"Just code$")
     terminal.press("Enter")
     terminal.see(r"^Mode code, model small, thinking low\.")
-    terminal.see(r"^ ● completed · choosy · Small · Just code")
+    terminal.see(r"^ ● completed · [0-9.]+ · choosy · Small · Just code")
     ask(terminal, "wait again", key="r")
     terminal.see(r"^ ◐ running")
     terminal.command("duet-set-option")
@@ -72,7 +72,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal = start(home, emacs, columns=110, lines=40)
     ask(terminal, "hello")
     terminal.see(r"^Mode ask, model large, thinking low\.")
-    terminal.see(r"^ ● completed · choosy")
+    terminal.see(r"^ ● completed · [0-9.]+ · choosy")
     # In the box, word by word.
     terminal.press("M-<", "c")
     terminal.type("/mod")
@@ -90,7 +90,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal.type(" high go on")
     terminal.press("Enter")
     terminal.see(r"^❯ go on\n(.*\n)*Mode ask, model small, thinking high\.")
-    terminal.see(r"^ ● completed · choosy · Small")
+    terminal.see(r"^ ● completed · [0-9.]+ · choosy · Small")
     # An unknown value.
     terminal.press("M-<", "c")
     terminal.type("/model gigantic and on")
@@ -108,7 +108,7 @@ def sets_an_agent_in_a_prompt(home, emacs):
     terminal.see(r"C-c C-c send")
     terminal.type("/agent demo quiet words")
     terminal.press("C-c", "C-c")
-    terminal.see(r"^ ● completed · demo")
+    terminal.see(r"^ ● completed · [0-9.]+ · demo")
     terminal.see(r"^❯ quiet words\n")
 
 

@@ -188,9 +188,9 @@ def chooses_an_attempt(home, emacs):
     terminal.see(r"waits for you +1\.1 +demo(.*\n)+.*waits for you +2\.1 +demo")
     for _ in range(2):
         terminal.press("j")
-        terminal.see(r"^ . waits for you · demo · duet/fix-it-demo")
+        terminal.see(r"^ . waits for you · [0-9.]+ · demo · duet/fix-it-demo")
         terminal.press("a")
-        terminal.see(r"^ ● completed · demo · duet/fix-it-demo")
+        terminal.see(r"^ ● completed · [0-9.]+ · demo · duet/fix-it-demo")
     terminal.press("%")
     terminal.see(r"a +Compare the attempts")
     terminal.press("a")

@@ -9,7 +9,7 @@ def approves(home, emacs):
     """A question is listed from any buffer, shown with its diff, and approved."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
-    terminal.see(r"^ \? waits for you · demo · .*1 waiting: j")
+    terminal.see(r"^ \? waits for you · [0-9.]+ · demo · .*1 waiting: j")
     terminal.see(r"^\? Write +demo\.txt \+1")
     terminal.press("C-x", "b")
     terminal.see(r"^Switch to buffer")
@@ -162,7 +162,7 @@ def answers_at_once(home, emacs):
     terminal.see(r"^ +\[a\] approve")
     terminal.see_cursor_at(r"\[a\] approve")
     terminal.press("a")
-    terminal.see(r"^ ● completed · demo")
+    terminal.see(r"^ ● completed · [0-9.]+ · demo")
     terminal.see_cursor_at(r"^$")
     # Point elsewhere in the buffer stays.
     ask(terminal, "hello")

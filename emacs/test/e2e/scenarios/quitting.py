@@ -38,7 +38,7 @@ def quits_prompts(home, emacs):
     terminal.press("f")
     terminal.see(r"^This turn is not over; fork an earlier one, or wait$")
     terminal.quit()
-    terminal.see(r"^ ◐ running · demo")
+    terminal.see(r"^ ◐ running · [0-9.]+ · demo")
     terminal.press("i")
     terminal.see(r"^■ Interrupted")
     terminal.press("f")
@@ -125,7 +125,7 @@ def stops_the_server(home, emacs):
     one.see(r"\[stopped\]")
     # Emacs and the agent still run well after the time to kill a hanging server.
     other.see(r"chunk 199 ")
-    other.see(r"^ ● completed · demo")
+    other.see(r"^ ● completed · [0-9.]+ · demo")
     for _ in range(3):
         one.press("g")
         one.see(r"^ ● +completed +[0-9]+ quiet stream")

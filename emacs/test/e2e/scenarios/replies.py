@@ -44,10 +44,10 @@ def counts_the_seconds(home, emacs):
     """While a turn runs the header shows the elapsed time."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:2000@20")
-    terminal.see(r"^ ◐ running · demo · (\d+m )?\d+s [-|/\\]")
-    terminal.see(r"^ ◐ running · demo · ([2-9]|\d\d|\d+m \d+)s [-|/\\]")
+    terminal.see(r"^ ◐ running · [0-9.]+ · demo · (\d+m )?\d+s [-|/\\]")
+    terminal.see(r"^ ◐ running · [0-9.]+ · demo · ([2-9]|\d\d|\d+m \d+)s [-|/\\]")
     terminal.press("i")
-    terminal.see(r"^ ■ interrupted · demo( · \d+ in \d+ out)?$")
+    terminal.see(r"^ ■ interrupted · [0-9.]+ · demo( · \d+ in \d+ out)?$")
 
 
 @scenario
