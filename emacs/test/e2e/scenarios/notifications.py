@@ -39,11 +39,11 @@ def notifies(home, emacs):
     terminal.see(r"^Has the focus: nil$")
     ask(terminal, "once more", key="r")
     terminal.see(r"Duet\[1!\]")
-    question = "An agent wants leave: Write demo.txt, hello\n"
+    question = "An agent wants leave: Write demo.txt, 1.2 hello\n"
     wait_for(lambda: told() == question, "a question to be told", screen=terminal.screen)
     terminal.press("j", "a")
     terminal.see(r"^ ● completed")
-    wait_for(lambda: told() == question + "An agent is done: hello\n", "an end to be told", screen=terminal.screen)
+    wait_for(lambda: told() == question + "An agent is done: 1.2 hello\n", "an end to be told", screen=terminal.screen)
     terminal.focus(True)
     terminal.see(r"^Has the focus: t$")
     terminal.see_no(r"Duet\[")
@@ -55,4 +55,4 @@ def notifies(home, emacs):
     ask(terminal, "quiet background", key="r")
     terminal.see(r"^❯ quiet background$")
     terminal.focus(False)
-    wait_for(lambda: told().endswith(question), "a question after the turn to be told", screen=terminal.screen)
+    wait_for(lambda: told().endswith(question.replace("1.2", "1.5")), "a question after the turn to be told", screen=terminal.screen)

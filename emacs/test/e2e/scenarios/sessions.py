@@ -58,7 +58,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^ \? +waits for you +[0-9]+ quiet background +demo")
     terminal.see(r"Duet\[1!\]")
     terminal.press("M-<", "r")
-    terminal.see(r"^ Queue: quiet background .*C-c C-c send")
+    terminal.see(r"^ Queue 1: quiet background .*C-c C-c send")
     terminal.type("quiet after that")
     terminal.see(r"^quiet after that$")
     terminal.press("C-c", "C-c")
