@@ -17,7 +17,6 @@ import (
 
 // registerApprovals registers the methods of the inbox of approvals (HumanLayer).
 func registerApprovals(reg *server.Registry, d Domain) {
-	f := sessionFamily
 	handle(reg, d, humanLayerFamily, "createApproval", createApproval,
 		server.Doc("Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval."))
 	// Questions may be of megabytes.
@@ -26,7 +25,7 @@ func registerApprovals(reg *server.Registry, d Domain) {
 	handle(reg, d, humanLayerFamily, "sendDecision", sendDecision,
 		server.Doc("Answers an approval. The first answer wins: for a later one, success is false and error has the decision."))
 
-	f = nativeFamily
+	f := nativeFamily
 	handle(reg, d, f, "approval.list", listApprovals, server.LongRunning(), server.Doc("Lists what waits for a person's answer, the oldest first."))
 	handle(reg, d, f, "approval.get", oneApproval, server.LongRunning(), server.Doc("Returns an approval."))
 	handle(reg, d, f, "approval.decide", decideApproval,

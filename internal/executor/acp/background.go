@@ -299,12 +299,16 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	call, event := u.call(), catalog.EventToolUpdate
 	if u.Status == "completed" || u.Status == "failed" {
 		call.Result, event = u.result(), catalog.EventToolResult
-		a.background.callEnded(u.ToolCallID)
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
 	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
-	if event == catalog.EventToolResult && a.turns.now() == nil { // else the end of the turn reports it
-		a.reportBackgroundNow(a.backgroundTasks, false)
+	if event == catalog.EventToolResult {
+		// The hub gets the result before it hears that no work is left: a turn that ends meanwhile
+		// reports what is left, too.
+		a.background.callEnded(u.ToolCallID)
+		if a.turns.now() == nil { // else the end of the turn reports it
+			a.reportBackgroundNow(a.backgroundTasks, false)
+		}
 	}
 	return true
 }
