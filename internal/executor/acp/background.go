@@ -281,7 +281,8 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		return false
 	}
 	id, _ := rawjson.Text(rawjson.Member(update, "toolCallId"))
-	of := a.background.taskOf(string(id))
+	var of string
+	// The current turn is read first: one that ends meanwhile is in past before it is no longer current.
 	if t := a.turns.now(); t != nil && t.tools.has(string(id)) {
 		t.taking.Lock()
 		over := t.ended
@@ -289,6 +290,8 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		if of = t.ID; !over {
 			return false
 		}
+	} else {
+		of = a.background.taskOf(string(id))
 	}
 	last := a.turns.latest()
 	var u toolUpdate
