@@ -23,8 +23,8 @@ func (r InitializeRequest) Accept(newest int) Client {
 	return c
 }
 
-// HasStates reports whether the client is told the state of each session: the response to a prompt
-// means that its turn begins. To any other client the response is the end of the turn.
+// HasStates reports whether the client receives the state of each session. For such a client the
+// response to a prompt starts the turn. For any other client the response ends it.
 func (c Client) HasStates() bool { return c.version == Version2 }
 
 // HasTerminals reports whether the client shows terminals of the agent. Any other client has terminals

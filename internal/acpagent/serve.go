@@ -7,7 +7,7 @@
 //	   └── questions ◄─────── asking.go ◄───────────────────────────────────┘
 //
 // One agent serves both versions of the protocol: package acp writes each message in the client's form
-// (acp.Client). foreground.go has the states of a session, which only some clients are told.
+// (acp.Client). foreground.go sends the states of a session, which only some clients receive.
 //
 // It is a client of the hub like any other and keeps no state: a turn continues after its end, and
 // a question stays in the inbox.

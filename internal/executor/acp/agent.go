@@ -34,8 +34,8 @@ const (
 // live as long as the process: one reads its output, one reports updates between turns, one
 // closes its terminals after it exits. The driver waits for all of them.
 //
-// The goroutine that reads the output waits for the hub. So what others need meanwhile is in types of
-// its own (turns, requests, history and so on), each with a lock that is held for a moment only.
+// The goroutine that reads the output waits for the hub. State that other goroutines need meanwhile is
+// in separate types (turns, requests, history and so on), each with a lock that is held briefly.
 type agent struct {
 	driver *Driver
 	name   string

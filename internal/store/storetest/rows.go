@@ -64,7 +64,7 @@ func testIDsBeforeNumbers(t *testing.T, k kind) {
 	assert.Equal(t, named.ID, got)
 }
 
-// A number is not given again, so that what somebody noted down names nothing else.
+// Numbers are never reused: a number that a user noted down never names another turn.
 func testTurnNumbersAreNotReused(t *testing.T, k kind) {
 	s := k.openNew(t)
 	th := NewSession(t, s, "")
