@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
@@ -66,7 +68,11 @@ func TestSessionsAndTurnsHaveNumbers(t *testing.T) {
 }
 
 func TestQueuedTurns(t *testing.T) {
-	w := newWorld(t, until)
+	answered := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		defer func() { <-answered }() // agents take some time to end
+		return until(ctx, x)
+	})
 	c := w.connect(frame.LSP)
 	first := answer[protocol.Started](c, "session.start", `{"prompt":"one"}`)
 	w.reaches(first.ID, domain.Running)
@@ -85,6 +91,7 @@ func TestQueuedTurns(t *testing.T) {
 	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.2", State: "cancelled"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.2"}`))
 	assert.Equal(t, "1.3", answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.3"}`).Turn)
 	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.1", State: "interrupting"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.1","reason":"enough"}`))
+	close(answered)
 	w.ended(first.ID)
 	c.failsAs("turn.edit", `{"turn":"1.1","prompt":"x"}`, -32051, "bad_state")
 }
