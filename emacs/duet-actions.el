@@ -163,7 +163,7 @@ rewind of the files."
     (if undo
         (duet-actions--rewind connection run '(:undo t) "as before the rewind")
       (duet-connection-request
-       connection 'session.rewind (list :session_id run :preview t)
+       connection 'session.rewind (list :turn run :preview t)
        :success-fn
        (lambda (result)
          ;; The minibuffer must not be entered in a process filter.
@@ -244,7 +244,7 @@ DIRECTORY is the session's directory."
   "Restore files at CONNECTION to before RUN, with the parameters MORE.
 WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   (duet-connection-request
-   connection 'session.rewind (append (list :session_id run) more)
+   connection 'session.rewind (append (list :turn run) more)
    :success-fn
    (lambda (result)
      (let* ((files (append (duet-get result :files) nil))
@@ -256,10 +256,8 @@ WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
 
 (defun duet-actions--compose-rewound (connection session rewound)
   "Insert the prompt of REWOUND again, for a fork of SESSION at CONNECTION."
-  (let ((from (duet-get-string rewound :fork_from)))
-    (if (string-empty-p from)
-        (duet-compose connection)
-      (duet-compose connection session from))
+  (let ((from (duet-get-string rewound :fork_turn)))
+    (if from (duet-compose connection session from) (duet-compose connection))
     (when (= (buffer-size) 0)
       (insert (duet-get-string rewound :prompt)))))
 

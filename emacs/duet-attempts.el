@@ -34,9 +34,9 @@
 
 (defvar-local duet-attempts--group nil
   "The common group id of the sessions of all attempts.")
-(defvar-local duet-attempts--run nil
-  "The id of a run of one of the attempts, for requests.")
-(defvar-local duet-attempts--query ""
+(defvar-local duet-attempts--one nil
+  "The id of the session of one of the attempts, for requests.")
+(defvar-local duet-attempts--prompt ""
   "The prompt of all attempts.")
 (defvar-local duet-attempts--all nil
   "The attempts, from the server's last comparison.")
@@ -124,7 +124,7 @@ Select the window unless the minibuffer is in use."
                 (or (and duet-attempts--group
                          (equal duet-attempts--group (duet-session-attempts session)))
                     ;; The group is unknown until the server has replied.
-                    (equal duet-attempts--run (duet-session-leaf-id session))
+                    (equal duet-attempts--one (duet-session-id session))
                     (memq session (duet-attempts--sessions))))))
        (buffer-list))
       (with-current-buffer (generate-new-buffer "*duet attempts*")
@@ -132,7 +132,7 @@ Select the window unless the minibuffer is in use."
         (setq duet-connection connection
               default-directory (duet-connection-root connection)
               duet-attempts--group (duet-session-attempts session)
-              duet-attempts--run (duet-session-leaf-id session))
+              duet-attempts--one (duet-session-id session))
         (duet-model-follow #'duet-attempts--observe (duet-connection-model connection))
         (current-buffer))))
 
@@ -142,13 +142,13 @@ Select the window unless the minibuffer is in use."
              (not (equal duet-attempts--seen (duet-attempts--states))))
     (duet-attempts--ask)))
 
-(defun duet-attempts--thread (attempt)
+(defun duet-attempts--session-of (attempt)
   "Return the session of ATTEMPT, or nil if it is not loaded."
-  (duet-connection-session duet-connection (duet-get-string attempt :thread_id)))
+  (duet-connection-session duet-connection (duet-get-string attempt :session_uuid)))
 
 (defun duet-attempts--sessions ()
   "Return the loaded sessions of the attempts."
-  (delq nil (mapcar #'duet-attempts--thread duet-attempts--all)))
+  (delq nil (mapcar #'duet-attempts--session-of duet-attempts--all)))
 
 (defun duet-attempts--states ()
   "Return the parts of the sessions that a comparison depends on."
@@ -167,11 +167,11 @@ Select the window unless the minibuffer is in use."
   "Ask the server to compare the attempts, and show the result."
   (setq duet-attempts--seen (duet-attempts--states))
   (duet-connection-request
-   duet-connection 'session.attempts (list :session_id duet-attempts--run)
+   duet-connection 'attempt.list (list :session duet-attempts--one)
    :success-fn (duet-latest
                 (lambda (result)
                   (let ((first (null duet-attempts--all)))
-                    (setq duet-attempts--query (or (duet-get-string result :query) "")
+                    (setq duet-attempts--prompt (or (duet-get-string result :prompt) "")
                           duet-attempts--all (duet-get-objects result :attempts))
                     (unless duet-attempts--group
                       (setq duet-attempts--group
@@ -182,7 +182,7 @@ Select the window unless the minibuffer is in use."
                     (when first
                       (rename-buffer (format "*duet attempts: %s*"
                                              (truncate-string-to-width
-                                              (duet-visible-line duet-attempts--query)
+                                              (duet-visible-line duet-attempts--prompt)
                                               60 nil nil "…"))
                                      t)
                       (duet-attempts--ask)))))))
@@ -258,7 +258,7 @@ Select the window unless the minibuffer is in use."
     (setq tabulated-list-format (duet-attempts--format rows)
           tabulated-list-entries
           (cl-mapcar (lambda (attempt row)
-                       (list (duet-get-string attempt :thread_id) (vconcat (mapcar #'cdr row))))
+                       (list (duet-get-string attempt :session_uuid) (vconcat (mapcar #'cdr row))))
                      duet-attempts--all rows))
     (when-let ((agent (cl-position "Agent" tabulated-list-format :key #'car :test #'equal)))
       (let* ((column (aref tabulated-list-format agent))
@@ -289,7 +289,7 @@ Select the window unless the minibuffer is in use."
 
 (defun duet-attempts--remarks ()
   "Return the text below the attempts: the prompt and the main keys."
-  (concat "\n " (propertize (truncate-string-to-width (duet-visible-line duet-attempts--query)
+  (concat "\n " (propertize (truncate-string-to-width (duet-visible-line duet-attempts--prompt)
                                                       500 nil nil "…")
                             'face 'bold)
           "\n "
@@ -298,22 +298,22 @@ Select the window unless the minibuffer is in use."
                       'face 'duet-dim)
           "\n"))
 
-(defun duet-attempts--print-entry (thread columns)
-  "Insert the line of the attempt THREAD, with COLUMNS, and the lines below it."
-  (tabulated-list-print-entry thread columns)
-  (pcase-dolist (`(,text . ,file) (duet-attempts--below (duet-attempts--find thread)))
+(defun duet-attempts--print-entry (session columns)
+  "Insert the line of the attempt SESSION, an id, with COLUMNS and the lines below."
+  (tabulated-list-print-entry session columns)
+  (pcase-dolist (`(,text . ,file) (duet-attempts--below (duet-attempts--find session)))
     (insert (propertize (concat "     " text "\n")
-                        'tabulated-list-id thread 'duet-attempts-file file))))
+                        'tabulated-list-id session 'duet-attempts-file file))))
 
 (defun duet-attempts--below (attempt)
   "Return the lines below ATTEMPT: conses of text and the name of a file or nil."
   (append
-   (when-let ((text (or (cdr (assoc (duet-get-string attempt :thread_id) duet-attempts--discarded))
+   (when-let ((text (or (cdr (assoc (duet-get-string attempt :session_uuid) duet-attempts--discarded))
                         (duet-get-string attempt :unknown))))
      (list (list (propertize (duet-visible-line text) 'face 'duet-dim))))
    (when-let ((text (duet-get-string attempt :error)))
      (list (list (propertize (duet-visible-line text) 'face 'duet-failed))))
-   (when (member (duet-get-string attempt :thread_id) duet-attempts--unfolded)
+   (when (member (duet-get-string attempt :session_uuid) duet-attempts--unfolded)
      (append
       (mapcar (lambda (file)
                 (let ((path (or (duet-get-string file :path) "")))
@@ -326,13 +326,13 @@ Select the window unless the minibuffer is in use."
       (when-let ((more (duet-get-number attempt :more)))
         (list (list (format "and %d more" more))))))))
 
-(defun duet-attempts--find (thread)
-  "Return the attempt THREAD, or nil."
-  (cl-find thread duet-attempts--all
-           :test #'equal :key (lambda (attempt) (duet-get-string attempt :thread_id))))
+(defun duet-attempts--find (session)
+  "Return the attempt with the id SESSION, or nil."
+  (cl-find session duet-attempts--all
+           :test #'equal :key (lambda (attempt) (duet-get-string attempt :session_uuid))))
 
 (defun duet-attempts--place ()
-  "Return the place of point: (THREAD . FILE)."
+  "Return the place of point: (SESSION . FILE)."
   (cons (tabulated-list-get-id) (get-text-property (point) 'duet-attempts-file)))
 
 (defun duet-attempts--position (place)
@@ -357,8 +357,8 @@ Select the window unless the minibuffer is in use."
 
 (defun duet-attempts--session ()
   "Return the session of the attempt at point, or nil."
-  (when-let ((thread (tabulated-list-get-id)))
-    (duet-connection-session duet-connection thread)))
+  (when-let ((session (tabulated-list-get-id)))
+    (duet-connection-session duet-connection session)))
 
 (defun duet-attempts-visit ()
   "Show the session of the attempt at point, or the file at point."
@@ -379,10 +379,10 @@ Select the window unless the minibuffer is in use."
 (defun duet-attempts-toggle ()
   "Show the changed files of the attempt at point, or hide them."
   (interactive (duet-only-in 'duet-attempts-mode) duet-attempts-mode)
-  (let ((thread (duet-get-string (duet-attempts--here) :thread_id)))
-    (setq duet-attempts--unfolded (if (member thread duet-attempts--unfolded)
-                                      (delete thread duet-attempts--unfolded)
-                                    (cons thread duet-attempts--unfolded)))
+  (let ((session (duet-get-string (duet-attempts--here) :session_uuid)))
+    (setq duet-attempts--unfolded (if (member session duet-attempts--unfolded)
+                                      (delete session duet-attempts--unfolded)
+                                    (cons session duet-attempts--unfolded)))
     (duet-attempts--print)))
 
 (defvar duet-attempts-patch-mode-map
@@ -411,15 +411,15 @@ Select the window unless the minibuffer is in use."
   (let ((attempt (duet-attempts--here))
         (connection duet-connection))
     (duet-connection-request
-     connection 'session.attempts (list :session_id duet-attempts--run :patch t)
+     connection 'attempt.list (list :session duet-attempts--one :patch t)
      :success-fn
      (duet-latest
       (lambda (result)
         (setq duet-attempts--all (duet-get-objects result :attempts))
         (duet-attempts--print)
-        (let ((thread (duet-get-string attempt :thread_id)))
+        (let ((session (duet-get-string attempt :session_uuid)))
           (duet-attempts--show-patch
-           connection (or (duet-attempts--find thread) attempt))))))))
+           connection (or (duet-attempts--find session) attempt))))))))
 
 (defun duet-attempts--show-patch (connection attempt)
   "Show the patch of ATTEMPT of CONNECTION."
@@ -472,7 +472,7 @@ METHOD and MESSAGE are as for `duet-land'; a prefix argument asks for them."
                duet-attempts-mode)
   (let ((connection (duet-connection-here)))
     (duet-connection-request
-     connection 'session.attempts (list :session_id (duet-session-leaf-id session))
+     connection 'attempt.list (list :session (duet-session-id session))
      :success-fn
      (lambda (result)
        ;; The minibuffer must not be entered in a process filter.
@@ -482,9 +482,9 @@ METHOD and MESSAGE are as for `duet-land'; a prefix argument asks for them."
 
 (defun duet-attempts--ask-choose (connection session attempts parameters)
   "Ask whether to land SESSION of CONNECTION and discard the other ATTEMPTS.
-PARAMETERS are parameters of session.chooseAttempt."
+PARAMETERS are parameters of attempt.choose."
   (let* ((chosen (cl-find (duet-session-id session) attempts :test #'equal
-                          :key (lambda (attempt) (duet-get-string attempt :thread_id))))
+                          :key (lambda (attempt) (duet-get-string attempt :session_uuid))))
          (others (cl-remove-if (lambda (attempt) (duet-get attempt :worktree :gone))
                                (remq chosen attempts))))
     (if (y-or-n-p
@@ -497,7 +497,7 @@ PARAMETERS are parameters of session.chooseAttempt."
 (defun duet-attempts--choose (connection session parameters)
   "Land SESSION of CONNECTION, and discard the others, with PARAMETERS."
   (duet-worktree--land
-   connection session 'session.chooseAttempt parameters
+   connection session 'attempt.choose parameters
    (lambda (result) (duet-attempts--chosen connection session result))
    (lambda (err)
      (when (and (equal (duet-get-string (plist-get err :data) :kind) "bad_state")
@@ -515,14 +515,14 @@ If so, land SESSION of CONNECTION with PARAMETERS."
       (message "Nothing was landed, because %s" working))))
 
 (defun duet-attempts--chosen (connection session result)
-  "Report the results for all attempts, from RESULT of session.chooseAttempt.
+  "Report the results for all attempts, from RESULT of attempt.choose.
 Show the buffer that compares SESSION of CONNECTION, since it has the refs."
   (let* ((discarded (duet-get-objects result :discarded))
          (stay (cl-count-if (lambda (one) (duet-get-string one :error)) discarded))
          (gone (- (length discarded) stay)))
     (with-current-buffer (duet-attempts--buffer connection session)
       (dolist (one discarded)
-        (when-let ((other (duet-connection-session connection (duet-get-string one :session_id))))
+        (when-let ((other (duet-connection-session connection (duet-get-string one :turn_uuid))))
           (push (cons (duet-session-id other) (duet-attempts--became one))
                 duet-attempts--discarded)))
       (duet-attempts--ask)

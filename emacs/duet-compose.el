@@ -452,7 +452,7 @@ SETTINGS are from `duet-directive-take'; CONTENT is a parameter."
     (when agents (setq more (duet-compose--attempts agents more)))
     (duet-connection-request
      connection (if agents 'attempt.start 'session.start)
-     (append (list (if agents :query :prompt) text) more content
+     (append (list :prompt text) more content
              ;; Without a title, the session would be named after its last prompt.
              (unless (plist-member more :title)
                (list :title (duet-compose--title text))))
@@ -465,7 +465,7 @@ The permission mode applies to each agent.  Other settings belong to one
 agent, and are dropped."
   (let ((mode (duet-get-string parameters :mode)))
     (append (list :agents (vconcat (mapcar (lambda (agent)
-                                             (append agent (and mode (list :permission_mode mode))))
+                                             (append agent (and mode (list :mode mode))))
                                            agents)))
             (cl-loop for (parameter value) on parameters by #'cddr
                      unless (memq parameter '(:agent :model :options :mode :worktree))

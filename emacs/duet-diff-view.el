@@ -121,7 +121,7 @@ If the server sends none, it has one element, with the ID nil, for the file."))
                  ;; Distinguish an empty file from a missing one.
                  (let ((value (plist-get object key)))
                    (and (stringp value) value))))
-         (path (or (duet-get-string object :file_path) ""))
+         (path (or (duet-get-string object :path) ""))
          (diff (or (duet-get-string object :diff) ""))
          (binary (and (duet-get object :binary) t))
          (file (make-duet-diff-file
@@ -154,7 +154,7 @@ If the server sends none, it has one element, with the ID nil, for the file."))
                    ("accepted" 'accepted)
                    ("reverted" 'reverted)))))
     (make-duet-diff-turn
-     :run (duet-get-string object :session_id)
+     :run (duet-get-string object :turn_uuid)
      :states (or (mapcar (lambda (hunk) (cons (duet-get-string hunk :id) (funcall state hunk)))
                          (append (when-let ((mode (plist-get object :mode))) (list mode))
                                  (duet-get-objects object :hunks)))

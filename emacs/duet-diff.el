@@ -315,9 +315,8 @@ BUFFER and DONE are as in `duet-diff--send'."
   (let ((path (duet-diff-file-path file))
         (hunk (and (duet-hunk-p part) (duet-hunk-id part))))
     (duet-connection-request
-     connection 'session.decideChange
-     `(:session_id ,(car runs) :path ,(duet-remote-local path) :decision ,decision
-                   ,@(and hunk (list :hunk hunk)))
+     connection (intern (concat "change." decision))
+     `(:turn ,(car runs) :path ,(duet-remote-local path) ,@(and hunk (list :hunk hunk)))
      :success-fn
      (lambda (_)
        (unless (equal decision "accept") (duet-revert-file path))
@@ -527,8 +526,11 @@ list of files as the server sends them, or FAIL with an error."
 (defun duet-diff-turns--ask (connection run done fail)
   "Request the changes of RUN from CONNECTION; call DONE with the files, or FAIL."
   (duet-connection-request
-   connection 'getSessionSnapshots (list :session_id run)
-   :success-fn (lambda (result) (funcall done (duet-get-objects result :snapshots)))
+   connection 'change.list (list :turn run)
+   :success-fn (lambda (result)
+                 (funcall done (mapcar (lambda (file)
+                                         (append (list :turn_uuid (plist-get result :turn_uuid)) file))
+                                       (duet-get-objects result :changes))))
    :error-fn fail))
 
 (defun duet-diff-turns--before (connection session run later done fail)
@@ -589,7 +591,7 @@ The first turn comes first."
         (changes (make-hash-table :test #'equal)))
     (dolist (files turns)
       (dolist (file files)
-        (let ((path (duet-get-string file :file_path)))
+        (let ((path (duet-get-string file :path)))
           (unless (gethash path changes) (push path paths))
           (push file (gethash path changes)))))
     (delq nil (mapcar (lambda (path) (duet-diff-turns--file path (reverse (gethash path changes))))
@@ -606,7 +608,7 @@ The value has CHANGES as :turns, if there are several."
      ((or (duet-get (car changes) :binary) (duet-get last :binary))
       (append (list :binary t :turns changes) last))
      ((equal before after) nil)
-     (t (list :file_path path :before before :after after :turns changes
+     (t (list :path path :before before :after after :turns changes
               :diff (duet-diff-turns-text before after))))))
 
 (defun duet-diff-turns-text (before after)

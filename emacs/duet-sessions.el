@@ -531,7 +531,7 @@ The sessions are the one at point, or in a list the marked ones."
                     (message "%s" (duet-marks--delete-outcome deleted kept stays
                                                               (nreverse refused))))))
         (duet-connection-request
-         connection 'session.delete (list :session_id (duet-session-leaf-id session))
+         connection 'session.delete (list :session (duet-session-id session))
          :success-fn (lambda (result)
                        (unless (eql (duet-get-number result :deleted) 0)
                          (cl-incf deleted))

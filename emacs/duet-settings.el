@@ -111,7 +111,7 @@ it takes effect with the next turn.  ERROR-FN is as for
   (let ((asked (duet-model-clock (duet-session-model session))))
     (duet-connection-request
      connection 'session.set
-     (append (list :session_id (duet-session-leaf-id session)) what)
+     (append (list :session (duet-session-id session)) what)
      :success-fn
      (lambda (result)
        (duet-settings--take connection session (duet-get result :turn) asked)

@@ -126,7 +126,7 @@ one."
 (defun duet-worktree--land-parameters (session method message)
   "Return the parameters to land SESSION with METHOD and MESSAGE.
 See `duet-land'."
-  (append (list :session_id (duet-session-leaf-id session))
+  (append (list :session (duet-session-id session))
           (and method (list :method method))
           (and message (not (string-empty-p message)) (list :message message))))
 
@@ -237,7 +237,7 @@ The session stays; a fork continues it in the project's directory."
   "Delete SESSION's worktree on CONNECTION; with FORCE, even if it has work."
   (duet-connection-request
    connection 'session.discard
-   (append (list :session_id (duet-session-leaf-id session)) (and force (list :force t)))
+   (append (list :session (duet-session-id session)) (and force (list :force t)))
    :success-fn
    (lambda (result)
      (let ((ref (duet-get-string result :ref)))

@@ -16,7 +16,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
@@ -137,29 +136,25 @@ func signInError(ctx context.Context, err error) error {
 
 // registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "session.set", setAgent, server.LongRunning(),
-		server.Doc("Sets the mode, model or options of the agent of a session's conversation. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the conversation: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a session of the conversation runs or is queued."))
+	handle(reg, d, nativeFamily, "session.set", setAgent, server.LongRunning(),
+		server.Doc("Sets the mode, model or options of a session's agent. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`)."))
 	handle(reg, d, sessionFamily, "agent.describe", describeAgent,
-		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any conversation: its modes, models, options and slash commands."))
+		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands."))
 }
 
-func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (humanlayer.SetSessionResult, error) {
-	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, sessionsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
+func setAgent(ctx context.Context, h *hub.Hub, p protocol.SetSessionParams) (protocol.SetSessionResult, error) {
+	s, live, err := h.Settings().SetAgent(ctx, string(p.Session), sessionsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
-		var e *domain.Error
-		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {
-			e.Param = "mode"
-		}
-		return humanlayer.SetSessionResult{}, err
+		return protocol.SetSessionResult{}, err
 	}
 	known, err := h.Settings().OfTurn(ctx, s)
 	if err != nil {
-		return humanlayer.SetSessionResult{}, err
+		return protocol.SetSessionResult{}, err
 	}
 	one := []*protocol.Turn{turnOf(s, h.Latest())}
 	describeSession(one[0], known)
-	fit(one, room(ctx)/2)
-	return humanlayer.SetSessionResult{SetSessionResult: protocol.SetSessionResult{Live: live, Turn: *one[0]}, Session: *humanlayer.SessionOf(one[0])}, nil
+	fit(one, room(ctx))
+	return protocol.SetSessionResult{Live: live, Turn: *one[0]}, nil
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p protocol.DescribeAgentParams) (protocol.AgentDescription, error) {
@@ -225,11 +220,6 @@ func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
 	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
 		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
-	handle(reg, d, sessionFamily, "agent.adopt", func(ctx context.Context, h *hub.Hub, p protocol.AdoptParams) (humanlayer.AdoptResult, error) {
-		r, err := m.adopt(ctx, h, p)
-		return humanlayer.Adopted(r), err
-	}, server.LongRunning(),
-		server.Doc("Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "session.adopt", m.adopt, server.LongRunning(),
 		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
 	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),

@@ -94,15 +94,15 @@ func TestSettingAnAgent(t *testing.T) {
 	c.ask("Subscribe", `{"event_types":["agent_session"]}`)
 	id := c.launch(`{"query":"q","model":"any","options":{"thought":"low"}}`)
 	c.event("agent_session")
-	set := func(rest string) string { return `{"session_id":"` + id + `",` + rest + `}` }
+	set := func(rest string) string { return `{"session":"` + id + `",` + rest + `}` }
 
 	done := c.ask("session.set", set(`"mode":"code","model":"big","options":{"thought":"high"}`))
 	assert.True(t, testkit.JSONAs[bool](t, done, "live"))
-	s := testkit.JSONAs[map[string]any](t, done, "session")
-	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["permission_mode"], s["model"], s["requested_model"], s["requested_options"]},
+	s := testkit.JSONAs[map[string]any](t, done, "turn")
+	assert.Equal(t, []any{"code", "small", "big", map[string]any{"thought": "high"}}, []any{s["mode"], s["model"], s["requested_model"], s["requested_options"]},
 		"a session shows the settings that the agent confirmed")
 	assert.Contains(t, s, "agent_session")
-	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s["thread_id"].(string), Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, asked)
+	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s["session_uuid"].(string), Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, asked)
 
 	for _, test := range []struct {
 		params, param string
@@ -120,13 +120,13 @@ func TestSettingAnAgent(t *testing.T) {
 	c.rejects("launchSession", `{"query":"q","permission_mode":"yolo"}`, "permission_mode")
 	e := c.fail("launchSession", `{"query":"q","model":"gpt"}`)
 	assert.Equal(t, []any{-32602, []any{"small", "big"}}, []any{e.Code, e.Data["accepted"]})
-	assert.Equal(t, -32602, c.fail("session.set", `{"session_id":""}`).Code)
+	assert.Equal(t, -32602, c.fail("session.set", `{"session":""}`).Code)
 
 	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
 	e = c.fail("session.set", set(`"mode":"ask"`))
-	assert.Equal(t, []any{-32603, "setting_refused", "Internal error: not now"}, []any{e.Code, e.Data["kind"], e.Message})
+	assert.Equal(t, []any{-32051, "setting_refused", "not now"}, []any{e.Code, e.Data["kind"], e.Message})
 	assert.Equal(t, "code", c.state(id)["permission_mode"])
-	c.ask("interruptSession", set(`"reason":"x"`))
+	c.ask("turn.interrupt", `{"turn":"`+id+`"}`)
 	w.ended(id)
 	assert.False(t, testkit.JSONAs[bool](t, c.ask("session.set", set(`"mode":"acceptEdits"`)), "live"), "an ended session has no live agent")
 	assert.Len(t, asked, 2)
@@ -196,7 +196,7 @@ func TestTheModeInForceAfterAChangeInTheTurn(t *testing.T) {
 		{"", "dontAsk", "dontAsk", "the agent has left a mode in which it was when it was chosen"},
 	} {
 		if step.set != "" {
-			c.ask("session.set", `{"session_id":"`+id+`","mode":"`+step.set+`"}`)
+			c.ask("session.set", `{"session":"`+id+`","mode":"`+step.set+`"}`)
 		} else {
 			report <- step.report
 			<-watched

@@ -24,10 +24,10 @@ import (
 
 // A reviewed is a changed file of a session, on the disk and in results.
 type reviewed struct {
-	t       *testing.T
-	c       *client
-	session string
-	path    string
+	t    *testing.T
+	c    *client
+	turn string
+	path string
 }
 
 func (r reviewed) text() string {
@@ -41,27 +41,27 @@ func (r reviewed) text() string {
 
 func (r reviewed) write(text string) { require.NoError(r.t, os.WriteFile(r.path, []byte(text), 0o600)) }
 
-// reported returns the hunks and the state of the file in getSessionSnapshots.
+// reported returns the hunks and the state of the file in change.list.
 func (r reviewed) reported() (hunks []protocol.Hunk, state string) {
-	all := answer[protocol.SnapshotsResult](r.c, "getSessionSnapshots", `{"session_id":"`+r.session+`"}`)
-	for _, s := range all.Snapshots {
-		if s.FilePath == r.path {
-			return s.Hunks, s.State
+	all := answer[protocol.ChangeList](r.c, "change.list", `{"turn":"`+r.turn+`"}`)
+	for _, c := range all.Changes {
+		if c.Path == r.path {
+			return c.Hunks, c.State
 		}
 	}
-	require.Fail(r.t, "getSessionSnapshots does not have the file", r.path)
+	require.Fail(r.t, "change.list does not have the file", r.path)
 	return nil, ""
 }
 
-func (r reviewed) params(hunk, decision string) string {
-	b := must(json.Marshal(map[string]string{"session_id": r.session, "path": r.path, "hunk": hunk, "decision": decision}))(r.t)
+func (r reviewed) params(hunk string) string {
+	b := must(json.Marshal(map[string]string{"turn": r.turn, "path": r.path, "hunk": hunk}))(r.t)
 	return string(b)
 }
 
 // decide sends a decision and returns the states of the hunks and of the file. It requires that
-// getSessionSnapshots returns the same hunks and state.
+// change.list returns the same hunks and state.
 func (r reviewed) decide(hunkID, decision string) (states []string) {
-	result := answer[protocol.DecideChangeResult](r.c, "session.decideChange", r.params(hunkID, decision))
+	result := answer[protocol.DecidedChange](r.c, "change."+decision, r.params(hunkID))
 	assert.Equal(r.t, r.path, result.Path)
 	hunks, state := r.reported()
 	assert.Equal(r.t, hunks, result.Hunks)
@@ -76,7 +76,7 @@ func (r reviewed) decide(hunkID, decision string) (states []string) {
 func (r reviewed) kind(hunk, decision string) string {
 	before := r.text()
 	hunks, _ := r.reported()
-	e := r.c.fail("session.decideChange", r.params(hunk, decision))
+	e := r.c.fail("change."+decision, r.params(hunk))
 	assert.Equal(r.t, before, r.text())
 	now, _ := r.reported()
 	assert.Equal(r.t, hunks, now)
@@ -161,18 +161,17 @@ func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
 	assert.Equal(t, "change_not_found", r.kind("nothing", "revert"))
 	elsewhere := r
 	elsewhere.path = filepath.Join(filepath.Dir(r.path), "b.txt")
-	e := r.c.fail("session.decideChange", elsewhere.params("", "revert"))
+	e := r.c.fail("change.revert", elsewhere.params(""))
 	assert.Equal(t, "change_not_found", e.Data["kind"])
 	assert.Contains(t, e.Message, "b.txt")
-	assert.Equal(t, -32602, r.c.fail("session.decideChange", r.params("", "undo")).Code)
 	nobodys := r
-	nobodys.session = "nobody's"
-	assert.Equal(t, "session_not_found", r.c.fail("session.decideChange", nobodys.params("", "revert")).Data["kind"])
+	nobodys.turn = "nobody's"
+	assert.Equal(t, "not_found", r.c.fail("change.revert", nobodys.params("")).Data["kind"])
 
 	require.NoError(t, os.Remove(r.path))
 	assert.Equal(t, "changed_since", r.kind("", "reopen"))
 	require.NoError(t, os.Mkdir(r.path, 0o700))
-	assert.Equal(t, "not_writable", fmt.Sprint(r.c.fail("session.decideChange", r.params("", "reopen")).Data["kind"]))
+	assert.Equal(t, "not_writable", fmt.Sprint(r.c.fail("change.reopen", r.params("")).Data["kind"]))
 	require.NoError(t, os.Remove(r.path))
 	outside := filepath.Join(t.TempDir(), "a.txt")
 	require.NoError(t, os.WriteFile(outside, []byte(before), 0o600))
@@ -249,7 +248,7 @@ func TestChangeDecidedIsTold(t *testing.T) {
 	var got []string
 	for range 2 {
 		event := other.event("change_decided")
-		assert.Equal(t, r.session, testkit.JSONAs[string](t, event, "session_id"))
+		assert.Equal(t, r.turn, testkit.JSONAs[string](t, event, "session_id"))
 		assert.Equal(t, r.path, testkit.JSONAs[string](t, event, "path"))
 		var d struct{ Decision, Hunk string }
 		require.NoError(t, json.Unmarshal(event, &d))
@@ -275,7 +274,7 @@ func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
 		one.c = w.connect(frame.LSP)
 		all.Go(func() {
 			for i := worker; i < len(hunks); i += 3 {
-				one.c.ask("session.decideChange", one.params(hunks[i].ID, "revert"))
+				one.c.ask("change.revert", one.params(hunks[i].ID))
 			}
 		})
 	}
@@ -322,9 +321,9 @@ func TestRewindWithoutCheckpoints(t *testing.T) {
 	c := w.connect(frame.LSP)
 	first := w.finished(c.launch(`{"query":"one"}`))
 	second := w.finished(c.sessionID("continueSession", `{"session_id":"`+first+`","query":"two"}`))
-	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_from":"`+first+`","fork_turn":"1.1","prompt":"two"}`, string(c.ask("session.rewind", `{"session_id":"`+second+`"}`)))
-	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"prompt":"one"}`, string(c.ask("session.rewind", `{"session_id":"`+first+`","preview":true}`)))
-	assert.Equal(t, "bad_state", c.fail("session.rewind", `{"session_id":"`+first+`","undo":true}`).Data["kind"])
-	assert.Equal(t, -32602, c.fail("session.rewind", `{"session_id":"`+first+`","undo":true,"all":true}`).Code)
-	assert.Equal(t, "session_not_found", c.fail("session.rewind", `{"session_id":"nope"}`).Data["kind"])
+	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"fork_turn":"1.1","prompt":"two"}`, string(c.ask("session.rewind", `{"turn":"`+second+`"}`)))
+	assert.JSONEq(t, `{"checkpoint":false,"files":[],"more":0,"prompt":"one"}`, string(c.ask("session.rewind", `{"turn":"`+first+`","preview":true}`)))
+	assert.Equal(t, "bad_state", c.fail("session.rewind", `{"turn":"`+first+`","undo":true}`).Data["kind"])
+	assert.Equal(t, -32602, c.fail("session.rewind", `{"turn":"`+first+`","undo":true,"all":true}`).Code)
+	assert.Equal(t, "not_found", c.fail("session.rewind", `{"turn":"nope"}`).Data["kind"])
 }

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -19,17 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerConversation registers the methods for messages and changed files of sessions (HumanLayer),
-// and the search, which is Duet's own.
+// registerConversation registers the methods for messages of sessions.
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, humanLayerFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
-	handle(reg, d, humanLayerFamily, "getSessionSnapshots", getSessionSnapshots, server.Releasing(), // it may look for a checkpoint
-		server.Doc("Returns the files that a session changed, their diffs, and the decision about each change."))
-	handle(reg, d, sessionFamily, "session.decideChange", decideChange, server.LongRunning(),
-		server.Doc("Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`."))
-	handle(reg, d, sessionFamily, "session.rewind", rewind, server.LongRunning(),
-		server.Doc("Restores the files that a session and the later sessions of its conversation have changed, shell commands included, to their state before the session. Files that others have changed since are left alone, unless all is set. The conversation stays as it is; fork_from and prompt are for a fork that continues it from there. Refused while the conversation works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`)."))
 	handle(reg, d, sessionFamily, "searchConversations", searchConversations, server.LongRunning(),
 		server.Doc("Searches all conversations for words; the last word may be a prefix. The best hits come first."))
 }
@@ -197,118 +188,6 @@ func searchConversations(ctx context.Context, h *hub.Hub, p protocol.SearchParam
 		r.NextOffset = &next
 	}
 	return r, nil
-}
-
-func hunksOf(f changereview.File) []protocol.Hunk {
-	list := make([]protocol.Hunk, 0, len(f.Hunks))
-	for _, h := range f.Hunks {
-		list = append(list, protocol.Hunk{ID: h.ID, OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Added: h.Added, Removed: h.Removed, State: h.State})
-	}
-	return list
-}
-
-func modeOf(f changereview.File) *protocol.FileMode {
-	if f.Mode == nil {
-		return nil
-	}
-	return &protocol.FileMode{ID: f.Mode.ID, Old: fmt.Sprintf("%o", f.Mode.Old), New: fmt.Sprintf("%o", f.Mode.New), State: f.Mode.State}
-}
-
-func getSessionSnapshots(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.SnapshotsResult, error) {
-	s, err := h.Query().Turn(ctx, p.SessionID)
-	if err != nil {
-		return protocol.SnapshotsResult{}, err
-	}
-	files, err := h.Review().Files(ctx, s)
-	if err != nil {
-		return protocol.SnapshotsResult{}, err
-	}
-	r := snapshotsOf(s, files, room(ctx))
-	if len(files) == 0 && s.Turn.State.Ended() {
-		server.Release(ctx)
-		r.NotRecorded, err = h.NotRecorded(ctx, s)
-	}
-	return r, err
-}
-
-// snapshotsOf returns the changes of files in at most most bytes. The diff gets half of them, the
-// hunks a quarter.
-func snapshotsOf(s domain.TurnInSession, files []changereview.File, most int) protocol.SnapshotsResult {
-	r := protocol.SnapshotsResult{Snapshots: []*protocol.Snapshot{}}
-	var all strings.Builder
-	hunksLeft := most / 4
-	for _, f := range files {
-		one := &protocol.Snapshot{
-			SessionID: s.HumanLayerSession, FilePath: f.Path, Renamed: f.RenamedFrom, Content: protocol.Value(f.Before), Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
-			Diff: f.Diff, Hunks: hunksOf(f), Mode: modeOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
-		}
-		if f.Binary {
-			one.Diff += "Binary file " + f.Path + " differs\n" // after the mode
-		}
-		if size := encodedSize(one.Hunks); size <= hunksLeft {
-			hunksLeft -= size
-		} else {
-			one.Hunks = []protocol.Hunk{}
-		}
-		all.WriteString(one.Diff)
-		r.Snapshots = append(r.Snapshots, one)
-	}
-	r.Diff = all.String()
-	for limit := most / 2; encodedSize(r.Diff) > most/2; limit /= 2 {
-		r.Diff = protocol.Cut(r.Diff, limit)
-	}
-	r.Snapshots = fit(r.Snapshots, most-encodedSize(r.Diff))
-	return r
-}
-
-func copied(s *string) *string {
-	if s == nil {
-		return nil
-	}
-	c := *s
-	return &c
-}
-
-func decideChange(ctx context.Context, h *hub.Hub, p protocol.DecideChangeParams) (protocol.DecideChangeResult, error) {
-	s, err := h.Query().Turn(ctx, p.SessionID)
-	if err != nil {
-		return protocol.DecideChangeResult{}, err
-	}
-	f, err := h.Review().Decide(ctx, s, changereview.Decision{Path: p.Path, Hunk: p.Hunk, Decision: string(p.Decision)})
-	if err != nil {
-		return protocol.DecideChangeResult{}, err
-	}
-	r := protocol.DecideChangeResult{Path: f.Path, State: f.State, Hunks: hunksOf(f), Mode: modeOf(f)}
-	if encodedSize(r.Hunks) > room(ctx)/2 {
-		r.Hunks = []protocol.Hunk{}
-	}
-	return r, nil
-}
-
-func rewind(ctx context.Context, h *hub.Hub, p protocol.RewindParams) (protocol.RewindResult, error) {
-	var r hub.Rewound
-	var err error
-	if p.Undo {
-		r, err = h.UndoRewind(ctx, p.SessionID)
-	} else {
-		r, err = h.Rewind(ctx, hub.RewindSpec{Turn: p.SessionID, All: p.All, Preview: p.Preview})
-	}
-	result := protocol.RewindResult{Checkpoint: r.Checkpoint, Files: []protocol.RewindFile{}, ForkFrom: r.Turn.ParentHumanLayerSession, Prompt: r.Turn.Prompt}
-	for _, f := range r.Files {
-		result.Files = append(result.Files, protocol.RewindFile{Path: f.Path, Change: string(f.Kind), Added: f.AddedLines, Removed: f.DeletedLines, Left: f.Left, Detail: f.Detail})
-	}
-	for _, n := range r.NotRecorded {
-		result.NotRecorded = append(result.NotRecorded, protocol.NotRecorded{Path: n.Path, Reason: string(n.Reason)})
-	}
-	result.MoreNotRecorded = r.MoreNotRecorded
-	if r.Turn.ParentHumanLayerSession != "" && err == nil {
-		result.ForkTurn, err = h.Query().ParentName(ctx, r.Turn)
-	}
-	for encodedSize(result.Files) > room(ctx)/2 {
-		result.Files = result.Files[:len(result.Files)/2]
-		result.More = len(r.Files) - len(result.Files)
-	}
-	return result, err
 }
 
 // fitRaw cuts the strings in raw JSON until it fits into most bytes. If that is not enough, it

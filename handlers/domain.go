@@ -70,13 +70,13 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerDaemon(reg, d)
 	registerAutomation(reg, d)
 	registerSessions(reg, d, registerEditor(reg, d))
-	registerQueue(reg, d)
 	registerAgents(reg, d)
 	registerSignIn(reg, d)
 	registerNativeSessions(reg, d)
 	registerBuilds(reg, d)
 	registerGates(reg, d)
 	registerConversation(reg, d)
+	registerChanges(reg, d)
 	registerAttachments(reg, d)
 	registerApprovals(reg, d)
 	registerRules(reg, d)
@@ -108,7 +108,7 @@ func checkParams(params any) error {
 	case humanlayer.LaunchParams:
 		return checkLaunch(p)
 	case protocol.StartAttemptsParams:
-		return checkLaunchAttempts(p)
+		return checkAttempts(p)
 	case humanlayer.ContinueParams:
 		return checkContinue(p)
 	case aiwg.SubmitTaskParams:

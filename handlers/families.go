@@ -72,11 +72,22 @@ var (
 // nativeFamily is the family of the native methods: each kind of error has one code, and the message is
 // a sentence without the name of the code.
 var nativeFamily = family{codes: map[string]wireCode{
-	domain.KindTurnNotFound:         {codeNotFound, "not_found", ""},
-	domain.KindApprovalNotFound:     {codeNotFound, domain.KindApprovalNotFound, ""},
-	domain.KindRuleNotFound:         {codeNotFound, domain.KindRuleNotFound, ""},
-	domain.KindBadState:             {codeBadState, domain.KindBadState, ""},
-	domain.KindNotCancellable:       {codeBadState, "not_running", ""},
+	domain.KindTurnNotFound:     {codeNotFound, "not_found", ""},
+	domain.KindApprovalNotFound: {codeNotFound, domain.KindApprovalNotFound, ""},
+	domain.KindRuleNotFound:     {codeNotFound, domain.KindRuleNotFound, ""},
+	domain.KindChangeNotFound:   {codeNotFound, domain.KindChangeNotFound, ""},
+	domain.KindNoAttempts:       {codeNotFound, domain.KindNoAttempts, ""},
+	domain.KindNoWorktree:       {codeNotFound, domain.KindNoWorktree, ""},
+
+	domain.KindBadState:       {codeBadState, domain.KindBadState, ""},
+	domain.KindNotCancellable: {codeBadState, "not_running", ""},
+	domain.KindChangedSince:   {codeBadState, domain.KindChangedSince, ""},
+	domain.KindNotKept:        {codeBadState, domain.KindNotKept, ""},
+	domain.KindConflict:       {codeBadState, domain.KindConflict, ""},
+	domain.KindOverlap:        {codeBadState, domain.KindOverlap, ""},
+	domain.KindLosses:         {codeBadState, domain.KindLosses, ""},
+	domain.KindSetting:        {codeBadState, domain.KindSetting, ""},
+
 	domain.KindQueueFull:            {server.CodeOverloaded, domain.KindQueueFull, ""},
 	domain.KindTooManySubscriptions: {server.CodeOverloaded, domain.KindTooManySubscriptions, ""},
 	domain.KindUnavailable:          {codeNoHub, domain.KindUnavailable, ""},
@@ -164,6 +175,11 @@ func (f family) wireError(e *domain.Error) *jsonrpc2.Error {
 		}
 	}
 	return server.NewError(code.code, code.message+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
+}
+
+// kind returns the family's name for the kind of an error.
+func (f family) kind(e *domain.Error) string {
+	return cmp.Or(f.codes[e.Kind].kind, e.Kind)
 }
 
 // invalidParam returns an error -32602 with the family's name of the parameter.

@@ -12,12 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerSessions registers the methods that start, list and end sessions: the native ones, HumanLayer's,
-// and those that still have HumanLayer's parameters.
-func registerSessions(reg *server.Registry, d Domain, e *editors) {
-	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
-	registerNative(reg, d, s)
-	f := sessionFamily
+// registerHumanLayer registers HumanLayer's methods that start, list and end sessions.
+func registerHumanLayer(reg *server.Registry, d Domain, s sessions) {
 	handle(reg, d, humanLayerFamily, "launchSession", s.launch, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session: an agent runs a prompt in a new conversation."))
 	handle(reg, d, humanLayerFamily, "listSessions", s.list,
@@ -33,18 +29,6 @@ func registerSessions(reg *server.Registry, d Domain, e *editors) {
 	handle(reg, d, humanLayerFamily, "updateSessionTitle", s.retitle, server.Doc("Sets the title of a session's conversation."))
 	handle(reg, d, humanLayerFamily, "archiveSession", s.archive, server.Doc("Archives a session's conversation, or restores it. Refused (`bad_state`) while its agent works in the background or goes on by itself. Continuing a session also restores it."))
 	handle(reg, d, humanLayerFamily, "bulkArchiveSessions", s.archiveMany, server.Doc("Archives the conversations of several sessions, or restores them."))
-	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
-		server.Doc("Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs or its agent works in the background. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
-	handle(reg, d, f, "session.land", land, server.LongRunning(),
-		server.Doc("Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
-	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
-		server.Doc("Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`."))
-	handle(reg, d, f, "session.launchAttempts", s.launchAttempts, server.LongRunning(),
-		server.Doc("Launches a prompt once for each of several agents, all of them or none. Each is a conversation with a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others."))
-	handle(reg, d, f, "session.attempts", s.attempts, server.LongRunning(),
-		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several."))
-	handle(reg, d, f, "session.chooseAttempt", chooseAttempt, server.LongRunning(),
-		server.Doc("Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
 	handle(reg, d, humanLayerFamily, "getRecentPaths", s.recentPaths, server.Doc("Lists working directories of sessions, the last used first."))
 }
 
@@ -74,7 +58,7 @@ func (s sessions) leaves(ctx context.Context, h *hub.Hub, p humanlayer.SessionLe
 	return s.listed(ctx, h, p.Before, leavesFilter(p.Filter, p.Limit))
 }
 
-func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (humanlayer.SessionStateResult, error) {
+func (s sessions) state(ctx context.Context, h *hub.Hub, p humanlayer.SessionParams) (humanlayer.SessionStateResult, error) {
 	t, err := s.whole(ctx, h, p.SessionID)
 	if err != nil {
 		return humanlayer.SessionStateResult{}, err
@@ -84,12 +68,12 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p protocol.SessionParam
 	return humanlayer.SessionStateResult{Session: *one[0]}, nil
 }
 
-func (sessions) interrupt(ctx context.Context, h *hub.Hub, p protocol.InterruptParams) (protocol.InterruptResult, error) {
+func (sessions) interrupt(ctx context.Context, h *hub.Hub, p humanlayer.InterruptParams) (humanlayer.InterruptResult, error) {
 	s, err := interrupted(ctx, h, p.SessionID, p.Background, p.Reason)
-	return protocol.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
+	return humanlayer.InterruptResult{Success: err == nil, SessionID: s.HumanLayerSession, Status: protocol.StatusOf(s.State)}, err
 }
 
-func (sessions) update(ctx context.Context, h *hub.Hub, p protocol.UpdateSettingsParams) (protocol.Success, error) {
+func (sessions) update(ctx context.Context, h *hub.Hub, p humanlayer.UpdateSettingsParams) (protocol.Success, error) {
 	c := sessionsettings.Change{
 		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
@@ -102,22 +86,22 @@ func (sessions) update(ctx context.Context, h *hub.Hub, p protocol.UpdateSetting
 	return protocol.Success{Success: err == nil}, err
 }
 
-func (sessions) retitle(ctx context.Context, h *hub.Hub, p protocol.UpdateTitleParams) (protocol.Success, error) {
+func (sessions) retitle(ctx context.Context, h *hub.Hub, p humanlayer.UpdateTitleParams) (protocol.Success, error) {
 	_, err := h.Settings().Update(ctx, p.SessionID, sessionsettings.Change{Title: &p.Title})
 	return protocol.Success{Success: err == nil}, err
 }
 
-func (sessions) archive(ctx context.Context, h *hub.Hub, p protocol.ArchiveParams) (protocol.Success, error) {
+func (sessions) archive(ctx context.Context, h *hub.Hub, p humanlayer.ArchiveParams) (protocol.Success, error) {
 	_, err := h.Settings().Update(ctx, p.SessionID, archived(p.Archived))
 	return protocol.Success{Success: err == nil}, err
 }
 
-func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p protocol.ArchiveManyParams) (protocol.ArchiveManyResult, error) {
-	var r protocol.ArchiveManyResult
+func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p humanlayer.ArchiveManyParams) (humanlayer.ArchiveManyResult, error) {
+	var r humanlayer.ArchiveManyResult
 	for _, id := range p.SessionIDs {
 		if _, err := h.Settings().Update(ctx, id, archived(p.Archived)); err != nil {
 			if hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
-				return protocol.ArchiveManyResult{}, err
+				return humanlayer.ArchiveManyResult{}, err
 			}
 			r.FailedSessions = append(r.FailedSessions, id)
 		}
@@ -169,39 +153,16 @@ func sessionAtMost(s *humanlayer.Session) int {
 	return total + listsAtMost(s.AdditionalDirectories, s.UnansweredServers, s.Worktree, s.AuthMethods, s.Gates)
 }
 
-// registerQueue registers the methods that list and change queued prompts. interruptSession cancels
-// one.
-func registerQueue(reg *server.Registry, d Domain) {
-	f := sessionFamily
-	handle(reg, d, f, "session.queue", func(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.QueueResult, error) {
-		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Lists the queued prompts of a session's conversation, the next one first."))
-	handle(reg, d, f, "session.editQueued", func(ctx context.Context, h *hub.Hub, p protocol.EditQueuedParams) (protocol.QueueResult, error) {
-		if err := h.EditQueued(ctx, p.SessionID, p.Query); err != nil {
-			return protocol.QueueResult{}, err
-		}
-		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
-	handle(reg, d, f, "session.moveQueued", func(ctx context.Context, h *hub.Hub, p protocol.MoveQueuedParams) (protocol.QueueResult, error) {
-		if err := h.MoveQueued(ctx, p.SessionID, p.Before); err != nil {
-			return protocol.QueueResult{}, err
-		}
-		return queueOf(ctx, h, p.SessionID)
-	}, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
-}
+const (
+	pathsByDefault = 20
+	pathsAtMost    = 1000
+)
 
-func queueOf(ctx context.Context, h *hub.Hub, id string) (protocol.QueueResult, error) {
-	list, err := h.Queued(ctx, id)
-	if err != nil {
-		return protocol.QueueResult{}, err
+func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p humanlayer.RecentPathsParams) (humanlayer.RecentPathsResult, error) {
+	list, err := h.Query().RecentPaths(ctx, pageSize(p.Limit, pathsByDefault, pathsAtMost))
+	r := humanlayer.RecentPathsResult{Paths: []humanlayer.RecentPath{}}
+	for _, path := range list {
+		r.Paths = append(r.Paths, humanlayer.RecentPath{Path: path.Path, LastUsed: path.LastUsed.UTC(), UsageCount: path.Count})
 	}
-	prompts := make([]*protocol.QueuedPrompt, 0, len(list))
-	for _, s := range list {
-		prompts = append(prompts, &protocol.QueuedPrompt{SessionID: s.HumanLayerSession, TaskID: domain.TaskName(s.Task), Query: s.Prompt, CreatedAt: s.Turn.Created, Editable: s.IsWritten()})
-	}
-	prompts = fit(prompts, room(ctx))
-	for n, p := range prompts {
-		p.Truncated = p.Query != list[n].Prompt
-	}
-	return protocol.QueueResult{Queued: prompts}, nil
+	return r, err
 }

@@ -213,7 +213,7 @@ func TypeScript(reg *server.Registry) string {
 }
 
 // GoCalls returns the source of package hubclient's calls: a function for each method of a noun whose
-// parameters and result are types of package protocol.
+// parameters and result are types of package protocol, and the list of the long-running methods.
 func GoCalls(reg *server.Registry) string {
 	var b strings.Builder
 	b.WriteString("// Code generated from the registry of methods by `make generate`. DO NOT EDIT.\n\n" +
@@ -233,6 +233,13 @@ func GoCalls(reg *server.Registry) string {
 		fmt.Fprintf(&b, "func %s(ctx context.Context, c *client.Client%s) (protocol.%s, json.RawMessage, error) {\n"+
 			"\treturn Call[protocol.%s](ctx, c, %q, %s)\n}\n", name, takes, result.Name(), result.Name(), m.Name, given)
 	}
+	b.WriteString("\n// untilDone are the methods that last as long as a person, an agent, a command of the user or git does.\nvar untilDone = []string{\n")
+	for _, m := range reg.Methods() {
+		if m.LongRunning {
+			fmt.Fprintf(&b, "\t%q,\n", m.Name)
+		}
+	}
+	b.WriteString("}\n")
 	return b.String()
 }
 

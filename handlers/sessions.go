@@ -106,28 +106,14 @@ func (s sessions) whole(ctx context.Context, h *hub.Hub, id string) (*protocol.T
 	return t, err
 }
 
-func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionParams) (protocol.DeleteSessionResult, error) {
-	r, err := h.Delete(ctx, p.SessionID)
-	return protocol.DeleteSessionResult{ThreadID: r.Session, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
+func (sessions) delete(ctx context.Context, h *hub.Hub, p protocol.SessionRefParams) (protocol.DeleteSessionResult, error) {
+	r, err := h.Delete(ctx, string(p.Session))
+	return protocol.DeleteSessionResult{SessionUUID: r.Session, Deleted: r.Deleted, Kept: r.Kept, Worktree: r.Worktree}, withLosses(err)
 }
 
 func archived(asked *bool) sessionsettings.Change {
 	yes := asked == nil || *asked
 	return sessionsettings.Change{Archived: &yes}
-}
-
-const (
-	pathsByDefault = 20
-	pathsAtMost    = 1000
-)
-
-func (sessions) recentPaths(ctx context.Context, h *hub.Hub, p protocol.RecentPathsParams) (protocol.RecentPathsResult, error) {
-	list, err := h.Query().RecentPaths(ctx, pageSize(p.Limit, pathsByDefault, pathsAtMost))
-	r := protocol.RecentPathsResult{Paths: []protocol.RecentPath{}}
-	for _, path := range list {
-		r.Paths = append(r.Paths, protocol.RecentPath{Path: path.Path, LastUsed: path.LastUsed.UTC(), UsageCount: path.Count})
-	}
-	return r, err
 }
 
 // setSilence adds the silence of the agent.

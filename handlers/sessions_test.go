@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/checkpoint"
+	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -216,14 +217,14 @@ func TestAConversationIsDeleted(t *testing.T) {
 	id := launched["session_id"].(string)
 	w.ended(id)
 	next := w.finished(c.sessionID("continueSession", `{"session_id":"last","query":"two"}`))
-	r := object(t, c.ask("session.delete", `{"session_id":"`+id+`"}`))
+	r := object(t, c.ask("session.delete", `{"session":"`+id+`"}`))
 	assert.Equal(t, []any{2.0, 0.0}, []any{r["deleted"], r["kept"]})
-	assert.NotEmpty(t, r["thread_id"])
+	assert.NotEmpty(t, r["session_uuid"])
 	for _, gone := range []string{id, next, "last"} {
-		assert.Contains(t, c.fail("session.delete", `{"session_id":"`+gone+`"}`).Message, "no session or turn has the id")
+		assert.Contains(t, c.fail("session.delete", `{"session":"`+gone+`"}`).Message, "no session or turn has the id")
 	}
 	draft := c.launch(`{"query":"later","draft":true}`)
-	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session_id":"`+draft+`"}`))["deleted"])
+	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session":"`+draft+`"}`))["deleted"])
 }
 
 func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
@@ -320,7 +321,7 @@ func TestSnapshots(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
 	c := w.connect(frame.LSP)
 	id := w.finished(c.launch(`{"query":"edit","working_dir":"sub"}`))
-	r := answer[protocol.SnapshotsResult](c, "getSessionSnapshots", `{"session_id":"`+id+`"}`)
+	r := answer[humanlayer.SnapshotsResult](c, "getSessionSnapshots", `{"session_id":"`+id+`"}`)
 	require.Len(t, r.Snapshots, 2)
 	byName := map[string]int{filepath.Base(r.Snapshots[0].FilePath): 0, filepath.Base(r.Snapshots[1].FilePath): 1}
 	edited, added := r.Snapshots[byName["a.txt"]], r.Snapshots[byName["new.txt"]]
@@ -459,11 +460,11 @@ func TestSessionsThatWorkInTheSameDirectory(t *testing.T) {
 // queueIs asserts the queued prompts in a method's result.
 func queueIs(t *testing.T, result json.RawMessage, want ...string) {
 	t.Helper()
-	var r protocol.QueueResult
+	var r protocol.QueuedTurns
 	require.NoError(t, json.Unmarshal(result, &r))
 	got := []string{}
 	for _, q := range r.Queued {
-		got = append(got, q.Query)
+		got = append(got, q.Prompt)
 	}
 	assert.Equal(t, append([]string{}, want...), got)
 }
@@ -493,40 +494,40 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	two := follow(first, "two", "")
 	three := follow(first, "three", "")
 	four := follow(first, "four", `,"priority":1`)
-	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`), "four", "two", "three")
+	queueIs(t, c.ask("session.get", `{"session":"`+first+`"}`), "four", "two", "three")
 	event := object(t, other.event("queue_changed"))
 	assert.Equal(t, []any{four, two, three}, event["order"], "a prompt with a higher priority precedes the others")
 
-	queueIs(t, c.ask("session.editQueued", `{"session_id":"`+two+`","query":"2"}`), "four", "2", "three")
+	queueIs(t, c.ask("turn.edit", `{"turn":"`+two+`","prompt":"2"}`), "four", "2", "three")
 	event = object(t, other.event("queue_changed"))
 	assert.Equal(t, []any{two, "2"}, []any{event["session_id"], event["content"]})
 	assert.Equal(t, []any{four, two, three}, event["order"])
 
-	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+three+`","before":"`+four+`"}`), "three", "four", "2")
+	queueIs(t, c.ask("turn.move", `{"turn":"`+three+`","before":"`+four+`"}`), "three", "four", "2")
 	event = object(t, other.event("queue_changed"))
 	assert.Equal(t, three, event["session_id"])
 	assert.NotContains(t, event, "content")
 	assert.Equal(t, []any{three, four, two}, event["order"])
-	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`"}`), "three", "2", "four")
-	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`","before":"`+four+`"}`), "three", "2", "four")
-	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+two+`"}`), "three", "four", "2")
+	queueIs(t, c.ask("turn.move", `{"turn":"`+four+`"}`), "three", "2", "four")
+	queueIs(t, c.ask("turn.move", `{"turn":"`+four+`","before":"`+four+`"}`), "three", "2", "four")
+	queueIs(t, c.ask("turn.move", `{"turn":"`+two+`"}`), "three", "four", "2")
 
 	close(release)
 	w.ended(two)
 	assert.Equal(t, seen{"three", []string{"one"}}, <-reported)
 	assert.Equal(t, seen{"four", []string{"one", "three"}}, <-reported)
 	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-reported)
-	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
+	queueIs(t, c.ask("session.get", `{"session":"`+first+`"}`))
 
 	// A started prompt does not change, and the conversation continues after the last turn.
 	for _, e := range []wireError{
-		c.fail("session.editQueued", `{"session_id":"`+two+`","query":"late"}`),
-		c.fail("session.moveQueued", `{"session_id":"`+two+`"}`),
+		c.fail("turn.edit", `{"turn":"`+two+`","prompt":"late"}`),
+		c.fail("turn.move", `{"turn":"`+two+`"}`),
 	} {
 		assert.Equal(t, "bad_state", e.Data["kind"])
 		assert.Contains(t, e.Message, "completed")
 	}
-	c.fail("session.editQueued", `{"session_id":"`+two+`","query":" "}`)
+	c.fail("turn.edit", `{"turn":"`+two+`","prompt":" "}`)
 	five := follow("last", "five", "")
 	w.ended(five)
 	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-reported)

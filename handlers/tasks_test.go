@@ -242,7 +242,7 @@ func TestALaunchHasABudget(t *testing.T) {
 	c.rejects("launchSession", `{"query":"q","budget":{"cost_usd":-0.1}}`, "budget.cost_usd")
 	c.rejects("launchSession", `{"query":"q","max_turns":-1}`, "max_turns")
 	c.rejects("continueSession", `{"session_id":"s","query":"q","budget":{"cost_usd":-1}}`, "budget.cost_usd")
-	c.rejects("session.launchAttempts", `{"query":"q","agents":[{"agent":"a"},{"agent":"b"}],"budget":{"cost_usd":-1}}`, "budget.cost_usd")
+	c.rejects("attempt.start", `{"prompt":"q","agents":[{"agent":"a"},{"agent":"b"}],"budget":{"cost_usd":-1}}`, "budget.cost_usd")
 }
 
 // Every report of a turn that needs a login has the authentication methods.

@@ -10,11 +10,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerNative registers the methods of the nouns session and turn (docs/protocol.md, "Sessions and
-// turns").
-func registerNative(reg *server.Registry, d Domain, s sessions) {
+// registerSessions registers the methods of the nouns session, turn and attempt (docs/protocol.md,
+// "Sessions and turns"), and HumanLayer's over them.
+func registerSessions(reg *server.Registry, d Domain, e *editors) {
+	s := sessions{d, &editorFiles{readers: d.EditorFiles}, e}
 	f := nativeFamily
-	registerNativeAttempts(reg, d, s)
+	registerAttempts(reg, d, s)
+	registerHumanLayer(reg, d, s)
 	handle(reg, d, f, "session.start", s.start, server.Releasing(), // it may make a worktree
 		server.Doc("Starts a session with its first prompt."))
 	handle(reg, d, f, "session.prompt", s.prompt,
@@ -27,6 +29,12 @@ func registerNative(reg *server.Registry, d Domain, s sessions) {
 		server.Doc("Returns a session by its last turn, and its queued prompts, the next one first."))
 	handle(reg, d, f, "session.rename", rename, server.Doc("Sets the title of a session."))
 	handle(reg, d, f, "session.archive", s.archiveSessions, server.Doc("Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session."))
+	handle(reg, d, f, "session.delete", s.delete, server.LongRunning(), // it runs the cleanup of a worktree
+		server.Doc("Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events."))
+	handle(reg, d, f, "session.land", land, server.LongRunning(),
+		server.Doc("Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit."))
+	handle(reg, d, f, "session.discard", discard, server.LongRunning(),
+		server.Doc("Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`."))
 	handle(reg, d, f, "turn.list", s.listTurns,
 		server.Doc("Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more."))
 	handle(reg, d, f, "turn.get", s.getTurn, server.Doc("Returns a turn, without the items of the conversation."))
@@ -36,9 +44,13 @@ func registerNative(reg *server.Registry, d Domain, s sessions) {
 	handle(reg, d, f, "turn.move", moveTurn, server.Doc("Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed."))
 }
 
-func registerNativeAttempts(reg *server.Registry, d Domain, s sessions) {
+func registerAttempts(reg *server.Registry, d Domain, s sessions) {
 	handle(reg, d, nativeFamily, "attempt.start", s.startAttempts, server.LongRunning(),
-		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others."))
+		server.Doc("Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others."))
+	handle(reg, d, nativeFamily, "attempt.list", s.attempts, server.LongRunning(),
+		server.Doc("Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several."))
+	handle(reg, d, nativeFamily, "attempt.choose", chooseAttempt, server.LongRunning(),
+		server.Doc("Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded."))
 }
 
 func (s sessions) listSessions(ctx context.Context, h *hub.Hub, p protocol.SessionListParams) (protocol.SessionsResult, error) {

@@ -112,15 +112,6 @@ func TestErrorsOfNativeMethods(t *testing.T) {
 	c.failsAs("session.archive", `{"sessions":["8"]}`, -32050, "not_found")
 }
 
-func TestAttemptsStart(t *testing.T) {
-	_, worktrees := withWorktrees(t)
-	w := newWorld(t, quick, worktrees)
-	c := w.connect(frame.LSP)
-	all := answer[protocol.StartAttemptsResult](c, "attempt.start", `{"query":"fix","agents":[{},{}]}`).Turns
-	require.Len(t, all, 2)
-	assert.Equal(t, []string{"1.1", "2.1"}, []string{all[0].Name, all[1].Name})
-}
-
 func TestApprovalsOfTurns(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.LSP)

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/sourcegraph/jsonrpc2"
-
-	"github.com/duet-rpc/duet-rpc/internal/dialect/humanlayer"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -16,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// worktreeOf describes the worktree of a conversation without a git process, or returns nil.
+// worktreeOf describes the worktree of a session without a git process, or returns nil.
 func worktreeOf(h *hub.Hub, of domain.Session) *protocol.WorktreeState {
 	top, found := h.Worktree(of.CWD)
 	if !found {
@@ -32,7 +29,7 @@ func land(ctx context.Context, h *hub.Hub, p protocol.LandParams) (protocol.Land
 }
 
 func landSpec(p protocol.LandParams) hub.LandSpec {
-	return hub.LandSpec{Turn: p.SessionID, Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message}
+	return hub.LandSpec{Turn: string(p.Session), Method: worktree.Method(cmp.Or(p.Method, "merge")), Into: p.Into, Message: p.Message}
 }
 
 func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult {
@@ -45,7 +42,7 @@ func landResult(ctx context.Context, landed worktree.Landed) protocol.LandResult
 }
 
 func discard(ctx context.Context, h *hub.Hub, p protocol.DiscardParams) (protocol.DiscardResult, error) {
-	done, err := h.DiscardWorktree(ctx, p.SessionID, p.Force)
+	done, err := h.DiscardWorktree(ctx, string(p.Session), p.Force)
 	return discardResult(done), withLosses(err)
 }
 
@@ -53,32 +50,23 @@ func discardResult(done hub.DiscardedWorktree) protocol.DiscardResult {
 	return protocol.DiscardResult{Ref: done.Ref, BranchKept: done.BranchKept, Cleanup: done.CleanupError}
 }
 
-func checkLaunchAttempts(p protocol.StartAttemptsParams) error {
-	return cmp.Or(protocol.NotEmpty("query", p.Query), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
+func checkAttempts(p protocol.StartAttemptsParams) error {
+	return cmp.Or(protocol.NotEmpty("prompt", p.Prompt), checkAgentSettings(p.AgentSettings), checkContent(p.PromptContent), objectOrNone("metadata", p.Metadata))
 }
 
 func (s sessions) startAttempts(ctx context.Context, h *hub.Hub, p protocol.StartAttemptsParams) (protocol.StartAttemptsResult, error) {
 	spec := launchSpec(protocol.StartParams{
-		Prompt: p.Query, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
+		Prompt: p.Prompt, Title: p.Title, WorkingDir: p.WorkingDir, AgentSettings: p.AgentSettings, PromptContent: p.PromptContent,
 		Priority: p.Priority, TimeoutMS: p.TimeoutMS, Gated: p.Gated, Metadata: p.Metadata,
 	}, s.Now())
 	var choices []hub.AgentChoice
 	for _, a := range p.Agents {
-		choices = append(choices, hub.AgentChoice{Agent: a.Agent, Mode: a.PermissionMode, Model: a.Model, Options: a.Options})
+		choices = append(choices, hub.AgentChoice{Agent: a.Agent, Mode: a.Mode, Model: a.Model, Options: a.Options})
 	}
 	launchedAll, err := h.LaunchAttempts(ctx, spec, choices)
 	r := protocol.StartAttemptsResult{Turns: []protocol.Started{}}
 	for _, turn := range launchedAll {
 		r.Turns = append(r.Turns, startedTurn(turn, deliveredStarted))
-	}
-	return r, err
-}
-
-func (s sessions) launchAttempts(ctx context.Context, h *hub.Hub, p protocol.StartAttemptsParams) (humanlayer.LaunchAttemptsResult, error) {
-	all, err := s.startAttempts(ctx, h, p)
-	r := humanlayer.LaunchAttemptsResult{Sessions: []humanlayer.LaunchResult{}}
-	for _, turn := range all.Turns {
-		r.Sessions = append(r.Sessions, humanlayer.Launched(turn))
 	}
 	return r, err
 }
@@ -94,7 +82,7 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 		patch = room(ctx) / 4 / hub.MaxAttempts // JSON may double its length
 	}
 	r := protocol.AttemptsResult{Attempts: []protocol.Attempt{}}
-	all, err := h.Attempts(ctx, p.SessionID, patch, s.Now())
+	all, err := h.Attempts(ctx, string(p.Session), patch, s.Now())
 	if err != nil {
 		return r, err
 	}
@@ -104,7 +92,7 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 	}
 	gates, err := allGates(ctx, h, turns)
 	for _, a := range all {
-		r.Query = headline(a.Turn.FirstWords, resultOfAttempt)
+		r.Prompt = headline(a.Turn.FirstWords, resultOfAttempt)
 		r.Attempts = append(r.Attempts, s.attempt(h, a, gates[a.Turn.Turn.ID]))
 	}
 	return r, err
@@ -113,8 +101,8 @@ func (s sessions) attempts(ctx context.Context, h *hub.Hub, p protocol.AttemptsP
 func (s sessions) attempt(h *hub.Hub, a hub.Attempt, gates *protocol.Gates) protocol.Attempt {
 	t := turnOf(a.Turn, h.Latest())
 	r := protocol.Attempt{
-		Name: t.Name, Session: t.Session, SessionID: t.ID, TaskID: domain.TaskName(a.Turn.Task), ThreadID: t.SessionUUID, Agent: t.Agent, Model: t.Model,
-		Status: protocol.StatusOf(a.Turn.State), State: t.State, Error: headline(t.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
+		Name: t.Name, Session: t.Session, ID: t.ID, SessionUUID: t.SessionUUID, Agent: t.Agent, Model: t.Model,
+		State: t.State, Error: headline(t.Error, resultOfAttempt), Result: headline(a.Turn.Result, resultOfAttempt),
 		Usage: usageOf(a.Usage), Gates: gates, Worktree: worktreeOf(h, a.Turn.Session), Files: []protocol.FileChange{},
 		Commits: a.Changes.Commits.Count, Landed: a.Changes.Landed, Patch: a.Changes.Patch, PatchCut: a.Changes.IsCut,
 	}
@@ -140,7 +128,7 @@ func chooseAttempt(ctx context.Context, h *hub.Hub, p protocol.ChooseAttemptPara
 	chosen, err := h.Choose(ctx, hub.ChooseSpec{LandSpec: landSpec(p.LandParams), Interrupt: p.Interrupt})
 	r := protocol.ChooseAttemptResult{LandResult: landResult(ctx, chosen.Landed), Discarded: []protocol.DiscardedAttempt{}}
 	for _, d := range chosen.Discarded {
-		one := protocol.DiscardedAttempt{Turn: d.Turn.Turn.Name(), SessionID: d.Turn.HumanLayerSession, TaskID: domain.TaskName(d.Turn.Task), Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
+		one := protocol.DiscardedAttempt{Turn: d.Turn.Turn.Name(), TurnUUID: d.Turn.HumanLayerSession, Agent: d.Turn.Agent, DiscardResult: discardResult(d.DiscardedWorktree)}
 		if d.Err != nil {
 			one.Error = d.Err.Error()
 		}
@@ -192,6 +180,7 @@ func withData(err error, data protocol.WorktreeError) error {
 	if !errors.As(err, &e) || len(data.Paths) == 0 && data.Losses == nil {
 		return err
 	}
-	data.Kind = e.Kind
-	return answer{server.NewError(jsonrpc2.CodeInternalError, "Internal error: "+e.Message, data), e.Err}
+	wire := nativeFamily.wireError(e)
+	data.Kind = nativeFamily.kind(e)
+	return answer{server.NewError(wire.Code, wire.Message, data), e.Err}
 }

@@ -110,11 +110,11 @@ func TestWorktreeOfAConversation(t *testing.T) {
 		return state
 	}
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir}, worktreeOf(id))
-	named := `{"session_id":"` + id + `"`
+	named, hl := `{"session":"`+id+`"`, `{"session_id":"`+id+`"`
 
 	assert.JSONEq(t, `{"branch":"main","commits":["c1"],"files":["a.txt"],"unfiltered":{"count":1,"first":["a.txt"]}}`, string(c.ask("session.land", named+`,"method":"squash","into":"next","message":"Fix it"}`)))
 	assert.Equal(t, worktree.LandOptions{Method: worktree.Squash, Into: "next", Message: "Fix it"}, f.landed)
-	assert.Contains(t, string(c.ask("getConversation", named+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
+	assert.Contains(t, string(c.ask("getConversation", hl+`}`)), "Landed duet/fix on main: 1 commit, 1 file.")
 	assert.Equal(t, -32602, c.fail("session.land", named+`,"method":"other"}`).Code)
 	f.list[0].Into = "" // HEAD was detached
 	assert.Equal(t, "into", c.fail("session.land", named+`}`).Data["param"])
@@ -137,14 +137,14 @@ func TestWorktreeOfAConversation(t *testing.T) {
 	assert.JSONEq(t, `{"ref":"refs/duet/discarded/fix"}`, string(c.ask("session.discard", named+`,"force":true}`)))
 	assert.Equal(t, protocol.WorktreeState{Branch: "duet/fix", Dir: dir, Gone: true}, worktreeOf(id))
 
-	e := c.fail("continueSession", named+`,"query":"two"}`)
+	e := c.fail("continueSession", hl+`,"query":"two"}`)
 	assert.Equal(t, "no_worktree", e.Data["kind"])
 	assert.Contains(t, e.Message, "`duet-rpc session fork task-0001 TEXT` continues it in the project's directory")
 	assert.Equal(t, "no_worktree", c.fail("session.land", named+`}`).Data["kind"])
-	fork := testkit.JSONAs[string](t, c.ask("continueSession", named+`,"query":"two","fork":true}`), "session_id")
+	fork := testkit.JSONAs[string](t, c.ask("continueSession", hl+`,"query":"two","fork":true}`), "session_id")
 	w.ended(fork)
 	assert.Equal(t, root, at[1])
-	assert.Equal(t, "no_worktree", c.fail("session.discard", `{"session_id":"`+fork+`"}`).Data["kind"])
+	assert.Equal(t, "no_worktree", c.fail("session.discard", `{"session":"`+fork+`"}`).Data["kind"])
 }
 
 // In a worktree, a link to a file of the project refers to the worktree's copy, if there is one.
@@ -179,9 +179,9 @@ func TestWorktreeIsDeletedWithItsLastConversation(t *testing.T) {
 	one := w.finished(c.launch(`{"query":"fix","worktree":true}`))
 	two := w.finished(c.sessionID("continueSession", `{"session_id":"`+one+`","query":"p","fork":true}`))
 	dir := filepath.Join(f.parent, "fix")
-	assert.Equal(t, dir, testkit.JSONAs[string](t, c.ask("session.delete", `{"session_id":"`+two+`"}`), "worktree"))
+	assert.Equal(t, dir, testkit.JSONAs[string](t, c.ask("session.delete", `{"session":"`+two+`"}`), "worktree"))
 	assert.DirExists(t, dir)
-	c.ask("session.delete", `{"session_id":"`+one+`"}`)
+	c.ask("session.delete", `{"session":"`+one+`"}`)
 	assert.NoDirExists(t, dir)
 }
 
@@ -197,7 +197,7 @@ func TestWorktreeIsInUse(t *testing.T) {
 	id := c.launch(`{"query":"fix","worktree":true}`)
 	<-running
 	for _, method := range []string{"session.land", "session.discard", "session.delete"} {
-		assert.Equal(t, "bad_state", c.fail(method, `{"session_id":"`+id+`"}`).Data["kind"], method)
+		assert.Equal(t, "bad_state", c.fail(method, `{"session":"`+id+`"}`).Data["kind"], method)
 	}
 }
 
@@ -254,14 +254,15 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 		return quick(ctx, x)
 	}, worktrees)
 	c := w.connect(frame.LSP)
-	assert.Equal(t, "agents", c.fail("session.launchAttempts", `{"query":"fix","agents":[{}]}`).Data["param"])
-	assert.Equal(t, -32602, c.fail("session.launchAttempts", `{"query":"","agents":[{},{}]}`).Code)
-	assert.Equal(t, "agent", c.fail("session.launchAttempts", `{"query":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
+	assert.Equal(t, "agents", c.fail("attempt.start", `{"prompt":"fix","agents":[{}]}`).Data["param"])
+	assert.Equal(t, -32602, c.fail("attempt.start", `{"prompt":"","agents":[{},{}]}`).Code)
+	assert.Equal(t, "agent", c.fail("attempt.start", `{"prompt":"fix","agents":[{},{"agent":"none"}]}`).Data["param"])
 	assert.Empty(t, f.list, "a refused launch creates no worktree")
 
-	launched := answer[humanlayer.LaunchAttemptsResult](c, "session.launchAttempts", `{"query":"fix","agents":[{},{"permission_mode":"plan"}],"metadata":{"a":1}}`)
-	require.Len(t, launched.Sessions, 2)
-	first, second := launched.Sessions[0].SessionID, launched.Sessions[1].SessionID
+	launched := answer[protocol.StartAttemptsResult](c, "attempt.start", `{"prompt":"fix","agents":[{},{"mode":"plan"}],"metadata":{"a":1}}`)
+	require.Len(t, launched.Turns, 2)
+	assert.Equal(t, []string{"1.1", "2.1"}, []string{launched.Turns[0].Name, launched.Turns[1].Name})
+	first, second := launched.Turns[0].ID, launched.Turns[1].ID
 	w.ended(first)
 	<-began
 	assert.Equal(t, []string{"", "base"}, f.bases, "they start from the same commit")
@@ -269,35 +270,35 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.NotEmpty(t, shown.Session.Attempts)
 	assert.Equal(t, "plan", shown.Session.PermissionMode)
 
-	compared := answer[protocol.AttemptsResult](c, "session.attempts", `{"session_id":"`+second+`","patch":true}`)
-	assert.Equal(t, "fix", compared.Query)
+	compared := answer[protocol.AttemptsResult](c, "attempt.list", `{"session":"`+second+`","patch":true}`)
+	assert.Equal(t, "fix", compared.Prompt)
 	require.Len(t, compared.Attempts, 2)
 	one := compared.Attempts[0]
-	assert.Equal(t, []any{first, "completed", 1}, []any{one.SessionID, one.Status, one.Usage.Runs})
+	assert.Equal(t, []any{first, "completed", 1}, []any{one.ID, one.State, one.Usage.Runs})
 	assert.Equal(t, []protocol.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", Binary: true}}, one.Files)
 	assert.Equal(t, [2]int{3, 1}, [2]int{one.Added, one.Removed})
 	assert.Equal(t, "patch of "+filepath.Base(one.Worktree.Dir), one.Patch)
-	assert.Equal(t, "running", compared.Attempts[1].Status)
+	assert.Equal(t, "running", compared.Attempts[1].State)
 
-	chosen := `{"session_id":"` + first + `"`
-	e := c.fail("session.chooseAttempt", chosen+`}`)
+	chosen := `{"session":"` + first + `"`
+	e := c.fail("attempt.choose", chosen+`}`)
 	assert.Equal(t, "bad_state", e.Data["kind"])
 	assert.Contains(t, e.Message, "other attempts still work (2.1)")
 	f.refused = &worktree.ConflictError{Into: "main", Conflicts: []worktree.Conflict{{Path: "a.txt", Kind: "contents"}}}
-	assert.Equal(t, "conflict", c.fail("session.chooseAttempt", chosen+`,"interrupt":true}`).Data["kind"])
+	assert.Equal(t, "conflict", c.fail("attempt.choose", chosen+`,"interrupt":true}`).Data["kind"])
 	assert.Len(t, f.list, 2, "a conflict discards no worktree")
 	f.refused = nil
-	done := answer[protocol.ChooseAttemptResult](c, "session.chooseAttempt", chosen+`,"interrupt":true,"method":"squash"}`)
+	done := answer[protocol.ChooseAttemptResult](c, "attempt.choose", chosen+`,"interrupt":true,"method":"squash"}`)
 	assert.Equal(t, worktree.Squash, f.landed.Method)
 	assert.Equal(t, "main", done.Branch)
 	require.Len(t, done.Discarded, 1)
-	assert.Equal(t, second, done.Discarded[0].SessionID)
+	assert.Equal(t, second, done.Discarded[0].TurnUUID)
 	assert.NotEmpty(t, done.Discarded[0].Ref)
 	assert.Empty(t, done.Discarded[0].Error)
 	require.Len(t, f.list, 1)
-	assert.Contains(t, string(c.ask("session.attempts", chosen+`}`)), "the worktree was discarded")
-	assert.JSONEq(t, `[]`, string(testkit.JSONMember(t, c.ask("session.chooseAttempt", chosen+`}`), "discarded")))
+	assert.Contains(t, string(c.ask("attempt.list", chosen+`}`)), "the worktree was discarded")
+	assert.JSONEq(t, `[]`, string(testkit.JSONMember(t, c.ask("attempt.choose", chosen+`}`), "discarded")))
 
 	alone := c.launch(`{"query":"alone"}`)
-	assert.Equal(t, "no_attempts", c.fail("session.attempts", `{"session_id":"`+alone+`"}`).Data["kind"])
+	assert.Equal(t, "no_attempts", c.fail("attempt.list", `{"session":"`+alone+`"}`).Data["kind"])
 }

@@ -238,7 +238,7 @@ func playDay(t *testing.T, a dayAgent) string {
 	c.call("getSessionSnapshots", object{"session_id": end.Data.SessionID}, &changes)
 	require.Len(t, changes.Snapshots, 1, "the change of the command")
 	assert.Equal(t, "made", filepath.Base(changes.Snapshots[0].Path))
-	c.call("session.land", object{"session_id": end.Data.SessionID}, nil)
+	c.call("session.land", object{"session": end.Data.SessionID}, nil)
 	assert.Equal(t, "made\n", readFile(t, filepath.Join(s.root, "made")))
 	return s.closed(c, "yes")
 }
@@ -815,7 +815,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	c := s.open()
 	if a.unlisted {
 		require.ErrorContains(t, c.try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
-		require.ErrorContains(t, c.try("agent.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil), "only in the directory in which it began: name that directory with working_dir or --dir")
+		require.ErrorContains(t, c.try("session.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil), "only in the directory in which it began: name that directory with working_dir or --dir")
 	} else {
 		var list nativeListed
 		c.call("agent.sessions", object{"agent": s.agent, "working_dir": s.root}, &list)

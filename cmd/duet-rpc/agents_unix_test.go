@@ -292,16 +292,24 @@ type nativeListed struct {
 
 type nativeAdopted struct {
 	launched
-	Status  string `json:"status"`
-	Adopted bool   `json:"adopted"`
-	History bool   `json:"history"`
-	Note    string `json:"note"`
+	TurnUUID    string `json:"turn_uuid"`
+	SessionUUID string `json:"session_uuid"`
+	State       string `json:"state"`
+	Adopted     bool   `json:"adopted"`
+	History     bool   `json:"history"`
+	Note        string `json:"note"`
 }
 
 // adopt adopts a session that an agent keeps.
-func (c *client) adopt(agent, native string) (a nativeAdopted) {
+func (c *client) adopt(agent, native string) nativeAdopted {
 	c.t.Helper()
-	c.call("agent.adopt", object{"agent": agent, "native_session_id": native}, &a)
+	return c.adoptWith(object{"agent": agent, "native_session_id": native})
+}
+
+func (c *client) adoptWith(params object) (a nativeAdopted) {
+	c.t.Helper()
+	c.call("session.adopt", params, &a)
+	a.SessionID, a.ThreadID = a.TurnUUID, a.SessionUUID
 	return a
 }
 
@@ -344,7 +352,7 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			a := c.adopt("keeping", "one")
 			assert.True(t, a.Adopted)
 			assert.True(t, a.History)
-			assert.Equal(t, "completed", a.Status)
+			assert.Equal(t, "completed", a.State)
 			end := c.awaitEnd(a.SessionID)
 			assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 			want := []string{
@@ -370,7 +378,6 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 			assert.Equal(t, want, c.reported(a.SessionID))
 			c.call("agent.sessions", object{"agent": "keeping", "working_dir": s.root}, &here)
 			assert.Equal(t, a.SessionID, here.Sessions[1].SessionID)
-			assert.Equal(t, a.TaskID, here.Sessions[1].TaskID)
 
 			next := c.goesOn(a.launched, "and now?")
 			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
@@ -403,8 +410,7 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	require.ErrorContains(t, err, "session/list")
 	assert.ErrorContains(t, err, "not_offered")
 	require.ErrorContains(t, c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil), "does not offer to delete")
-	var a nativeAdopted
-	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one", "title": "Mine"}, &a)
+	a := c.adoptWith(object{"agent": "keeping", "native_session_id": "one", "title": "Mine"})
 	assert.True(t, a.Adopted)
 	assert.False(t, a.History)
 	assert.Contains(t, a.Note, "can continue it")
@@ -413,16 +419,16 @@ func TestWhatAnAgentCannotDoWithItsSessionsIsSaid(t *testing.T) {
 	assert.Contains(t, reported[0], "This session began elsewhere.")
 	next := c.goesOn(a.launched, "on")
 	assert.Contains(t, c.reported(next.SessionID), "message assistant after 4: on")
-	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil), "Resource not found")
-	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil), "a directory that exists")
+	require.ErrorContains(t, c.try("session.adopt", object{"agent": "keeping", "native_session_id": "none"}, nil), "Resource not found")
+	require.ErrorContains(t, c.try("session.adopt", object{"agent": "keeping", "native_session_id": "two", "working_dir": "/nowhere"}, nil), "a directory that exists")
 	c.leave()
 
 	s.keeping("")
 	c = s.start()
-	err = c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "two"}, nil)
+	err = c.try("session.adopt", object{"agent": "keeping", "native_session_id": "two"}, nil)
 	require.ErrorContains(t, err, "neither session/load nor session/resume")
 	assert.ErrorContains(t, err, "not_offered")
-	err = c.try("agent.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
+	err = c.try("session.adopt", object{"agent": "scripted", "native_session_id": "two", "working_dir": "~"}, nil)
 	require.Error(t, err)
 	assert.Len(t, c.sessions(), 2, "a refused adoption stores no session")
 	c.leave()
@@ -435,10 +441,9 @@ func TestAnAdoptedSessionNeedsItsDirectory(t *testing.T) {
 	gone.Dir = filepath.Join(s.home, "gone")
 	dir := s.keeping("list load", gone)
 	c := s.open()
-	require.ErrorContains(t, c.try("agent.adopt", object{"agent": "keeping", "native_session_id": "one"}, nil), "working_dir")
+	require.ErrorContains(t, c.try("session.adopt", object{"agent": "keeping", "native_session_id": "one"}, nil), "working_dir")
 	assert.Zero(t, s.requests(dir, "session/load one"))
-	var a nativeAdopted
-	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one", "working_dir": s.root}, &a)
+	a := c.adoptWith(object{"agent": "keeping", "native_session_id": "one", "working_dir": s.root})
 	assert.True(t, a.Adopted)
 	c.leave()
 }

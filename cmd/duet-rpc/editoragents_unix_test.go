@@ -103,17 +103,17 @@ func TestFilesThatCommandsOfRealAgentsWrite(t *testing.T) {
 			l := c.begins("launchSession", object{"query": "run: echo two > made", "agent": s.agent, "permission_mode": "bypassPermissions"})
 			c.completes(l)
 			var changed struct {
-				Snapshots []struct {
-					Path string `json:"file_path"`
+				Changes []struct {
+					Path string `json:"path"`
 					Diff string
 				}
 			}
-			c.call("getSessionSnapshots", object{"session_id": l.SessionID}, &changed)
-			require.Len(t, changed.Snapshots, 1)
-			assert.Equal(t, "made", filepath.Base(changed.Snapshots[0].Path))
-			assert.Contains(t, changed.Snapshots[0].Diff, "\n+two\n")
-			c.call("session.decideChange", object{"session_id": l.SessionID, "path": changed.Snapshots[0].Path, "decision": "revert"}, nil)
-			assert.NoFileExists(t, changed.Snapshots[0].Path)
+			c.call("change.list", object{"turn": l.SessionID}, &changed)
+			require.Len(t, changed.Changes, 1)
+			assert.Equal(t, "made", filepath.Base(changed.Changes[0].Path))
+			assert.Contains(t, changed.Changes[0].Diff, "\n+two\n")
+			c.call("change.revert", object{"turn": l.SessionID, "path": changed.Changes[0].Path}, nil)
+			assert.NoFileExists(t, changed.Changes[0].Path)
 		})
 	}
 }

@@ -65,9 +65,11 @@ func TestTimesAreInUTC(t *testing.T) {
 			read("getSessionState", object{"session_id": skips.SessionID})
 			read("updateSessionSettings", object{"session_id": l.SessionID, "dangerously_skip_permissions": true, "dangerously_skip_permissions_timeout_ms": 3_600_000})
 			c.begins("launchSession", object{"query": "later", "draft": true})
-			for _, method := range []string{"getSessionState", "getConversation", "getSessionSnapshots", "session.queue"} {
+			for _, method := range []string{"getSessionState", "getConversation", "getSessionSnapshots"} {
 				read(method, id)
 			}
+			read("session.get", object{"session": l.SessionID})
+			read("change.list", object{"turn": l.SessionID})
 			for _, method := range []string{"listSessions", "getSessionLeaves", "getRecentPaths", "task.list", "task.usage", "daemon.status", "ping", "health", "agent.list", "getRules", "terminal.list", "automation.status", "automation.log", "listPageMessages"} {
 				read(method, object{})
 			}

@@ -174,7 +174,7 @@
      (should (equal (duet-session-agent session) "mine"))
      ;; Other clients learn of the change by an event.
      (duet-test-request connection 'session.set
-                        (list :session_id (duet-session-leaf-id session) :agent "demo"))
+                        (list :session (duet-session-id session) :agent "demo"))
      (duet-test-wait-for (equal (duet-session-agent session) "demo"))
      ;; The agent cannot change during a turn.
      (let ((busy (duet-test-launch connection "quiet hang")))

@@ -36,8 +36,8 @@
 (defun duet-attempts-test-go (number)
   "Go to the line of the attempt NUMBER, and return its session."
   (goto-char (point-min))
-  (let ((thread (duet-get-string (nth number duet-attempts--all) :thread_id)))
-    (while (not (equal (tabulated-list-get-id) thread)) (forward-line 1))
+  (let ((session (duet-get-string (nth number duet-attempts--all) :session_uuid)))
+    (while (not (equal (tabulated-list-get-id) session)) (forward-line 1))
     (duet-attempts--session)))
 
 (defun duet-attempts-test-wait (regexp)
@@ -108,8 +108,8 @@
     (should (equal (duet-compose--attempts
                     '((:agent "a") (:agent "b" :model "m"))
                     '(:worktree t :agent "c" :model "n" :budget (:turns 1) :mode "plan"))
-                   '(:agents [(:agent "a" :permission_mode "plan")
-                              (:agent "b" :model "m" :permission_mode "plan")]
+                   '(:agents [(:agent "a" :mode "plan")
+                              (:agent "b" :model "m" :mode "plan")]
                      :budget (:turns 1))))
     (puthash "/p/" '((:name "ann" :available t :trusted t) (:name "bob" :available t :trusted t))
              duet-agents--known)
@@ -306,15 +306,15 @@ Refs keep the work of the discarded ones."
   (with-temp-buffer
     (duet-attempts-mode)
     (setq duet-connection (make-duet-connection :root "/p/")
-          duet-attempts--query "Fix\nit"
+          duet-attempts--prompt "Fix\nit"
           duet-attempts--unfolded '("t1")
           duet-attempts--all
-          '((:thread_id "t1" :turn "1.1" :agent "claude" :model "opus" :state "completed"
+          '((:session_uuid "t1" :turn "1.1" :agent "claude" :model "opus" :state "completed"
              :gates (:state "failed" :failing ["make test"])
              :usage (:time_ms 61000 :cost_usd 0.125)
              :files [(:path "a.png" :added 0 :removed 0 :binary t)] :more 2 :added 3 :removed 4
              :landed t)
-            (:thread_id "t2" :turn "2.1" :agent "codex" :state "failed" :error "It broke"
+            (:session_uuid "t2" :turn "2.1" :agent "codex" :state "failed" :error "It broke"
              :usage (:time_ms 0 :cost_usd 0) :unknown "the worktree was discarded" :files [])))
     (duet-attempts--print)
     (should (equal (split-string (duet-test-text (current-buffer)) "\n" t)

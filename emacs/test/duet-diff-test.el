@@ -22,7 +22,7 @@
     (pcase-dolist (`(,old ,words) '((nil "new file, empty") ("/p/a/old" "renamed from old")
                                     ("/p/b/old\u202e" "renamed from ../b/old⟨U+202E⟩")))
       (should (equal (duet-diff--words
-                      (duet-diff--file (list :file_path "/p/a/new" :after "x\n" :before :null
+                      (duet-diff--file (list :path "/p/a/new" :after "x\n" :before :null
                                              :diff "" :renamed_from old)))
                      words)))))
 
@@ -266,8 +266,8 @@ REGEXP matches the message."
            (shown (lambda () (duet-diff-test--visible)))
            (decide (lambda (server decision &rest hunk)
                      (duet-test-request
-                      server 'session.decideChange
-                      `(:session_id ,run :path ,file :decision ,decision ,@hunk))))
+                      server (intern (concat "change." decision))
+                      `(:turn ,run :path ,file ,@hunk))))
            ;; A second Emacs has its own connections.
            (duet-connections (make-hash-table :test #'equal))
            (other (duet-connection-ensure default-directory)))
@@ -289,9 +289,8 @@ REGEXP matches the message."
             (should (equal (mapcar (lambda (hunk) (duet-get-string hunk :state))
                                    (duet-get-objects
                                     (car (duet-get-objects
-                                          (duet-test-request other 'getSessionSnapshots
-                                                             (list :session_id run))
-                                          :snapshots))
+                                          (duet-test-request other 'change.list (list :turn run))
+                                          :changes))
                                     :hunks))
                            '("accepted" "open")))
             (should (equal (duet-test-log) ""))

@@ -33,13 +33,13 @@ Each hunk has its line in the new file."
 (ert-deftest duet-diff-turns-test-join ()
   "The joined diff of turns runs from before the first to after the last.
 A change that a later turn has taken back is left out."
-  (cl-flet ((file (path before after) (list :file_path path :before before :after after
+  (cl-flet ((file (path before after) (list :path path :before before :after after
                                             :diff "of one turn")))
     (let ((all (duet-diff-turns-join
                 (list (list (file "a" "1\n" "2\n") (file "b" nil "x\n") (file "c" "c\n" nil))
                       (list (file "b" "x\n" nil))
-                      (list (file "a" "2\n" "3\n") '(:file_path "d" :binary t))))))
-      (should (equal (mapcar (lambda (file) (plist-get file :file_path)) all) '("a" "c" "d")))
+                      (list (file "a" "2\n" "3\n") '(:path "d" :binary t))))))
+      (should (equal (mapcar (lambda (file) (plist-get file :path)) all) '("a" "c" "d")))
       (should (equal (plist-get (car all) :diff) "@@ -1,1 +1,1 @@\n-1\n+3\n"))
       ;; A file that a single turn has changed keeps the diff of that turn.
       (should (equal (plist-get (nth 1 all) :diff) "of one turn"))
@@ -63,10 +63,10 @@ A change that a later turn has taken back is left out."
   "Return the states of the hunks of PATH in each turn, the first turn first."
   (mapcar (lambda (run)
             (cl-loop for file in (duet-get-objects
-                                  (duet-test-request duet-connection 'getSessionSnapshots
-                                                     (list :session_id (duet-run-id run)))
-                                  :snapshots)
-                     when (string-suffix-p path (duet-get-string file :file_path))
+                                  (duet-test-request duet-connection 'change.list
+                                                     (list :turn (duet-run-id run)))
+                                  :changes)
+                     when (string-suffix-p path (duet-get-string file :path))
                      return (duet-get-string file :state)))
           (reverse (duet-session-runs duet-session))))
 
@@ -74,9 +74,9 @@ A change that a later turn has taken back is left out."
   "A decision on a file that several turns have changed applies to all of them."
   (duet-diff-turns-test-with
     ;; The turns must agree.
-    (duet-test-request duet-connection 'session.decideChange
-                       (list :session_id (duet-run-id (cadr (duet-session-runs duet-session)))
-                             :path (expand-file-name "two.txt") :decision "accept"))
+    (duet-test-request duet-connection 'change.accept
+                       (list :turn (duet-run-id (cadr (duet-session-runs duet-session)))
+                             :path (expand-file-name "two.txt")))
     (duet-test-press "g" #'duet-diff-refresh)
     (duet-test-wait-for (not duet-diff--loading))
     (should (equal (duet-diff-turns-test--states "two.txt") '("accepted" "open")))

@@ -98,7 +98,7 @@ ANSWERS are for the questions whether to overwrite."
   (duet-export-test-with-session (connection session) "quiet one"
     (let ((default-directory (duet-connection-root connection)))
       (duet-test-request connection 'session.delete
-                         (list :session_id (duet-session-leaf-id session)))
+                         (list :session (duet-session-id session)))
       (setf (duet-session-runs session)
             (list (make-duet-run :id "2d0bb6ba-0000-0000-0000-000000000000")))
       (duet-export-session session "md" (expand-file-name "it.md"))

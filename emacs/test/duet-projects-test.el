@@ -184,8 +184,7 @@ a project without one.  Each project has a session."
             (should-not (memq nil stays))
             ;; From then on the server alone says what there is.
             (duet-test-request its 'session.delete
-                               (list :session_id
-                                     (duet-session-leaf-id (duet-projects--session))))
+                               (list :session (duet-session-id (duet-projects--session))))
             (duet-test-wait-for (not (string-match-p "elsewhere"
                                                      (duet-test-text (current-buffer))))))
         (duet-test-end its)))))

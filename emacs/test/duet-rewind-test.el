@@ -58,6 +58,7 @@
                                            (with-current-buffer buffer
                                              (derived-mode-p 'duet-compose-mode)))
                                          (buffer-list))
+          (should-not duet-session) ; nothing is before the turn
           (should (equal (buffer-string) "first")))
         (with-current-buffer buffer
           (let ((current-prefix-arg t)) (call-interactively #'duet-rewind))
@@ -66,8 +67,8 @@
 ;; `?' shows the choices in a window, and asks again.
 (ert-deftest duet-rewind-test-help-at-the-question ()
   "At the question about the files, ? shows the choices; the next key answers."
-  (dolist (case '((?y (session.rewind :session_id "run"))
-                  (?a (session.rewind :session_id "run" :all t))
+  (dolist (case '((?y (session.rewind :turn "run"))
+                  (?a (session.rewind :turn "run" :all t))
                   (?k composed)
                   (?n)))
     (let ((unread-command-events (list ?? (car case)))

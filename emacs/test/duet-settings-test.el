@@ -121,14 +121,14 @@
   (duet-settings-test-with
    (with-temp-buffer
      (duet-test-typing "Code RET" (call-interactively #'duet-set-mode))
-     (should (equal (car asked) '(session.set :session_id "thread" :mode "code")))
+     (should (equal (car asked) '(session.set :session "thread" :mode "code")))
      (duet-test-typing "edits SPC with TAB RET" (call-interactively #'duet-set-mode))
      (should (equal (plist-get (cdar asked) :mode) "acceptEdits"))
      (duet-test-typing "Small RET" (call-interactively #'duet-set-model))
-     (should (equal (car asked) '(session.set :session_id "thread" :model "m-small")))
+     (should (equal (car asked) '(session.set :session "thread" :model "m-small")))
      (duet-test-typing "Thinking RET High RET" (call-interactively #'duet-set-option))
      (should (equal (car asked)
-                    '(session.set :session_id "thread" :options (:thought "high"))))
+                    '(session.set :session "thread" :options (:thought "high"))))
      (let (offered)
        (minibuffer-with-setup-hook
            (lambda () (setq offered (all-completions "" minibuffer-completion-table)))

@@ -223,7 +223,7 @@ func (a *agent) closeSession(ctx context.Context, p acp.SessionParams) (acp.Empt
 func (a *agent) deleteSession(ctx context.Context, p acp.SessionParams) (acp.Empty, error) {
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
-		if err := a.hub.Call(ctx, "session.delete", protocol.SessionParams{SessionID: p.SessionID}, nil); err != nil {
+		if err := a.hub.Call(ctx, "session.delete", protocol.SessionRefParams{Session: protocol.Ref(p.SessionID)}, nil); err != nil {
 			return acp.Empty{}, refusedFor(p.SessionID, err)
 		}
 	}

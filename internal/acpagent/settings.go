@@ -158,7 +158,7 @@ func (s *session) set(ctx context.Context, param, id, value string) error {
 		}
 		return nil
 	}
-	params := protocol.SetSessionParams{SessionID: s.id}
+	params := protocol.SetSessionParams{Session: protocol.Ref(s.id)}
 	switch id {
 	case configAgent:
 		if v.working {

@@ -104,7 +104,7 @@ func (f File) decided(d Decision) (File, error) {
 		case f.Mode != nil && f.Mode.ID == d.Hunk:
 			chosen = []*string{&to.Mode.State}
 		default:
-			return to, domain.Errorf(domain.KindChangeNotFound, "%s no longer has the change %s; read the changes again with getSessionSnapshots", f.Path, d.Hunk)
+			return to, domain.Errorf(domain.KindChangeNotFound, "%s no longer has the change %s: list the changes again", f.Path, d.Hunk)
 		}
 		if d.Decision == Accept && *chosen[0] == domain.ChangeReverted {
 			return to, domain.Errorf(domain.KindBadState, "this change of %s is reverted: reopen it to have it in the file again", f.Path)

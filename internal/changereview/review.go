@@ -72,7 +72,7 @@ func (r *Review) file(ctx context.Context, s domain.TurnInSession, path string) 
 	}
 	i := slices.IndexFunc(changes, func(c domain.Change) bool { return c.Path == path })
 	if i < 0 {
-		return File{}, domain.Errorf(domain.KindChangeNotFound, "the session has not changed %s; getSessionSnapshots lists what it has", path)
+		return File{}, domain.Errorf(domain.KindChangeNotFound, "the turn has not changed %s: list its changes", path)
 	}
 	files, err := r.filesOf(ctx, s, changes[i:i+1])
 	if err != nil {

@@ -103,7 +103,7 @@ func (p *person) try(ctx context.Context, method string, params, result any) str
 		return done
 	case kind == "bad_state" || kind == "session_not_running":
 		return refused
-	case kind == "session_not_found":
+	case kind == "session_not_found" || kind == "not_found":
 		return absent
 	}
 	return unknown
@@ -115,8 +115,8 @@ func (p *person) beginSpan() span { return span{Who: p.who, From: p.since()} }
 // A queuedPrompts is the response with a queue.
 type queuedPrompts struct {
 	Queued []struct {
-		SessionID string `json:"session_id"`
-		Query     string `json:"query"`
+		Turn   string `json:"turn_uuid"`
+		Prompt string `json:"prompt"`
 	} `json:"queued"`
 }
 
@@ -139,21 +139,21 @@ func (p *person) editQueue(ctx context.Context) string {
 		return unknown
 	}
 	one, other := queue.Queued[p.rand.IntN(n)], queue.Queued[p.rand.IntN(n)]
-	c := queueCall{span: p.beginSpan(), Thread: thread, Name: nameOf(versionOf(one.Query))}
+	c := queueCall{span: p.beginSpan(), Thread: thread, Name: nameOf(versionOf(one.Prompt))}
 	switch p.rand.IntN(5) {
 	case 0, 1:
 		c.What, c.Text = queueEdit, p.board.newVersion(c.Name)
-		return p.queueCalled(c, p.try(ctx, "session.editQueued", object{"session_id": one.SessionID, "query": p.promptOf(c.Text)}, nil))
+		return p.queueCalled(c, p.try(ctx, "turn.edit", object{"turn": one.Turn, "prompt": p.promptOf(c.Text)}, nil))
 	case 2, 3:
-		params := object{"session_id": one.SessionID}
+		params := object{"turn": one.Turn}
 		if p.rand.IntN(3) > 0 {
-			params["before"], c.Before = other.SessionID, nameOf(versionOf(other.Query))
+			params["before"], c.Before = other.Turn, nameOf(versionOf(other.Prompt))
 		}
 		c.What = queueMove
-		return p.queueCalled(c, p.try(ctx, "session.moveQueued", params, nil))
+		return p.queueCalled(c, p.try(ctx, "turn.move", params, nil))
 	}
 	c.What = queueWithdraw
-	return p.queueCalled(c, p.try(ctx, "interruptSession", object{"session_id": one.SessionID}, nil))
+	return p.queueCalled(c, p.try(ctx, "turn.interrupt", object{"turn": one.Turn}, nil))
 }
 
 // promptOf returns the text of a version of a queued prompt.
@@ -170,9 +170,9 @@ type readQueue struct {
 func (p *person) readQueue(ctx context.Context, thread string) (q readQueue, ok bool) {
 	c := queueCall{span: p.beginSpan(), Thread: thread, What: queueRead}
 	q.thread = thread
-	outcome := p.try(ctx, "session.queue", object{"session_id": thread}, &q.queuedPrompts)
+	outcome := p.try(ctx, "session.get", object{"session": thread}, &q.queuedPrompts)
 	for _, one := range q.Queued {
-		c.Read = append(c.Read, versionOf(one.Query))
+		c.Read = append(c.Read, versionOf(one.Prompt))
 	}
 	if outcome == done {
 		p.queueCalled(c, done)
@@ -221,7 +221,7 @@ func (p *person) decideChange(ctx context.Context, file, decision string) string
 	var r struct {
 		State string `json:"state"`
 	}
-	c.Outcome = p.try(ctx, "session.decideChange", object{"session_id": p.board.shared.review, "path": file, "decision": decision}, &r)
+	c.Outcome = p.try(ctx, "change."+decision, object{"turn": p.board.shared.review, "path": file}, &r)
 	if c.Outcome == refused || c.Outcome == absent {
 		p.board.found("%s of %s was refused", decision, file)
 	}
@@ -232,17 +232,17 @@ func (p *person) decideChange(ctx context.Context, file, decision string) string
 func (p *person) readChanges(ctx context.Context) string {
 	c := changeCall{span: p.beginSpan(), What: changeRead}
 	var r struct {
-		Snapshots []struct {
-			FilePath string `json:"file_path"`
-			State    string `json:"state"`
-		} `json:"snapshots"`
+		Changes []struct {
+			Path  string `json:"path"`
+			State string `json:"state"`
+		} `json:"changes"`
 	}
-	if c.Outcome = p.try(ctx, "getSessionSnapshots", object{"session_id": p.board.shared.review}, &r); c.Outcome != done {
+	if c.Outcome = p.try(ctx, "change.list", object{"turn": p.board.shared.review}, &r); c.Outcome != done {
 		return c.Outcome
 	}
 	var files []string
-	for _, s := range r.Snapshots {
-		c.File, c.Read = filepath.Base(s.FilePath), s.State
+	for _, s := range r.Changes {
+		c.File, c.Read = filepath.Base(s.Path), s.State
 		files = append(files, c.File)
 		p.changeCalled(c)
 	}
@@ -285,7 +285,7 @@ func (p *person) manageOne(ctx context.Context, ids chosenIDs, what string) stri
 		thread["archived"] = what == convArchive
 		c.Outcome = p.try(ctx, "archiveSession", thread, nil)
 	case convDelete:
-		c.Outcome = p.try(ctx, "session.delete", thread, nil)
+		c.Outcome = p.try(ctx, "session.delete", object{"session": ids.thread}, nil)
 	case convRead:
 		var r struct {
 			Session struct {

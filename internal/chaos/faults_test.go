@@ -415,7 +415,7 @@ var steps = []step{
 		if p.launched["third"] == "" {
 			return nil
 		}
-		err := p.call("session.discard", object{"session_id": p.launched["third"]}, nil)
+		err := p.call("session.discard", object{"session": p.launched["third"]}, nil)
 		if client.KindOf(err) == "no_worktree" { // an earlier try has discarded it
 			return nil
 		}
@@ -424,7 +424,7 @@ var steps = []step{
 	{"session to delete", func(p *play) error { return p.session("fourth quiet", object{}) }},
 	{"deletion", func(p *play) error {
 		id := p.launched["fourth quiet"]
-		if err := p.call("session.delete", object{"session_id": id}, nil); err != nil && client.KindOf(err) != "session_not_found" {
+		if err := p.call("session.delete", object{"session": id}, nil); err != nil && client.KindOf(err) != "not_found" {
 			return err
 		}
 		for name, id := range p.launched {
@@ -540,7 +540,7 @@ func (p *play) session(name string, params object) error {
 		s := shown.Session
 		if s.State == "completed" {
 			// It waits for the checkpoints, so that the next agent does not change the files meanwhile.
-			return p.call("session.rewind", object{"session_id": s.ID, "preview": true}, nil)
+			return p.call("session.rewind", object{"turn": s.ID, "preview": true}, nil)
 		}
 		if s.ended() {
 			p.hear(name, fmt.Errorf("the session is %s: %s %s", s.State, s.ErrorCode, s.Error))
@@ -596,7 +596,7 @@ func (p *play) rewind() error {
 		} `json:"files"`
 		NotRecorded []object `json:"not_recorded"`
 	}
-	if err := p.call("session.rewind", object{"session_id": p.launched["second"], "all": true}, &result); err != nil {
+	if err := p.call("session.rewind", object{"turn": p.launched["second"], "all": true}, &result); err != nil {
 		return err
 	}
 	if !result.Checkpoint {
@@ -621,7 +621,7 @@ func (p *play) land() error {
 	var result struct {
 		Commits []string `json:"commits"`
 	}
-	if err := p.call("session.land", object{"session_id": p.launched["third"]}, &result); err != nil {
+	if err := p.call("session.land", object{"session": p.launched["third"]}, &result); err != nil {
 		return err
 	}
 	p.landed = p.landed || len(result.Commits) > 0 // none if the files are gone with their directory

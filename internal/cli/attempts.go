@@ -27,7 +27,7 @@ func attemptAgents(list []string, mode string) (agents []protocol.AttemptAgent, 
 		if name == "" {
 			return nil, fmt.Errorf("--agents: %q has no agent's name: write claude,codex or claude=MODEL,claude=OTHER", strings.Join(list, ","))
 		}
-		agents = append(agents, protocol.AttemptAgent{Agent: name, Model: model, PermissionMode: mode})
+		agents = append(agents, protocol.AttemptAgent{Agent: name, Model: model, Mode: mode})
 	}
 	return agents, nil
 }
@@ -55,7 +55,7 @@ func runAttempts(cmd *cobra.Command, s *settings, o promptOptions, text string) 
 		return err
 	}
 	params := protocol.StartAttemptsParams{
-		Query: text, Agents: agents, Title: o.title, WorkingDir: o.cwd, TimeoutMS: milliseconds(o.timeout),
+		Prompt: text, Agents: agents, Title: o.title, WorkingDir: o.cwd, TimeoutMS: milliseconds(o.timeout),
 		AgentSettings: protocol.AgentSettings{AdditionalDirectories: o.dirs, Budget: o.budget.Budget()},
 		PromptContent: o.with.Content(), Gated: o.gates.Gated(),
 	}
@@ -176,7 +176,7 @@ func attemptOf(ctx context.Context, c *client.Client, args []string) (string, er
 
 // showAttempts prints a comparison.
 func showAttempts(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, id string, patch bool) error {
-	r, raw, err := hubclient.SessionAttempts(ctx, c, protocol.AttemptsParams{SessionID: id, Patch: patch})
+	r, raw, err := hubclient.AttemptList(ctx, c, protocol.AttemptsParams{Session: protocol.Ref(id), Patch: patch})
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func newChoose(s *settings) *cobra.Command {
 				if !hubclient.Ended(session.State) || session.AreChecked() {
 					return fmt.Errorf("%s still works: wait for its end, or interrupt it: duet-rpc session interrupt %s", session.Name, session.Name)
 				}
-				params.SessionID = session.ID
+				params.Session = protocol.Ref(session.ID)
 				r, raw, err := choose(ctx, cmd, s, c, params, session)
 				if err != nil {
 					return err
@@ -303,7 +303,7 @@ func newChoose(s *settings) *cobra.Command {
 
 // choose asks before it interrupts others.
 func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, params protocol.ChooseAttemptParams, session protocol.Turn) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	r, raw, err := hubclient.SessionChooseAttempt(ctx, c, params)
+	r, raw, err := hubclient.AttemptChoose(ctx, c, params)
 	if data, is := worktreeProblem(err); !is || data.Kind != "bad_state" || params.Interrupt || session.Worktree == nil {
 		return r, raw, landError(err, session)
 	}
@@ -312,6 +312,6 @@ func choose(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Clie
 		return r, raw, err
 	}
 	params.Interrupt = true
-	r, raw, err = hubclient.SessionChooseAttempt(ctx, c, params)
+	r, raw, err = hubclient.AttemptChoose(ctx, c, params)
 	return r, raw, landError(err, session)
 }

@@ -31,13 +31,6 @@ Those that an agent's editing tools change are known, and those that its command
 change as well, unless [checkpoints] is disabled in your configuration.
 `
 
-// changes are the changed files of a session, as getSessionSnapshots returns them.
-type changes struct {
-	Snapshots   []protocol.Snapshot
-	Diff        string
-	NotRecorded bool `json:"not_recorded"`
-}
-
 func newChanges(s *settings) *cobra.Command {
 	var patch bool
 	var accept, revert []string
@@ -69,14 +62,14 @@ func newChanges(s *settings) *cobra.Command {
 				if patch {
 					return reviewOnTerminal(ctx, cmd, s, c, session.ID)
 				}
-				files, raw, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: session.ID})
+				files, raw, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(session.ID)})
 				switch {
 				case err != nil:
 					return err
 				case s.JSON:
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				return files.print(cmd.OutOrStdout(), cmd.ErrOrStderr(), session)
+				return printChanges(files, cmd.OutOrStdout(), cmd.ErrOrStderr(), session)
 			})
 		},
 	}
@@ -91,28 +84,33 @@ func newChanges(s *settings) *cobra.Command {
 // decideFile decides about all changes of a file, which is named by its path in the working
 // directory of the session or of this process.
 func decideFile(ctx context.Context, c *client.Client, session protocol.Turn, path, decision string) error {
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: session.ID})
+	files, _, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(session.ID)})
 	if err != nil {
 		return err
 	}
 	here, _ := filepath.Abs(path) // without a working directory, the session's counts
 	there := filepath.Join(session.WorkingDir, path)
-	for _, file := range files.Snapshots {
-		if file.FilePath == path || file.FilePath == here || file.FilePath == there {
-			_, _, err := hubclient.SessionDecideChange(ctx, c, protocol.DecideChangeParams{SessionID: session.ID, Path: file.FilePath, Decision: protocol.ChangeDecision(decision)})
-			return err
+	for _, file := range files.Changes {
+		if file.Path == path || file.Path == here || file.Path == there {
+			return decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(session.ID), Path: file.Path})
 		}
 	}
 	return fmt.Errorf("%s has not changed %s: `duet-rpc changes %s` lists its files", session.Name, path, session.Name)
 }
 
-func (f changes) print(out, side io.Writer, session protocol.Turn) error {
-	if len(f.Snapshots) == 0 {
-		return f.printNone(side, session)
+// decideChange accepts, reverts or reopens a change.
+func decideChange(ctx context.Context, c *client.Client, decision string, change protocol.ChangeParams) error {
+	_, _, err := hubclient.Call[protocol.DecidedChange](ctx, c, "change."+decision, change)
+	return err
+}
+
+func printChanges(f protocol.ChangeList, out, side io.Writer, session protocol.Turn) error {
+	if len(f.Changes) == 0 {
+		return printNoChange(f, side, session)
 	}
 	t := term.NewTable(out, "FILE", "CHANGE", "STATE")
-	for _, file := range f.Snapshots {
-		name := file.FilePath
+	for _, file := range f.Changes {
+		name := file.Path
 		if rel, err := filepath.Rel(session.WorkingDir, name); err == nil && filepath.IsLocal(rel) {
 			name = rel
 		}
@@ -121,8 +119,8 @@ func (f changes) print(out, side io.Writer, session protocol.Turn) error {
 	return t.Flush()
 }
 
-// printNone says that there is no change, and whether that is certain.
-func (f changes) printNone(out io.Writer, session protocol.Turn) error {
+// printNoChange says that there is no change, and whether that is certain.
+func printNoChange(f protocol.ChangeList, out io.Writer, session protocol.Turn) error {
 	text := "has changed no file"
 	if f.NotRecorded {
 		text = "has reported no changed file; what its commands changed is not known, because the files before it are not recorded"
@@ -132,7 +130,7 @@ func (f changes) printNone(out io.Writer, session protocol.Turn) error {
 }
 
 // changeWords says how a file was changed, such as "new +3". dir is the session's directory.
-func changeWords(file protocol.Snapshot, dir string) string {
+func changeWords(file *protocol.Change, dir string) string {
 	var words []string
 	switch {
 	case file.Binary:
@@ -184,12 +182,12 @@ const reviewQuestion = "Keep it? [y]es, [n]o: take it back, [s]kip, [q]uit: "
 
 // reviewChanges shows each change of a session that is not decided and asks about it.
 func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id string, ask func(context.Context) (string, error)) error {
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: id})
+	files, _, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(id)})
 	if err != nil {
 		return err
 	}
 	open := 0
-	for _, file := range files.Snapshots {
+	for _, file := range files.Changes {
 		for _, part := range partsOf(file) {
 			if part.state != "open" {
 				continue
@@ -203,8 +201,7 @@ func reviewChanges(ctx context.Context, c *client.Client, view *turn.View, id st
 			if decision == "skip" {
 				continue
 			}
-			params := protocol.DecideChangeParams{SessionID: id, Path: file.FilePath, Hunk: part.id, Decision: protocol.ChangeDecision(decision)}
-			if _, _, err := hubclient.SessionDecideChange(ctx, c, params); err != nil {
+			if err := decideChange(ctx, c, decision, protocol.ChangeParams{Turn: protocol.Ref(id), Path: file.Path, Hunk: part.id}); err != nil {
 				view.Note(turn.InDialogue(err).Error())
 			}
 		}
@@ -240,7 +237,7 @@ type part struct{ id, text, state string }
 
 // partsOf splits the change of a file into its hunks, each below the names of the file, and the
 // change of its mode. A file without hunks is one part.
-func partsOf(file protocol.Snapshot) (list []part) {
+func partsOf(file *protocol.Change) (list []part) {
 	text := file.Diff
 	content := "\n--- "
 	if file.Binary {

@@ -13,8 +13,8 @@ func TestPartsOfAChange(t *testing.T) {
 	const names, mode = "--- a/x\n+++ b/x\n", "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
 	const first, second = "@@ -1 +1 @@\n-one\n+two\n", "@@ -9 +9 @@\n-nine\n+ten\n"
 	text := "two"
-	file := protocol.Snapshot{
-		FilePath: "/p/x", State: "open", Before: &text, After: &text,
+	file := &protocol.Change{
+		Path: "/p/x", State: "open", Before: &text, After: &text,
 		Hunks: []protocol.Hunk{{ID: "1", State: "open", Added: 1}, {ID: "2", State: "accepted", Added: 1}},
 		Mode:  &protocol.FileMode{ID: "m", Old: "100644", New: "100755", State: "reverted"},
 		Diff:  mode + names + first + second,

@@ -97,7 +97,7 @@ func landFlags(cmd *cobra.Command, params *protocol.LandParams) (method func() p
 }
 
 func land(ctx context.Context, c *client.Client, session protocol.Turn, params protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
-	params.SessionID = session.ID
+	params.Session = protocol.Ref(session.ID)
 	r, raw, err := hubclient.SessionLand(ctx, c, params)
 	return r, raw, landError(err, session)
 }
@@ -229,7 +229,7 @@ func newDiscard(s *settings) *cobra.Command {
 
 // discard deletes a worktree. Unless force is set, ask decides about work that would be lost.
 func discard(ctx context.Context, c *client.Client, session protocol.Turn, force bool, ask func(protocol.Losses) error) (protocol.DiscardResult, json.RawMessage, error) {
-	params := protocol.DiscardParams{SessionID: session.ID, Force: force}
+	params := protocol.DiscardParams{Session: protocol.Ref(session.ID), Force: force}
 	r, raw, err := hubclient.SessionDiscard(ctx, c, params)
 	data, is := worktreeProblem(err)
 	if !is || data.Losses == nil {

@@ -424,7 +424,7 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 // params returns the parameters of session.set.
 func (a *agentSettings) params(session string) (protocol.SetSessionParams, error) {
 	options, err := agentOptionsValue(a.options)
-	return protocol.SetSessionParams{SessionID: session, Mode: ifGiven(a.mode), Model: ifGiven(a.model), Options: options}, err
+	return protocol.SetSessionParams{Session: protocol.Ref(session), Mode: ifGiven(a.mode), Model: ifGiven(a.model), Options: options}, err
 }
 
 // ifGiven returns a value for the parameters of a method; nil if it is empty.

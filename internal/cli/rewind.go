@@ -39,7 +39,7 @@ func newRewind(s *settings) *cobra.Command {
 		Example: "  duet-rpc rewind last\n  duet-rpc rewind 12.3 --all --yes\n" +
 			"  duet-rpc rewind 12.3 --undo",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params.SessionID, params.Undo = args[0], undo
+			params.Turn, params.Undo = protocol.Ref(args[0]), undo
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				session, _, err := hubclient.Turn(ctx, c, args[0])
 				if err != nil {

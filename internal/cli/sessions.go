@@ -101,7 +101,7 @@ func newDelete(s *settings) *cobra.Command {
 					return err
 				}
 			}
-			return askHub(cmd, s, "session.delete", protocol.SessionParams{SessionID: x.ID}, func(r protocol.DeleteSessionResult) error {
+			return askHub(cmd, s, "session.delete", protocol.SessionRefParams{Session: protocol.Ref(x.ID)}, func(r protocol.DeleteSessionResult) error {
 				text := term.Count(r.Deleted, "turn") + " deleted"
 				if r.Kept > 0 {
 					text += "; " + term.Count(r.Kept, "turn") + " kept in the archive, because other sessions were forked from there"
@@ -306,7 +306,7 @@ func newShow(s *settings) *cobra.Command {
 			case whole:
 				return errors.New("--json and --transcript cannot be given together; --export json prints the transcript as JSON")
 			case changes:
-				return errors.New("--json and --diff cannot be given together; `duet-rpc call getSessionSnapshots '{\"session_id\":\"ID\"}'` prints the changes as JSON")
+				return errors.New("--json and --diff cannot be given together; `duet-rpc changes --json` prints the changes as JSON")
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				out := cmd.OutOrStdout()
@@ -370,12 +370,12 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
-	files, _, err := hubclient.Call[changes](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: s.ID})
+	files, _, err := hubclient.ChangeList(ctx, c, protocol.TurnParams{Turn: protocol.Ref(s.ID)})
 	if err != nil {
 		return err
 	}
 	if files.Diff == "" && term.IsTerminal(out) {
-		return files.printNone(out, s)
+		return printNoChange(files, out, s)
 	}
 	return printText(out, files.Diff)
 }

@@ -476,7 +476,7 @@ func (p pairs) print() error {
 
 // change changes settings of the conversation.
 func (t *talking) change(ctx context.Context, c *client.Client, params protocol.SetSessionParams) error {
-	params.SessionID = t.talk.Session.ID
+	params.Session = protocol.Ref(t.talk.Session.ID)
 	r, _, err := hubclient.Call[protocol.SetSessionResult](ctx, c, "session.set", params)
 	if err != nil {
 		return err
@@ -509,7 +509,7 @@ func (t *talking) rewind(ctx context.Context, c *client.Client, id string) error
 	if err != nil {
 		return err
 	}
-	params := protocol.RewindParams{SessionID: session.ID, Preview: true}
+	params := protocol.RewindParams{Turn: protocol.Ref(session.ID), Preview: true}
 	r, _, err := hubclient.SessionRewind(ctx, c, params)
 	if err != nil {
 		return err

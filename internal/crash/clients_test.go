@@ -241,11 +241,11 @@ func clientsDay(r *recording) {
 			own := e.launch("launchSession", object{"query": "permit:3 for " + e.name, "launch_id": uuid.NewString()})
 			more := e.launch("continueSession", object{"session_id": shared.id, "query": "quiet more of " + e.name})
 			for _, l := range []*launched{first, second} {
-				if e.call("session.editQueued", object{"session_id": l.id, "query": l.query + " by " + e.name}, nil) {
+				if e.call("turn.edit", object{"turn": l.id, "prompt": l.query + " by " + e.name}, nil) {
 					e.promise("session "+l.id, l.query+" by "+e.name, edited(l)[1:]...)
 				}
 			}
-			e.call("session.moveQueued", object{"session_id": more.id, "before": first.id}, nil)
+			e.call("turn.move", object{"turn": more.id, "before": first.id}, nil)
 			e.decide(own, "approve", "always, says "+e.name, "project")
 			e.decide(own, "approve", "in this session, says "+e.name, "session")
 			e.decide(own, "deny", "never, says "+e.name, "project")

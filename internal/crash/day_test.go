@@ -125,7 +125,7 @@ func day(r *recording) {
 	})
 	r.step("edit the queue", func() {
 		r.takesBack(three.there)
-		r.call("session.editQueued", object{"session_id": three.id, "query": "three, edited"}, nil)
+		r.call("turn.edit", object{"turn": three.id, "prompt": "three, edited"}, nil)
 		r.promise("session "+three.id, "three, edited")
 	})
 	r.step("agent deny", func() {
@@ -141,15 +141,15 @@ func day(r *recording) {
 		require.Len(t, rules.Rules, 1)
 		ruled = r.promise(fmt.Sprintf("rule %d", rules.Rules[0].ID), rules.Rules[0].text())
 	})
-	r.step("rewind", func() { rewind(object{"session_id": three.id}) })
-	r.step("undo the rewind", func() { rewind(object{"session_id": three.id, "undo": true}) })
+	r.step("rewind", func() { rewind(object{"turn": three.id}) })
+	r.step("undo the rewind", func() { rewind(object{"turn": three.id, "undo": true}) })
 	r.step("revert a change", func() {
 		r.takesBack(file...)
-		r.call("session.decideChange", object{"session_id": three.id, "path": "demo.txt", "decision": "revert"}, nil)
+		r.call("change.revert", object{"turn": three.id, "path": "demo.txt"}, nil)
 		r.promise("change "+three.id+" demo.txt", "reverted")
 		file = r.promiseNow("file demo.txt")
 	})
-	r.step("rewind all", func() { rewind(object{"session_id": one.id, "all": true}) })
+	r.step("rewind all", func() { rewind(object{"turn": one.id, "all": true}) })
 	r.step("agent in a worktree", func() {
 		out = r.launch("launchSession", object{"query": "out", "worktree": true})
 		decided = r.decide(r.question(out), "approve", "in the worktree", "")
@@ -157,7 +157,7 @@ func day(r *recording) {
 	})
 	r.step("land", func() {
 		r.takesBack(file...)
-		r.call("session.land", object{"session_id": out.id}, nil)
+		r.call("session.land", object{"session": out.id}, nil)
 		file = r.promiseNow("file demo.txt", "ref HEAD", "ref refs/heads/main", "ref index")
 	})
 	r.step("agent in another worktree", func() {
@@ -167,7 +167,7 @@ func day(r *recording) {
 	})
 	r.step("discard", func() {
 		var got struct{ Ref string }
-		r.call("session.discard", object{"session_id": kept.id, "force": true}, &got)
+		r.call("session.discard", object{"session": kept.id, "force": true}, &got)
 		require.NotEmpty(t, got.Ref)
 		r.promiseNow("ref " + got.Ref)
 		require.NotEmpty(t, r.m.look()["ref "+got.Ref])
@@ -185,7 +185,7 @@ func day(r *recording) {
 		r.takesBack(decided)
 		for _, l := range []*launched{draft, out} {
 			r.takesBack(l.there)
-			r.call("session.delete", object{"session_id": l.id}, nil)
+			r.call("session.delete", object{"session": l.id}, nil)
 			r.promise("session "+l.id, "")
 		}
 	})

@@ -143,7 +143,7 @@ const (
 	SourceSession  = "session"  // launchSession, continueSession
 	SourceExecute  = "execute"  // execute_prompt
 	SourceDecision = "decision" // a stale approval was approved
-	SourceAdopted  = "adopted"  // agent.adopt: started without Duet
+	SourceAdopted  = "adopted"  // session.adopt: started without Duet
 	SourceTrigger  = "trigger"  // a trigger of the configuration
 	SourceGate     = "gate"     // the failures of gates
 	SourceAgent    = "agent"    // an agent-initiated turn: no prompt

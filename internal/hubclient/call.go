@@ -15,13 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
-// untilDone are the methods that last as long as an agent, a command of the user or git does.
-var untilDone = []string{
-	"agent.check", "agent.authenticate", "agent.logout", "agent.sessions", "session.adopt", "agent.deleteSession", "mcp.listTools", "mcp.callTool",
-	"session.set", "session.delete", "session.land", "session.discard", "attempt.start", "session.attempts", "session.chooseAttempt",
-	"session.decideChange", "session.rewind", "searchConversations", "build", "buildBackend", "checkGate", "daemon.listen",
-}
-
 // Call calls a method and returns the result, decoded and raw. A method that waits for an agent, a
 // command of the user or git has no timeout but that of ctx.
 func Call[R any](ctx context.Context, c *client.Client, method string, params any) (result R, raw json.RawMessage, err error) {

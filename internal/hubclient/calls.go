@@ -75,6 +75,16 @@ func AttemptStart(ctx context.Context, c *client.Client, p protocol.StartAttempt
 	return Call[protocol.StartAttemptsResult](ctx, c, "attempt.start", p)
 }
 
+// AttemptList calls attempt.list. It also returns the result as it came.
+func AttemptList(ctx context.Context, c *client.Client, p protocol.AttemptsParams) (protocol.AttemptsResult, json.RawMessage, error) {
+	return Call[protocol.AttemptsResult](ctx, c, "attempt.list", p)
+}
+
+// AttemptChoose calls attempt.choose. It also returns the result as it came.
+func AttemptChoose(ctx context.Context, c *client.Client, p protocol.ChooseAttemptParams) (protocol.ChooseAttemptResult, json.RawMessage, error) {
+	return Call[protocol.ChooseAttemptResult](ctx, c, "attempt.choose", p)
+}
+
 // SessionStart calls session.start. It also returns the result as it came.
 func SessionStart(ctx context.Context, c *client.Client, p protocol.StartParams) (protocol.Started, json.RawMessage, error) {
 	return Call[protocol.Started](ctx, c, "session.start", p)
@@ -110,6 +120,21 @@ func SessionArchive(ctx context.Context, c *client.Client, p protocol.ArchiveSes
 	return Call[protocol.ArchiveSessionsResult](ctx, c, "session.archive", p)
 }
 
+// SessionDelete calls session.delete. It also returns the result as it came.
+func SessionDelete(ctx context.Context, c *client.Client, p protocol.SessionRefParams) (protocol.DeleteSessionResult, json.RawMessage, error) {
+	return Call[protocol.DeleteSessionResult](ctx, c, "session.delete", p)
+}
+
+// SessionLand calls session.land. It also returns the result as it came.
+func SessionLand(ctx context.Context, c *client.Client, p protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
+	return Call[protocol.LandResult](ctx, c, "session.land", p)
+}
+
+// SessionDiscard calls session.discard. It also returns the result as it came.
+func SessionDiscard(ctx context.Context, c *client.Client, p protocol.DiscardParams) (protocol.DiscardResult, json.RawMessage, error) {
+	return Call[protocol.DiscardResult](ctx, c, "session.discard", p)
+}
+
 // TurnList calls turn.list. It also returns the result as it came.
 func TurnList(ctx context.Context, c *client.Client, p protocol.ListTurnsParams) (protocol.TurnList, json.RawMessage, error) {
 	return Call[protocol.TurnList](ctx, c, "turn.list", p)
@@ -135,44 +160,9 @@ func TurnMove(ctx context.Context, c *client.Client, p protocol.MoveTurnParams) 
 	return Call[protocol.QueuedTurns](ctx, c, "turn.move", p)
 }
 
-// SessionDelete calls session.delete. It also returns the result as it came.
-func SessionDelete(ctx context.Context, c *client.Client, p protocol.SessionParams) (protocol.DeleteSessionResult, json.RawMessage, error) {
-	return Call[protocol.DeleteSessionResult](ctx, c, "session.delete", p)
-}
-
-// SessionLand calls session.land. It also returns the result as it came.
-func SessionLand(ctx context.Context, c *client.Client, p protocol.LandParams) (protocol.LandResult, json.RawMessage, error) {
-	return Call[protocol.LandResult](ctx, c, "session.land", p)
-}
-
-// SessionDiscard calls session.discard. It also returns the result as it came.
-func SessionDiscard(ctx context.Context, c *client.Client, p protocol.DiscardParams) (protocol.DiscardResult, json.RawMessage, error) {
-	return Call[protocol.DiscardResult](ctx, c, "session.discard", p)
-}
-
-// SessionAttempts calls session.attempts. It also returns the result as it came.
-func SessionAttempts(ctx context.Context, c *client.Client, p protocol.AttemptsParams) (protocol.AttemptsResult, json.RawMessage, error) {
-	return Call[protocol.AttemptsResult](ctx, c, "session.attempts", p)
-}
-
-// SessionChooseAttempt calls session.chooseAttempt. It also returns the result as it came.
-func SessionChooseAttempt(ctx context.Context, c *client.Client, p protocol.ChooseAttemptParams) (protocol.ChooseAttemptResult, json.RawMessage, error) {
-	return Call[protocol.ChooseAttemptResult](ctx, c, "session.chooseAttempt", p)
-}
-
-// SessionQueue calls session.queue. It also returns the result as it came.
-func SessionQueue(ctx context.Context, c *client.Client, p protocol.SessionParams) (protocol.QueueResult, json.RawMessage, error) {
-	return Call[protocol.QueueResult](ctx, c, "session.queue", p)
-}
-
-// SessionEditQueued calls session.editQueued. It also returns the result as it came.
-func SessionEditQueued(ctx context.Context, c *client.Client, p protocol.EditQueuedParams) (protocol.QueueResult, json.RawMessage, error) {
-	return Call[protocol.QueueResult](ctx, c, "session.editQueued", p)
-}
-
-// SessionMoveQueued calls session.moveQueued. It also returns the result as it came.
-func SessionMoveQueued(ctx context.Context, c *client.Client, p protocol.MoveQueuedParams) (protocol.QueueResult, json.RawMessage, error) {
-	return Call[protocol.QueueResult](ctx, c, "session.moveQueued", p)
+// SessionSet calls session.set. It also returns the result as it came.
+func SessionSet(ctx context.Context, c *client.Client, p protocol.SetSessionParams) (protocol.SetSessionResult, json.RawMessage, error) {
+	return Call[protocol.SetSessionResult](ctx, c, "session.set", p)
 }
 
 // AgentDescribe calls agent.describe. It also returns the result as it came.
@@ -215,9 +205,24 @@ func AgentDeleteSession(ctx context.Context, c *client.Client, p protocol.Native
 	return Call[protocol.Success](ctx, c, "agent.deleteSession", p)
 }
 
-// SessionDecideChange calls session.decideChange. It also returns the result as it came.
-func SessionDecideChange(ctx context.Context, c *client.Client, p protocol.DecideChangeParams) (protocol.DecideChangeResult, json.RawMessage, error) {
-	return Call[protocol.DecideChangeResult](ctx, c, "session.decideChange", p)
+// ChangeList calls change.list. It also returns the result as it came.
+func ChangeList(ctx context.Context, c *client.Client, p protocol.TurnParams) (protocol.ChangeList, json.RawMessage, error) {
+	return Call[protocol.ChangeList](ctx, c, "change.list", p)
+}
+
+// ChangeAccept calls change.accept. It also returns the result as it came.
+func ChangeAccept(ctx context.Context, c *client.Client, p protocol.ChangeParams) (protocol.DecidedChange, json.RawMessage, error) {
+	return Call[protocol.DecidedChange](ctx, c, "change.accept", p)
+}
+
+// ChangeRevert calls change.revert. It also returns the result as it came.
+func ChangeRevert(ctx context.Context, c *client.Client, p protocol.ChangeParams) (protocol.DecidedChange, json.RawMessage, error) {
+	return Call[protocol.DecidedChange](ctx, c, "change.revert", p)
+}
+
+// ChangeReopen calls change.reopen. It also returns the result as it came.
+func ChangeReopen(ctx context.Context, c *client.Client, p protocol.ChangeParams) (protocol.DecidedChange, json.RawMessage, error) {
+	return Call[protocol.DecidedChange](ctx, c, "change.reopen", p)
 }
 
 // SessionRewind calls session.rewind. It also returns the result as it came.
@@ -298,4 +303,51 @@ func TerminalResize(ctx context.Context, c *client.Client, p protocol.ResizeTerm
 // TerminalClose calls terminal.close. It also returns the result as it came.
 func TerminalClose(ctx context.Context, c *client.Client, p protocol.CloseTerminalParams) (protocol.CloseTerminalResult, json.RawMessage, error) {
 	return Call[protocol.CloseTerminalResult](ctx, c, "terminal.close", p)
+}
+
+// untilDone are the methods that last as long as a person, an agent, a command of the user or git does.
+var untilDone = []string{
+	"task.submit",
+	"daemon.listen",
+	"editor.call",
+	"attempt.start",
+	"attempt.list",
+	"attempt.choose",
+	"launchSession",
+	"session.start",
+	"session.delete",
+	"session.land",
+	"session.discard",
+	"session.set",
+	"agent.check",
+	"agent.authenticate",
+	"agent.logout",
+	"agent.sessions",
+	"session.adopt",
+	"agent.deleteSession",
+	"build",
+	"buildBackend",
+	"checkGate",
+	"searchConversations",
+	"change.list",
+	"change.accept",
+	"change.revert",
+	"change.reopen",
+	"session.rewind",
+	"getSessionSnapshots",
+	"fetchApprovals",
+	"getApproval",
+	"approval.list",
+	"approval.get",
+	"askUser",
+	"requestPermission",
+	"sendTask",
+	"mcp.listTools",
+	"mcp.callTool",
+	"fetch",
+	"navigate",
+	"execute_prompt",
+	"spawn_terminal",
+	"terminal.attach",
+	"terminal.detach",
 }

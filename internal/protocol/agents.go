@@ -28,15 +28,15 @@ type SignInStatus struct {
 }
 
 type SetSessionParams struct {
-	SessionID string            `json:"session_id" doc:"The session, by any id of the run."`
-	Agent     *string           `json:"agent,omitempty" doc:"Another configured agent, which continues the conversation from the next prompt on."`
-	Mode      *string           `json:"mode,omitempty" doc:"A mode of the agent, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
-	Model     *string           `json:"model,omitempty" doc:"A model of the agent. Empty ends the request for a model."`
-	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option."`
+	Session Ref               `json:"session" doc:"The session."`
+	Agent   *string           `json:"agent,omitempty" doc:"Another configured agent, which continues the session from the next prompt on."`
+	Mode    *string           `json:"mode,omitempty" doc:"A mode of the agent, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
+	Model   *string           `json:"model,omitempty" doc:"A model of the agent. Empty ends the request for a model."`
+	Options map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option."`
 }
 
 func (p SetSessionParams) Check() error {
-	return cmp.Or(NotEmpty("session_id", p.SessionID), NotEmptyIfGiven("agent", p.Agent))
+	return cmp.Or(NotEmpty("session", string(p.Session)), NotEmptyIfGiven("agent", p.Agent))
 }
 
 type SetSessionResult struct {

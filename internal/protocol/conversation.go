@@ -1,12 +1,10 @@
 package protocol
 
 import (
-	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ConversationParams struct {
@@ -97,129 +95,6 @@ type SearchHit struct {
 }
 
 func (s *SearchHit) Texts() []*string { return []*string{&s.Snippet, &s.Title} }
-
-type SnapshotsResult struct {
-	Snapshots []*Snapshot `json:"snapshots"`
-	Diff      string      `json:"diff" doc:"All changes as one unified diff, relative to the session's directory."`
-	// NotRecorded tells an empty list that is certain from one that may lack what commands changed.
-	NotRecorded bool `json:"not_recorded,omitempty" doc:"true: the list is empty, and there is no checkpoint of before the session, or no longer. Changes of the agent's commands may be missing."`
-}
-
-// A Snapshot is a file that a session changed.
-type Snapshot struct {
-	SessionID string    `json:"session_id"`
-	ToolID    string    `json:"tool_id" doc:"Always empty: a snapshot covers the whole session, not one tool call."`
-	FilePath  string    `json:"file_path"`
-	Renamed   string    `json:"renamed_from,omitempty" doc:"The path of a file that the session has deleted and whose text this new one has, in whole or for the most part. It has a snapshot of its own."`
-	Content   string    `json:"content" doc:"The file before the session. Empty if it did not exist."`
-	Before    *string   `json:"before" doc:"The file before the session. null if it did not exist, or is binary."`
-	After     *string   `json:"after" doc:"The file after the session. null if it no longer exists, or is binary."`
-	Binary    bool      `json:"binary"`
-	Diff      string    `json:"diff" doc:"The change as a unified diff."`
-	Hunks     []Hunk    `json:"hunks" doc:"The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result."`
-	Mode      *FileMode `json:"mode,omitempty" doc:"The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none."`
-	State     string    `json:"state" doc:"The decision about the whole file: open, accepted or reverted. open also if its hunks differ."`
-	CreatedAt time.Time `json:"created_at"`
-}
-
-// A Hunk is one change of a file, with the lines around it.
-type Hunk struct {
-	ID       string `json:"id" doc:"Stable while the change exists."`
-	OldStart int    `json:"old_start" doc:"As in the hunk's header in diff; 0 if there are no lines."`
-	OldLines int    `json:"old_lines"`
-	NewStart int    `json:"new_start" doc:"Line in the file as the session left it, without regard to reverted hunks."`
-	NewLines int    `json:"new_lines"`
-	Added    int    `json:"added" doc:"Number of added lines."`
-	Removed  int    `json:"removed"`
-	State    string `json:"state" doc:"open, accepted or reverted."`
-}
-
-// FileMode is a change of a file's executable bit.
-type FileMode struct {
-	ID    string `json:"id" doc:"For session.decideChange, as that of a hunk."`
-	Old   string `json:"old" doc:"The mode before the session, as git has it: 100644 or 100755."`
-	New   string `json:"new"`
-	State string `json:"state" doc:"open, accepted or reverted."`
-}
-
-func (s *Snapshot) Texts() []*string {
-	list := []*string{&s.Content, &s.Diff}
-	for _, text := range []*string{s.Before, s.After} {
-		if text != nil {
-			list = append(list, text)
-		}
-	}
-	return list
-}
-
-type DecideChangeParams struct {
-	SessionID string         `json:"session_id" doc:"The session that made the change, by any id of the run."`
-	Path      string         `json:"path" doc:"A file_path from getSessionSnapshots. A relative path is relative to the session's directory."`
-	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing."`
-	Decision  ChangeDecision `json:"decision" doc:"accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again."`
-}
-
-func (p DecideChangeParams) Check() error {
-	return cmp.Or(NotEmpty("session_id", p.SessionID), NotEmpty("path", p.Path))
-}
-
-// A ChangeDecision is a person's decision about a change.
-type ChangeDecision string
-
-// Accepted implements schema.Enum.
-func (ChangeDecision) Accepted() []string {
-	return []string{"accept", "revert", "reopen"}
-}
-
-type DecideChangeResult struct {
-	Path  string    `json:"path"`
-	State string    `json:"state" doc:"The state of the whole file, as in getSessionSnapshots."`
-	Hunks []Hunk    `json:"hunks" doc:"All hunks of the file, in their current state."`
-	Mode  *FileMode `json:"mode,omitempty" doc:"As in getSessionSnapshots."`
-}
-
-type RewindParams struct {
-	SessionID string `json:"session_id" doc:"The session before which the files are to be as they were, by any id of the run."`
-	All       bool   `json:"all,omitempty" doc:"Also restore the files that others have changed since."`
-	Preview   bool   `json:"preview,omitempty" doc:"Change nothing, only return what would change."`
-	Undo      bool   `json:"undo,omitempty" doc:"Undo the last rewind to before this session that is not undone: its files become as they were before it. Files that were edited after it are left alone; the same call tries them again once. Without all and preview."`
-}
-
-func (p RewindParams) Check() error {
-	if p.Undo && (p.All || p.Preview) {
-		return server.InvalidParam(server.ParamError{Param: "undo", Expected: "no other than session_id with undo", Received: "all or preview"})
-	}
-	return NotEmpty("session_id", p.SessionID)
-}
-
-type RewindResult struct {
-	Checkpoint      bool          `json:"checkpoint" doc:"false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration."`
-	Files           []RewindFile  `json:"files" doc:"The files that differ from those before the session, by path."`
-	More            int           `json:"more" doc:"How many more files there are, which do not fit into the result."`
-	NotRecorded     []NotRecorded `json:"not_recorded,omitempty" doc:"Files that are not recorded, and so stay as they are."`
-	MoreNotRecorded int           `json:"more_not_recorded,omitempty" doc:"How many more of them there are."`
-	ForkTurn        string        `json:"fork_turn,omitempty" doc:"The turn before, such as 12.2: session.fork continues the session from there. Absent: the session begins with this turn."`
-	ForkFrom        string        `json:"fork_from,omitempty" doc:"The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session."`
-	Prompt          string        `json:"prompt" doc:"The prompt of the session."`
-}
-
-func (r *RewindResult) Texts() []*string { return []*string{&r.Prompt} }
-
-// NotRecorded is a file that checkpoints do not have.
-type NotRecorded struct {
-	Path   string `json:"path" doc:"Empty for untracked."`
-	Reason string `json:"reason" doc:"too-large (over 10 MB), special (a socket, named pipe or device), nested-repository, unreadable, reserved (a name of git), untracked (all files that git does not track, because there are too many), or changed (while files were first recorded)."`
-}
-
-// A RewindFile is a file that session.rewind restores or leaves.
-type RewindFile struct {
-	Path    string `json:"path"`
-	Change  string `json:"change" doc:"What happens to the file: added (it is there again), deleted, modified, mode (only its executable bit) or type (a link becomes a file, or the reverse)."`
-	Added   int    `json:"added" doc:"Number of lines that come back."`
-	Removed int    `json:"removed" doc:"Number of lines that go."`
-	Left    string `json:"left,omitempty" doc:"The file stays as it is, because: edited (it was edited after the conversation's last change of it), other (the conversation has not changed it) or busy (see detail). With all, edited and other are restored."`
-	Detail  string `json:"detail,omitempty" doc:"Why a file could not be restored."`
-}
 
 type AttachmentParams struct {
 	ID     string `json:"id" doc:"The attachment_id."`

@@ -203,7 +203,7 @@ var EventKinds = []EventKind{
 	eventKind[GatesEndedEvent](
 		"the work with gates has ended", domain.EventLoopEnded),
 	eventKind[DecidedEvent](
-		"a client accepted or reverted a change of the turn, or withdrew that decision (`session.decideChange`)", domain.EventChangeDecided),
+		"a client accepted or reverted a change of the turn, or withdrew that decision", domain.EventChangeDecided),
 	eventKind[QueueEvent](
 		"a client edited a queued prompt, or moved it within the queue of its session", domain.EventQueue),
 	eventKind[HubSilentEvent](

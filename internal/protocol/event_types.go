@@ -228,7 +228,7 @@ type DiffEvent struct {
 	Added     int    `json:"added" doc:"Number of added lines."`
 	Removed   int    `json:"removed"`
 	Binary    bool   `json:"binary,omitempty"`
-	Truncated bool   `json:"truncated,omitempty" doc:"The diff is cut; getSessionSnapshots has all of it."`
+	Truncated bool   `json:"truncated,omitempty" doc:"The diff is cut; change.list has all of it."`
 }
 
 // A TerminalEvent is output of a terminal.

@@ -1,107 +1,22 @@
 package protocol
 
 import (
-	"cmp"
 	"encoding/json"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// SessionParams name a session.
-type SessionParams struct {
-	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
-}
-
-func (p SessionParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
-// A LeafFilter selects conversations (getSessionLeaves).
+// A LeafFilter selects sessions in lists.
 type LeafFilter string
 
 // Accepted implements schema.Enum.
 func (LeafFilter) Accepted() []string { return []string{"", "normal", "archived", "draft"} }
 
-type InterruptParams struct {
-	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
-	Reason    string `json:"reason,omitempty" doc:"The reason, stored with the run."`
-
-	Background string `json:"background,omitempty" doc:"Stop only this background task, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so."`
-}
-
-func (p InterruptParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
-type InterruptResult struct {
-	Success   bool   `json:"success"`
-	SessionID string `json:"session_id"`
-	Status    string `json:"status" doc:"interrupting, or interrupted if the run had not started."`
-}
-
-type UpdateSettingsParams struct {
-	SessionID             string            `json:"session_id" doc:"The session, by any id of the run."`
-	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"File edits need no approval."`
-	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"No tool call needs approval. true also approves pending questions."`
-	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Duration in milliseconds; 0: unlimited."`
-	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
-	Model                 *string           `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused."`
-	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option. A value that the agent is known not to have is refused."`
-	Title                 *string           `json:"title,omitempty" doc:"The session's title."`
-	Archived              *bool             `json:"archived,omitempty" doc:"true archives the conversation, false restores it."`
-	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
-}
-
-func (p UpdateSettingsParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
-type UpdateTitleParams struct {
-	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
-	Title     string `json:"title" doc:"The new title. Empty: none."`
-}
-
-func (p UpdateTitleParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
 type DeleteSessionResult struct {
-	ThreadID string `json:"thread_id"`
-	Deleted  int    `json:"deleted" doc:"Number of deleted sessions."`
-	Kept     int    `json:"kept" doc:"Number of sessions that stay because other conversations were forked from them."`
-	Worktree string `json:"worktree,omitempty" doc:"The conversation's worktree if it stays, because another conversation uses it or git cannot delete it."`
-}
-
-type ArchiveParams struct {
-	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
-	Archived  *bool  `json:"archived,omitempty" doc:"Default true; false restores the conversation."`
-}
-
-func (p ArchiveParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
-type ArchiveManyParams struct {
-	SessionIDs []string `json:"session_ids" doc:"The sessions, by any id."`
-	Archived   *bool    `json:"archived,omitempty" doc:"Default true; false restores the conversations."`
-}
-
-func (p ArchiveManyParams) Check() error {
-	if len(p.SessionIDs) == 0 {
-		return server.InvalidParam(server.ParamError{Param: "session_ids", Expected: "an array that is not empty", Received: "an empty array"})
-	}
-	return nil
-}
-
-type ArchiveManyResult struct {
-	Success        bool     `json:"success" doc:"Whether all conversations were changed."`
-	FailedSessions []string `json:"failed_sessions,omitempty" doc:"The sessions that could not be changed."`
-}
-
-type RecentPathsParams struct {
-	Limit *uint `json:"limit,omitempty" doc:"Default 20, at most 1000."`
-}
-
-type RecentPath struct {
-	Path       string    `json:"path"`
-	LastUsed   time.Time `json:"last_used"`
-	UsageCount int       `json:"usage_count"`
-}
-
-type RecentPathsResult struct {
-	Paths []RecentPath `json:"paths"`
+	SessionUUID string `json:"session_uuid"`
+	Deleted     int    `json:"deleted" doc:"Number of deleted turns."`
+	Kept        int    `json:"kept" doc:"Number of turns that stay because other sessions were forked from them."`
+	Worktree    string `json:"worktree,omitempty" doc:"The session's worktree if it stays, because another session uses it or git cannot delete it."`
 }
 
 // AgentSettings are the parameters that launchSession and continueSession share.
@@ -199,34 +114,3 @@ type NextTurn struct {
 	TimeoutMS *uint           `json:"timeout_ms,omitempty" doc:"Time limit in milliseconds. Absent or 0: that of the previous turn."`
 	Gated
 }
-
-type EditQueuedParams struct {
-	SessionID string `json:"session_id" doc:"The queued session, by any id of the run."`
-	Query     string `json:"query" doc:"The new prompt."`
-}
-
-func (p EditQueuedParams) Check() error {
-	return cmp.Or(NotEmpty("session_id", p.SessionID), NotEmpty("query", p.Query))
-}
-
-type MoveQueuedParams struct {
-	SessionID string `json:"session_id" doc:"The queued session, by any id of the run."`
-	Before    string `json:"before,omitempty" doc:"Move the session before this queued session of the same conversation. Absent: to the end of the queue."`
-}
-
-func (p MoveQueuedParams) Check() error { return NotEmpty("session_id", p.SessionID) }
-
-type QueueResult struct {
-	Queued []*QueuedPrompt `json:"queued" doc:"The next one first."`
-}
-
-type QueuedPrompt struct {
-	SessionID string    `json:"session_id"`
-	TaskID    string    `json:"task_id"`
-	Query     string    `json:"query"`
-	Truncated bool      `json:"truncated,omitempty" doc:"The query is cut so that the list fits into a message. getConversation has all of it."`
-	CreatedAt time.Time `json:"created_at"`
-	Editable  bool      `json:"editable" doc:"false: no client wrote the prompt, such as one that reports failed gates. It can be cancelled, but not edited or moved."`
-}
-
-func (p *QueuedPrompt) Texts() []*string { return []*string{&p.Query} }

@@ -2,21 +2,21 @@ package protocol
 
 import "encoding/json"
 
-// A WorktreeState is the git worktree of a conversation.
+// A WorktreeState is the git worktree of a session.
 type WorktreeState struct {
 	Branch string `json:"branch" doc:"The branch that it began with."`
 	Dir    string `json:"dir" doc:"The top of its files."`
-	Gone   bool   `json:"gone,omitempty" doc:"It was discarded or deleted. The conversation can only be forked, which continues it in the project's directory."`
+	Gone   bool   `json:"gone,omitempty" doc:"It was discarded or deleted. The session can only be forked, which continues it in the project's directory."`
 }
 
 type LandParams struct {
-	SessionID string     `json:"session_id" doc:"A session of the conversation, by any id of the run."`
-	Method    LandMethod `json:"method,omitempty" doc:"merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed."`
-	Into      string     `json:"into,omitempty" doc:"The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch."`
-	Message   string     `json:"message,omitempty" doc:"The message of the new commit. Absent: a plain one."`
+	Session Ref        `json:"session" doc:"The session."`
+	Method  LandMethod `json:"method,omitempty" doc:"merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed."`
+	Into    string     `json:"into,omitempty" doc:"The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch."`
+	Message string     `json:"message,omitempty" doc:"The message of the new commit. Absent: a plain one."`
 }
 
-func (p LandParams) Check() error { return NotEmpty("session_id", p.SessionID) }
+func (p LandParams) Check() error { return NotEmpty("session", string(p.Session)) }
 
 // A LandMethod says how the commits of a worktree come to a branch.
 type LandMethod string
@@ -34,11 +34,11 @@ type LandResult struct {
 }
 
 type DiscardParams struct {
-	SessionID string `json:"session_id" doc:"A session of the conversation, by any id of the run."`
-	Force     bool   `json:"force,omitempty" doc:"Also discard work that is not landed. It is kept in a git ref first."`
+	Session Ref  `json:"session" doc:"The session."`
+	Force   bool `json:"force,omitempty" doc:"Also discard work that is not landed. It is kept in a git ref first."`
 }
 
-func (p DiscardParams) Check() error { return NotEmpty("session_id", p.SessionID) }
+func (p DiscardParams) Check() error { return NotEmpty("session", string(p.Session)) }
 
 type DiscardResult struct {
 	Ref        string `json:"ref,omitempty" doc:"The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none."`
@@ -69,26 +69,26 @@ type Listing struct {
 	First []string `json:"first" doc:"At most 20 of them."`
 }
 
-// StartAttemptsParams are those of launchSession with several agents.
+// StartAttemptsParams are those of session.start with several agents.
 type StartAttemptsParams struct {
-	Query      string         `json:"query" doc:"The prompt."`
+	Prompt     string         `json:"prompt" doc:"The prompt."`
 	Agents     []AttemptAgent `json:"agents" doc:"2 to 10 agents. An agent may be in it several times."`
-	Title      string         `json:"title,omitempty" doc:"The title of each conversation."`
-	WorkingDir string         `json:"working_dir,omitempty" doc:"As in launchSession; in a git repository with a commit."`
+	Title      string         `json:"title,omitempty" doc:"The title of each session."`
+	WorkingDir string         `json:"working_dir,omitempty" doc:"As in session.start; in a git repository with a commit."`
 	AgentSettings
 	PromptContent
 	Priority  int   `json:"priority,omitempty" doc:"Higher runs first."`
-	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit of each session in milliseconds. Absent or 0: as configured."`
+	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"Time limit of each turn in milliseconds. Absent or 0: as configured."`
 	Gated
-	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with each session."`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"A JSON object that is stored with each turn."`
 }
 
 // An AttemptAgent is an agent that works on a prompt, with its settings.
 type AttemptAgent struct {
-	Agent          string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
-	Model          string            `json:"model,omitempty" doc:"As in launchSession."`
-	PermissionMode string            `json:"permission_mode,omitempty" doc:"As in launchSession."`
-	Options        map[string]string `json:"options,omitempty" doc:"As in launchSession."`
+	Agent   string            `json:"agent,omitempty" doc:"The agent's name in the configuration. Default: the default agent."`
+	Model   string            `json:"model,omitempty" doc:"As in session.start."`
+	Mode    string            `json:"mode,omitempty" doc:"As in session.start."`
+	Options map[string]string `json:"options,omitempty" doc:"As in session.start."`
 }
 
 type StartAttemptsResult struct {
@@ -96,33 +96,31 @@ type StartAttemptsResult struct {
 }
 
 type AttemptsParams struct {
-	SessionID string `json:"session_id" doc:"A session of one of the attempts, by any id of the run."`
-	Patch     bool   `json:"patch,omitempty" doc:"Also return the patch of each attempt."`
+	Session Ref  `json:"session" doc:"The session of one of the attempts."`
+	Patch   bool `json:"patch,omitempty" doc:"Also return the patch of each attempt."`
 }
 
-func (p AttemptsParams) Check() error { return NotEmpty("session_id", p.SessionID) }
+func (p AttemptsParams) Check() error { return NotEmpty("session", string(p.Session)) }
 
 type AttemptsResult struct {
-	Query    string    `json:"query" doc:"The prompt of all attempts."`
-	Attempts []Attempt `json:"attempts" doc:"In the order of their launch."`
+	Prompt   string    `json:"prompt" doc:"The prompt of all attempts."`
+	Attempts []Attempt `json:"attempts" doc:"In the order of their start."`
 }
 
-// An Attempt is one of several conversations with the same prompt.
+// An Attempt is one of several sessions with the same prompt.
 type Attempt struct {
-	Name      string         `json:"turn" doc:"The last turn of the session, such as 12.3."`
-	Session   int64          `json:"session" doc:"The session's number in the project."`
-	SessionID string         `json:"session_id" doc:"The last session of the conversation."`
-	TaskID    string         `json:"task_id"`
-	ThreadID  string         `json:"thread_id"`
-	Agent     string         `json:"agent"`
-	Model     string         `json:"model,omitempty"`
-	Status    string         `json:"status"`
-	State     string         `json:"state" doc:"As in sessions."`
-	Error     string         `json:"error,omitempty"`
-	Result    string         `json:"result,omitempty" doc:"The beginning of the agent's last message."`
-	Usage     Usage          `json:"usage" doc:"Of the conversation."`
-	Gates     *Gates         `json:"gates,omitempty" doc:"The state of the gates. Absent without gates."`
-	Worktree  *WorktreeState `json:"worktree,omitempty"`
+	Name        string         `json:"turn" doc:"The last turn of the session, such as 12.3."`
+	Session     int64          `json:"session" doc:"The session's number in the project."`
+	ID          string         `json:"turn_uuid"`
+	SessionUUID string         `json:"session_uuid"`
+	Agent       string         `json:"agent"`
+	Model       string         `json:"model,omitempty"`
+	State       string         `json:"state" doc:"As in turn.get."`
+	Error       string         `json:"error,omitempty"`
+	Result      string         `json:"result,omitempty" doc:"The beginning of the agent's last message."`
+	Usage       Usage          `json:"usage" doc:"Of the session."`
+	Gates       *Gates         `json:"gates,omitempty" doc:"The state of the gates. Absent without gates."`
+	Worktree    *WorktreeState `json:"worktree,omitempty"`
 
 	Unknown  string       `json:"unknown,omitempty" doc:"Why the members below are not known."`
 	Files    []FileChange `json:"files" doc:"The changed files, committed or not, since the commit that the branch and the user's branch share."`
@@ -155,10 +153,9 @@ type ChooseAttemptResult struct {
 
 // A DiscardedAttempt is an attempt that was not chosen.
 type DiscardedAttempt struct {
-	Turn      string `json:"turn"`
-	SessionID string `json:"session_id"`
-	TaskID    string `json:"task_id"`
-	Agent     string `json:"agent"`
+	Turn     string `json:"turn"`
+	TurnUUID string `json:"turn_uuid"`
+	Agent    string `json:"agent"`
 	DiscardResult
 	Error string `json:"error,omitempty" doc:"Why the worktree stays."`
 }

@@ -12,27 +12,6 @@ export type AdoptParams = {
 };
 
 export type AdoptResult = {
-  session_id: string;
-  run_id: string;
-  /** The task id of the same run. */
-  task_id: string;
-  /** The conversation's id. */
-  thread_id: string;
-  /** The agent that runs the prompt. */
-  agent: string;
-  status: string;
-  /** Task ids of the sessions of other conversations that work in the same directory and may change the same files. */
-  beside?: Array<string>;
-  native_session_id: string;
-  /** false: a conversation for this session already existed and was not changed. */
-  adopted: boolean;
-  /** Whether the agent replayed the session's history. true for a conversation that already existed. */
-  history: boolean;
-  /** What the user should know about the adoption. */
-  note?: string;
-};
-
-export type AdoptResultOutput = {
   /** The turn's number, such as 12.3. */
   turn: string;
   /** The session's number in the project. */
@@ -606,19 +585,16 @@ export type Attempt = {
   turn: string;
   /** The session's number in the project. */
   session: number;
-  /** The last session of the conversation. */
-  session_id: string;
-  task_id: string;
-  thread_id: string;
+  turn_uuid: string;
+  session_uuid: string;
   agent: string;
   model?: string;
-  status: string;
-  /** As in sessions. */
+  /** As in turn.get. */
   state: string;
   error?: string;
   /** The beginning of the agent's last message. */
   result?: string;
-  /** Of the conversation. */
+  /** Of the session. */
   usage: Usage;
   /** The state of the gates. Absent without gates. */
   gates?: Gates;
@@ -646,25 +622,25 @@ export type Attempt = {
 export type AttemptAgent = {
   /** The agent's name in the configuration. Default: the default agent. */
   agent?: string;
-  /** As in launchSession. */
+  /** As in session.start. */
   model?: string;
-  /** As in launchSession. */
-  permission_mode?: string;
-  /** As in launchSession. */
+  /** As in session.start. */
+  mode?: string;
+  /** As in session.start. */
   options?: Record<string, string>;
 };
 
 export type AttemptsParams = {
-  /** A session of one of the attempts, by any id of the run. */
-  session_id: string;
+  /** The session of one of the attempts. */
+  session: string | number;
   /** Also return the patch of each attempt. */
   patch?: boolean;
 };
 
 export type AttemptsResult = {
   /** The prompt of all attempts. */
-  query: string;
-  /** In the order of their launch. */
+  prompt: string;
+  /** In the order of their start. */
   attempts: Array<Attempt>;
 };
 
@@ -848,7 +824,45 @@ export type Capabilities = {
   eventTypes?: Array<string>;
 };
 
-export type ChangeDecision = "accept" | "revert" | "reopen";
+export type Change = {
+  path: string;
+  /** The path of a file that the turn has deleted and whose text this new one has, in whole or for the most part. That file is a change of its own. */
+  renamed_from?: string;
+  /** The file before the turn. null if it did not exist, or is binary. */
+  before: string | null;
+  /** The file after the turn. null if it no longer exists, or is binary. */
+  after: string | null;
+  binary: boolean;
+  /** The change as a unified diff. */
+  diff: string;
+  /** The hunks of diff, in order. Empty if the file is binary or empty, or if they do not fit into the result. */
+  hunks: Array<Hunk>;
+  /** The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none. */
+  mode?: FileMode;
+  /** The decision about the whole file: open, accepted or reverted. open also if its hunks differ. */
+  state: string;
+  changed_at: string;
+};
+
+export type ChangeList = {
+  /** The turn, such as 12.3. */
+  turn: string;
+  turn_uuid: string;
+  changes: Array<Change>;
+  /** All changes as one unified diff, relative to the session's directory. */
+  diff: string;
+  /** true: the list is empty, and there is no checkpoint of before the turn, or no longer. Changes of the agent's commands may be missing. */
+  not_recorded?: boolean;
+};
+
+export type ChangeParams = {
+  /** The turn that made the change, such as 12.3; a session means its last turn. */
+  turn: string | number;
+  /** A path from change.list. A relative path is relative to the session's directory. */
+  path: string;
+  /** The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing. */
+  hunk?: string;
+};
 
 export type ChatParams = {
   /** The message. */
@@ -873,8 +887,8 @@ export type Choice = {
 };
 
 export type ChooseAttemptParams = {
-  /** A session of the conversation, by any id of the run. */
-  session_id: string;
+  /** The session. */
+  session: string | number;
   /** merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed. */
   method?: LandMethod;
   /** The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch. */
@@ -1183,24 +1197,13 @@ export type DaemonStatus = {
   subsystems: Subsystems;
 };
 
-export type DecideChangeParams = {
-  /** The session that made the change, by any id of the run. */
-  session_id: string;
-  /** A file_path from getSessionSnapshots. A relative path is relative to the session's directory. */
+export type DecidedChange = {
   path: string;
-  /** The id of one hunk, or of the change of the mode. Absent: the whole file, all or nothing. */
-  hunk?: string;
-  /** accept: the user has seen the change and keeps it. revert: undo the change on the disk; this deletes a file that the session created, and restores one that it deleted. reopen: withdraw the decision; a reverted change is applied again. */
-  decision: ChangeDecision;
-};
-
-export type DecideChangeResult = {
-  path: string;
-  /** The state of the whole file, as in getSessionSnapshots. */
+  /** The state of the whole file, as in change.list. */
   state: string;
   /** All hunks of the file, in their current state. */
   hunks: Array<Hunk>;
-  /** As in getSessionSnapshots. */
+  /** As in change.list. */
   mode?: FileMode;
 };
 
@@ -1303,12 +1306,12 @@ export type DeleteRuleResult = {
 };
 
 export type DeleteSessionResult = {
-  thread_id: string;
-  /** Number of deleted sessions. */
+  session_uuid: string;
+  /** Number of deleted turns. */
   deleted: number;
-  /** Number of sessions that stay because other conversations were forked from them. */
+  /** Number of turns that stay because other sessions were forked from them. */
   kept: number;
-  /** The conversation's worktree if it stays, because another conversation uses it or git cannot delete it. */
+  /** The session's worktree if it stays, because another session uses it or git cannot delete it. */
   worktree?: string;
 };
 
@@ -1380,13 +1383,13 @@ export type DiffEvent = {
   added: number;
   removed: number;
   binary?: boolean;
-  /** The diff is cut; getSessionSnapshots has all of it. */
+  /** The diff is cut; change.list has all of it. */
   truncated?: boolean;
 };
 
 export type DiscardParams = {
-  /** A session of the conversation, by any id of the run. */
-  session_id: string;
+  /** The session. */
+  session: string | number;
   /** Also discard work that is not landed. It is kept in a git ref first. */
   force?: boolean;
 };
@@ -1402,8 +1405,7 @@ export type DiscardResult = {
 
 export type DiscardedAttempt = {
   turn: string;
-  session_id: string;
-  task_id: string;
+  turn_uuid: string;
   agent: string;
   /** The git ref that keeps the work that was not landed: git branch NAME REF brings it back. Absent: there was none. */
   ref?: string;
@@ -1413,13 +1415,6 @@ export type DiscardedAttempt = {
   cleanup_error?: string;
   /** Why the worktree stays. */
   error?: string;
-};
-
-export type EditQueuedParams = {
-  /** The queued session, by any id of the run. */
-  session_id: string;
-  /** The new prompt. */
-  query: string;
 };
 
 export type EditTurnParams = {
@@ -1539,9 +1534,9 @@ export type FileChange = {
 };
 
 export type FileMode = {
-  /** For session.decideChange, as that of a hunk. */
+  /** For change.accept, change.revert and change.reopen, as that of a hunk. */
   id: string;
-  /** The mode before the session, as git has it: 100644 or 100755. */
+  /** The mode before the turn, as git has it: 100644 or 100755. */
   old: string;
   new: string;
   /** open, accepted or reverted. */
@@ -1762,7 +1757,7 @@ export type Hunk = {
   /** As in the hunk's header in diff; 0 if there are no lines. */
   old_start: number;
   old_lines: number;
-  /** Line in the file as the session left it, without regard to reverted hunks. */
+  /** Line in the file as the turn left it, without regard to reverted hunks. */
   new_start: number;
   new_lines: number;
   /** Number of added lines. */
@@ -1886,8 +1881,8 @@ export type LaggedEvent = {
 export type LandMethod = "" | "merge" | "squash" | "rebase" | "patch";
 
 export type LandParams = {
-  /** A session of the conversation, by any id of the run. */
-  session_id: string;
+  /** The session. */
+  session: string | number;
   /** merge (default): a merge commit, or none if the branch can be moved forward. squash: one new commit. rebase: each commit again. patch: no commit; the user's files are changed. */
   method?: LandMethod;
   /** The branch to land on. Absent: the one that was checked out when the worktree was made. Without meaning for patch. */
@@ -1909,11 +1904,6 @@ export type LandResult = {
   nested?: Array<string>;
   /** Files that this committed as they are, without the filter that .gitattributes names for them (Git LFS, git-crypt): its program is configured nowhere, or only in the repository, which is not trusted. */
   unfiltered?: Listing;
-};
-
-export type LaunchAttemptsResult = {
-  /** In the order of agents. */
-  sessions: Array<LaunchResult>;
 };
 
 export type LaunchParams = {
@@ -2137,13 +2127,6 @@ export type Mode = {
   description?: string;
   /** agent; or duet: Duet applies this mode to the agent's requests, whatever the agent's own mode. */
   by: string;
-};
-
-export type MoveQueuedParams = {
-  /** The queued session, by any id of the run. */
-  session_id: string;
-  /** Move the session before this queued session of the same conversation. Absent: to the end of the queue. */
-  before?: string;
 };
 
 export type MoveTurnParams = {
@@ -2408,22 +2391,6 @@ export type QueueEvent = {
   order: Array<string>;
 };
 
-export type QueueResult = {
-  /** The next one first. */
-  queued: Array<QueuedPrompt>;
-};
-
-export type QueuedPrompt = {
-  session_id: string;
-  task_id: string;
-  query: string;
-  /** The query is cut so that the list fits into a message. getConversation has all of it. */
-  truncated?: boolean;
-  created_at: string;
-  /** false: no client wrote the prompt, such as one that reports failed gates. It can be cancelled, but not edited or moved. */
-  editable: boolean;
-};
-
 export type QueuedTask = {
   id: string;
   /** The first 80 characters. */
@@ -2546,27 +2513,27 @@ export type RewindFile = {
   added: number;
   /** Number of lines that go. */
   removed: number;
-  /** The file stays as it is, because: edited (it was edited after the conversation's last change of it), other (the conversation has not changed it) or busy (see detail). With all, edited and other are restored. */
+  /** The file stays as it is, because: edited (it was edited after the session's last change of it), other (the session has not changed it) or busy (see detail). With all, edited and other are restored. */
   left?: string;
   /** Why a file could not be restored. */
   detail?: string;
 };
 
 export type RewindParams = {
-  /** The session before which the files are to be as they were, by any id of the run. */
-  session_id: string;
+  /** The turn before which the files are to be as they were, such as 12.3; a session means its last turn. */
+  turn: string | number;
   /** Also restore the files that others have changed since. */
   all?: boolean;
   /** Change nothing, only return what would change. */
   preview?: boolean;
-  /** Undo the last rewind to before this session that is not undone: its files become as they were before it. Files that were edited after it are left alone; the same call tries them again once. Without all and preview. */
+  /** Undo the last rewind to before this turn that is not undone: its files become as they were before it. Files that were edited after it are left alone; the same call tries them again once. Without all and preview. */
   undo?: boolean;
 };
 
 export type RewindResult = {
-  /** false: the files before the session are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration. */
+  /** false: the files before the turn are not recorded, or no longer, so no file is restored. Checkpoints need git, and can be disabled in the configuration. */
   checkpoint: boolean;
-  /** The files that differ from those before the session, by path. */
+  /** The files that differ from those before the turn, by path. */
   files: Array<RewindFile>;
   /** How many more files there are, which do not fit into the result. */
   more: number;
@@ -2576,9 +2543,7 @@ export type RewindResult = {
   more_not_recorded?: number;
   /** The turn before, such as 12.2: session.fork continues the session from there. Absent: the session begins with this turn. */
   fork_turn?: string;
-  /** The session before: continueSession with fork continues the conversation from there. Absent: the conversation begins with this session. */
-  fork_from?: string;
-  /** The prompt of the session. */
+  /** The prompt of the turn. */
   prompt: string;
 };
 
@@ -2853,7 +2818,7 @@ export type Session = {
   unanswered_mcp_servers?: Array<string>;
   /** The state of the gates ("Gates"). Absent without gates. */
   gates?: Gates;
-  /** The id that all attempts at the same prompt have (session.launchAttempts). */
+  /** The id that all attempts at the same prompt have. */
   attempts?: string;
   /** The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves. */
   worktree?: WorktreeState;
@@ -2939,9 +2904,9 @@ export type SetLogLevelResult = {
 };
 
 export type SetSessionParams = {
-  /** The session, by any id of the run. */
-  session_id: string;
-  /** Another configured agent, which continues the conversation from the next prompt on. */
+  /** The session. */
+  session: string | number;
+  /** Another configured agent, which continues the session from the next prompt on. */
   agent?: string;
   /** A mode of the agent, or default, acceptEdits, bypassPermissions or plan ("Modes"). */
   mode?: string;
@@ -2956,7 +2921,6 @@ export type SetSessionResult = {
   live: boolean;
   /** As in turn.get. */
   turn: Turn;
-  session: Session;
 };
 
 export type SettingsEvent = {
@@ -3055,7 +3019,7 @@ export type Snapshot = {
   binary: boolean;
   /** The change as a unified diff. */
   diff: string;
-  /** The hunks of diff, in order, for session.decideChange. Empty if the file is binary or empty, or if they do not fit into the result. */
+  /** The hunks of diff, in order. Empty if the file is binary or empty, or if they do not fit into the result. */
   hunks: Array<Hunk>;
   /** The change of the file's executable bit. A decision about the whole file includes it. Absent if there is none. */
   mode?: FileMode;
@@ -3105,12 +3069,12 @@ export type SpawnTerminalResult = {
 
 export type StartAttemptsParams = {
   /** The prompt. */
-  query: string;
+  prompt: string;
   /** 2 to 10 agents. An agent may be in it several times. */
   agents: Array<AttemptAgent>;
-  /** The title of each conversation. */
+  /** The title of each session. */
   title?: string;
-  /** As in launchSession; in a git repository with a commit. */
+  /** As in session.start; in a git repository with a commit. */
   working_dir?: string;
   /** Replaces the agent's system prompt, if the agent has one. */
   system_prompt?: string;
@@ -3138,13 +3102,13 @@ export type StartAttemptsParams = {
   content?: Array<ContentBlock>;
   /** Higher runs first. */
   priority?: number;
-  /** Time limit of each session in milliseconds. Absent or 0: as configured. */
+  /** Time limit of each turn in milliseconds. Absent or 0: as configured. */
   timeout_ms?: number;
   /** Commands that must succeed ("Gates"): names of [[gates]], or shell command lines. They run in the agent's directory after each completed turn. The failures are the conversation's next prompt. */
   gates?: Array<string>;
   /** With gates: the maximum number of turns. Default 5, at most 100. */
   max_iterations?: number;
-  /** A JSON object that is stored with each session. */
+  /** A JSON object that is stored with each turn. */
   metadata?: unknown;
 };
 
@@ -3866,7 +3830,7 @@ export type WorktreeState = {
   branch: string;
   /** The top of its files. */
   dir: string;
-  /** It was discarded or deleted. The conversation can only be forked, which continues it in the project's directory. */
+  /** It was discarded or deleted. The session can only be forked, which continues it in the project's directory. */
   gone?: boolean;
 };
 
@@ -3943,32 +3907,12 @@ export interface Methods {
   "editor.saved": { params: EditorSavedParams; result: Success };
   /** Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once. */
   "editor.call": { params: EditorCallParams; result: EditorCallResult };
-  /** Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others. */
+  /** Starts a session with the same prompt for each of several agents, all of them or none. Each has a git worktree of its own, and all start from the commit that is checked out. attempt.list compares them, attempt.choose lands one and discards the others. */
   "attempt.start": { params: StartAttemptsParams; result: StartAttemptsResult };
-  /** Starts a session with its first prompt. */
-  "session.start": { params: StartParams; result: Started };
-  /** Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval. */
-  "session.prompt": { params: PromptParams; result: Started };
-  /** Starts a session that shares the history of another one up to a turn, and continues it with a prompt. */
-  "session.fork": { params: ForkParams; result: Started };
-  /** Lists sessions by their last turns, the newest first. If not all fit, pass next_before as before to get more. */
-  "session.list": { params: SessionListParams; result: SessionsResult };
-  /** Returns a session by its last turn, and its queued prompts, the next one first. */
-  "session.get": { params: SessionRefParams; result: GetSessionResult };
-  /** Sets the title of a session. */
-  "session.rename": { params: RenameSessionParams; result: Record<string, never> };
-  /** Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session. */
-  "session.archive": { params: ArchiveSessionsParams; result: ArchiveSessionsResult };
-  /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
-  "turn.list": { params: ListTurnsParams; result: TurnList };
-  /** Returns a turn, without the items of the conversation. */
-  "turn.get": { params: TurnParams; result: TurnResult };
-  /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
-  "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
-  /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "turn.edit": { params: EditTurnParams; result: QueuedTurns };
-  /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "turn.move": { params: MoveTurnParams; result: QueuedTurns };
+  /** Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the session is not one of several. */
+  "attempt.list": { params: AttemptsParams; result: AttemptsResult };
+  /** Lands the session's worktree as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded. */
+  "attempt.choose": { params: ChooseAttemptParams; result: ChooseAttemptResult };
   /** Starts a session: an agent runs a prompt in a new conversation. */
   launchSession: { params: LaunchParams; result: LaunchResult };
   /** Lists sessions, the newest first. If not all fit, pass next_before as before to get more. */
@@ -3989,29 +3933,41 @@ export interface Methods {
   archiveSession: { params: ArchiveParams; result: Success };
   /** Archives the conversations of several sessions, or restores them. */
   bulkArchiveSessions: { params: ArchiveManyParams; result: ArchiveManyResult };
-  /** Deletes a session's conversation with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a session of the conversation runs or its agent works in the background. Sessions from which other conversations were forked stay, archived. The conversation's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
-  "session.delete": { params: SessionParams; result: DeleteSessionResult };
-  /** Brings the changes in the worktree of a session's conversation to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a conversation works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
-  "session.land": { params: LandParams; result: LandResult };
-  /** Deletes the worktree of a session's conversation and its branch. The conversation stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a conversation works there), `no_worktree`, `worktree_failed`. */
-  "session.discard": { params: DiscardParams; result: DiscardResult };
-  /** Launches a prompt once for each of several agents, all of them or none. Each is a conversation with a git worktree of its own, and all start from the commit that is checked out. session.attempts compares them, session.chooseAttempt lands one and discards the others. */
-  "session.launchAttempts": { params: StartAttemptsParams; result: LaunchAttemptsResult };
-  /** Compares the attempts at the same prompt: their state, gates, changes, time and cost. data.kind is `no_attempts` if the conversation is not one of several. */
-  "session.attempts": { params: AttemptsParams; result: AttemptsResult };
-  /** Lands the worktree of a session's conversation as session.land does, and then discards the worktrees of the other attempts at the same prompt as session.discard does with force. If landing fails, nothing is discarded. */
-  "session.chooseAttempt": { params: ChooseAttemptParams; result: ChooseAttemptResult };
   /** Lists working directories of sessions, the last used first. */
   getRecentPaths: { params: RecentPathsParams; result: RecentPathsResult };
-  /** Lists the queued prompts of a session's conversation, the next one first. */
-  "session.queue": { params: SessionParams; result: QueueResult };
+  /** Starts a session with its first prompt. */
+  "session.start": { params: StartParams; result: Started };
+  /** Continues a session with another prompt. While the session works, the prompt waits, or reaches the agent during the turn (deliver). From a turn that has ended and is not the last of its session, it starts a fork. A draft is sent: it keeps its number, and the parameters replace its own. The new turn has the permissions of the turn before, but a fork never keeps a mode in which tools run without approval. */
+  "session.prompt": { params: PromptParams; result: Started };
+  /** Starts a session that shares the history of another one up to a turn, and continues it with a prompt. */
+  "session.fork": { params: ForkParams; result: Started };
+  /** Lists sessions by their last turns, the newest first. If not all fit, pass next_before as before to get more. */
+  "session.list": { params: SessionListParams; result: SessionsResult };
+  /** Returns a session by its last turn, and its queued prompts, the next one first. */
+  "session.get": { params: SessionRefParams; result: GetSessionResult };
+  /** Sets the title of a session. */
+  "session.rename": { params: RenameSessionParams; result: Record<string, never> };
+  /** Archives sessions, or restores them. Those whose agent works in the background or goes on by itself are not archived. A prompt also restores its session. */
+  "session.archive": { params: ArchiveSessionsParams; result: ArchiveSessionsResult };
+  /** Deletes a session with everything that only it uses. This cannot be undone. All clients get the event session_deleted. Refused while a turn of the session runs or its agent works in the background (`bad_state`). Turns from which other sessions were forked stay, archived. The session's worktree is deleted, too; if it has work that is not landed, nothing is deleted (`would_lose_work`, as for session.discard). The log keeps its numbers, without the deleted events. */
+  "session.delete": { params: SessionRefParams; result: DeleteSessionResult };
+  /** Brings the changes in the session's worktree to a branch. Files that are not committed become a commit. If it fails, nothing is changed. data.kind: `conflict` (both sides have changed the files in data.paths), `overlap` (uncommitted files of the user are in the way, in data.paths), `bad_state` (a session works there, or another git operation is in progress), `no_worktree`, `worktree_failed`. data.more counts the paths that do not fit. */
+  "session.land": { params: LandParams; result: LandResult };
+  /** Deletes the session's worktree and its branch. The session stays; a fork continues it in the project's directory. Without force, work that is not landed is an error (`would_lose_work`), and data.losses lists it: commits, uncommitted, untracked, nested and ignored, each with count and first. Other values of data.kind: `bad_state` (a session works there), `no_worktree`, `worktree_failed`. */
+  "session.discard": { params: DiscardParams; result: DiscardResult };
+  /** Lists turns of all sessions or of one, the newest first. If not all fit, pass next_before as before to get more. */
+  "turn.list": { params: ListTurnsParams; result: TurnList };
+  /** Returns a turn, without the items of the conversation. */
+  "turn.get": { params: TurnParams; result: TurnResult };
+  /** Interrupts a turn, also while it waits for input; a queued one is cancelled. The session can be continued. For a turn that has ended, this stops the background work of its agent. With background, it stops only that task, whether or not the turn has ended. */
+  "turn.interrupt": { params: InterruptTurnParams; result: InterruptTurnResult };
   /** Changes the text of a queued prompt; its content blocks stay. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "session.editQueued": { params: EditQueuedParams; result: QueueResult };
+  "turn.edit": { params: EditTurnParams; result: QueuedTurns };
   /** Moves a queued prompt within the queue of its session. A prompt that has started is refused (`bad_state`). All clients get the event queue_changed. */
-  "session.moveQueued": { params: MoveQueuedParams; result: QueueResult };
-  /** Sets the mode, model or options of the agent of a session's conversation. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the conversation: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a session of the conversation runs or is queued. */
+  "turn.move": { params: MoveTurnParams; result: QueuedTurns };
+  /** Sets the mode, model or options of a session's agent. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`). */
   "session.set": { params: SetSessionParams; result: SetSessionResult };
-  /** Lists the modes that a client can request of an agent, and the agent's last report from any conversation: its modes, models, options and slash commands. */
+  /** Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands. */
   "agent.describe": { params: DescribeAgentParams; result: AgentDescription };
   /** Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing. */
   "agent.list": { params: Record<string, never>; result: AgentList };
@@ -4023,10 +3979,8 @@ export interface Methods {
   "agent.logout": { params: AgentParams; result: Success };
   /** Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`). */
   "agent.sessions": { params: NativeSessionListParams; result: NativeSessionList };
-  /** Imports one of the agent's own sessions as a completed session with its conversation. continueSession continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the conversation has no history (`history`). An agent that can do neither is refused (`not_offered`). */
-  "agent.adopt": { params: AdoptParams; result: AdoptResult };
   /** Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`). */
-  "session.adopt": { params: AdoptParams; result: AdoptResultOutput };
+  "session.adopt": { params: AdoptParams; result: AdoptResult };
   /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript. */
   "agent.deleteSession": { params: NativeSessionDeleteParams; result: Success };
   /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
@@ -4041,14 +3995,20 @@ export interface Methods {
   checkGate: { params: CheckGateParams; result: GateResult };
   /** Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so. */
   getConversation: { params: ConversationParams; result: ConversationResult };
-  /** Returns the files that a session changed, their diffs, and the decision about each change. */
-  getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
-  /** Accepts or reverts a change of a session, one hunk or a whole file, or withdraws that decision. All clients get the event change_decided. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. Other values of data.kind: `change_not_found`, `bad_state` (accepting a reverted hunk), `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
-  "session.decideChange": { params: DecideChangeParams; result: DecideChangeResult };
-  /** Restores the files that a session and the later sessions of its conversation have changed, shell commands included, to their state before the session. Files that others have changed since are left alone, unless all is set. The conversation stays as it is; fork_from and prompt are for a fork that continues it from there. Refused while the conversation works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`). */
-  "session.rewind": { params: RewindParams; result: RewindResult };
   /** Searches all conversations for words; the last word may be a prefix. The best hits come first. */
   searchConversations: { params: SearchParams; result: SearchResult };
+  /** Returns the files that a turn changed, their diffs, and the decision about each change. */
+  "change.list": { params: TurnParams; result: ChangeList };
+  /** Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is refused (`bad_state`). All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
+  "change.accept": { params: ChangeParams; result: DecidedChange };
+  /** Reverts a change of a turn on the disk, one hunk or a whole file. This deletes a file that the turn created, and restores one that it deleted. Duet searches for the hunk's lines in the current file; if they are gone or not unique, it changes nothing (`changed_since`). Other edits of the file stay. All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
+  "change.revert": { params: ChangeParams; result: DecidedChange };
+  /** Withdraws the decision about a change of a turn, one hunk or a whole file. A reverted change is made again on the disk. All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
+  "change.reopen": { params: ChangeParams; result: DecidedChange };
+  /** Restores the files that a turn and the later turns of its session have changed, shell commands included, to their state before the turn. Files that others have changed since are left alone, unless all is set. The session stays as it is; fork_turn and prompt are for a fork that continues it from there. Refused while the session works, with all also while another one works in its directory, and undo if nothing was rewound (`bad_state`). */
+  "session.rewind": { params: RewindParams; result: RewindResult };
+  /** Returns the files that a session changed, their diffs, and the decision about each change. */
+  getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
   /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
   getAttachment: { params: AttachmentParams; result: AttachmentResult };
   /** Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval. */
@@ -4146,29 +4106,30 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "daemon.listen",
   "editor.call",
   "attempt.start",
-  "session.start",
+  "attempt.list",
+  "attempt.choose",
   "launchSession",
+  "session.start",
   "session.delete",
   "session.land",
   "session.discard",
-  "session.launchAttempts",
-  "session.attempts",
-  "session.chooseAttempt",
   "session.set",
   "agent.check",
   "agent.authenticate",
   "agent.logout",
   "agent.sessions",
-  "agent.adopt",
   "session.adopt",
   "agent.deleteSession",
   "build",
   "buildBackend",
   "checkGate",
-  "getSessionSnapshots",
-  "session.decideChange",
-  "session.rewind",
   "searchConversations",
+  "change.list",
+  "change.accept",
+  "change.revert",
+  "change.reopen",
+  "session.rewind",
+  "getSessionSnapshots",
   "fetchApprovals",
   "getApproval",
   "approval.list",
@@ -4242,7 +4203,7 @@ export interface Events {
   gate_start: GateStartEvent;
   /** When: the work with gates has ended. */
   gates_complete: GatesEndedEvent;
-  /** When: a client accepted or reverted a change of the turn, or withdrew that decision (`session.decideChange`). */
+  /** When: a client accepted or reverted a change of the turn, or withdrew that decision. */
   change_decided: DecidedEvent;
   /** When: a client edited a queued prompt, or moved it within the queue of its session. */
   queue_changed: QueueEvent;

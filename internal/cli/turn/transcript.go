@@ -33,7 +33,7 @@ type Conversation struct {
 
 // ChangedFile is a file that the session changed.
 type ChangedFile struct {
-	Path   string `json:"file_path"`
+	Path   string `json:"path"`
 	Diff   string `json:"diff"`
 	Binary bool   `json:"binary"`
 }
@@ -61,13 +61,13 @@ func ReadConversation(ctx context.Context, c *client.Client, id string) (Convers
 
 func (r *Conversation) readFiles(ctx context.Context, c *client.Client) error {
 	changed, _, err := hubclient.Call[struct {
-		Snapshots []json.RawMessage `json:"snapshots"`
-		Diff      string            `json:"diff"`
-	}](ctx, c, "getSessionSnapshots", protocol.SessionParams{SessionID: r.Session.ID})
+		Changes []json.RawMessage `json:"changes"`
+		Diff    string            `json:"diff"`
+	}](ctx, c, "change.list", protocol.TurnParams{Turn: protocol.Ref(r.Session.ID)})
 	if err != nil {
 		return err
 	}
-	r.files, r.Diff = changed.Snapshots, changed.Diff
+	r.files, r.Diff = changed.Changes, changed.Diff
 	r.Files, err = decoded[ChangedFile](r.files)
 	return err
 }
@@ -450,7 +450,7 @@ func (l Look) diff(text string) string {
 func inputOf(e hubclient.Entry) string {
 	var input struct {
 		Command any    `json:"command"`
-		Path    string `json:"file_path"`
+		Path    string `json:"path"`
 	}
 	if json.Unmarshal([]byte(e.ToolInput), &input) != nil {
 		return ""

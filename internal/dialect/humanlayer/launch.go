@@ -70,25 +70,6 @@ type ContinueResult struct {
 	Delivered       string `json:"delivered" doc:"injected (the working agent has the prompt, and session_id is its session), started or queued."`
 }
 
-// An AdoptResult is the result of agent.adopt.
-type AdoptResult struct {
-	LaunchResult
-	NativeSession string `json:"native_session_id"`
-	Adopted       bool   `json:"adopted" doc:"false: a conversation for this session already existed and was not changed."`
-	History       bool   `json:"history" doc:"Whether the agent replayed the session's history. true for a conversation that already existed."`
-	Note          string `json:"note,omitempty" doc:"What the user should know about the adoption."`
-}
-
-// Adopted returns the result of agent.adopt.
-func Adopted(r protocol.AdoptResult) AdoptResult {
-	return AdoptResult{Launched(r.Started), r.NativeSession, r.Adopted, r.History, r.Note}
-}
-
-// A LaunchAttemptsResult is the result of session.launchAttempts.
-type LaunchAttemptsResult struct {
-	Sessions []LaunchResult `json:"sessions" doc:"In the order of agents."`
-}
-
 // Native returns the parameters of session.start.
 func (p LaunchParams) Native() protocol.StartParams {
 	return protocol.StartParams{

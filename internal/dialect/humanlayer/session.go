@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type ListSessionsParams struct {
@@ -111,7 +112,7 @@ type Session struct {
 
 	Gates *protocol.Gates `json:"gates,omitempty" doc:"The state of the gates (\"Gates\"). Absent without gates."`
 
-	Attempts string `json:"attempts,omitempty" doc:"The id that all attempts at the same prompt have (session.launchAttempts)."`
+	Attempts string `json:"attempts,omitempty" doc:"The id that all attempts at the same prompt have."`
 
 	Worktree *protocol.WorktreeState `json:"worktree,omitempty" doc:"The git worktree in which the conversation works. Only in getSessionState, listSessions and getSessionLeaves."`
 }
@@ -137,12 +138,6 @@ func (s *Session) Texts() []*string {
 		list = append(list, &s.Result.Result, &s.Result.Error)
 	}
 	return list
-}
-
-// A SetSessionResult has the turn in both forms.
-type SetSessionResult struct {
-	protocol.SetSessionResult
-	Session Session `json:"session"`
 }
 
 // SessionOf returns a turn in HumanLayer's form.
@@ -177,4 +172,86 @@ func resultOf(t *protocol.Turn) *SessionResult {
 		Type: "result", Subtype: "session_" + status, TotalCostUSD: protocol.Value(t.CostUSD), IsError: status == string(domain.Failed),
 		DurationMS: protocol.Value(t.DurationMS), NumTurns: protocol.Value(t.Messages), Result: t.Result, SessionID: t.AgentSessionID, Error: t.Error,
 	}
+}
+
+// SessionParams name a session.
+type SessionParams struct {
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+}
+
+func (p SessionParams) Check() error { return protocol.NotEmpty("session_id", p.SessionID) }
+
+type InterruptParams struct {
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Reason    string `json:"reason,omitempty" doc:"The reason, stored with the run."`
+
+	Background string `json:"background,omitempty" doc:"Stop only this background task, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so."`
+}
+
+func (p InterruptParams) Check() error { return protocol.NotEmpty("session_id", p.SessionID) }
+
+type InterruptResult struct {
+	Success   bool   `json:"success"`
+	SessionID string `json:"session_id"`
+	Status    string `json:"status" doc:"interrupting, or interrupted if the run had not started."`
+}
+
+type UpdateSettingsParams struct {
+	SessionID             string            `json:"session_id" doc:"The session, by any id of the run."`
+	AutoAcceptEdits       *bool             `json:"auto_accept_edits,omitempty" doc:"File edits need no approval."`
+	SkipPermissions       *bool             `json:"dangerously_skip_permissions,omitempty" doc:"No tool call needs approval. true also approves pending questions."`
+	SkipTimeoutMillis     *uint             `json:"dangerously_skip_permissions_timeout_ms,omitempty" doc:"Duration in milliseconds; 0: unlimited."`
+	PermissionMode        *string           `json:"permission_mode,omitempty" doc:"What the agent may do without asking: default, acceptEdits, bypassPermissions, plan, or a mode of the agent (\"Modes\"). A mode that the agent is known not to have is refused, and so is plan for a plain command."`
+	Model                 *string           `json:"model,omitempty" doc:"A model of the agent. A model that the agent is known not to have is refused."`
+	Options               map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by option id. An empty value ends the request for that option. A value that the agent is known not to have is refused."`
+	Title                 *string           `json:"title,omitempty" doc:"The session's title."`
+	Archived              *bool             `json:"archived,omitempty" doc:"true archives the conversation, false restores it."`
+	AdditionalDirectories *[]string         `json:"additional_directories,omitempty" doc:"Directories in addition to working_dir that the agent may use."`
+}
+
+func (p UpdateSettingsParams) Check() error { return protocol.NotEmpty("session_id", p.SessionID) }
+
+type UpdateTitleParams struct {
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Title     string `json:"title" doc:"The new title. Empty: none."`
+}
+
+func (p UpdateTitleParams) Check() error { return protocol.NotEmpty("session_id", p.SessionID) }
+
+type ArchiveParams struct {
+	SessionID string `json:"session_id" doc:"The session, by any id of the run."`
+	Archived  *bool  `json:"archived,omitempty" doc:"Default true; false restores the conversation."`
+}
+
+func (p ArchiveParams) Check() error { return protocol.NotEmpty("session_id", p.SessionID) }
+
+type ArchiveManyParams struct {
+	SessionIDs []string `json:"session_ids" doc:"The sessions, by any id."`
+	Archived   *bool    `json:"archived,omitempty" doc:"Default true; false restores the conversations."`
+}
+
+func (p ArchiveManyParams) Check() error {
+	if len(p.SessionIDs) == 0 {
+		return server.InvalidParam(server.ParamError{Param: "session_ids", Expected: "an array that is not empty", Received: "an empty array"})
+	}
+	return nil
+}
+
+type ArchiveManyResult struct {
+	Success        bool     `json:"success" doc:"Whether all conversations were changed."`
+	FailedSessions []string `json:"failed_sessions,omitempty" doc:"The sessions that could not be changed."`
+}
+
+type RecentPathsParams struct {
+	Limit *uint `json:"limit,omitempty" doc:"Default 20, at most 1000."`
+}
+
+type RecentPath struct {
+	Path       string    `json:"path"`
+	LastUsed   time.Time `json:"last_used"`
+	UsageCount int       `json:"usage_count"`
+}
+
+type RecentPathsResult struct {
+	Paths []RecentPath `json:"paths"`
 }
