@@ -414,7 +414,7 @@ REPORT is the agent's description of itself."
                                             "agents" "login" agent "--method" id)))
       (message "Signing in to %s; look at your browser if it opens one" agent)
       (duet-connection-request
-       connection 'agent.authenticate (list :agent agent :method id)
+       connection 'agent.login (list :agent agent :method id)
        :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
 
 ;;;###autoload

@@ -348,7 +348,7 @@ If ERROR-FN is nil, show the error."
     (cl-labels
         ((ask (offset)
            (duet-connection-request
-            connection 'getAttachment (list :id id :offset offset)
+            connection 'attachment.get (list :id id :offset offset)
             :success-fn
             (lambda (result)
               (push (base64-decode-string (or (duet-get-string result :data) "")) parts)

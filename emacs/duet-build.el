@@ -101,7 +101,7 @@ With a prefix argument choose it."
 (defun duet-build--choose (connection)
   "Let the user choose a build of CONNECTION, and begin it."
   (duet-connection-request
-   connection 'listBuilds nil
+   connection 'build.list nil
    :success-fn
    (lambda (result)
      (let ((names (mapcar (lambda (target) (duet-get-string target :name))
@@ -173,7 +173,7 @@ With a prefix argument choose it."
                       (when (memq duet-build--request (list id t))
                         (duet-build--end (funcall function reply))))))))
       (setq id (duet-connection-request
-                duet-connection 'build
+                duet-connection 'build.run
                 (and duet-build--name (list :name duet-build--name))
                 :success-fn (answer #'duet-build--succeeded)
                 :error-fn (answer #'duet-build--failed)))
@@ -187,14 +187,16 @@ With a prefix argument choose it."
 
 (defun duet-build--failed (err)
   "Return the end of a build, from the server's error ERR, for `duet-build--end'."
-  (pcase (plist-get err :code)
-    (-32800 (list "Build ended by you" "cancelled" 'compilation-mode-line-fail))
-    (-32001 (list (duet-connection-error-text err)
-                  (let ((code (duet-get-number (plist-get err :data) :exit_code)))
-                    (if (and code (> code 0)) (format "exit [%d]" code) "failed"))
-                  'compilation-mode-line-fail (plist-get err :data)))
-    (_ (list (concat "Nothing was built: " (duet-connection-error-text err))
-             "failed" 'compilation-mode-line-fail))))
+  (cond
+   ((eql (plist-get err :code) -32800)
+    (list "Build ended by you" "cancelled" 'compilation-mode-line-fail))
+   ((equal (duet-get-string (plist-get err :data) :kind) "build_failed")
+    (list (concat "Build failed: " (duet-connection-error-text err))
+          (let ((code (duet-get-number (plist-get err :data) :exit_code)))
+            (if (and code (> code 0)) (format "exit [%d]" code) "failed"))
+          'compilation-mode-line-fail (plist-get err :data)))
+   (t (list (concat "Nothing was built: " (duet-connection-error-text err))
+            "failed" 'compilation-mode-line-fail))))
 
 (defun duet-build--time (data)
   "Return a line with the duration of the build in DATA, and the time."

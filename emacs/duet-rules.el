@@ -88,7 +88,7 @@
   "Return the columns of RULE of the project, or of a session of MODEL."
   (let ((allow (equal (duet-get-string rule :effect) "allow"))
         (number (duet-get-number rule :session))
-        (session (duet-model-session model (duet-get-string rule :thread_id))))
+        (session (duet-model-session model (duet-get-string rule :session_uuid))))
     (vector (propertize (if allow "allow" "deny")
                         'face (if allow 'duet-done 'duet-failed))
             (duet-visible-line (or (duet-get-string rule :tool_name) ""))
@@ -101,7 +101,7 @@
                                'face 'duet-code))
                   ((duet-get rule :same_input) "the same input")
                   (t "whatever it gets"))
-            (cond ((null (duet-get-string rule :thread_id)) "the whole project")
+            (cond ((null (duet-get-string rule :session_uuid)) "the whole project")
                   (session (duet-session-label session))
                   (t (concat (and number (format "%d " number))
                              (duet-visible-line (or (duet-get-string rule :title) "a session")))))

@@ -135,7 +135,7 @@ The last word may be incomplete."
                     (when (= request duet-search--request)
                       (funcall function))))))
       (duet-connection-request
-       duet-connection 'searchConversations
+       duet-connection 'session.search
        (list :query duet-search--query :limit duet-search-limit :offset offset)
        :success-fn (lambda (result)
                      (show (lambda () (duet-search--show result offset))))
@@ -278,8 +278,7 @@ If OTHER is non-nil, do not select its window."
                  (user-error "No match here")))
         (connection duet-connection))
     (duet-search--with-session
-     connection (or (duet-get-string hit :thread_id) (duet-get-string hit :session_id))
-     (duet-get-string hit :session_id)
+     connection (duet-get-string hit :session_uuid) (duet-get-string hit :turn_uuid)
      (lambda (session)
        (let ((buffer (duet-transcript-open connection session)))
          (if other (display-buffer buffer) (pop-to-buffer buffer))
@@ -319,7 +318,7 @@ If the model does not have it, request the session of RUN, one of its runs."
 (defun duet-search--find-key (connection hit function)
   "Call FUNCTION with the key of HIT's message on CONNECTION, or nil.
 The search starts at the end of the conversation up to HIT's run."
-  (let ((run (duet-get-string hit :session_id))
+  (let ((run (duet-get-string hit :turn_uuid))
         (id (duet-get-number hit :event_id)))
     (cl-labels
         ((look (start from end)

@@ -110,13 +110,13 @@ Call REFRESH in the buffer after each action of a trigger."
   "Reload the triggers from the server."
   (interactive (duet-only-in 'duet-triggers-mode) duet-triggers-mode)
   (duet-connection-request
-   duet-connection 'automation.status nil
+   duet-connection 'trigger.list nil
    :success-fn (duet-latest #'duet-triggers--show)))
 
 (defun duet-triggers--show (status)
   "Show the triggers in STATUS, the server's reply."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
-  (let ((rules (duet-get-objects status :rules))
+  (let ((rules (duet-get-objects status :triggers))
         (problem (duet-get-string status :problem)))
     (duet-triggers--print
      (duet-triggers--fitted
@@ -159,21 +159,21 @@ actions the rest."
   (let ((on (and (eq (duet-get rule :enabled) t) duet-triggers--all-on)))
     (vector (propertize (if (eq (duet-get rule :enabled) t) "on" "off")
                         'face (if on 'duet-done 'duet-dim))
-            (propertize (duet-visible-line (or (duet-get-string rule :id) ""))
+            (propertize (duet-visible-line (or (duet-get-string rule :trigger) ""))
                         'mouse-face 'highlight
                         'help-echo (duet-triggers--help rule))
             (duet-visible-line (or (duet-get-string rule :when) ""))
-            (concat (if (eq (duet-get rule :requiresApproval) t) "asks, then " "")
+            (concat (if (eq (duet-get rule :requires_approval) t) "asks, then " "")
                     (duet-triggers--action (duet-get rule :action)))
-            (duet-sessions--age (duet-get-string rule :lastFired))
-            (duet-triggers--until (duet-get-string rule :nextFire)))))
+            (duet-sessions--age (duet-get-string rule :last_fired))
+            (duet-triggers--until (duet-get-string rule :next_fire)))))
 
 (defun duet-triggers--help (rule)
   "Return the full description of RULE."
   (string-join
    (delq nil (list (when-let ((text (duet-get-string rule :description)))
                      (duet-visible text))
-                   (when-let ((cooldown (duet-get-number rule :cooldownMs)))
+                   (when-let ((cooldown (duet-get-number rule :cooldown_ms)))
                      (and (> cooldown 0)
                           (format "Then it rests for %s" (format-seconds "%hh %mm %ss%z" (/ cooldown 1000)))))
                    (when-let ((file (duet-get-string rule :file)))
@@ -202,7 +202,7 @@ actions the rest."
 
 (defun duet-triggers--at-point ()
   "Return the id of the trigger at point, or nil."
-  (duet-get-string (tabulated-list-get-id) :id))
+  (duet-get-string (tabulated-list-get-id) :trigger))
 
 (defun duet-triggers-switch (&optional all)
   "Switch the trigger at point on or off; with a prefix argument ALL, all triggers.
@@ -211,20 +211,23 @@ The server keeps the setting after a restart."
   (duet-only-in 'duet-triggers-mode)
   (let* ((rule (and (not all)
                     (or (tabulated-list-get-id) (user-error "There is no trigger here"))))
-         (id (and rule (duet-get-string rule :id)))
+         (id (and rule (duet-get-string rule :trigger)))
          (on (not (if rule (eq (duet-get rule :enabled) t) duet-triggers--all-on)))
          (buffer (current-buffer)))
     (duet-connection-request
-     duet-connection (if on 'automation.enable 'automation.disable)
-     (and id (list :ruleId id))
+     duet-connection (if on 'trigger.enable 'trigger.disable)
+     (and id (list :trigger id))
      :success-fn
-     (lambda (result)
+     (lambda (_)
        (message "%s"
-                (cond ((not (eq (duet-get result :success) t))
-                       (format "There is no trigger %s any more" (duet-visible-line id)))
-                      (id (format "%s is %s" (duet-visible-line id) (if on "on" "off")))
+                (cond (id (format "%s is %s" (duet-visible-line id) (if on "on" "off")))
                       (on "Triggers are on, those that are on one by one")
                       (t "All triggers are off")))
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer (duet-triggers-refresh))))
+     :error-fn
+     (lambda (err) ; the configuration may have changed
+       (message "Duet: %s" (duet-connection-error-text err))
        (when (buffer-live-p buffer)
          (with-current-buffer buffer (duet-triggers-refresh)))))))
 
@@ -289,8 +292,8 @@ prefix argument, list the actions of all triggers."
   "Reload the log from the server."
   (interactive (duet-only-in 'duet-triggers-log-mode) duet-triggers-log-mode)
   (duet-connection-request
-   duet-connection 'automation.log
-   `(:limit 200 ,@(and duet-triggers--of (list :ruleId duet-triggers--of)))
+   duet-connection 'trigger.log
+   `(:limit 200 ,@(and duet-triggers--of (list :trigger duet-triggers--of)))
    :success-fn (duet-latest
                 (lambda (result)
                   (duet-sessions-fit 3 20)
@@ -306,9 +309,9 @@ prefix argument, list the actions of all triggers."
 (defun duet-triggers--execution (execution)
   "Return the columns of EXECUTION, an action of a trigger."
   (let ((status (or (duet-get-string execution :status) "")))
-    (vector (duet-sessions--age (duet-get-string execution :timestamp))
-            (duet-visible-line (or (duet-get-string execution :ruleId) ""))
-            (duet-visible-line (or (duet-get-string execution :eventType) ""))
+    (vector (duet-sessions--age (duet-get-string execution :time))
+            (duet-visible-line (or (duet-get-string execution :trigger) ""))
+            (duet-visible-line (or (duet-get-string execution :event_type) ""))
             (concat (propertize (duet-triggers--status status) 'mouse-face 'highlight
                                 'face (duet-triggers--status-face status))
                     (if-let ((why (duet-get-string execution :error)))
@@ -345,7 +348,7 @@ prefix argument, list the actions of all triggers."
          (model (duet-connection-model duet-connection))
          (question (gethash (duet-get-string execution :approval_id)
                             (duet-model-approvals model)))
-         (run (duet-get-string execution :session_id))
+         (run (duet-get-string execution :turn_uuid))
          (session (and run (duet-connection-session duet-connection run))))
     (cond
      ((and question session) (duet-approvals-go-to question duet-connection session))
@@ -396,13 +399,13 @@ PAYLOAD is a JSON object with the other members of the event, such as
                                             :false-object :json-false)
                        (error (user-error "That is not JSON: %s" payload))))))
     (duet-connection-request
-     connection 'automation.test
+     connection 'trigger.test
      `(:type ,type :source ,(duet-triggers--source type) ,@(and object (list :payload object)))
      :success-fn (lambda (result) (duet-triggers--tried connection type result)))))
 
 (defun duet-triggers--tried (connection type result)
   "Show RESULT, the actions of CONNECTION's triggers for an event of TYPE."
-  (let ((rules (duet-get-objects result :rules)))
+  (let ((rules (duet-get-objects result :trials)))
     (with-help-window (format "*duet triggers test: %s*"
                               (duet-remote-abbreviate (duet-connection-root connection)))
       (with-current-buffer standard-output
@@ -413,7 +416,7 @@ PAYLOAD is a JSON object with the other members of the event, such as
                                                          (not (duet-triggers--fits-p b))))))
           (let ((fits (duet-triggers--fits-p rule)))
             (insert (duet-look-signed (if fits "✓" "·") (if fits 'duet-done 'duet-dim))
-                    (propertize (duet-visible-line (or (duet-get-string rule :ruleId) ""))
+                    (propertize (duet-visible-line (or (duet-get-string rule :trigger) ""))
                                 'face 'bold)
                     "  "
                     (if fits (duet-triggers--action (duet-get rule :does))

@@ -31,7 +31,7 @@ func registerSignIn(reg *server.Registry, d Domain) {
 	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the configured and known agents, their versions, their last known sign-in state, and how to install missing ones. Starts nothing."))
 	server.Handle(reg, "agent.check", m.check, server.LongRunning(),
 		server.Doc("Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if it reports that. The agent gets no prompt, and ends within about a minute."))
-	server.Handle(reg, "agent.authenticate", m.authenticate, server.LongRunning(),
+	server.Handle(reg, "agent.login", m.authenticate, server.LongRunning(),
 		server.Doc("Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is refused if variables are missing (`no_api_key`)."))
 	server.Handle(reg, "agent.logout", m.logout, server.LongRunning(), server.Doc("Signs out of an agent, if agent.check reports that it can (logout)."))
 }
@@ -50,7 +50,7 @@ func (m signIn) configuration(ctx context.Context) (*config.Config, error) {
 func (m signIn) list(ctx context.Context, _ none) (protocol.AgentList, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
-		return protocol.AgentList{}, sessionFamily.Error(err)
+		return protocol.AgentList{}, nativeFamily.Error(err)
 	}
 	return protocol.AgentList{Agents: agentlink.Describe(ctx, c, agentlink.DescribeOptions{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
@@ -79,7 +79,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 func (m signIn) check(ctx context.Context, p protocol.AgentParams) (protocol.SignInStatus, error) {
 	l, missing, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return protocol.SignInStatus{}, sessionFamily.Error(err)
+		return protocol.SignInStatus{}, nativeFamily.Error(err)
 	}
 	report, err := agentlink.CheckSignIn(ctx, l, m.Logger)
 	if err != nil {
@@ -92,7 +92,7 @@ func (m signIn) check(ctx context.Context, p protocol.AgentParams) (protocol.Sig
 func (m signIn) authenticate(ctx context.Context, p protocol.AuthenticateParams) (protocol.Success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return protocol.Success{}, sessionFamily.Error(err)
+		return protocol.Success{}, nativeFamily.Error(err)
 	}
 	if err := agentlink.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
 		return protocol.Success{}, signInError(ctx, err)
@@ -104,7 +104,7 @@ func (m signIn) authenticate(ctx context.Context, p protocol.AuthenticateParams)
 func (m signIn) logout(ctx context.Context, p protocol.AgentParams) (protocol.Success, error) {
 	l, _, err := m.launch(ctx, p.Agent)
 	if err != nil {
-		return protocol.Success{}, sessionFamily.Error(err)
+		return protocol.Success{}, nativeFamily.Error(err)
 	}
 	if err := agentlink.Logout(ctx, l, m.Logger); err != nil {
 		return protocol.Success{}, signInError(ctx, err)
@@ -122,7 +122,7 @@ func signInError(ctx context.Context, err error) error {
 	var unknown *agentlink.UnknownMethodError
 	switch {
 	case errors.As(err, &unknown):
-		return sessionFamily.Error(&domain.Error{
+		return nativeFamily.Error(&domain.Error{
 			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "), Received: unknown.Received(),
 			Accepted: unknown.Known, Message: err.Error(),
 		})
@@ -131,14 +131,14 @@ func signInError(ctx context.Context, err error) error {
 	case errors.As(err, new(*agentlink.MissingError)):
 		kind = domain.KindNoAPIKey
 	}
-	return sessionFamily.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
+	return nativeFamily.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})
 }
 
 // registerAgents registers the methods that describe and configure agents.
 func registerAgents(reg *server.Registry, d Domain) {
 	handle(reg, d, nativeFamily, "session.set", setAgent, server.LongRunning(),
 		server.Doc("Sets the mode, model or options of a session's agent. A working agent gets them at once; if it refuses, nothing changes. Otherwise it gets them with the next prompt. With agent, another agent continues the session: it gets the transcript, starts in default or plan with its own model, and has no permissions of the previous agent. Pending questions of the previous agent are closed. Changing the agent is refused while a turn of the session runs or is queued (`bad_state`)."))
-	handle(reg, d, sessionFamily, "agent.describe", describeAgent,
+	handle(reg, d, nativeFamily, "agent.describe", describeAgent,
 		server.Doc("Lists the modes that a client can request of an agent, and the agent's last report from any session: its modes, models, options and slash commands."))
 }
 
@@ -218,11 +218,11 @@ func describeSession(s *protocol.Turn, known sessionsettings.Known) {
 // registerNativeSessions registers the methods about the sessions that agents store themselves.
 func registerNativeSessions(reg *server.Registry, d Domain) {
 	m := nativeSessions{signIn{d}}
-	handle(reg, d, sessionFamily, "agent.sessions", m.list, server.LongRunning(),
+	handle(reg, d, nativeFamily, "agent.sessions", m.list, server.LongRunning(),
 		server.Doc("Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`)."))
 	handle(reg, d, nativeFamily, "session.adopt", m.adopt, server.LongRunning(),
 		server.Doc("Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`)."))
-	handle(reg, d, sessionFamily, "agent.deleteSession", m.remove, server.LongRunning(),
+	handle(reg, d, nativeFamily, "agent.forget", m.remove, server.LongRunning(),
 		server.Doc("Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript."))
 }
 
@@ -367,13 +367,13 @@ func nativeError(ctx context.Context, err error) error {
 
 // registerMCP registers the methods that call agents' MCP servers.
 func registerMCP(reg *server.Registry, d Domain) {
-	f := boundaryFamily
-	handle(reg, d, f, "mcp.listServers", listServers,
+	f := nativeFamily
+	handle(reg, d, f, "mcp.servers", listServers,
 		server.Doc("Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none."))
-	handle(reg, d, f, "mcp.listTools", listTools, server.LongRunning(),
+	handle(reg, d, f, "mcp.tools", listTools, server.LongRunning(),
 		server.Doc("Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use."))
-	handle(reg, d, f, "mcp.callTool", callTool, server.LongRunning(),
-		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32007."))
+	handle(reg, d, f, "mcp.call", callTool, server.LongRunning(),
+		server.Doc("Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`."))
 }
 
 // findServer returns the named server.

@@ -111,12 +111,12 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 		`{"agent":"theirs","method":"key"}`: "no_api_key",
 		`{"agent":"plain"}`:                 "executor_failed",
 	} {
-		assert.Equal(t, kind, c.fail("agent.authenticate", params).Data["kind"], params)
+		assert.Equal(t, kind, c.fail("agent.login", params).Data["kind"], params)
 	}
 	for _, params := range []string{`{"agent":"theirs","method":"other"}`, `{"agent":"theirs"}`, `{"agent":"unknown"}`} {
-		assert.Equal(t, -32602, c.fail("agent.authenticate", params).Code, params)
+		assert.Equal(t, -32602, c.fail("agent.login", params).Code, params)
 	}
-	c.ask("agent.authenticate", `{"agent":"theirs","method":"browser"}`)
+	c.ask("agent.login", `{"agent":"theirs","method":"browser"}`)
 	assert.Equal(t, "yes", listed()["signed_in"])
 	assert.Equal(t, "opens_sessions", signedIn())
 	c.ask("agent.logout", `{"agent":"theirs"}`)
@@ -128,7 +128,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 func TestAgentsOfAWorkspaceThatIsNotTrustedAreNotAsked(t *testing.T) {
 	dir, c := askable(t)
 	c.ask("initialize", `{"workspaceTrusted":false}`)
-	for _, method := range []string{"agent.check", "agent.authenticate", "agent.logout"} {
+	for _, method := range []string{"agent.check", "agent.login", "agent.logout"} {
 		assert.Equal(t, -32043, c.fail(method, `{"agent":"theirs"}`).Code, method)
 	}
 	assert.NoFileExists(t, filepath.Join(dir, "started"))
@@ -183,5 +183,5 @@ func TestSessionsOfAgents(t *testing.T) {
 		assert.Equal(t, -32602, c.fail("agent.sessions", params).Code, params)
 	}
 	assert.Equal(t, -32602, c.fail("session.adopt", `{"agent":"theirs"}`).Code)
-	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.deleteSession", `{"agent":"theirs","native_session_id":"one"}`))))
+	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.forget", `{"agent":"theirs","native_session_id":"one"}`))))
 }

@@ -141,7 +141,7 @@ func approvalWith(ctx context.Context, h *hub.Hub, id string) (*protocol.Approva
 }
 
 func checkSentDecision(p humanlayer.DecisionParams) error {
-	return cmp.Or(p.IDs().Check(), sessionFamily.Error(decisionOf(p.Native()).Check()))
+	return cmp.Or(p.IDs().Check(), humanLayerFamily.Error(decisionOf(p.Native()).Check()))
 }
 
 func checkDecision(p protocol.DecisionParams) error {
@@ -272,15 +272,11 @@ func approvalDiff(cwd string, diffs []domain.Diff) string {
 
 // registerRules registers the methods for rules that decisions with a scope created.
 func registerRules(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "getRules", getRules,
-		server.Doc("Lists the rules that sendDecision has made with a scope, the oldest first."))
-	handle(reg, d, sessionFamily, "deleteRule", deleteRule,
-		server.Doc("Deletes a rule that sendDecision has made. Later calls need approval again."))
-	handle(reg, d, nativeFamily, "rule.list", getRules, server.Doc("Lists the rules that decisions with a scope have made, the oldest first."))
+	handle(reg, d, nativeFamily, "rule.list", listRules, server.Doc("Lists the rules that decisions with a scope have made, the oldest first."))
 	handle(reg, d, nativeFamily, "rule.delete", deleteRule, server.Doc("Deletes a rule that a decision has made. Later calls need approval again."))
 }
 
-func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error) {
+func listRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error) {
 	found, err := h.Approvals().Rules(ctx)
 	if err != nil {
 		return protocol.RuleList{}, err
@@ -289,7 +285,7 @@ func getRules(ctx context.Context, h *hub.Hub, _ none) (protocol.RuleList, error
 	for _, r := range found {
 		one := &protocol.Rule{
 			RuleID: r.ID, Effect: r.Effect, ToolName: r.Tool, Command: r.Command, Pattern: r.Pattern, Path: r.Path, SameInput: r.SameInput, Scope: r.Scope(),
-			Session: r.Session.ID, ThreadID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
+			Session: r.Session.ID, SessionUUID: r.Session.UUID, Title: r.Session.Title, CreatedAt: r.Created.UTC(),
 		}
 		list = append(list, one)
 	}

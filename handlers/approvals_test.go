@@ -278,7 +278,7 @@ func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 func TestStandingRules(t *testing.T) {
 	w := newWorld(t, asking)
 	c := w.connect(frame.NDJSON)
-	rules := func() []any { return object(t, c.ask("getRules", ""))["rules"].([]any) }
+	rules := func() []any { return object(t, c.ask("rule.list", ""))["rules"].([]any) }
 	assert.Equal(t, []any{}, rules())
 	launch := func() string {
 		return c.launch(`{"query":"edit"}`)
@@ -301,15 +301,15 @@ func TestStandingRules(t *testing.T) {
 	delete(rule, "path")
 	assert.Equal(t, map[string]any{"rule_id": 1.0, "effect": "allow", "tool_name": "Edit", "scope": "project"}, rule)
 
-	assert.JSONEq(t, `{"success":true}`, string(c.ask("deleteRule", `{"rule_id":1}`)))
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("rule.delete", `{"rule_id":1}`)))
 	assert.Empty(t, rules())
-	assert.Equal(t, "rule_not_found", c.fail("deleteRule", `{"rule_id":1}`).Data["kind"])
+	assert.Equal(t, "rule_not_found", c.fail("rule.delete", `{"rule_id":1}`).Data["kind"])
 
 	again := launch()
 	decide(again, `"deny","comment":"no","scope":"session"`)
 	rule = rules()[0].(map[string]any)
 	state := c.state(again)
-	assert.Equal(t, []any{"deny", "session", state["thread_id"]}, []any{rule["effect"], rule["scope"], rule["thread_id"]})
+	assert.Equal(t, []any{"deny", "session", state["thread_id"]}, []any{rule["effect"], rule["scope"], rule["session_uuid"]})
 }
 
 // Long approvals and rules fit into the lines of 1 MiB that old clients read.
@@ -328,7 +328,7 @@ func TestLongRulesFitIntoALine(t *testing.T) {
 		c.ask("sendDecision", `{"approval_id":"`+a["approval_id"].(string)+`","decision":"approve","scope":"project"}`)
 		w.ended(session)
 	}
-	reply := c.ask("getRules", "")
+	reply := c.ask("rule.list", "")
 	assert.Less(t, len(reply), 1<<20)
 	rules := object(t, reply)["rules"].([]any)
 	assert.Len(t, rules, 2)

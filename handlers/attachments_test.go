@@ -74,10 +74,10 @@ func TestContentGoesToTheAgentAndComesBack(t *testing.T) {
 		assert.Equal(t, "task", list.Events[4].ParentToolUseID)
 		assert.Contains(t, list.Events[5].ToolResultContent, "[image image/png 3 B]\n[resource a.txt")
 
-		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AAEC"}`, string(c.ask("getAttachment", `{"id":"`+id+`"}`)))
-		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AQ==","next_offset":2}`, string(c.ask("getAttachment", `{"id":"`+id+`","offset":1,"limit":1}`)))
-		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":""}`, string(c.ask("getAttachment", `{"id":"`+id+`","offset":7}`)))
-		none := c.fail("getAttachment", `{"id":"none"}`)
+		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AAEC"}`, string(c.ask("attachment.get", `{"id":"`+id+`"}`)))
+		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":"AQ==","next_offset":2}`, string(c.ask("attachment.get", `{"id":"`+id+`","offset":1,"limit":1}`)))
+		assert.JSONEq(t, `{"id":"`+id+`","mime_type":"image/png","size":3,"data":""}`, string(c.ask("attachment.get", `{"id":"`+id+`","offset":7}`)))
+		none := c.fail("attachment.get", `{"id":"none"}`)
 		assert.Contains(t, none.Message, `no attachment has the id "none"`)
 	}
 }
@@ -93,7 +93,7 @@ func TestALongAttachmentComesInParts(t *testing.T) {
 		part := answer[struct {
 			Data []byte
 			Next *json.Number `json:"next_offset"`
-		}](c, "getAttachment", `{"id":"`+id+`","limit":3000000,"offset":`+offset+`}`)
+		}](c, "attachment.get", `{"id":"`+id+`","limit":3000000,"offset":`+offset+`}`)
 		got = append(got, part.Data...)
 		offset = ""
 		if part.Next != nil {

@@ -273,24 +273,24 @@ func TestToolsOfMCPServers(t *testing.T) {
 		fakeOf(o).rules = func() []config.Rule { return []config.Rule{{Tool: "mcp__far__never", Effect: config.EffectDeny}} }
 	})
 	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
-	list := object(t, c.ask("mcp.listServers", `{}`))
+	list := object(t, c.ask("mcp.servers", `{}`))
 	assert.Equal(t, "fake", list["agent"])
 	assert.Equal(t, []any{
 		map[string]any{"name": "far", "type": "http", "url": site.URL + "/mcp", "connected": false},
 		map[string]any{"name": "missing", "type": "stdio", "command": "no-such-program", "connected": false},
 	}, list["servers"])
 
-	found := object(t, c.ask("mcp.listTools", `{"server":"far"}`))
+	found := object(t, c.ask("mcp.tools", `{"server":"far"}`))
 	assert.Equal(t, "of the test", found["server"])
 	require.Len(t, found["tools"], 2)
-	e := c.failsAs("mcp.listTools", `{"server":"missing"}`, -32007, "mcp_server_error")
-	assert.Contains(t, e.Message, "MCP server error: missing: the program")
-	e = c.fail("mcp.listTools", `{"server":"other"}`)
+	e := c.failsAs("mcp.tools", `{"server":"missing"}`, -32053, "mcp_server_error")
+	assert.Contains(t, e.Message, "missing: the program")
+	e = c.fail("mcp.tools", `{"server":"other"}`)
 	assert.Equal(t, -32602, e.Code)
 	assert.Equal(t, []any{"far", "missing"}, e.Data["accepted"])
 
 	// The hub asks a person. The person may change the tool's input.
-	id := c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
+	id := c.send("mcp.call", `{"server":"far","tool":"echo","arguments":{"word":"one"}}`)
 	q := question(t, w, person)
 	assert.Equal(t, "mcp__far__echo", q["tool_name"])
 	assert.Empty(t, called)
@@ -298,19 +298,19 @@ func TestToolsOfMCPServers(t *testing.T) {
 	r := object(t, c.wait(id).Result)
 	assert.Equal(t, []any{map[string]any{"type": "text", "text": "two"}}, r["content"])
 	assert.Equal(t, "two", <-called)
-	id = c.send("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"no"}}`)
+	id = c.send("mcp.call", `{"server":"far","tool":"echo","arguments":{"word":"no"}}`)
 	decide(person, question(t, w, person), `"decision":"deny","comment":"no"`)
-	assert.Equal(t, -32003, c.wait(id).Error.Code)
+	assert.Equal(t, -32051, c.wait(id).Error.Code)
 	assert.Empty(t, called)
 
 	// A confirmed call asks no user, but deny rules apply.
-	c.ask("mcp.callTool", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
+	c.ask("mcp.call", `{"server":"far","tool":"echo","arguments":{"word":"three"},"confirmed":true}`)
 	assert.Equal(t, "three", <-called)
-	assert.Equal(t, -32003, c.fail("mcp.callTool", `{"server":"far","tool":"never","confirmed":true}`).Code)
-	e = c.fail("mcp.callTool", `{"server":"far","tool":"nothing","confirmed":true}`)
-	assert.Equal(t, []any{-32007, float64(-32602)}, []any{e.Code, e.Data["upstream"].(map[string]any)["code"]})
+	assert.Equal(t, -32051, c.fail("mcp.call", `{"server":"far","tool":"never","confirmed":true}`).Code)
+	e = c.fail("mcp.call", `{"server":"far","tool":"nothing","confirmed":true}`)
+	assert.Equal(t, []any{-32053, float64(-32602)}, []any{e.Code, e.Data["upstream"].(map[string]any)["code"]})
 
-	id = c.send("mcp.callTool", `{"server":"far","tool":"hang","confirmed":true}`)
+	id = c.send("mcp.call", `{"server":"far","tool":"hang","confirmed":true}`)
 	assert.Equal(t, "hang", <-called)
 	c.cancel(id)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/build"
+	dboundary "github.com/duet-rpc/duet-rpc/internal/dialect/boundary"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -12,17 +13,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerBuilds registers build, buildBackend (application boundaries) and the methods beside them.
+// registerBuilds registers the methods of the noun build, and build and buildBackend of application
+// boundaries over them.
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
 	const how = " Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), " +
-		"output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. " +
+		"output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32053 with data.kind `build_failed`, whose data has the diagnostics and details. " +
 		"$/cancelRequest or the end of the connection ends the build and all processes that it started."
-	handle(reg, d, sessionFamily, "build", m.build, server.LongRunning(),
+	handle(reg, d, nativeFamily, "build.run", m.run, server.LongRunning(),
 		server.Doc("Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest."+how))
-	handle(reg, d, sessionFamily, "buildBackend", m.buildBackend, server.LongRunning(),
-		server.Doc("Like build, for the backend: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json."))
-	handle(reg, d, sessionFamily, "listBuilds", m.list, server.Doc("Lists the builds of the project; build runs the first one by default. build runs nothing in a project whose configuration waits for trust."))
+	handle(reg, d, nativeFamily, "build.list", m.list, server.Doc("Lists the builds of the project; build.run runs the first one by default. build.run runs nothing in a project whose configuration waits for trust."))
+	handle(reg, d, boundaryFamily, "build", m.boundary(false), server.LongRunning(),
+		server.Doc("Like build.run. A failed build is the error -32001."))
+	handle(reg, d, boundaryFamily, "buildBackend", m.boundary(true), server.LongRunning(),
+		server.Doc("Like build.run with backend. A failed build is the error -32001."))
 }
 
 type builds struct{ Domain }
@@ -40,20 +44,25 @@ func (builds) list(ctx context.Context, h *hub.Hub, _ none) (protocol.BuildList,
 	return list, err
 }
 
-func (m builds) build(ctx context.Context, h *hub.Hub, p protocol.BuildParams) (protocol.BuildResult, error) {
-	return m.run(ctx, h, build.Request{Name: p.Name})
+// run is build.run.
+func (m builds) run(ctx context.Context, h *hub.Hub, p protocol.RunBuildParams) (protocol.BuildResult, error) {
+	return m.build(ctx, h, build.Request(p), codeFailed, "")
 }
 
-func (m builds) buildBackend(ctx context.Context, h *hub.Hub, p protocol.BuildParams) (protocol.BuildResult, error) {
-	return m.run(ctx, h, build.Request{Name: p.Name, Backend: true})
+// boundary returns build or buildBackend of application boundaries.
+func (m builds) boundary(backend bool) func(context.Context, *hub.Hub, dboundary.BuildParams) (protocol.BuildResult, error) {
+	return func(ctx context.Context, h *hub.Hub, p dboundary.BuildParams) (protocol.BuildResult, error) {
+		return m.build(ctx, h, build.Request{Name: p.Name, Backend: backend}, codeBuildFailed, "Build failed: ")
+	}
 }
 
-func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (protocol.BuildResult, error) {
+// build makes a build. code and words begin the error of a failed one.
+func (builds) build(ctx context.Context, h *hub.Hub, r build.Request, code int64, words string) (protocol.BuildResult, error) {
 	result, err := h.Builds().Build(ctx, r, buildListener{server.ConnFrom(ctx)})
 	var failed *build.FailedError
 	switch {
 	case errors.As(err, &failed):
-		return protocol.BuildResult{}, server.NewError(codeBuildFailed, "Build failed: "+failed.Error(), failureOf(failed))
+		return protocol.BuildResult{}, server.NewError(code, words+failed.Error(), failureOf(failed))
 	case err != nil:
 		return protocol.BuildResult{}, err
 	}
@@ -112,9 +121,9 @@ func (l buildListener) Ended(ctx context.Context, id string, t build.Target, sta
 
 // registerGates registers the methods that list gates and turn one without a session.
 func registerGates(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "listGates", listGates,
+	handle(reg, d, nativeFamily, "gate.list", listGates,
 		server.Doc("Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust."))
-	handle(reg, d, sessionFamily, "checkGate", checkGate, server.LongRunning(),
+	handle(reg, d, nativeFamily, "gate.check", checkGate, server.LongRunning(),
 		server.Doc("Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started."))
 }
 

@@ -44,9 +44,9 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 	}
 	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	other.ask("Subscribe", `{"event_types":["build_progress"]}`)
-	refused := c.fail("build", "")
-	assert.Equal(t, -32001, refused.Code)
-	assert.Equal(t, "Build failed: page failed: exit status 2, 1 error", refused.Message)
+	refused := c.fail("build.run", "")
+	assert.Equal(t, -32053, refused.Code)
+	assert.Equal(t, "page failed: exit status 2, 1 error", refused.Message)
 	wrong := map[string]any{"file": "main.go", "line": 3.0, "column": 7.0, "severity": "error", "message": "undefined: x", "source": "go"}
 	old := map[string]any{"file": "main.c", "line": 1.0, "severity": "warning", "message": "old", "source": "gcc"}
 	id := refused.Data["build_id"]
@@ -86,6 +86,9 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 		"build_id": id, "name": "page", "stage": "failed", "command": []any{"make", "page"}, "errors": 1.0, "warnings": 1.0, "diagnostics": []any{wrong, old},
 		"reason": "exit status 2",
 	}, ended)
+
+	e := c.failsAs("build", "", -32001, "build_failed")
+	assert.Equal(t, "Build failed: page failed: exit status 2, 1 error", e.Message, "in the words of application boundaries")
 }
 
 // buildEvent returns the data of the next event, which must be build_progress.
@@ -112,8 +115,8 @@ func TestABackendIsBuiltBesideTheRest(t *testing.T) {
 	}
 	c := w.connect(frame.NDJSON)
 	assert.JSONEq(t, `{"builds":[{"name":"page","command":["make","page"],"backend":false,"detected":false},
-		{"name":"server","command":["sh","-c","make server"],"directory":"srv","backend":true,"detected":false}]}`, string(c.ask("listBuilds", "")))
-	for method, params := range map[string]string{"buildBackend": "", "build": `{"name":"server"}`} {
+		{"name":"server","command":["sh","-c","make server"],"directory":"srv","backend":true,"detected":false}]}`, string(c.ask("build.list", "")))
+	for method, params := range map[string]string{"buildBackend": "", "build": `{"name":"server"}`, "build.run": `{"backend":true}`} {
 		result := object(t, c.ask(method, params))
 		assert.Equal(t, []any{true, "server", []any{}}, []any{result["success"], result["name"], result["warnings"]})
 	}
@@ -134,7 +137,7 @@ func TestOneBuildOfANameRunsAtATime(t *testing.T) {
 	c, second := w.connect(frame.LSP), w.connect(frame.LSP)
 	first := c.send("build", "")
 	<-running
-	c.ask("listBuilds", "")
+	c.ask("build.list", "")
 	waiting := second.send("build", `{"name":"page"}`)
 	m := second.next()
 	assert.Equal(t, "waiting", testkit.JSONAs[string](t, m.Params, "stage"))
@@ -163,7 +166,7 @@ func TestABuildEndsWithItsConnection(t *testing.T) {
 func TestNothingIsBuiltThatIsNotTrusted(t *testing.T) {
 	w := newWorld(t, quick, builtWith(build.Configured{Untrusted: true}))
 	c := w.connect(frame.NDJSON)
-	for _, method := range []string{"build", "buildBackend", "listBuilds"} {
+	for _, method := range []string{"build", "buildBackend", "build.list"} {
 		e := c.fail(method, "")
 		assert.Equal(t, -32043, e.Code)
 		assert.Contains(t, e.Message, "duet-rpc trust")
@@ -171,5 +174,5 @@ func TestNothingIsBuiltThatIsNotTrusted(t *testing.T) {
 	w = newWorld(t, quick) // no build is configured or detected
 	c = w.connect(frame.NDJSON)
 	assert.Equal(t, "no_build", c.fail("build", "").Data["kind"])
-	assert.JSONEq(t, `{"builds":[]}`, string(c.ask("listBuilds", "")))
+	assert.JSONEq(t, `{"builds":[]}`, string(c.ask("build.list", "")))
 }

@@ -21,8 +21,8 @@ import (
 func registerConversation(reg *server.Registry, d Domain) {
 	handle(reg, d, humanLayerFamily, "getConversation", getConversation,
 		server.Doc("Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so."))
-	handle(reg, d, sessionFamily, "searchConversations", searchConversations, server.LongRunning(),
-		server.Doc("Searches all conversations for words; the last word may be a prefix. The best hits come first."))
+	handle(reg, d, nativeFamily, "session.search", search, server.LongRunning(),
+		server.Doc("Searches all sessions for words; the last word may be a prefix. The best hits come first."))
 }
 
 func getConversation(ctx context.Context, h *hub.Hub, p protocol.ConversationParams) (protocol.ConversationResult, error) {
@@ -163,7 +163,7 @@ const (
 	hitsAtMost    = 200
 )
 
-func searchConversations(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.SearchResult, error) {
+func search(ctx context.Context, h *hub.Hub, p protocol.SearchParams) (protocol.SearchResult, error) {
 	limit := pageSize(p.Limit, hitsByDefault, hitsAtMost)
 	offset := int(min(p.Offset, 1<<31-1))
 	found, err := h.Query().Search(ctx, p.Query, limit, offset)
@@ -177,7 +177,7 @@ func searchConversations(ctx context.Context, h *hub.Hub, p protocol.SearchParam
 			return protocol.SearchResult{}, err
 		}
 		hits = append(hits, &protocol.SearchHit{
-			Turn: s.Turn.Name(), Session: s.Session.ID, SessionID: s.HumanLayerSession, RunID: s.HumanLayerRun, ThreadID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
+			Turn: s.Turn.Name(), Session: s.Session.ID, TurnUUID: s.HumanLayerSession, SessionUUID: s.Session.UUID, Title: titleOf(s), Agent: s.Agent,
 			EventID: 2 * hit.ID, EventType: hit.Kind, Role: hit.Role, ToolName: hit.Tool, Snippet: hit.Snippet, Rank: hit.Rank,
 			CreatedAt: hit.Created.UTC(),
 		})
@@ -249,7 +249,7 @@ func encodeText(text string) []byte {
 
 // registerAttachments registers the method that returns the bytes of attachments. It is Duet's own.
 func registerAttachments(reg *server.Registry, d Domain) {
-	handle(reg, d, sessionFamily, "getAttachment", getAttachment,
+	handle(reg, d, nativeFamily, "attachment.get", getAttachment,
 		server.Doc("Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more."))
 }
 

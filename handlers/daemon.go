@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/duet-rpc/duet-rpc/internal/dialect/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/protocol"
@@ -29,7 +30,7 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 	if err != nil {
 		return protocol.DaemonStatus{}, err
 	}
-	triggers, err := automationStatusOf(ctx, h, none{})
+	triggers, err := listTriggers(ctx, h, none{})
 	if err != nil {
 		return protocol.DaemonStatus{}, err
 	}
@@ -65,11 +66,11 @@ func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (protocol.Daemon
 		})
 	}
 	r.Subsystems.Supervisor = sup
-	r.Subsystems.Automation = triggers
+	r.Subsystems.Automation = aiwg.AutomationOf(triggers)
 	w := sources.Watch
 	r.Subsystems.FileWatcher = protocol.WatcherStatus{Enabled: w.Enabled, Paths: append([]string{}, w.Paths...), EventsReceived: w.Received, Directories: w.Directories, Problem: w.Problem}
 	r.Subsystems.Scheduler.LastFires = map[string]string{}
-	for _, rule := range triggers.Rules {
+	for _, rule := range triggers.Triggers {
 		if rule.NextFire != "" {
 			r.Subsystems.Scheduler.Jobs++
 		}

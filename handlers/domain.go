@@ -68,7 +68,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	}
 	b := registerTasks(reg, d)
 	registerDaemon(reg, d)
-	registerAutomation(reg, d)
+	registerTriggers(reg, d)
 	registerSessions(reg, d, registerEditor(reg, d))
 	registerAgents(reg, d)
 	registerSignIn(reg, d)

@@ -23,11 +23,11 @@ import (
 // definitions, the selection and others.
 func registerEditor(reg *server.Registry, d Domain) *editors {
 	e := new(editors)
-	handle(reg, d, sessionFamily, "editor.offer", e.offer,
+	handle(reg, d, nativeFamily, "editor.offer", e.offer,
 		server.Doc("Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt."))
-	handle(reg, d, sessionFamily, "editor.saved", saved,
+	handle(reg, d, nativeFamily, "editor.saved", saved,
 		server.Doc("Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again."))
-	handle(reg, d, sessionFamily, "editor.call", e.call, server.LongRunning(),
+	handle(reg, d, nativeFamily, "editor.call", e.call, server.LongRunning(),
 		server.Doc("Calls a tool of a conversation's editor and returns its result. The duet-rpc mcp --session of an agent calls it. If no editor offers the tool, the error is not_offered, at once."))
 	return e
 }

@@ -197,7 +197,7 @@ func TestATerminalTellsWhoSpawnedIt(t *testing.T) {
 			kind, data := event()
 			assert.Equal(t, "terminal_exit", kind)
 			assert.Equal(t, "hangup", data["signal"])
-			c.failsAs("terminal.write", `{"terminal_id":"t1","data":"x"}`, -32603, "terminal_not_found")
+			c.failsAs("terminal.write", `{"terminal_id":"t1","data":"x"}`, -32050, "terminal_not_found")
 		})
 	}
 }

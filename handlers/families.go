@@ -53,52 +53,57 @@ var (
 		domain.KindQueueFull:      {codeQueueFull, "queue_full", "Queue full: "},
 		domain.KindUnavailable:    {codeUnavailable, "subsystem_unavailable", "Subsystem unavailable: "},
 	}, params: map[string]string{"working_dir": "cwd"}, tasks: true}
-	chatFamily    = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}, tasks: true}
-	sessionFamily = family{
-		codes: map[string]wireCode{
-			domain.KindTurnNotFound:   {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
-			domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running", "Internal error: "},
+	chatFamily       = family{codes: taskFamily.codes, params: map[string]string{"prompt": "message"}, tasks: true}
+	humanLayerFamily = family{codes: map[string]wireCode{
+		domain.KindTurnNotFound:   {jsonrpc2.CodeInternalError, "session_not_found", "Internal error: "},
+		domain.KindNotCancellable: {jsonrpc2.CodeInternalError, "session_not_running", "Internal error: "},
 
-			domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions", "Overloaded: "},
-		},
-		params: map[string]string{"prompt": "query"},
-	}
-	humanLayerFamily = family{codes: sessionFamily.codes, params: sessionFamily.params, tasks: true}
-	executorFamily   = family{codes: map[string]wireCode{
+		domain.KindTooManySubscriptions: {server.CodeOverloaded, "too_many_subscriptions", "Overloaded: "},
+	}, params: map[string]string{"prompt": "query"}, tasks: true}
+	executorFamily = family{codes: map[string]wireCode{
 		domain.KindTurnNotFound: {jsonrpc2.CodeInternalError, "task_not_found", "Internal error: "},
 	}, params: map[string]string{"working_dir": "cwd"}, tasks: true}
 )
 
 // nativeFamily is the family of the native methods: each kind of error has one code, and the message is
 // a sentence without the name of the code.
-var nativeFamily = family{codes: map[string]wireCode{
-	domain.KindTurnNotFound:     {codeNotFound, "not_found", ""},
-	domain.KindApprovalNotFound: {codeNotFound, domain.KindApprovalNotFound, ""},
-	domain.KindRuleNotFound:     {codeNotFound, domain.KindRuleNotFound, ""},
-	domain.KindChangeNotFound:   {codeNotFound, domain.KindChangeNotFound, ""},
-	domain.KindNoAttempts:       {codeNotFound, domain.KindNoAttempts, ""},
-	domain.KindNoWorktree:       {codeNotFound, domain.KindNoWorktree, ""},
-
-	domain.KindBadState:       {codeBadState, domain.KindBadState, ""},
-	domain.KindNotCancellable: {codeBadState, "not_running", ""},
-	domain.KindChangedSince:   {codeBadState, domain.KindChangedSince, ""},
-	domain.KindNotKept:        {codeBadState, domain.KindNotKept, ""},
-	domain.KindConflict:       {codeBadState, domain.KindConflict, ""},
-	domain.KindOverlap:        {codeBadState, domain.KindOverlap, ""},
-	domain.KindLosses:         {codeBadState, domain.KindLosses, ""},
-	domain.KindSetting:        {codeBadState, domain.KindSetting, ""},
-
-	domain.KindQueueFull:            {server.CodeOverloaded, domain.KindQueueFull, ""},
-	domain.KindTooManySubscriptions: {server.CodeOverloaded, domain.KindTooManySubscriptions, ""},
-	domain.KindUnavailable:          {codeNoHub, domain.KindUnavailable, ""},
-}, params: map[string]string{"permission_mode": "mode", "launch_id": "start_id"}, plain: true}
+var nativeFamily = family{codes: nativeCodes(), params: map[string]string{"permission_mode": "mode", "launch_id": "start_id"}, plain: true}
 
 // Codes of the native methods.
 const (
-	codeNotFound = -32050
-	codeBadState = -32051
+	codeNotFound = -32050 // nothing has the id or the number
+	codeRefused  = -32051 // not as things are now; another request, or the same one later, may succeed
 	codeNoHub    = -32052
+	codeFailed   = -32053 // what Duet ran failed: git, an agent, a build, an MCP server
 )
+
+// nativeCodes returns the native methods' table of errors. Other kinds are internal errors.
+func nativeCodes() map[string]wireCode {
+	codes := map[string]wireCode{
+		domain.KindTurnNotFound:         {codeNotFound, "not_found", ""},
+		domain.KindNotCancellable:       {codeRefused, "not_running", ""},
+		domain.KindQueueFull:            {server.CodeOverloaded, domain.KindQueueFull, ""},
+		domain.KindTooManySubscriptions: {server.CodeOverloaded, domain.KindTooManySubscriptions, ""},
+		domain.KindUnavailable:          {codeNoHub, domain.KindUnavailable, ""},
+	}
+	for code, kinds := range map[int64][]string{
+		codeNotFound: {
+			domain.KindApprovalNotFound, domain.KindRuleNotFound, domain.KindChangeNotFound, domain.KindTerminalNotFound, domain.KindAttachmentNotFound,
+			domain.KindTriggerNotFound, domain.KindSubscriptionNotFound, domain.KindNoAttempts, domain.KindNoWorktree, domain.KindNoBuild,
+		},
+		codeRefused: {
+			domain.KindBadState, domain.KindAlreadyDecided, domain.KindSetting, domain.KindNotOffered, domain.KindNeedsTerminal, domain.KindNoAPIKey,
+			domain.KindChangedSince, domain.KindNotKept, domain.KindOutside, domain.KindConflict, domain.KindOverlap, domain.KindLosses,
+			domain.KindTerminalTaken, domain.KindTerminalReadOnly, domain.KindPermissionDenied, domain.KindTaskCancelled,
+		},
+		codeFailed: {domain.KindExecutor, domain.KindWorktree, domain.KindNotWritable, domain.KindEditor, domain.KindListen, domain.KindMCPServer},
+	} {
+		for _, kind := range kinds {
+			codes[kind] = wireCode{code, kind, ""}
+		}
+	}
+	return codes
+}
 
 // Codes of application boundaries.
 const (

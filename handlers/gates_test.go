@@ -23,7 +23,7 @@ func gatedBy(o *hub.Options) {
 func TestGatesAreListed(t *testing.T) {
 	w := newWorld(t, quick, gatedBy)
 	c := w.connect(frame.LSP)
-	assert.JSONEq(t, `{"gates":[{"name":"tests","command":["make","test"],"directory":"server"}],"waiting":["theirs"]}`, string(c.ask("listGates", "")))
+	assert.JSONEq(t, `{"gates":[{"name":"tests","command":["make","test"],"directory":"server"}],"waiting":["theirs"]}`, string(c.ask("gate.list", "")))
 }
 
 func TestAGateIsCheckedBecauseSomebodyAsks(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAGateIsCheckedBecauseSomebodyAsks(t *testing.T) {
 		return catalog.RunCommandResult{ExitCode: len(p.Command)}
 	}
 	c := w.connect(frame.LSP)
-	r := object(t, c.ask("checkGate", `{"gate":"tests"}`))
+	r := object(t, c.ask("gate.check", `{"gate":"tests"}`))
 	delete(r, "duration_ms")
 	finding := map[string]any{"file": "server/main.go", "line": 3.0, "column": 7.0, "severity": "error", "message": "undefined: x", "source": "go"}
 	assert.Equal(t, map[string]any{
@@ -50,9 +50,9 @@ func TestAGateIsCheckedBecauseSomebodyAsks(t *testing.T) {
 	assert.Equal(t, "checking\nmain.go:3:7: undefined: x\nno end", output)
 
 	// A shell command is a gate, too. A gate that waits for trust does not run.
-	assert.Equal(t, "make lint", object(t, c.ask("checkGate", `{"gate":"make lint"}`))["gate"])
-	assert.Equal(t, "not_trusted", c.fail("checkGate", `{"gate":"theirs"}`).Data["kind"])
-	assert.Equal(t, -32602, c.fail("checkGate", `{"gate":" "}`).Code)
+	assert.Equal(t, "make lint", object(t, c.ask("gate.check", `{"gate":"make lint"}`))["gate"])
+	assert.Equal(t, "not_trusted", c.fail("gate.check", `{"gate":"theirs"}`).Data["kind"])
+	assert.Equal(t, -32602, c.fail("gate.check", `{"gate":" "}`).Code)
 }
 
 // news returns short forms of the notifications that preceded a response.

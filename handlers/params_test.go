@@ -163,14 +163,14 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"archiveSession", `{"session_id":"","archived":true}`, "session_id"},
 		{"bulkArchiveSessions", `{"session_ids":[],"archived":true}`, "session_ids"},
 		{"getConversation", `{}`, "session_id"},
-		{"searchConversations", `{"query":""}`, "query"},
+		{"session.search", `{"query":""}`, "query"},
 		{"createApproval", `{"tool_name":"Bash"}`, "run_id"},
 		{"createApproval", `{"run_id":"x"}`, "tool_name"},
 		{"createApproval", `{"run_id":"x","type":"human_contact"}`, "message"},
 		{"createApproval", `{"run_id":"x","tool_name":"x","options":{}}`, "options"},
 		{"getApproval", `{}`, "call_id"},
-		{"deleteRule", `{}`, "rule_id"},
-		{"deleteRule", `{"rule_id":-1}`, "rule_id"},
+		{"rule.delete", `{}`, "rule_id"},
+		{"rule.delete", `{"rule_id":-1}`, "rule_id"},
 		{"sendDecision", `{"decision":"approve"}`, "call_id"},
 		{"sendDecision", `{"call_id":"x","decision":"perhaps"}`, "decision"},
 		{"sendDecision", `{"call_id":"x","decision":"deny"}`, "comment"},
@@ -213,7 +213,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 // Without a store, methods fail with the code of their family, and daemon.stop works.
 func TestWithoutAStore(t *testing.T) {
 	c, reg := without(t)
-	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "daemon.status": -32003, "Subscribe": -32603, "terminal.close": -32603}
+	codes := map[string]int{"task.submit": -32003, "task.list": -32003, "chat.send": -32003, "launchSession": -32603, "execute_prompt": -32603, "daemon.status": -32003, "Subscribe": -32603, "terminal.close": -32052, "session.start": -32052}
 	for _, m := range reg.Methods() {
 		code, ok := codes[m.Name]
 		if !ok {

@@ -27,11 +27,11 @@ func registerPreview(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "navigate", p.navigate, server.LongRunning(),
 		server.Doc("Sends all clients that show the preview to an address, if the address exists."+within))
 	handle(reg, d, f, "refresh", p.refresh, server.Doc("Makes all clients that show the preview reload it."))
-	const kept = " Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others."
+	const kept = " Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others."
 	handle(reg, d, f, "console", p.console, server.Doc("Reports a console message of a page; a notification or a request."+kept))
 	handle(reg, d, f, "error", p.pageError, server.Doc("Reports an error in a page; a notification or a request."+kept))
 	handle(reg, d, f, "updateNavigationState", p.navigated, server.Doc("Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview."+kept))
-	handle(reg, d, f, "listPageMessages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
+	handle(reg, d, nativeFamily, "preview.messages", p.list, server.Doc("Lists messages of the preview's pages, the oldest first."))
 }
 
 // previews stores the connections that watch previews.

@@ -77,7 +77,7 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 	w := newWorld(t, quick)
 	c, other := w.connect(frame.LSP), w.connect(frame.LSP)
 	list := func(params string) []map[string]any {
-		r := answer[struct{ Messages []map[string]any }](other, "listPageMessages", params)
+		r := answer[struct{ Messages []map[string]any }](other, "preview.messages", params)
 		for _, m := range r.Messages {
 			assert.NotEmpty(t, m["time"])
 			delete(m, "time")
@@ -88,7 +88,7 @@ func TestWhatAPageSaysIsKeptWithTheSession(t *testing.T) {
 	assert.JSONEq(t, `{"kept":true}`, string(c.ask("console", `{"message":"before any session"}`)))
 	first := object(t, c.ask("launchSession", `{"query":"one"}`))["session_id"].(string)
 	second := object(t, c.ask("launchSession", `{"query":"two"}`))["session_id"].(string)
-	other.ask("listPageMessages", `{"follow":true}`)
+	other.ask("preview.messages", `{"follow":true}`)
 	c.write(`{"jsonrpc":"2.0","method":"console","params":{"level":"warning","args":["count",{"a":[1]}],"url":"/","line":3}}`)
 	c.ask("error", fmt.Sprintf(`{"message":"x is not defined","stack":"at f","source":"/app.js","line":1,"column":2,"session_id":%q}`, first))
 	for range 3 {
@@ -127,7 +127,7 @@ func TestAPageThatNeverStopsIsCutShort(t *testing.T) {
 	assert.GreaterOrEqual(t, kept, 100)
 	long := strings.Repeat("é", 20<<10)
 	c.ask("console", fmt.Sprintf(`{"message":%q}`, long))
-	r := answer[struct{ Messages []struct{ Message string } }](c, "listPageMessages", `{"limit":1000}`)
+	r := answer[struct{ Messages []struct{ Message string } }](c, "preview.messages", `{"limit":1000}`)
 	for _, m := range r.Messages {
 		assert.LessOrEqual(t, len(m.Message), 8<<10)
 	}

@@ -95,7 +95,7 @@ func TestResultsWithNothingInThemAreAsDescribed(t *testing.T) {
 		c := w.connect(f)
 		for method, params := range map[string]string{
 			"task.list": "", "task.stats": "", "daemon.status": "", "listSessions": "", "getSessionLeaves": "", "getRecentPaths": "",
-			"searchConversations": `{"query":"nothing"}`, "fetchApprovals": "", "getRules": "", "terminal.list": "", "daemon.listen": `{"path":"/s"}`,
+			"session.search": `{"query":"nothing"}`, "fetchApprovals": "", "rule.list": "", "terminal.list": "", "daemon.listen": `{"path":"/s"}`,
 		} {
 			c.ask(method, params)
 		}

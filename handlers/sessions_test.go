@@ -137,9 +137,9 @@ func TestSessionsThatFollowEachOther(t *testing.T) {
 	assert.Contains(t, e.Message, "nope")
 	assert.Equal(t, "working_dir", c.fail("launchSession", `{"query":"x","working_dir":"not/here"}`).Data["param"])
 
-	hits := object(t, c.ask("searchConversations", `{"query":"another"}`))["hits"].([]any)
+	hits := object(t, c.ask("session.search", `{"query":"another"}`))["hits"].([]any)
 	require.NotEmpty(t, hits)
-	assert.Equal(t, testkit.JSONAs[string](t, fork, "session_id"), hits[0].(map[string]any)["session_id"])
+	assert.Equal(t, testkit.JSONAs[string](t, fork, "session_id"), hits[0].(map[string]any)["turn_uuid"])
 	assert.Contains(t, hits[0].(map[string]any)["snippet"], "«another»")
 }
 
@@ -154,7 +154,7 @@ func TestSnippetsAreShort(t *testing.T) {
 		"ööö":    "Find «" + strings.Repeat("ö", 299) + "…»",
 	} {
 		var found protocol.SearchResult
-		require.NoError(t, json.Unmarshal(c.ask("searchConversations", `{"query":"`+query+`"}`), &found))
+		require.NoError(t, json.Unmarshal(c.ask("session.search", `{"query":"`+query+`"}`), &found))
 		require.NotEmpty(t, found.Hits)
 		for _, h := range found.Hits {
 			assert.Equal(t, want, strings.TrimPrefix(h.Snippet, "Done: "))
@@ -390,7 +390,7 @@ func TestConversationHasPlansAndChanges(t *testing.T) {
 		said[1],
 	}, events(c))
 	assert.Equal(t, said, events(w.connect(frame.NDJSON)))
-	hit := object(t, c.ask("searchConversations", `{"query":"leap"}`))["hits"].([]any)[0].(map[string]any)
+	hit := object(t, c.ask("session.search", `{"query":"leap"}`))["hits"].([]any)[0].(map[string]any)
 	assert.Equal(t, "plan", hit["event_type"])
 }
 

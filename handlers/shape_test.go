@@ -34,12 +34,12 @@ func TestCodesOfTheFamilies(t *testing.T) {
 		{taskFamily, domain.KindNotTrusted, -32043, "not_trusted"},
 		{taskFamily, domain.KindExecutor, -32603, "executor_failed"},
 		{chatFamily, domain.KindQueueFull, -32002, "queue_full"},
-		{sessionFamily, domain.KindTurnNotFound, -32603, "session_not_found"},
-		{sessionFamily, domain.KindNotCancellable, -32603, "session_not_running"},
-		{sessionFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
-		{sessionFamily, domain.KindQueueFull, -32603, "queue_full"},
-		{sessionFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
-		{sessionFamily, domain.KindNotTrusted, -32043, "not_trusted"},
+		{humanLayerFamily, domain.KindTurnNotFound, -32603, "session_not_found"},
+		{humanLayerFamily, domain.KindNotCancellable, -32603, "session_not_running"},
+		{humanLayerFamily, domain.KindApprovalNotFound, -32603, "approval_not_found"},
+		{humanLayerFamily, domain.KindQueueFull, -32603, "queue_full"},
+		{humanLayerFamily, domain.KindUnavailable, -32603, "subsystem_unavailable"},
+		{humanLayerFamily, domain.KindNotTrusted, -32043, "not_trusted"},
 		{executorFamily, domain.KindTurnNotFound, -32603, "task_not_found"},
 		{executorFamily, domain.KindTerminalNotFound, -32603, "terminal_not_found"},
 		{executorFamily, domain.KindNoAPIKey, -32603, "no_api_key"},
@@ -79,8 +79,8 @@ func TestParametersHaveTheirNameInTheFamily(t *testing.T) {
 	}{
 		{taskFamily, "working_dir", "cwd"},
 		{chatFamily, "prompt", "message"},
-		{sessionFamily, "prompt", "query"},
-		{sessionFamily, "working_dir", "working_dir"},
+		{humanLayerFamily, "prompt", "query"},
+		{humanLayerFamily, "working_dir", "working_dir"},
 		{executorFamily, "working_dir", "cwd"},
 		{executorFamily, "", "params"},
 	} {
@@ -240,7 +240,7 @@ func TestErrorsOfSubscriptions(t *testing.T) {
 		domain.Errorf(domain.KindTooManySubscriptions, "64"): `{"code":-32040,"message":"Overloaded: 64","data":{"kind":"too_many_subscriptions"}}`,
 		domain.Errorf(domain.KindSubscriptionNotFound, "no"): `{"code":-32603,"message":"Internal error: no","data":{"kind":"subscription_not_found"}}`,
 	} {
-		b, marshalErr := json.Marshal(sessionFamily.wireError(err))
+		b, marshalErr := json.Marshal(humanLayerFamily.wireError(err))
 		require.NoError(t, marshalErr)
 		assert.Equal(t, want, string(b))
 	}

@@ -31,8 +31,8 @@ func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 		server.Doc("Returns a task with its output so far."))
 	handle(reg, d, taskFamily, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed."))
-	handle(reg, d, taskFamily, "task.usage", t.usage,
-		server.Doc("Returns the tokens, cost and time that tasks used, as their agents report them."))
+	handle(reg, d, nativeFamily, "usage.get", t.usage,
+		server.Doc("Returns the tokens, cost and time that turns used, as their agents report them."))
 	handle(reg, d, chatFamily, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript."))
 	return t.broadcasts
@@ -350,7 +350,7 @@ func budgetOf(b protocol.RunBudget) domain.Budget {
 }
 
 func usageOf(u domain.Usage) protocol.Usage {
-	return protocol.Usage{Runs: u.Turns, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead, CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds()}
+	return protocol.Usage{Turns: u.Turns, InputTokens: u.Tokens.Input, OutputTokens: u.Tokens.Output, CacheReadTokens: u.Tokens.CacheRead, CacheWriteTokens: u.Tokens.CacheWrite, CostUSD: u.Tokens.CostUSD, TimeMS: u.Time.Milliseconds()}
 }
 
 // timeOrNone reads a time or a date.
@@ -381,8 +381,8 @@ func (t *tasks) usage(ctx context.Context, h *hub.Hub, p protocol.UsageParams) (
 	var f domain.UsageFilter
 	f.Since, _ = timeOrNone("since", p.Since) // checked before
 	f.Til, _ = timeOrNone("until", p.Until)
-	if p.SessionID != "" {
-		s, err := h.Query().Turn(ctx, p.SessionID)
+	if p.Session != "" {
+		s, err := h.Query().Turn(ctx, string(p.Session))
 		if err != nil {
 			return r, err
 		}

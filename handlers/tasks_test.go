@@ -209,18 +209,18 @@ func TestWhatTasksHaveUsed(t *testing.T) {
 	one := w.finished(c.launch(`{"query":"q","title":"T"}`))
 	w.ended(testkit.JSONAs[string](t, c.ask("task.submit", `{"prompt":"p"}`), "taskId"))
 
-	all := c.ask("task.usage", `{}`)
+	all := c.ask("usage.get", `{}`)
 	total := testkit.JSONAs[map[string]any](t, all, "total")
-	assert.Equal(t, []any{2.0, 60.0, 8.0, 1.0}, []any{total["runs"], total["input_tokens"], total["output_tokens"], total["cost_usd"]})
+	assert.Equal(t, []any{2.0, 60.0, 8.0, 1.0}, []any{total["turns"], total["input_tokens"], total["output_tokens"], total["cost_usd"]})
 	assert.NotContains(t, string(all), "rows")
-	rows := testkit.JSONAs[[]any](t, c.ask("task.usage", `{"by":"session","session_id":"`+one+`"}`), "rows")
+	rows := testkit.JSONAs[[]any](t, c.ask("usage.get", `{"by":"session","session":"`+one+`"}`), "rows")
 	assert.Len(t, rows, 1)
-	assert.Equal(t, "T", rows[0].(map[string]any)["title"])
-	assert.NotContains(t, string(c.ask("task.usage", `{"by":"day","until":"2001-01-01"}`)), "rows")
+	assert.Equal(t, []any{"1", "T"}, []any{rows[0].(map[string]any)["key"], rows[0].(map[string]any)["title"]})
+	assert.NotContains(t, string(c.ask("usage.get", `{"by":"day","until":"2001-01-01"}`)), "rows")
 	for params, param := range map[string]string{`{"by":"week"}`: "by", `{"since":"yesterday"}`: "since", `{"until":"x"}`: "until"} {
-		c.rejects("task.usage", params, param)
+		c.rejects("usage.get", params, param)
 	}
-	assert.Equal(t, "task_not_found", c.fail("task.usage", `{"session_id":"unknown"}`).Data["kind"])
+	assert.Equal(t, "not_found", c.fail("usage.get", `{"session":"unknown"}`).Data["kind"])
 }
 
 func TestALaunchHasABudget(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 // registerTerminals registers spawn_terminal (the executor catalog) and the methods beside it.
 func registerTerminals(reg *server.Registry, d Domain, w *watching) {
 	t := terminals{d, w}
-	f := executorFamily
-	handle(reg, d, f, "spawn_terminal", t.spawn, server.LongRunning(),
+	f := nativeFamily
+	handle(reg, d, executorFamily, "spawn_terminal", t.spawn, server.LongRunning(),
 		server.Doc("Starts a program in a terminal that outlives this connection. Without a subscription, this connection gets its output as events terminal_output, and its end as terminal_exit."))
 	handle(reg, d, f, "terminal.list", t.list, server.Doc("Lists the running terminals, also those of agents, the oldest first."))
 	handle(reg, d, f, "terminal.attach", t.attach, server.LongRunning(),

@@ -274,7 +274,7 @@ func TestAttemptsAtOnePrompt(t *testing.T) {
 	assert.Equal(t, "fix", compared.Prompt)
 	require.Len(t, compared.Attempts, 2)
 	one := compared.Attempts[0]
-	assert.Equal(t, []any{first, "completed", 1}, []any{one.ID, one.State, one.Usage.Runs})
+	assert.Equal(t, []any{first, "completed", 1}, []any{one.ID, one.State, one.Usage.Turns})
 	assert.Equal(t, []protocol.FileChange{{Path: "a.txt", Added: 3, Removed: 1}, {Path: "b.bin", Binary: true}}, one.Files)
 	assert.Equal(t, [2]int{3, 1}, [2]int{one.Added, one.Removed})
 	assert.Equal(t, "patch of "+filepath.Base(one.Worktree.Dir), one.Patch)

@@ -642,7 +642,7 @@ func readTriggersKilled(c *client) (k triggersKilled) {
 	c.t.Helper()
 	// The task list comes second, so it has the session of each execution in the log.
 	var log struct{ Executions []killedExecution }
-	c.call("automation.log", object{"limit": 500}, &log)
+	c.call("trigger.log", object{"limit": 500}, &log)
 	require.Less(c.t, len(log.Executions), 500, "the log may lack executions")
 	k.executions = log.Executions
 	c.call("task.list", object{"limit": 1000}, &k.tasks)

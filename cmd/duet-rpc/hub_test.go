@@ -724,7 +724,7 @@ func TestResultsAreWhatDiscoverSays(t *testing.T) {
 		return raw
 	}
 	lists := []string{
-		"task.list", "daemon.status", "listSessions", "getSessionLeaves", "getRecentPaths", "fetchApprovals", "getRules", "terminal.list",
+		"task.list", "daemon.status", "listSessions", "getSessionLeaves", "getRecentPaths", "fetchApprovals", "rule.list", "terminal.list",
 	}
 	for _, method := range lists {
 		holds(method, nil)

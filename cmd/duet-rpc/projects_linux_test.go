@@ -341,7 +341,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 
 	require.Error(t, first.try("build", object{"name": "built"}, nil), "only the second client's PATH has the program")
 	second.call("build", object{"name": "built"}, nil)
-	second.call("checkGate", object{"gate": "checked"}, nil)
+	second.call("gate.check", object{"gate": "checked"}, nil)
 	for _, name := range []string{"built", "checked"} {
 		env := s.written(name)
 		assert.Equal(t, "of-second", env["CC"], name)
@@ -356,7 +356,7 @@ func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
 
 	require.Error(t, second.try("agent.check", object{"agent": "asked"}, nil), "the agent answers nothing")
 	s.requireOf("second", "asked")
-	_ = second.try("mcp.listTools", object{"agent": "asked", "server": "served"}, nil) // the server answers nothing either
+	_ = second.try("mcp.tools", object{"agent": "asked", "server": "served"}, nil) // the server answers nothing either
 	s.requireOf("second", "served")
 
 	leave(first, second)

@@ -786,7 +786,7 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 			ID int64 `json:"rule_id"`
 		}
 	}
-	c.call("getRules", object{}, &made)
+	c.call("rule.list", object{}, &made)
 	require.Len(t, made.Rules, 1)
 	s.run("approvals", "forget", fmt.Sprint(made.Rules[0].ID))
 	again, _ := c.asks("permit:1 quiet", "")

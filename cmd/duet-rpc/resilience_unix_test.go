@@ -259,7 +259,7 @@ func TestDamagedTextsAreMended(t *testing.T) {
 			for _, method := range []string{"listSessions", "fetchApprovals", "task.list"} {
 				c.call(method, object{}, nil)
 			}
-			c.call("searchConversations", object{"query": "words"}, nil)
+			c.call("session.search", object{"query": "words"}, nil)
 			c.call("Subscribe", object{"since": 0}, nil)
 			c.requireDegraded("duet-rpc doctor")
 			out, err := s.command("doctor")

@@ -509,7 +509,7 @@ func TestMCPServerEverything(t *testing.T) {
 		Server string
 		Tools  []struct{ Name string }
 	}
-	c.call("mcp.listTools", object{"server": "everything"}, &tools)
+	c.call("mcp.tools", object{"server": "everything"}, &tools)
 	assert.NotEmpty(t, tools.Server)
 	var names []string
 	for _, tool := range tools.Tools {
@@ -517,11 +517,11 @@ func TestMCPServerEverything(t *testing.T) {
 	}
 	assert.Contains(t, names, "echo")
 	var result struct{ Content []struct{ Type, Text string } }
-	c.call("mcp.callTool", object{"server": "everything", "tool": "echo", "arguments": object{"message": "hello"}, "confirmed": true}, &result)
+	c.call("mcp.call", object{"server": "everything", "tool": "echo", "arguments": object{"message": "hello"}, "confirmed": true}, &result)
 	require.Len(t, result.Content, 1)
 	assert.Contains(t, result.Content[0].Text, "hello")
 	var failure struct{ IsError bool }
-	c.call("mcp.callTool", object{"server": "everything", "tool": "no-such-tool", "confirmed": true}, &failure)
+	c.call("mcp.call", object{"server": "everything", "tool": "no-such-tool", "confirmed": true}, &failure)
 	assert.True(t, failure.IsError)
 	c.crash()
 	s.requireNobody("after the hub was killed")

@@ -70,7 +70,7 @@ func TestTimesAreInUTC(t *testing.T) {
 			}
 			read("session.get", object{"session": l.SessionID})
 			read("change.list", object{"turn": l.SessionID})
-			for _, method := range []string{"listSessions", "getSessionLeaves", "getRecentPaths", "task.list", "task.usage", "daemon.status", "ping", "health", "agent.list", "getRules", "terminal.list", "automation.status", "automation.log", "listPageMessages"} {
+			for _, method := range []string{"listSessions", "getSessionLeaves", "getRecentPaths", "task.list", "usage.get", "daemon.status", "ping", "health", "agent.list", "rule.list", "terminal.list", "automation.status", "trigger.log", "preview.messages"} {
 				read(method, object{})
 			}
 			seen("events", s.run("events", "--no-follow", "--since", "0", "--json"))

@@ -156,7 +156,7 @@
                               '(:data "AAE=" :next_offset 2 :mime_type "image/png")
                             '(:data "Ag==" :mime_type "image/png"))))))
       (duet-attachment-fetch nil "abc" (lambda (bytes type) (setq got (list bytes type)))))
-    (should (equal (reverse asked) '((getAttachment 0) (getAttachment 2))))
+    (should (equal (reverse asked) '((attachment.get 0) (attachment.get 2))))
     (should (equal got (list (unibyte-string 0 1 2) "image/png")))))
 
 (ert-deftest duet-attachment-test-image-that-comes-later ()

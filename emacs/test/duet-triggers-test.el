@@ -57,7 +57,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
     (cl-flet ((shown (id when)
                 (duet-triggers--show
                  `( :enabled t
-                    :rules [( :id ,id :enabled t :when ,when
+                    :triggers [( :trigger ,id :enabled t :when ,when
                               :action (:type "notify" :message "walnuts"))]))
                 (cl-map 'list #'cadr (seq-take tabulated-list-format 3))))
       (should (equal (shown "a" "b") '(3 7 4)))

@@ -204,7 +204,7 @@ func (a *agent) logout(ctx context.Context, _ struct{}) (acp.Empty, error) {
 
 // signIn makes an agent sign in.
 func (a *agent) signIn(ctx context.Context, params map[string]string) error {
-	if err := a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone); err != nil {
+	if err := a.hub.Call(ctx, "agent.login", params, nil, untilDone); err != nil {
 		return refused(err)
 	}
 	return a.isSignedIn()

@@ -59,9 +59,9 @@ var listings = []listing{
 	newListing("fetchApprovals", "100 of them", nil),
 	ofSession("fetchApprovals", "of a session", "session_id", byID),
 	newListing("getRecentPaths", "", nil),
-	newListing("searchConversations", "a word that is everywhere", map[string]any{"query": "flaky"}),
-	newListing("searchConversations", "two words, in 20 entries", map[string]any{"query": "part 4711"}),
-	newListing("searchConversations", "the beginning of a word", map[string]any{"query": "fla"}),
+	newListing("session.search", "a word that is everywhere", map[string]any{"query": "flaky"}),
+	newListing("session.search", "two words, in 20 entries", map[string]any{"query": "part 4711"}),
+	newListing("session.search", "the beginning of a word", map[string]any{"query": "fla"}),
 	newListing("daemon.status", "", nil),
 }
 

@@ -712,8 +712,8 @@ func (p *play) judgeSessions() {
 			Path string `json:"path"`
 		} `json:"rules"`
 	}
-	if err := p.call("getRules", object{}, &rules); err != nil {
-		p.found("getRules: %v", err)
+	if err := p.call("rule.list", object{}, &rules); err != nil {
+		p.found("rule.list: %v", err)
 	}
 	if len(p.approved) > 0 && (len(rules.Rules) == 0 || len(rules.Rules) > len(p.approved)) {
 		p.found("%d answers with a scope led to the rules %v", len(p.approved), rules.Rules)

@@ -47,12 +47,9 @@ func newBuild(s *settings) *cobra.Command {
 		Example: "  duet-rpc build\n  duet-rpc build --list\n  duet-rpc build server --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b := building{cmd: cmd, settings: s, method: "build"}
+			b := building{cmd: cmd, settings: s, params: protocol.RunBuildParams{Backend: backend}}
 			if len(args) > 0 {
-				b.name = args[0]
-			}
-			if backend {
-				b.method = "buildBackend"
+				b.params.Name = args[0]
 			}
 			return turn.InWords(b.connected(list))
 		},
@@ -64,9 +61,9 @@ func newBuild(s *settings) *cobra.Command {
 
 // building is one run of the command.
 type building struct {
-	cmd          *cobra.Command
-	settings     *settings
-	method, name string
+	cmd      *cobra.Command
+	settings *settings
+	params   protocol.RunBuildParams
 }
 
 // connected starts a build with the hub, or lists builds.
@@ -87,7 +84,7 @@ func (b *building) connected(list bool) error {
 }
 
 func (b *building) list(ctx context.Context, c *client.Client) error {
-	r, raw, err := hubclient.Call[protocol.BuildList](ctx, c, "listBuilds", nil)
+	r, raw, err := hubclient.Call[protocol.BuildList](ctx, c, "build.list", nil)
 	if err != nil {
 		return err
 	}
@@ -112,9 +109,8 @@ func (b *building) list(ctx context.Context, c *client.Client) error {
 func (b *building) build(ctx context.Context, c *client.Client) error {
 	ended := b.follow(c)
 	begun := time.Now()
-	params := protocol.BuildParams{Name: b.name}
 	var raw json.RawMessage
-	err := c.Call(ctx, b.method, params, &raw, client.WithTimeout(0))
+	err := c.Call(ctx, "build.run", b.params, &raw, client.WithTimeout(0))
 	var refused *client.Error
 	failed := errors.As(err, &refused) && refused.Kind() == "build_failed"
 	if err == nil || failed {
@@ -136,7 +132,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	}
 	var r protocol.BuildResult
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("reading the hub's answer to %s: %w", b.method, err)
+		return fmt.Errorf("reading the hub's answer to build.run: %w", err)
 	}
 	progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, term.Duration(time.Since(begun)), r.Found())
 	return nil

@@ -138,7 +138,7 @@ func (w which) delete(cmd *cobra.Command, s *settings, word string) error {
 				return err
 			}
 		}
-		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.deleteSession", protocol.NativeSessionDeleteParams{Agent: w.agent, ID: x.ID})
+		_, raw, err := hubclient.Call[struct{}](ctx, c, "agent.forget", protocol.NativeSessionDeleteParams{Agent: w.agent, ID: x.ID})
 		if err != nil {
 			return err
 		}

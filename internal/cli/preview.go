@@ -133,7 +133,7 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, announced *bool
 		defer c.On(method, follow)()
 	}
 	if p.options.capture {
-		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "listPageMessages", protocol.PageMessagesParams{Limit: 1, Follow: new(true)}); err != nil {
+		if _, _, err := hubclient.Call[protocol.PageMessages](ctx, c, "preview.messages", protocol.PageMessagesParams{Limit: 1, Follow: new(true)}); err != nil {
 			return hubclient.OrGone(ctx, err)
 		}
 	}
@@ -216,7 +216,7 @@ func newConsole(s *settings) *cobra.Command {
 		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			params := protocol.PageMessagesParams{SessionID: session, Limit: limit, Problems: problems}
-			return askHub(cmd, s, "listPageMessages", params, func(r protocol.PageMessages) error {
+			return askHub(cmd, s, "preview.messages", params, func(r protocol.PageMessages) error {
 				for _, m := range r.Messages {
 					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
 				}

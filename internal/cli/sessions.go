@@ -233,7 +233,7 @@ func newSearch(s *settings) *cobra.Command {
 		Example: "  duet-rpc search parser tests",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "searchConversations", protocol.SearchParams{Query: joined(args), Limit: &limit})
+				r, raw, err := hubclient.Call[protocol.SearchResult](ctx, c, "session.search", protocol.SearchParams{Query: joined(args), Limit: &limit})
 				if err != nil {
 					return err
 				}
@@ -899,7 +899,7 @@ func newSessionAttachmentCommand(s *settings) *cobra.Command {
 		Long:  "Write an image, a sound or a file of a session to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.JSON {
-				return askHub(cmd, s, "getAttachment", protocol.AttachmentParams{ID: args[0]}, func(any) error { return nil })
+				return askHub(cmd, s, "attachment.get", protocol.AttachmentParams{ID: args[0]}, func(any) error { return nil })
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				return turn.SaveAttachment(ctx, c, cmd.OutOrStdout(), args[0])

@@ -110,7 +110,7 @@ func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
 			}
 		}
 	}
-	return askHub(cmd, s, "task.usage", params, func(u protocol.UsageResult) error {
+	return askHub(cmd, s, "usage.get", params, func(u protocol.UsageResult) error {
 		if r.csv {
 			return writeCSV(cmd.OutOrStdout(), by, u)
 		}
@@ -141,7 +141,7 @@ func writeCSV(out io.Writer, by string, u protocol.UsageResult) error {
 	for _, row := range u.Rows {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		_ = w.Write([]string{
-			safeCell(row.Key), safeCell(row.Title), strconv.Itoa(row.Runs), n(row.InputTokens), n(row.OutputTokens), n(row.CacheReadTokens), n(row.CacheWriteTokens),
+			safeCell(row.Key), safeCell(row.Title), strconv.Itoa(row.Turns), n(row.InputTokens), n(row.OutputTokens), n(row.CacheReadTokens), n(row.CacheWriteTokens),
 			strconv.FormatFloat(row.CostUSD, 'f', -1, 64), n(row.TimeMS),
 		})
 	}
@@ -162,14 +162,14 @@ func printTable(out io.Writer, by string, u protocol.UsageResult) error {
 	t := term.NewTable(out, heading, "TURNS", "IN", "OUT", "CACHED", "COST", "TIME")
 	t.Spare("CACHED", "TIME", "TURNS")
 	row := func(name string, u protocol.Usage) {
-		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), domain.Dollars(u.CostUSD),
+		t.Row(name, strconv.Itoa(u.Turns), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), domain.Dollars(u.CostUSD),
 			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())
 	}
 	for _, r := range u.Rows {
 		name := r.Key
 		switch {
 		case by == "session" && r.Title != "":
-			name = term.Short(r.Title)
+			name += " · " + term.Short(r.Title)
 		case name == "":
 			name = "(unknown)"
 		}

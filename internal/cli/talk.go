@@ -593,7 +593,7 @@ func (t *talking) leaveWorktree(ctx context.Context, c *client.Client, s protoco
 }
 
 func (t *talking) cost(ctx context.Context, c *client.Client, _ string) error {
-	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "task.usage", protocol.UsageParams{SessionID: t.talk.Session.ID, By: "model"})
+	u, _, err := hubclient.Call[protocol.UsageResult](ctx, c, "usage.get", protocol.UsageParams{Session: protocol.Ref(t.talk.Session.ID), By: "model"})
 	if err != nil {
 		return err
 	}

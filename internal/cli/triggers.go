@@ -43,7 +43,7 @@ func newList(s *settings) *cobra.Command {
 		Long: "List the triggers, with what each is for and when it did something last.\n" + hubStatusHelp,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "automation.status", struct{}{}, func(r protocol.AutomationStatus) error {
+			return askHub(cmd, s, "trigger.list", nil, func(r protocol.TriggerList) error {
 				if r.Problem != "" {
 					progress(cmd, s, "%s", r.Problem)
 				} else if !r.Enabled {
@@ -55,7 +55,7 @@ func newList(s *settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
 				t.Below("WHEN", "DOES")
 				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and those of a project need `duet-rpc trust`")
-				for _, rule := range r.Rules {
+				for _, rule := range r.Triggers {
 					t.Row(rule.ID, triggerState(rule), term.Short(rule.When), term.Short(describeTrigger(rule)), term.AgeOf(rule.LastFired))
 				}
 				return t.Flush()
@@ -72,11 +72,11 @@ func newTriggersShow(s *settings) *cobra.Command {
 		Args:    exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				status, _, err := hubclient.Call[struct{ Rules []json.RawMessage }](ctx, c, "automation.status", struct{}{})
+				status, _, err := hubclient.Call[struct{ Triggers []json.RawMessage }](ctx, c, "trigger.list", nil)
 				if err != nil {
 					return err
 				}
-				for _, raw := range status.Rules {
+				for _, raw := range status.Triggers {
 					var rule protocol.Trigger
 					if err := json.Unmarshal(raw, &rule); err != nil {
 						return err
@@ -97,8 +97,8 @@ func newTriggersShow(s *settings) *cobra.Command {
 						{"last", rule.LastFired},
 						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
 					}
-					if rule.CooldownMs > 0 {
-						fields = append(fields, term.Field{"cooldown", (time.Duration(rule.CooldownMs) * time.Millisecond).String()})
+					if rule.CooldownMS > 0 {
+						fields = append(fields, term.Field{"cooldown", (time.Duration(rule.CooldownMS) * time.Millisecond).String()})
 					}
 					return term.Fields(cmd.OutOrStdout(), fields...)
 				}
@@ -135,13 +135,19 @@ func newSwitch(s *settings, verb, state string) *cobra.Command {
 		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := map[string]string{}
+			params := protocol.TriggerParams{}
 			if len(args) > 0 {
-				params["ruleId"] = args[0]
+				params.Trigger = args[0]
 			}
-			return askHub(cmd, s, "automation."+verb, params, func(r protocol.Success) error {
-				if !r.Success {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				_, raw, err := hubclient.Call[protocol.TriggerSwitched](ctx, c, "trigger."+verb, params)
+				switch {
+				case client.KindOf(err) == domain.KindTriggerNotFound:
 					return unknown(args[0])
+				case err != nil:
+					return err
+				case s.JSON:
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				what := "all triggers are"
 				if len(args) > 0 {
@@ -170,16 +176,16 @@ func newLog(s *settings) *cobra.Command {
 		Example: "  duet-rpc triggers log tests --limit 5",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := protocol.AutomationLogParams{Limit: &limit}
+			params := protocol.TriggerLogParams{Limit: &limit}
 			if len(args) > 0 {
-				params.RuleID = args[0]
+				params.Trigger = args[0]
 			}
-			return askHub(cmd, s, "automation.log", params, func(r protocol.AutomationLogResult) error {
-				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
+			return askHub(cmd, s, "trigger.log", params, func(r protocol.TriggerLog) error {
+				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TURN", "WHY")
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
 				for _, x := range r.Executions {
-					t.Row(term.AgeOf(x.Timestamp), x.RuleID, statusOfTrigger(x.Status), x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
+					t.Row(term.AgeOf(x.Time), x.Trigger, statusOfTrigger(x.Status), x.EventType, cmp.Or(x.Turn, "-"), term.Short(x.Error))
 				}
 				return t.Flush()
 			})
@@ -197,22 +203,22 @@ func newTest(s *settings) *cobra.Command {
 		Example: "  duet-rpc triggers test turn turn.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    exactly("SOURCE", "TYPE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			params := protocol.AutomationTestParams{Source: args[0], Type: args[1]}
+			params := protocol.TriggerTestParams{Source: args[0], Type: args[1]}
 			if payload != "" {
 				if !json.Valid([]byte(payload)) {
 					return fmt.Errorf("--payload: a JSON object, such as {\"path\":\"main.go\"}")
 				}
 				params.Payload = json.RawMessage(payload)
 			}
-			return askHub(cmd, s, "automation.test", params, func(r protocol.AutomationTestResult) error {
+			return askHub(cmd, s, "trigger.test", params, func(r protocol.TriggerTrials) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
 				t.Below("DOES")
 				t.Empty("there are no triggers")
-				for _, trial := range r.Rules {
+				for _, trial := range r.Trials {
 					if trial.Fits {
-						t.Row(trial.RuleID, "yes", term.Short(trial.Does.String()))
+						t.Row(trial.Trigger, "yes", term.Short(trial.Does.String()))
 					} else {
-						t.Row(trial.RuleID, "no", term.Short(trial.Why))
+						t.Row(trial.Trigger, "no", term.Short(trial.Why))
 					}
 				}
 				return t.Flush()

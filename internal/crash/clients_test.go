@@ -187,7 +187,7 @@ func (r *recording) atOnce(editors []*editor, work func(*editor)) {
 
 // promiseRules reads the rules, and promises each.
 func (r *recording) promiseRules() (rules shownRules, list []*promise) {
-	r.call("getRules", nil, &rules)
+	r.call("rule.list", nil, &rules)
 	for _, rule := range rules.Rules {
 		list = append(list, r.promise(fmt.Sprintf("rule %d", rule.ID), rule.text()))
 	}
@@ -276,7 +276,7 @@ func clientsDay(r *recording) {
 		r.atOnce([]*editor{a, b}, func(e *editor) {
 			for i, rule := range rules.Rules[1:] {
 				if i%2 == 0 || e == a { // both delete the same rules, but for some
-					if e.call("deleteRule", object{"rule_id": rule.ID}, nil) {
+					if e.call("rule.delete", object{"rule_id": rule.ID}, nil) {
 						e.promise(fmt.Sprintf("rule %d", rule.ID), "")
 						gone[i+1] = true
 					}

@@ -137,7 +137,7 @@ func day(r *recording) {
 		r.ended(three)
 	})
 	r.step("read the rules", func() {
-		r.call("getRules", nil, &rules)
+		r.call("rule.list", nil, &rules)
 		require.Len(t, rules.Rules, 1)
 		ruled = r.promise(fmt.Sprintf("rule %d", rules.Rules[0].ID), rules.Rules[0].text())
 	})
@@ -191,7 +191,7 @@ func day(r *recording) {
 	})
 	r.step("delete the rule", func() {
 		r.takesBack(ruled)
-		r.call("deleteRule", object{"rule_id": rules.Rules[0].ID}, nil)
+		r.call("rule.delete", object{"rule_id": rules.Rules[0].ID}, nil)
 		r.promise(ruled.Key, "")
 	})
 	r.step("agent asks at the end", func() {

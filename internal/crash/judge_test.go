@@ -82,8 +82,8 @@ func (w *reader) read(ctx context.Context) error {
 	}
 	texts := make(map[string]int64)
 	var rules shownRules
-	if err := w.c.Call(ctx, "getRules", nil, &rules); err != nil {
-		return fmt.Errorf("getRules: %w", err)
+	if err := w.c.Call(ctx, "rule.list", nil, &rules); err != nil {
+		return fmt.Errorf("rule.list: %w", err)
 	}
 	for _, rule := range rules.Rules {
 		w.world[fmt.Sprintf("rule %d", rule.ID)] = rule.text()

@@ -337,7 +337,7 @@ func (k OptionKind) Rejects() bool { return strings.HasPrefix(string(k), "reject
 
 // An AuthMethod is a way to sign in that an agent offers.
 type AuthMethod struct {
-	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
+	ID          string `json:"id" doc:"For agent.login, and for duet-rpc agents login --method."`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Type        string `json:"type" doc:"agent: the agent does it itself, usually in a browser. terminal: a program in a terminal does it. env_var: variables of the agent's environment do it."` // agent, terminal, env_var, or another word

@@ -12,6 +12,7 @@ const (
 	KindApprovalNotFound   = "approval_not_found"
 	KindRuleNotFound       = "rule_not_found"
 	KindTerminalNotFound   = "terminal_not_found"
+	KindTriggerNotFound    = "trigger_not_found"
 	KindAttachmentNotFound = "attachment_not_found"
 	KindTerminalTaken      = "terminal_taken"     // a client has its descriptor, or others watch it
 	KindTerminalReadOnly   = "terminal_read_only" // an agent's terminal

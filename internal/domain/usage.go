@@ -60,9 +60,9 @@ const (
 // A UsageBy is the grouping of a usage report.
 type UsageBy string
 
-// A UsageRow is the usage of one day, agent, conversation or model.
+// A UsageRow is the usage of one day, agent, session or model.
 type UsageRow struct {
-	Key   string // a date, a name, or a session's UUID; "" if unknown
-	Title string // of a conversation
+	Key   string // a date, a name, or a session's number; "" if unknown
+	Title string // of a session
 	Usage
 }

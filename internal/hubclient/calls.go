@@ -15,6 +15,11 @@ func ClientEnvironment(ctx context.Context, c *client.Client, p protocol.ClientE
 	return Call[protocol.Success](ctx, c, "client.environment", p)
 }
 
+// UsageGet calls usage.get. It also returns the result as it came.
+func UsageGet(ctx context.Context, c *client.Client, p protocol.UsageParams) (protocol.UsageResult, json.RawMessage, error) {
+	return Call[protocol.UsageResult](ctx, c, "usage.get", p)
+}
+
 // DaemonStatus calls daemon.status. It also returns the result as it came.
 func DaemonStatus(ctx context.Context, c *client.Client) (protocol.DaemonStatus, json.RawMessage, error) {
 	return Call[protocol.DaemonStatus](ctx, c, "daemon.status", nil)
@@ -30,29 +35,34 @@ func DaemonStop(ctx context.Context, c *client.Client, p protocol.StopDaemonPara
 	return Call[protocol.StopDaemonResult](ctx, c, "daemon.stop", p)
 }
 
+// TriggerList calls trigger.list. It also returns the result as it came.
+func TriggerList(ctx context.Context, c *client.Client) (protocol.TriggerList, json.RawMessage, error) {
+	return Call[protocol.TriggerList](ctx, c, "trigger.list", nil)
+}
+
+// TriggerEnable calls trigger.enable. It also returns the result as it came.
+func TriggerEnable(ctx context.Context, c *client.Client, p protocol.TriggerParams) (protocol.TriggerSwitched, json.RawMessage, error) {
+	return Call[protocol.TriggerSwitched](ctx, c, "trigger.enable", p)
+}
+
+// TriggerDisable calls trigger.disable. It also returns the result as it came.
+func TriggerDisable(ctx context.Context, c *client.Client, p protocol.TriggerParams) (protocol.TriggerSwitched, json.RawMessage, error) {
+	return Call[protocol.TriggerSwitched](ctx, c, "trigger.disable", p)
+}
+
+// TriggerLog calls trigger.log. It also returns the result as it came.
+func TriggerLog(ctx context.Context, c *client.Client, p protocol.TriggerLogParams) (protocol.TriggerLog, json.RawMessage, error) {
+	return Call[protocol.TriggerLog](ctx, c, "trigger.log", p)
+}
+
+// TriggerTest calls trigger.test. It also returns the result as it came.
+func TriggerTest(ctx context.Context, c *client.Client, p protocol.TriggerTestParams) (protocol.TriggerTrials, json.RawMessage, error) {
+	return Call[protocol.TriggerTrials](ctx, c, "trigger.test", p)
+}
+
 // AutomationStatus calls automation.status. It also returns the result as it came.
 func AutomationStatus(ctx context.Context, c *client.Client) (protocol.AutomationStatus, json.RawMessage, error) {
 	return Call[protocol.AutomationStatus](ctx, c, "automation.status", nil)
-}
-
-// AutomationEnable calls automation.enable. It also returns the result as it came.
-func AutomationEnable(ctx context.Context, c *client.Client, p protocol.AutomationParams) (protocol.AutomationSwitched, json.RawMessage, error) {
-	return Call[protocol.AutomationSwitched](ctx, c, "automation.enable", p)
-}
-
-// AutomationDisable calls automation.disable. It also returns the result as it came.
-func AutomationDisable(ctx context.Context, c *client.Client, p protocol.AutomationParams) (protocol.AutomationSwitched, json.RawMessage, error) {
-	return Call[protocol.AutomationSwitched](ctx, c, "automation.disable", p)
-}
-
-// AutomationLog calls automation.log. It also returns the result as it came.
-func AutomationLog(ctx context.Context, c *client.Client, p protocol.AutomationLogParams) (protocol.AutomationLogResult, json.RawMessage, error) {
-	return Call[protocol.AutomationLogResult](ctx, c, "automation.log", p)
-}
-
-// AutomationTest calls automation.test. It also returns the result as it came.
-func AutomationTest(ctx context.Context, c *client.Client, p protocol.AutomationTestParams) (protocol.AutomationTestResult, json.RawMessage, error) {
-	return Call[protocol.AutomationTestResult](ctx, c, "automation.test", p)
 }
 
 // EditorOffer calls editor.offer. It also returns the result as it came.
@@ -180,9 +190,9 @@ func AgentCheck(ctx context.Context, c *client.Client, p protocol.AgentParams) (
 	return Call[protocol.SignInStatus](ctx, c, "agent.check", p)
 }
 
-// AgentAuthenticate calls agent.authenticate. It also returns the result as it came.
-func AgentAuthenticate(ctx context.Context, c *client.Client, p protocol.AuthenticateParams) (protocol.Success, json.RawMessage, error) {
-	return Call[protocol.Success](ctx, c, "agent.authenticate", p)
+// AgentLogin calls agent.login. It also returns the result as it came.
+func AgentLogin(ctx context.Context, c *client.Client, p protocol.AuthenticateParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "agent.login", p)
 }
 
 // AgentLogout calls agent.logout. It also returns the result as it came.
@@ -200,9 +210,34 @@ func SessionAdopt(ctx context.Context, c *client.Client, p protocol.AdoptParams)
 	return Call[protocol.AdoptResult](ctx, c, "session.adopt", p)
 }
 
-// AgentDeleteSession calls agent.deleteSession. It also returns the result as it came.
-func AgentDeleteSession(ctx context.Context, c *client.Client, p protocol.NativeSessionDeleteParams) (protocol.Success, json.RawMessage, error) {
-	return Call[protocol.Success](ctx, c, "agent.deleteSession", p)
+// AgentForget calls agent.forget. It also returns the result as it came.
+func AgentForget(ctx context.Context, c *client.Client, p protocol.NativeSessionDeleteParams) (protocol.Success, json.RawMessage, error) {
+	return Call[protocol.Success](ctx, c, "agent.forget", p)
+}
+
+// BuildRun calls build.run. It also returns the result as it came.
+func BuildRun(ctx context.Context, c *client.Client, p protocol.RunBuildParams) (protocol.BuildResult, json.RawMessage, error) {
+	return Call[protocol.BuildResult](ctx, c, "build.run", p)
+}
+
+// BuildList calls build.list. It also returns the result as it came.
+func BuildList(ctx context.Context, c *client.Client) (protocol.BuildList, json.RawMessage, error) {
+	return Call[protocol.BuildList](ctx, c, "build.list", nil)
+}
+
+// GateList calls gate.list. It also returns the result as it came.
+func GateList(ctx context.Context, c *client.Client) (protocol.GateList, json.RawMessage, error) {
+	return Call[protocol.GateList](ctx, c, "gate.list", nil)
+}
+
+// GateCheck calls gate.check. It also returns the result as it came.
+func GateCheck(ctx context.Context, c *client.Client, p protocol.CheckGateParams) (protocol.GateResult, json.RawMessage, error) {
+	return Call[protocol.GateResult](ctx, c, "gate.check", p)
+}
+
+// SessionSearch calls session.search. It also returns the result as it came.
+func SessionSearch(ctx context.Context, c *client.Client, p protocol.SearchParams) (protocol.SearchResult, json.RawMessage, error) {
+	return Call[protocol.SearchResult](ctx, c, "session.search", p)
 }
 
 // ChangeList calls change.list. It also returns the result as it came.
@@ -230,6 +265,11 @@ func SessionRewind(ctx context.Context, c *client.Client, p protocol.RewindParam
 	return Call[protocol.RewindResult](ctx, c, "session.rewind", p)
 }
 
+// AttachmentGet calls attachment.get. It also returns the result as it came.
+func AttachmentGet(ctx context.Context, c *client.Client, p protocol.AttachmentParams) (protocol.AttachmentResult, json.RawMessage, error) {
+	return Call[protocol.AttachmentResult](ctx, c, "attachment.get", p)
+}
+
 // ApprovalList calls approval.list. It also returns the result as it came.
 func ApprovalList(ctx context.Context, c *client.Client, p protocol.ApprovalListParams) (protocol.ApprovalList, json.RawMessage, error) {
 	return Call[protocol.ApprovalList](ctx, c, "approval.list", p)
@@ -255,19 +295,24 @@ func RuleDelete(ctx context.Context, c *client.Client, p protocol.DeleteRulePara
 	return Call[protocol.DeleteRuleResult](ctx, c, "rule.delete", p)
 }
 
-// McpListServers calls mcp.listServers. It also returns the result as it came.
-func McpListServers(ctx context.Context, c *client.Client, p protocol.MCPServerOwner) (protocol.MCPServerList, json.RawMessage, error) {
-	return Call[protocol.MCPServerList](ctx, c, "mcp.listServers", p)
+// McpServers calls mcp.servers. It also returns the result as it came.
+func McpServers(ctx context.Context, c *client.Client, p protocol.MCPServerOwner) (protocol.MCPServerList, json.RawMessage, error) {
+	return Call[protocol.MCPServerList](ctx, c, "mcp.servers", p)
 }
 
-// McpListTools calls mcp.listTools. It also returns the result as it came.
-func McpListTools(ctx context.Context, c *client.Client, p protocol.MCPServerName) (protocol.MCPToolList, json.RawMessage, error) {
-	return Call[protocol.MCPToolList](ctx, c, "mcp.listTools", p)
+// McpTools calls mcp.tools. It also returns the result as it came.
+func McpTools(ctx context.Context, c *client.Client, p protocol.MCPServerName) (protocol.MCPToolList, json.RawMessage, error) {
+	return Call[protocol.MCPToolList](ctx, c, "mcp.tools", p)
 }
 
-// McpCallTool calls mcp.callTool. It also returns the result as it came.
-func McpCallTool(ctx context.Context, c *client.Client, p protocol.CallToolParams) (protocol.CallToolResult, json.RawMessage, error) {
-	return Call[protocol.CallToolResult](ctx, c, "mcp.callTool", p)
+// McpCall calls mcp.call. It also returns the result as it came.
+func McpCall(ctx context.Context, c *client.Client, p protocol.CallToolParams) (protocol.CallToolResult, json.RawMessage, error) {
+	return Call[protocol.CallToolResult](ctx, c, "mcp.call", p)
+}
+
+// PreviewMessages calls preview.messages. It also returns the result as it came.
+func PreviewMessages(ctx context.Context, c *client.Client, p protocol.PageMessagesParams) (protocol.PageMessages, json.RawMessage, error) {
+	return Call[protocol.PageMessages](ctx, c, "preview.messages", p)
 }
 
 // SecretProvide calls secret.provide. It also returns the result as it came.
@@ -320,15 +365,16 @@ var untilDone = []string{
 	"session.discard",
 	"session.set",
 	"agent.check",
-	"agent.authenticate",
+	"agent.login",
 	"agent.logout",
 	"agent.sessions",
 	"session.adopt",
-	"agent.deleteSession",
+	"agent.forget",
+	"build.run",
 	"build",
 	"buildBackend",
-	"checkGate",
-	"searchConversations",
+	"gate.check",
+	"session.search",
 	"change.list",
 	"change.accept",
 	"change.revert",
@@ -342,8 +388,8 @@ var untilDone = []string{
 	"askUser",
 	"requestPermission",
 	"sendTask",
-	"mcp.listTools",
-	"mcp.callTool",
+	"mcp.tools",
+	"mcp.call",
 	"fetch",
 	"navigate",
 	"execute_prompt",

@@ -103,7 +103,7 @@ func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id st
 		part, _, err := Call[struct {
 			Data []byte `json:"data"`
 			Next uint   `json:"next_offset"` // 0: that is all
-		}](ctx, c, "getAttachment", protocol.AttachmentParams{ID: id, Offset: offset})
+		}](ctx, c, "attachment.get", protocol.AttachmentParams{ID: id, Offset: offset})
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ type MCPServerOwner struct {
 
 // MCPServerName names one server.
 type MCPServerName struct {
-	Server string `json:"server" doc:"The server's name from mcp.listServers."`
+	Server string `json:"server" doc:"The server's name from mcp.servers."`
 	MCPServerOwner
 }
 
@@ -163,7 +163,7 @@ type MCPServer struct {
 	Type      string `json:"type" doc:"stdio, http or sse."`
 	Command   string `json:"command,omitempty" doc:"stdio: the program, without its arguments, which may contain secrets."`
 	URL       string `json:"url,omitempty" doc:"http and sse: the address, without parts that may be secret."`
-	Connected bool   `json:"connected" doc:"Duet has started it or connected to it, for mcp.listTools or mcp.callTool."`
+	Connected bool   `json:"connected" doc:"Duet has started it or connected to it, for mcp.tools or mcp.call."`
 }
 
 type MCPToolList struct {
@@ -174,7 +174,7 @@ type MCPToolList struct {
 
 type CallToolParams struct {
 	MCPServerName
-	Tool      string          `json:"tool" doc:"The tool's name from mcp.listTools."`
+	Tool      string          `json:"tool" doc:"The tool's name from mcp.tools."`
 	Arguments json.RawMessage `json:"arguments,omitempty" doc:"An object that fits the tool's inputSchema."`
 	Confirmed bool            `json:"confirmed,omitempty" doc:"The user has just confirmed this call in the client, so Duet does not ask. Deny rules and plan mode still apply."`
 }

@@ -168,18 +168,18 @@ type RuleList struct {
 
 // A Rule is a decision for all similar calls.
 type Rule struct {
-	RuleID    int64     `json:"rule_id"`
-	Effect    string    `json:"effect" doc:"allow or deny."`
-	ToolName  string    `json:"tool_name"`
-	Command   string    `json:"command,omitempty" doc:"Only this command. Absent: any input."`
-	Pattern   bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
-	Path      string    `json:"path,omitempty" doc:"Only these files: a pattern in which * does not match a slash."`
-	SameInput bool      `json:"same_input,omitempty" doc:"Only this exact input."`
-	Scope     string    `json:"scope" doc:"The scope of the decision that made it, as in approval.decide."`
-	Session   int64     `json:"session,omitempty" doc:"The session, if the rule is for one alone."`
-	ThreadID  string    `json:"thread_id,omitempty" doc:"The uuid of that session."`
-	Title     string    `json:"title,omitempty" doc:"The conversation's title."`
-	CreatedAt time.Time `json:"created_at"`
+	RuleID      int64     `json:"rule_id"`
+	Effect      string    `json:"effect" doc:"allow or deny."`
+	ToolName    string    `json:"tool_name"`
+	Command     string    `json:"command,omitempty" doc:"Only this command. Absent: any input."`
+	Pattern     bool      `json:"pattern,omitempty" doc:"The command is a pattern, as in the configuration."`
+	Path        string    `json:"path,omitempty" doc:"Only these files: a pattern in which * does not match a slash."`
+	SameInput   bool      `json:"same_input,omitempty" doc:"Only this exact input."`
+	Scope       string    `json:"scope" doc:"The scope of the decision that made it, as in approval.decide."`
+	Session     int64     `json:"session,omitempty" doc:"The session, if the rule is for one alone."`
+	SessionUUID string    `json:"session_uuid,omitempty"`
+	Title       string    `json:"title,omitempty" doc:"The session's title."`
+	CreatedAt   time.Time `json:"created_at"`
 }
 
 func (r *Rule) Texts() []*string { return []*string{&r.Command, &r.Path, &r.Title} }

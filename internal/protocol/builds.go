@@ -6,8 +6,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-type BuildParams struct {
-	Name string `json:"name,omitempty" doc:"A name from listBuilds. Default: the first one."`
+type RunBuildParams struct {
+	Name    string `json:"name,omitempty" doc:"A name from build.list. Default: the first one."`
+	Backend bool   `json:"backend,omitempty" doc:"Without a name: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json."`
 }
 
 // A BuildTarget is a build of the project.
@@ -15,7 +16,7 @@ type BuildTarget struct {
 	Name      string   `json:"name"`
 	Command   []string `json:"command" doc:"The program and its arguments."`
 	Directory string   `json:"directory,omitempty" doc:"Working directory, relative to the project's. Default: the project's."`
-	Backend   bool     `json:"backend" doc:"buildBackend runs this build."`
+	Backend   bool     `json:"backend" doc:"build.run with backend runs this build."`
 	Detected  bool     `json:"detected" doc:"The build comes from the project's files, not from the configuration."`
 }
 
@@ -188,99 +189,4 @@ type PageMessage struct {
 
 type PageMessages struct {
 	Messages []PageMessage `json:"messages"`
-}
-
-type AutomationStatus struct {
-	Enabled          bool               `json:"enabled" doc:"Whether triggers are enabled as a whole."`
-	RuleCount        int                `json:"ruleCount"`
-	Rules            []Trigger          `json:"rules"`
-	RecentExecutions []TriggerExecution `json:"recentExecutions" doc:"The last 10, the newest last."`
-	Problem          string             `json:"problem,omitempty" doc:"Why no trigger works."`
-	Issues           []string           `json:"issues,omitempty" doc:"Changes that triggers cannot see because the system allows no more watches, and the remedy."`
-}
-
-type Trigger struct {
-	ID               string               `json:"id"`
-	Trigger          TriggerEvent         `json:"trigger" doc:"The events that it reacts to."`
-	Action           domain.TriggerAction `json:"action" doc:"The action."`
-	Enabled          bool                 `json:"enabled"`
-	CooldownMs       int64                `json:"cooldownMs"`
-	RequiresApproval bool                 `json:"requiresApproval" doc:"A person must approve the action first."`
-	Description      string               `json:"description,omitempty"`
-	Conditions       []TriggerCondition   `json:"conditions,omitempty"`
-	When             string               `json:"when" doc:"The events that it reacts to, for people."`
-	LastFired        string               `json:"lastFired,omitempty" doc:"When it acted last."`
-	NextFire         string               `json:"nextFire,omitempty" doc:"The next scheduled time."`
-	From             string               `json:"from" doc:"The configuration that defines it: user or project."`
-	File             string               `json:"file,omitempty"`
-	Line             int                  `json:"line,omitempty"`
-}
-
-type TriggerEvent struct {
-	Type       string   `json:"type,omitempty"`
-	Source     string   `json:"source,omitempty"`
-	Pattern    string   `json:"pattern,omitempty"`
-	Cron       string   `json:"cron,omitempty"`
-	TimeZone   string   `json:"time_zone,omitempty"`
-	Paths      []string `json:"paths,omitempty"`
-	Extensions []string `json:"extensions,omitempty"`
-	Ignore     []string `json:"ignore,omitempty"`
-}
-
-type TriggerCondition struct {
-	Field    string `json:"field"`
-	Operator string `json:"operator"`
-	Value    any    `json:"value,omitempty"`
-}
-
-type TriggerExecution struct {
-	ID         int64           `json:"id"`
-	RuleID     string          `json:"ruleId"`
-	EventType  string          `json:"eventType"`
-	Status     string          `json:"status" doc:"submitted, notified, webhook_sent, denied, skipped_no_approver, unknown_action_type, error, waiting_approval, sending, depth_limited or rate_limited."`
-	Timestamp  string          `json:"timestamp"`
-	Action     string          `json:"action"`
-	TaskID     string          `json:"taskId,omitempty" doc:"The session that it started, or that has the question."`
-	SessionID  string          `json:"session_id,omitempty"`
-	ApprovalID string          `json:"approval_id,omitempty"`
-	Error      string          `json:"error,omitempty"`
-	Depth      int             `json:"depth,omitempty" doc:"Number of executions in a row that led to this one."`
-	Does       json.RawMessage `json:"does,omitempty" doc:"The action, with values of the event in place of its templates."`
-	Event      json.RawMessage `json:"event,omitempty"`
-}
-
-type AutomationParams struct {
-	RuleID string `json:"ruleId,omitempty" doc:"One trigger. Absent: all as a whole."`
-}
-
-type AutomationSwitched struct {
-	Enabled bool   `json:"enabled" doc:"The state of the trigger, or of all as a whole."`
-	Success bool   `json:"success" doc:"false: the trigger does not exist."`
-	RuleID  string `json:"ruleId,omitempty"`
-}
-
-type AutomationLogParams struct {
-	RuleID string `json:"ruleId,omitempty" doc:"Only this trigger."`
-	Limit  *uint  `json:"limit,omitempty" doc:"Default 50, at most 500."`
-}
-
-type AutomationLogResult struct {
-	Executions []TriggerExecution `json:"executions"`
-}
-
-type AutomationTestParams struct {
-	Type    string          `json:"type" doc:"The event's type, such as turn.failed or file.modify."`
-	Source  string          `json:"source" doc:"watch, schedule, run or approval."`
-	Payload json.RawMessage `json:"payload,omitempty" doc:"The event's other members: an object."`
-}
-
-type AutomationTestResult struct {
-	Rules []AutomationTrial `json:"rules"`
-}
-
-type AutomationTrial struct {
-	RuleID string                `json:"ruleId"`
-	Fits   bool                  `json:"fits"`
-	Why    string                `json:"why,omitempty" doc:"Why the trigger does not fit the event."`
-	Does   *domain.TriggerAction `json:"does,omitempty" doc:"The action that it would do."`
 }

@@ -78,20 +78,19 @@ type SearchResult struct {
 }
 
 type SearchHit struct {
-	Turn      string    `json:"turn" doc:"Such as 12.3."`
-	Session   int64     `json:"session" doc:"The session's number in the project."`
-	SessionID string    `json:"session_id"`
-	RunID     string    `json:"run_id"`
-	ThreadID  string    `json:"thread_id"`
-	Title     string    `json:"title" doc:"The session's title."`
-	Agent     string    `json:"agent"`
-	EventID   int64     `json:"event_id" doc:"The event's id in getConversation, which has plans, diffs and approvals only with LSP framing."`
-	EventType string    `json:"event_type"`
-	Role      string    `json:"role,omitempty"`
-	ToolName  string    `json:"tool_name,omitempty"`
-	Snippet   string    `json:"snippet" doc:"At most 400 characters of the text around the match, which is marked by « and »; … is text left out."`
-	Rank      float64   `json:"rank" doc:"Lower is better."`
-	CreatedAt time.Time `json:"created_at"`
+	Turn        string    `json:"turn" doc:"Such as 12.3."`
+	Session     int64     `json:"session" doc:"The session's number in the project."`
+	TurnUUID    string    `json:"turn_uuid"`
+	SessionUUID string    `json:"session_uuid"`
+	Title       string    `json:"title" doc:"The session's title."`
+	Agent       string    `json:"agent"`
+	EventID     int64     `json:"event_id" doc:"The event's id in getConversation, which has plans, diffs and approvals only with LSP framing."`
+	EventType   string    `json:"event_type"`
+	Role        string    `json:"role,omitempty"`
+	ToolName    string    `json:"tool_name,omitempty"`
+	Snippet     string    `json:"snippet" doc:"At most 400 characters of the text around the match, which is marked by « and »; … is text left out."`
+	Rank        float64   `json:"rank" doc:"Lower is better."`
+	CreatedAt   time.Time `json:"created_at"`
 }
 
 func (s *SearchHit) Texts() []*string { return []*string{&s.Snippet, &s.Title} }

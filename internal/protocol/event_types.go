@@ -94,7 +94,7 @@ type ItemEvent struct {
 	ParentID    string          `json:"parent_tool_use_id" doc:"The tool call that contains it, such as that of a sub-agent. Empty: none."`
 	Subtype     string          `json:"subtype,omitempty" doc:"What a notice is about, such as worktree."`
 	Truncated   bool            `json:"truncated,omitempty" doc:"A text is cut; getConversation has the whole text."`
-	Attachments []Attachment    `json:"attachments,omitempty" doc:"Content that is not text. getAttachment returns its bytes."`
+	Attachments []Attachment    `json:"attachments,omitempty" doc:"Content that is not text. attachment.get returns its bytes."`
 
 	Meta json.RawMessage `json:"_meta,omitempty" doc:"Of a message or thought: the agent's own, at most 8 KiB; in data of getConversation."`
 }

@@ -66,14 +66,14 @@ func (b *RunBudget) Check() error {
 }
 
 type UsageParams struct {
-	By        string `json:"by,omitempty" doc:"day, agent, session (a conversation) or model. rows then has one entry for each."`
-	Since     string `json:"since,omitempty" doc:"Only runs created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone."`
-	Until     string `json:"until,omitempty" doc:"Only runs created before this time."`
-	SessionID string `json:"session_id,omitempty" doc:"Only the conversation of this session, by any id of a run."`
+	By      string `json:"by,omitempty" doc:"day, agent, session or model. rows then has one entry for each."`
+	Since   string `json:"since,omitempty" doc:"Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone."`
+	Until   string `json:"until,omitempty" doc:"Only turns created before this time."`
+	Session Ref    `json:"session,omitempty" doc:"Only turns of this session."`
 }
 
 type Usage struct {
-	Runs             int     `json:"runs"`
+	Turns            int     `json:"turns"`
 	InputTokens      int64   `json:"input_tokens"`
 	OutputTokens     int64   `json:"output_tokens"`
 	CacheReadTokens  int64   `json:"cache_read_tokens"`
@@ -83,8 +83,8 @@ type Usage struct {
 }
 
 type UsageRow struct {
-	Key   string `json:"key" doc:"The day, agent, conversation (thread_id) or model. Empty if unknown."`
-	Title string `json:"title,omitempty" doc:"The conversation's title."`
+	Key   string `json:"key" doc:"The day, agent, number of the session or model. Empty if unknown."`
+	Title string `json:"title,omitempty" doc:"The session's title."`
 	Usage
 }
 

@@ -103,7 +103,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// An Attachment describes content that is not text. getAttachment returns its bytes.
+// An Attachment describes content that is not text. attachment.get returns its bytes.
 type Attachment struct {
 	Type        string          `json:"type"`
 	ID          string          `json:"attachment_id,omitempty"`

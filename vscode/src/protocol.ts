@@ -645,7 +645,7 @@ export type AttemptsResult = {
 };
 
 export type AuthMethod = {
-  /** For agent.authenticate, and for duet-rpc agents login --method. */
+  /** For agent.login, and for duet-rpc agents login --method. */
   id: string;
   name: string;
   description?: string;
@@ -660,63 +660,58 @@ export type AuthenticateParams = {
   method?: string;
 };
 
-export type AutomationLogParams = {
-  /** Only this trigger. */
-  ruleId?: string;
-  /** Default 50, at most 500. */
-  limit?: number;
+export type AutomationExecution = {
+  id: number;
+  ruleId: string;
+  eventType: string;
+  /** As in trigger.log. */
+  status: string;
+  timestamp: string;
+  action: string;
+  /** The task that it started, or that has the question. */
+  taskId?: string;
+  session_id?: string;
+  approval_id?: string;
+  error?: string;
+  /** Number of executions in a row that led to this one. */
+  depth?: number;
 };
 
-export type AutomationLogResult = {
-  executions: Array<TriggerExecution>;
-};
-
-export type AutomationParams = {
-  /** One trigger. Absent: all as a whole. */
-  ruleId?: string;
+export type AutomationRule = {
+  id: string;
+  /** The events that it reacts to. */
+  trigger: TriggerEvent;
+  /** The action. */
+  action: TriggerAction;
+  enabled: boolean;
+  cooldownMs: number;
+  /** A person must approve the action first. */
+  requiresApproval: boolean;
+  description?: string;
+  conditions?: Array<TriggerCondition>;
+  /** The events that it reacts to, for people. */
+  when: string;
+  /** When it acted last. */
+  lastFired?: string;
+  /** The next scheduled time. */
+  nextFire?: string;
+  /** The configuration that defines it: user or project. */
+  from: string;
+  file?: string;
+  line?: number;
 };
 
 export type AutomationStatus = {
   /** Whether triggers are enabled as a whole. */
   enabled: boolean;
   ruleCount: number;
-  rules: Array<Trigger>;
+  rules: Array<AutomationRule>;
   /** The last 10, the newest last. */
-  recentExecutions: Array<TriggerExecution>;
+  recentExecutions: Array<AutomationExecution>;
   /** Why no trigger works. */
   problem?: string;
   /** Changes that triggers cannot see because the system allows no more watches, and the remedy. */
   issues?: Array<string>;
-};
-
-export type AutomationSwitched = {
-  /** The state of the trigger, or of all as a whole. */
-  enabled: boolean;
-  /** false: the trigger does not exist. */
-  success: boolean;
-  ruleId?: string;
-};
-
-export type AutomationTestParams = {
-  /** The event's type, such as turn.failed or file.modify. */
-  type: string;
-  /** watch, schedule, run or approval. */
-  source: string;
-  /** The event's other members: an object. */
-  payload?: unknown;
-};
-
-export type AutomationTestResult = {
-  rules: Array<AutomationTrial>;
-};
-
-export type AutomationTrial = {
-  ruleId: string;
-  fits: boolean;
-  /** Why the trigger does not fit the event. */
-  why?: string;
-  /** The action that it would do. */
-  does?: TriggerAction;
 };
 
 export type BackgroundTask = {
@@ -750,7 +745,7 @@ export type BuildList = {
 };
 
 export type BuildParams = {
-  /** A name from listBuilds. Default: the first one. */
+  /** A name from build.list. Default: the first one. */
   name?: string;
 };
 
@@ -770,20 +765,20 @@ export type BuildTarget = {
   command: Array<string>;
   /** Working directory, relative to the project's. Default: the project's. */
   directory?: string;
-  /** buildBackend runs this build. */
+  /** build.run with backend runs this build. */
   backend: boolean;
   /** The build comes from the project's files, not from the configuration. */
   detected: boolean;
 };
 
 export type CallToolParams = {
-  /** The server's name from mcp.listServers. */
+  /** The server's name from mcp.servers. */
   server: string;
   /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
   agent?: string;
   /** A conversation, by any id. Adds its own servers, and its directory applies. */
   thread?: string;
-  /** The tool's name from mcp.listTools. */
+  /** The tool's name from mcp.tools. */
   tool: string;
   /** An object that fits the tool's inputSchema. */
   arguments?: unknown;
@@ -1855,7 +1850,7 @@ export type ItemEvent = {
   subtype?: string;
   /** A text is cut; getConversation has the whole text. */
   truncated?: boolean;
-  /** Content that is not text. getAttachment returns its bytes. */
+  /** Content that is not text. attachment.get returns its bytes. */
   attachments?: Array<Attachment>;
   /** Of a message or thought: the agent's own, at most 8 KiB; in data of getConversation. */
   _meta?: unknown;
@@ -2058,7 +2053,7 @@ export type MCPServer = {
   command?: string;
   /** http and sse: the address, without parts that may be secret. */
   url?: string;
-  /** Duet has started it or connected to it, for mcp.listTools or mcp.callTool. */
+  /** Duet has started it or connected to it, for mcp.tools or mcp.call. */
   connected: boolean;
 };
 
@@ -2069,7 +2064,7 @@ export type MCPServerList = {
 };
 
 export type MCPServerName = {
-  /** The server's name from mcp.listServers. */
+  /** The server's name from mcp.servers. */
   server: string;
   /** The agent whose servers are meant. Default: the agent of the thread, or the default agent. */
   agent?: string;
@@ -2564,15 +2559,19 @@ export type Rule = {
   scope: string;
   /** The session, if the rule is for one alone. */
   session?: number;
-  /** The uuid of that session. */
-  thread_id?: string;
-  /** The conversation's title. */
+  session_uuid?: string;
+  /** The session's title. */
   title?: string;
   created_at: string;
 };
 
 export type RuleList = {
   rules: Array<Rule>;
+};
+
+export type RuleParams = {
+  /** One trigger. Absent: all as a whole. */
+  ruleId?: string;
 };
 
 export type RulePreview = {
@@ -2596,6 +2595,13 @@ export type RunBudget = {
   cost_usd?: number;
   /** Identical tool calls in a row; 0: as configured. */
   repeats?: number;
+};
+
+export type RunBuildParams = {
+  /** A name from build.list. Default: the first one. */
+  name?: string;
+  /** Without a name: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json. */
+  backend?: boolean;
 };
 
 export type RunningTask = {
@@ -2622,9 +2628,8 @@ export type SearchHit = {
   turn: string;
   /** The session's number in the project. */
   session: number;
-  session_id: string;
-  run_id: string;
-  thread_id: string;
+  turn_uuid: string;
+  session_uuid: string;
   /** The session's title. */
   title: string;
   agent: string;
@@ -3342,6 +3347,14 @@ export type SupervisorStatus = {
   tasks: SupervisedTasks;
 };
 
+export type Switched = {
+  /** The state of the trigger, or of all as a whole. */
+  enabled: boolean;
+  /** false: the trigger does not exist. */
+  success: boolean;
+  ruleId?: string;
+};
+
 export type Task = {
   id: string;
   prompt: string;
@@ -3492,23 +3505,24 @@ export type ToolDetails = {
 };
 
 export type Trigger = {
-  id: string;
-  /** The events that it reacts to. */
-  trigger: TriggerEvent;
-  /** The action. */
-  action: TriggerAction;
+  /** Its id in the configuration. */
+  trigger: string;
   enabled: boolean;
-  cooldownMs: number;
-  /** A person must approve the action first. */
-  requiresApproval: boolean;
-  description?: string;
-  conditions?: Array<TriggerCondition>;
   /** The events that it reacts to, for people. */
   when: string;
+  /** The events that it reacts to. */
+  event: TriggerEvent;
+  conditions?: Array<TriggerCondition>;
+  action: TriggerAction;
+  /** The shortest time between two actions, in milliseconds. */
+  cooldown_ms: number;
+  /** A person must approve the action first. */
+  requires_approval: boolean;
+  description?: string;
   /** When it acted last. */
-  lastFired?: string;
+  last_fired?: string;
   /** The next scheduled time. */
-  nextFire?: string;
+  next_fire?: string;
   /** The configuration that defines it: user or project. */
   from: string;
   file?: string;
@@ -3560,16 +3574,16 @@ export type TriggerExecutedEvent = {
 };
 
 export type TriggerExecution = {
-  id: number;
-  ruleId: string;
-  eventType: string;
+  execution_id: number;
+  trigger: string;
+  event_type: string;
   /** submitted, notified, webhook_sent, denied, skipped_no_approver, unknown_action_type, error, waiting_approval, sending, depth_limited or rate_limited. */
   status: string;
-  timestamp: string;
+  time: string;
   action: string;
-  /** The session that it started, or that has the question. */
-  taskId?: string;
-  session_id?: string;
+  /** The turn that it started, or that has the question. */
+  turn?: string;
+  turn_uuid?: string;
   approval_id?: string;
   error?: string;
   /** Number of executions in a row that led to this one. */
@@ -3577,6 +3591,62 @@ export type TriggerExecution = {
   /** The action, with values of the event in place of its templates. */
   does?: unknown;
   event?: unknown;
+};
+
+export type TriggerList = {
+  /** Whether triggers are enabled as a whole. */
+  enabled: boolean;
+  triggers: Array<Trigger>;
+  /** The last 10 executions, the newest first. */
+  recent: Array<TriggerExecution>;
+  /** Why no trigger works. */
+  problem?: string;
+  /** Changes that triggers cannot see because the system allows no more watches, and the remedy. */
+  issues?: Array<string>;
+};
+
+export type TriggerLog = {
+  /** The newest first. */
+  executions: Array<TriggerExecution>;
+};
+
+export type TriggerLogParams = {
+  /** Only this trigger. */
+  trigger?: string;
+  /** Default 50, at most 500. */
+  limit?: number;
+};
+
+export type TriggerParams = {
+  /** One trigger, by its id. Absent: all as a whole. */
+  trigger?: string;
+};
+
+export type TriggerSwitched = {
+  /** The state of the trigger, or of all as a whole. */
+  enabled: boolean;
+};
+
+export type TriggerTestParams = {
+  /** The event's type, such as turn.failed or file.modify. */
+  type: string;
+  /** watch, schedule, turn or approval. */
+  source: string;
+  /** The event's other members: an object. */
+  payload?: unknown;
+};
+
+export type TriggerTrial = {
+  trigger: string;
+  fits: boolean;
+  /** Why the trigger does not fit the event. */
+  why?: string;
+  /** The action that it would do. */
+  does?: TriggerAction;
+};
+
+export type TriggerTrials = {
+  trials: Array<TriggerTrial>;
 };
 
 export type Turn = {
@@ -3738,7 +3808,7 @@ export type UpdateTitleParams = {
 };
 
 export type Usage = {
-  runs: number;
+  turns: number;
   input_tokens: number;
   output_tokens: number;
   cache_read_tokens: number;
@@ -3766,14 +3836,14 @@ export type UsageEvent = {
 };
 
 export type UsageParams = {
-  /** day, agent, session (a conversation) or model. rows then has one entry for each. */
+  /** day, agent, session or model. rows then has one entry for each. */
   by?: string;
-  /** Only runs created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone. */
+  /** Only turns created at or after this time: RFC 3339, or a date, which starts at midnight in the hub's time zone. */
   since?: string;
-  /** Only runs created before this time. */
+  /** Only turns created before this time. */
   until?: string;
-  /** Only the conversation of this session, by any id of a run. */
-  session_id?: string;
+  /** Only turns of this session. */
+  session?: string | number;
 };
 
 export type UsageResult = {
@@ -3783,11 +3853,11 @@ export type UsageResult = {
 };
 
 export type UsageRow = {
-  /** The day, agent, conversation (thread_id) or model. Empty if unknown. */
+  /** The day, agent, number of the session or model. Empty if unknown. */
   key: string;
-  /** The conversation's title. */
+  /** The session's title. */
   title?: string;
-  runs: number;
+  turns: number;
   input_tokens: number;
   output_tokens: number;
   cache_read_tokens: number;
@@ -3881,8 +3951,8 @@ export interface Methods {
   "task.get": { params: TaskParams; result: Task };
   /** Counts tasks by state. With since, a client that lost the hub also gets the notifications that it missed. */
   "task.stats": { params: TaskStatsParams; result: TaskStats };
-  /** Returns the tokens, cost and time that tasks used, as their agents report them. */
-  "task.usage": { params: UsageParams; result: UsageResult };
+  /** Returns the tokens, cost and time that turns used, as their agents report them. */
+  "usage.get": { params: UsageParams; result: UsageResult };
   /** Sends a message to the project's chat, a conversation that continues from task to task. It uses the default agent. If the default agent has changed, the chat continues in a new conversation, and the new agent gets the transcript. */
   "chat.send": { params: ChatParams; result: SubmitTaskResult };
   /** Returns the state of the daemon and its problems. */
@@ -3892,15 +3962,21 @@ export interface Methods {
   /** Ends the daemon after this reply. Running tasks get 15 s. Tasks that wait for a person are interrupted at once, and their questions stay. Queued tasks stay queued. With force, it does not wait. */
   "daemon.stop": { params: StopDaemonParams; result: StopDaemonResult };
   /** Lists the configured triggers and their last executions. Triggers start sessions or notify clients when an event happens; see docs/automation.md. */
+  "trigger.list": { params: Record<string, never>; result: TriggerList };
+  /** Enables one trigger, or all as a whole. That holds until it is changed again. */
+  "trigger.enable": { params: TriggerParams; result: TriggerSwitched };
+  /** Disables one trigger, or all as a whole. That holds until it is changed again. */
+  "trigger.disable": { params: TriggerParams; result: TriggerSwitched };
+  /** Lists executions of triggers, the newest first. The last 500 are kept. */
+  "trigger.log": { params: TriggerLogParams; result: TriggerLog };
+  /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
+  "trigger.test": { params: TriggerTestParams; result: TriggerTrials };
+  /** Lists the configured triggers and their last executions. */
   "automation.status": { params: Record<string, never>; result: AutomationStatus };
   /** Enables one trigger, or all as a whole. That holds until it is changed again. */
-  "automation.enable": { params: AutomationParams; result: AutomationSwitched };
+  "automation.enable": { params: RuleParams; result: Switched };
   /** Disables one trigger, or all as a whole. That holds until it is changed again. */
-  "automation.disable": { params: AutomationParams; result: AutomationSwitched };
-  /** Lists executions of triggers, the newest first. The last 500 are kept. */
-  "automation.log": { params: AutomationLogParams; result: AutomationLogResult };
-  /** Returns what each trigger would do for an event, and does nothing. Ignores whether a trigger is enabled, its cooldown and its limits. */
-  "automation.test": { params: AutomationTestParams; result: AutomationTestResult };
+  "automation.disable": { params: RuleParams; result: Switched };
   /** Offers tools of the editor to agents. The hub then sends requests editor.TOOL on this connection, for conversations in which it sent the last prompt. */
   "editor.offer": { params: EditorOfferParams; result: Success };
   /** Notes that the user has saved files in an editor. While an agent's command runs, these files are then no changes of the command, unless they change again. */
@@ -3974,7 +4050,7 @@ export interface Methods {
   /** Starts an agent in an empty directory, and returns its version, its sign-in methods and whether the user is signed in, if it reports that. The agent gets no prompt, and ends within about a minute. */
   "agent.check": { params: AgentParams; result: SignInStatus };
   /** Signs in to an agent within ten minutes; the agent does it itself, usually in the user's browser. A method of type terminal is refused (`needs_terminal`): run its command in a terminal, or `duet-rpc agents login`. A method of type env_var is refused if variables are missing (`no_api_key`). */
-  "agent.authenticate": { params: AuthenticateParams; result: Success };
+  "agent.login": { params: AuthenticateParams; result: Success };
   /** Signs out of an agent, if agent.check reports that it can (logout). */
   "agent.logout": { params: AgentParams; result: Success };
   /** Lists the agent's own sessions, however they were started, in the agent's order, usually the newest first. Starts and ends the agent for this. An agent without this feature is refused (`not_offered`). */
@@ -3982,21 +4058,23 @@ export interface Methods {
   /** Imports one of the agent's own sessions as a session with a completed turn, which has its conversation. session.prompt continues the agent's own session. A session that was imported before is not changed (`adopted`). If the agent can continue the session but not replay it, the turn has no history (`history`). An agent that can do neither is refused (`not_offered`). */
   "session.adopt": { params: AdoptParams; result: AdoptResult };
   /** Asks the agent to delete one of its own sessions. This cannot be undone. Refused while a conversation here works in it (`bad_state`), and if the agent has no such feature (`not_offered`). The conversation here stays. Continuing it starts a new session of the agent, which gets the transcript. */
-  "agent.deleteSession": { params: NativeSessionDeleteParams; result: Success };
-  /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32001, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
+  "agent.forget": { params: NativeSessionDeleteParams; result: Success };
+  /** Builds the project and waits for the end. The command is that of [[builds]] in the configuration, or one that the project's files suggest. Meanwhile the caller gets notifications: buildProgress {build_id, name, stage, ...}, whose stage is waiting (for another build of that name), started (with command and directory), output (with output, in whole lines), and finally succeeded or failed; and buildWarning, a diagnostic of any severity with build_id and name. A failed build is the error -32053 with data.kind `build_failed`, whose data has the diagnostics and details. $/cancelRequest or the end of the connection ends the build and all processes that it started. */
+  "build.run": { params: RunBuildParams; result: BuildResult };
+  /** Lists the builds of the project; build.run runs the first one by default. build.run runs nothing in a project whose configuration waits for trust. */
+  "build.list": { params: Record<string, never>; result: BuildList };
+  /** Like build.run. A failed build is the error -32001. */
   build: { params: BuildParams; result: BuildResult };
-  /** Like build, for the backend: the first of [[builds]] with backend = true, or a build found in a project that also has a package.json or tsconfig.json. */
+  /** Like build.run with backend. A failed build is the error -32001. */
   buildBackend: { params: BuildParams; result: BuildResult };
-  /** Lists the builds of the project; build runs the first one by default. build runs nothing in a project whose configuration waits for trust. */
-  listBuilds: { params: Record<string, never>; result: BuildList };
   /** Lists the configured gates ([[gates]]), whose names launchSession accepts, and the names of those that wait for trust. */
-  listGates: { params: Record<string, never>; result: GateList };
+  "gate.list": { params: Record<string, never>; result: GateList };
   /** Runs a gate in the project's directory and waits for its end, independently of agents. The notification gateProgress {gate, output} sends its output to the caller, in whole lines. A gate that does not pass is a result. $/cancelRequest or the end of the connection ends the gate and all processes that it started. */
-  checkGate: { params: CheckGateParams; result: GateResult };
+  "gate.check": { params: CheckGateParams; result: GateResult };
   /** Returns the conversation up to a session, with its tool calls, the oldest first. If not all fits, pass next_offset as offset to get more. Texts that are cut say so. */
   getConversation: { params: ConversationParams; result: ConversationResult };
-  /** Searches all conversations for words; the last word may be a prefix. The best hits come first. */
-  searchConversations: { params: SearchParams; result: SearchResult };
+  /** Searches all sessions for words; the last word may be a prefix. The best hits come first. */
+  "session.search": { params: SearchParams; result: SearchResult };
   /** Returns the files that a turn changed, their diffs, and the decision about each change. */
   "change.list": { params: TurnParams; result: ChangeList };
   /** Accepts a change of a turn, one hunk or a whole file: the user has seen it and keeps it. A hunk that was reverted is refused (`bad_state`). All clients get the event change_decided. Other values of data.kind: `change_not_found`, `not_kept` (a binary file can only be accepted), `outside_workspace`, `not_writable`. */
@@ -4010,7 +4088,7 @@ export interface Methods {
   /** Returns the files that a session changed, their diffs, and the decision about each change. */
   getSessionSnapshots: { params: SessionParams; result: SnapshotsResult };
   /** Returns the bytes of an image, audio or resource, by the attachment_id in an event or conversation. If not all fits, pass next_offset as offset to get more. */
-  getAttachment: { params: AttachmentParams; result: AttachmentResult };
+  "attachment.get": { params: AttachmentParams; result: AttachmentResult };
   /** Asks the user whether a tool may run, or another question. The answer comes as the event approval_resolved, or from getApproval. */
   createApproval: { params: CreateApprovalParams; result: CreateApprovalResult };
   /** Lists what waits for a human's answer, the oldest first. */
@@ -4025,10 +4103,6 @@ export interface Methods {
   "approval.get": { params: ApprovalParams; result: ApprovalResultOutput };
   /** Answers an approval. The first answer wins: for a later one, success is false and error has the decision. */
   "approval.decide": { params: DecisionParamsInput; result: DecisionResultOutput };
-  /** Lists the rules that sendDecision has made with a scope, the oldest first. */
-  getRules: { params: Record<string, never>; result: RuleList };
-  /** Deletes a rule that sendDecision has made. Later calls need approval again. */
-  deleteRule: { params: DeleteRuleParams; result: DeleteRuleResult };
   /** Lists the rules that decisions with a scope have made, the oldest first. */
   "rule.list": { params: Record<string, never>; result: RuleList };
   /** Deletes a rule that a decision has made. Later calls need approval again. */
@@ -4042,25 +4116,25 @@ export interface Methods {
   /** Cancels a queued task, or begins to stop a running one. A task that has ended is no error. */
   cancelTask: { params: TaskCancelParams; result: CancelTaskResult };
   /** Lists the MCP servers of an agent: those of the configuration and those of the conversation. Starts none. */
-  "mcp.listServers": { params: MCPServerOwner; result: MCPServerList };
+  "mcp.servers": { params: MCPServerOwner; result: MCPServerList };
   /** Lists the tools of an MCP server. Starts it or connects to it if necessary, and keeps it for a minute after its last use. */
-  "mcp.listTools": { params: MCPServerName; result: MCPToolList };
-  /** Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32007. */
-  "mcp.callTool": { params: CallToolParams; result: CallToolResult };
+  "mcp.tools": { params: MCPServerName; result: MCPToolList };
+  /** Calls a tool of an MCP server. As with requestPermission, rules and modes decide about the tool mcp__SERVER__TOOL first, then the user. Cancelling the request cancels the call and the question. An error response of the server is the error -32053 with data.kind `mcp_server_error`. */
+  "mcp.call": { params: CallToolParams; result: CallToolResult };
   /** Returns the content of a preview address: a file of the [preview] directory, or the index.html of a directory in it. An address without extension that matches no file gets the first index.html. A missing file has the status 404. If there is nothing to show, the error is -32005. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. The caller then counts as showing the preview, and gets the notifications navigate {url} and refresh {}. */
   fetch: { params: PreviewParams; result: PreviewFile };
   /** Sends all clients that show the preview to an address, if the address exists. An address is a path, such as /index.html, or a URL that begins with origin. Any other address is the error -32006. */
   navigate: { params: PreviewParams; result: PreviewShown };
   /** Makes all clients that show the preview reload it. */
   refresh: { params: Record<string, never>; result: PreviewShown };
-  /** Reports a console message of a page; a notification or a request. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
+  /** Reports a console message of a page; a notification or a request. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   console: { params: ConsoleParams; result: PreviewKept };
-  /** Reports an error in a page; a notification or a request. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
+  /** Reports an error in a page; a notification or a request. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   error: { params: PageErrorParams; result: PreviewKept };
-  /** Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview. Duet stores the message with a session, so that agents can read it (listPageMessages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
+  /** Reports the current address of a page; a notification or a request. As with fetch, the caller then counts as showing the preview. Duet stores the message with a session, so that agents can read it (preview.messages). It stores the last 1,000 messages. After the first 100, it stores at most 20 a second, and only counts the others. */
   updateNavigationState: { params: NavigationParams; result: PreviewKept };
   /** Lists messages of the preview's pages, the oldest first. */
-  listPageMessages: { params: PageMessagesParams; result: PageMessages };
+  "preview.messages": { params: PageMessagesParams; result: PageMessages };
   /** Sends events to this connection. With since, it first replays the stored events after that seq. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first. After 30 s without an event, a heartbeat is sent. The connection still serves requests. A connection has at most 64 subscriptions. */
   Subscribe: { params: SubscribeParams; result: SubscribeResult };
   /** Ends a subscription of this connection. */
@@ -4115,15 +4189,16 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "session.discard",
   "session.set",
   "agent.check",
-  "agent.authenticate",
+  "agent.login",
   "agent.logout",
   "agent.sessions",
   "session.adopt",
-  "agent.deleteSession",
+  "agent.forget",
+  "build.run",
   "build",
   "buildBackend",
-  "checkGate",
-  "searchConversations",
+  "gate.check",
+  "session.search",
   "change.list",
   "change.accept",
   "change.revert",
@@ -4137,8 +4212,8 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "askUser",
   "requestPermission",
   "sendTask",
-  "mcp.listTools",
-  "mcp.callTool",
+  "mcp.tools",
+  "mcp.call",
   "fetch",
   "navigate",
   "execute_prompt",

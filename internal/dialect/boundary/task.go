@@ -81,3 +81,8 @@ type TaskComplete struct {
 	State     string          `json:"state"`
 	Gates     *protocol.Gates `json:"gates,omitempty"`
 }
+
+// BuildParams are those of build and buildBackend.
+type BuildParams struct {
+	Name string `json:"name,omitempty" doc:"A name from build.list. Default: the first one."`
+}

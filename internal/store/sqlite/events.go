@@ -251,7 +251,7 @@ func (q queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 	case domain.UsageByModel:
 		key, order = "r.agent_model", "6 DESC, 9"
 	case domain.UsageBySession:
-		key, title, order = "t.uuid", "t.title", "6 DESC, max(r.id) DESC"
+		key, title, order = "CAST(t.id AS TEXT)", "t.title", "6 DESC, max(r.id) DESC"
 	default:
 		return nil, fmt.Errorf("usage cannot be grouped by %q", by)
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func testUsage(t *testing.T, k kind) {
 	assert.Equal(t, []string{"", "m"}, keys)
 	assert.Equal(t, []float64{2, 0.75}, costs)
 	keys, _ = by(domain.UsageBySession)
-	assert.Equal(t, []string{other.UUID, one.UUID}, keys)
+	assert.Equal(t, []string{strconv.FormatInt(other.ID, 10), strconv.FormatInt(one.ID, 10)}, keys)
 
 	for code, want := range map[string]int64{domain.CodeSessionBudget: second.ID, domain.CodeDayBudget: 0} {
 		last, err := s.LastWith(ctx, one.ID, code)

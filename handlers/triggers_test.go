@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/protocol"
 )
 
 func withTriggers(o *hub.Options) {
@@ -53,14 +54,39 @@ func TestAutomationAsAIWGReadsIt(t *testing.T) {
 	one := recent[0].(map[string]any)
 	assert.Equal(t, []any{"failed", "turn.failed", "notified"}, []any{one["ruleId"], one["eventType"], one["status"]})
 	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, one["timestamp"])
-	log := object(t, c.ask("automation.log", `{"ruleId":"failed","limit":5}`))["executions"].([]any)
+}
+
+func TestTriggers(t *testing.T) {
+	w := newWorld(t, failing, withTriggers)
+	c := w.connect(frame.LSP)
+	listed := answer[protocol.TriggerList](c, "trigger.list", "")
+	require.Len(t, listed.Triggers, 2)
+	first := listed.Triggers[0]
+	assert.Equal(t, []any{"failed", true, "turn.failed", "project"}, []any{first.ID, first.Enabled, first.Event.Type, first.From})
+	assert.Equal(t, protocol.TriggerSwitched{Enabled: true}, answer[protocol.TriggerSwitched](c, "trigger.enable", `{"trigger":"night"}`))
+	assert.Equal(t, `no trigger has the id "unknown"`, c.failsAs("trigger.disable", `{"trigger":"unknown"}`, -32050, "trigger_not_found").Message)
+	c.ask("trigger.disable", "")
+	assert.False(t, answer[protocol.TriggerList](c, "trigger.list", "").Enabled)
+	c.ask("trigger.enable", "")
+
+	w.finished(answer[protocol.Started](c, "session.start", `{"prompt":"x"}`).ID)
+	w.until(func() bool {
+		return len(must(w.hub.Triggers().Executions(context.Background(), "", 10, true))(t)) > 0
+	}, "an execution of the trigger")
+	assert.Equal(t, "failed", answer[protocol.TriggerList](c, "trigger.list", "").Recent[0].Trigger)
+	log := object(t, c.ask("trigger.log", `{"trigger":"failed","limit":5}`))["executions"].([]any)
 	assert.Equal(t, map[string]any{"type": "notify", "message": "task-0001 failed"}, log[0].(map[string]any)["does"])
 
-	tried := object(t, c.ask("automation.test", `{"type":"turn.failed","source":"turn","payload":{"task_id":"task-7"}}`))["rules"].([]any)
-	assert.Equal(t, map[string]any{"ruleId": "failed", "fits": true, "does": map[string]any{"type": "notify", "message": "task-7 failed"}}, tried[0])
+	tried := object(t, c.ask("trigger.test", `{"type":"turn.failed","source":"turn","payload":{"task_id":"task-7"}}`))["trials"].([]any)
+	assert.Equal(t, map[string]any{"trigger": "failed", "fits": true, "does": map[string]any{"type": "notify", "message": "task-7 failed"}}, tried[0])
 	assert.Equal(t, false, tried[1].(map[string]any)["fits"])
-	assert.Equal(t, -32602, c.fail("automation.test", `{"type":"a","source":"b","payload":7}`).Code)
+	assert.Equal(t, -32602, c.fail("trigger.test", `{"type":"a","source":"b","payload":7}`).Code)
+}
 
+func TestDaemonStatusHasTheTriggers(t *testing.T) {
+	w := newWorld(t, failing, withTriggers)
+	c := w.connect(frame.NDJSON)
+	c.ask("automation.enable", `{"ruleId":"night"}`)
 	sub := object(t, c.ask("daemon.status", ""))["subsystems"].(map[string]any)
 	assert.Equal(t, 2.0, sub["automation"].(map[string]any)["ruleCount"])
 	scheduler := sub["scheduler"].(map[string]any)
