@@ -16,7 +16,7 @@
 (require 'duet-look)
 (require 'duet-remote)
 
-(declare-function duet-compose "duet-compose" (connection &optional session run queued))
+(declare-function duet-compose "duet-compose" (connection &optional session turn queued))
 (declare-function duet-sessions-toggle-archived "duet-sessions" ())
 (declare-function duet-transcript-message-at-point "duet-transcript" ())
 
@@ -95,7 +95,7 @@ columns.  If MOST is below 14, they do not name the branch."
 
 (defun duet-actions-interruptible-p (session)
   "Return non-nil if `duet-interrupt' can end something in SESSION."
-  (or (duet-session-active-run session)
+  (or (duet-session-active-turn session)
       (> (duet-session-queued session) 0)
       (duet-session-background-titles session)))
 
@@ -105,20 +105,20 @@ If it has no active or queued turn, end the background work of its agent."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode
                duet-attempts-mode)
-  (let ((run (or (duet-session-active-run session)
-                 (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
-        (more (and (duet-session-active-run session)
+  (let ((turn (or (duet-session-active-turn session)
+                  (cl-find 'queued (duet-session-turns session) :key #'duet-turn-state)))
+        (more (and (duet-session-active-turn session)
                    (> (duet-session-queued session) 0)))
         (background (duet-session-background-titles session)))
-    (unless (or run background)
+    (unless (or turn background)
       (user-error "Nothing is running in this session"))
     (duet-connection-request
      (duet-connection-here session) 'turn.interrupt
-     (list :turn (if run (duet-run-id run) (duet-session-leaf-id session))
+     (list :turn (if turn (duet-turn-id turn) (duet-session-leaf-id session))
            :reason "interrupted in Emacs")
      :success-fn (lambda (_)
                    (message (cond (more "Interrupting; the queued prompt runs next")
-                                  (run "Interrupting; r continues")
+                                  (turn "Interrupting; r continues")
                                   (t "Stopping the agent's background work")))))))
 
 (defvar duet-actions-continue-functions nil
@@ -142,12 +142,12 @@ last turn."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((leaf (duet-session-leaf session))
-        (run (duet-actions--run-at-point session)))
-    (unless run
+        (turn (duet-actions--turn-at-point session)))
+    (unless turn
       (user-error "There is nothing to fork yet"))
-    (when (and leaf (equal run (duet-run-id leaf)) (duet-session-active-run session))
+    (when (and leaf (equal turn (duet-turn-id leaf)) (duet-session-active-turn session))
       (user-error "This turn is not over; fork an earlier one, or wait"))
-    (duet-compose (duet-connection-here session) session run)))
+    (duet-compose (duet-connection-here session) session turn)))
 
 (defun duet-rewind (session &optional undo)
   "Rewind SESSION to before the turn at point, or before the last one.
@@ -158,28 +158,28 @@ rewind of the files."
   (interactive (list (duet-actions-session) current-prefix-arg)
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here session))
-        (run (or (duet-actions--run-at-point session)
-                 (user-error "There is no turn yet"))))
+        (turn (or (duet-actions--turn-at-point session)
+                  (user-error "There is no turn yet"))))
     (if undo
-        (duet-actions--rewind connection run '(:undo t) "as before the rewind")
+        (duet-actions--rewind connection turn '(:undo t) "as before the rewind")
       (duet-connection-request
-       connection 'session.rewind (list :turn run :preview t)
+       connection 'session.rewind (list :turn turn :preview t)
        :success-fn
        (lambda (result)
          ;; The minibuffer must not be entered in a process filter.
-         (run-at-time 0 nil #'duet-actions--ask-rewind connection session run result))))))
+         (run-at-time 0 nil #'duet-actions--ask-rewind connection session turn result))))))
 
-(defun duet-actions--run-at-point (session)
-  "Return the id of the run of SESSION at point, or else of its last run, or nil."
+(defun duet-actions--turn-at-point (session)
+  "Return the id of the turn of SESSION at point, or else of its last turn, or nil."
   (let ((message (and (fboundp 'duet-transcript-message-at-point)
                       (null duet-actions-session-at-point-function)
                       (duet-transcript-message-at-point)))
         (leaf (duet-session-leaf session)))
-    (if message (duet-message-run message)
-      (and leaf (duet-run-id leaf)))))
+    (if message (duet-message-turn message)
+      (and leaf (duet-turn-id leaf)))))
 
-(defun duet-actions--ask-rewind (connection session run preview)
-  "Ask about the rewind in PREVIEW, to before RUN of SESSION at CONNECTION."
+(defun duet-actions--ask-rewind (connection session turn preview)
+  "Ask about the rewind in PREVIEW, to before TURN of SESSION at CONNECTION."
   (let* ((files (append (duet-get preview :files) nil))
          (left (cl-count-if (lambda (file) (duet-get file :left)) files))
          (restored (- (length files) left))
@@ -201,7 +201,7 @@ rewind of the files."
       (?k (duet-actions--compose-rewound connection session preview))
       ((or ?y ?a)
        (duet-actions--rewind
-        connection run (and (eq answer ?a) '(:all t))
+        connection turn (and (eq answer ?a) '(:all t))
         "as before this turn"
         (lambda () (duet-actions--compose-rewound connection session preview)))))))
 
@@ -240,11 +240,11 @@ DIRECTORY is the session's directory."
     (goto-char (point-min))
     (display-buffer (current-buffer))))
 
-(defun duet-actions--rewind (connection run more words &optional done)
-  "Restore files at CONNECTION to before RUN, with the parameters MORE.
+(defun duet-actions--rewind (connection turn more words &optional done)
+  "Restore files at CONNECTION to before TURN, with the parameters MORE.
 WORDS describe the restored files.  Call DONE, if non-nil, afterwards."
   (duet-connection-request
-   connection 'session.rewind (append (list :turn run) more)
+   connection 'session.rewind (append (list :turn turn) more)
    :success-fn
    (lambda (result)
      (let* ((files (append (duet-get result :files) nil))

@@ -303,7 +303,7 @@ previous agent end with it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here)))
-    (when (or (duet-session-active-run session) (> (duet-session-queued session) 0))
+    (when (or (duet-session-active-turn session) (> (duet-session-queued session) 0))
       (user-error "An agent works in this session; interrupt it, or wait"))
     (duet-agents-choose--ask
      connection

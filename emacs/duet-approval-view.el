@@ -155,7 +155,7 @@ MORE are further parts for `duet-header-fit'."
              `(("Tool" ,(and (not (duet-approval-question-p approval))
                              (duet-approval-tool approval)))
                ("Subject" ,(duet-get-string data :subject))
-               ("Session" ,(and session (duet-session-label session (duet-approval-turn approval))))
+               ("Session" ,(and session (duet-session-label session (duet-approval-turn-number approval))))
                ("Agent" ,(and session (duet-session-agent session)))
                ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))
@@ -493,7 +493,7 @@ It is that of the tool call of APPROVAL, if the call has this INPUT."
      (when-let ((text (and (equal (duet-get-string event :tool_id)
                                   (duet-approval-call approval))
                            (equal (duet-get-string event :session_id)
-                                  (duet-approval-run approval))
+                                  (duet-approval-turn approval))
                            (duet-get-string event :tool_input_json))))
        (condition-case nil
            (when (equal (duet-approval--normal

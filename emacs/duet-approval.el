@@ -74,8 +74,8 @@
 
 (defun duet-approval-session (approval connection)
   "Return the session of CONNECTION that asks APPROVAL, or nil."
-  (gethash (duet-approval-run approval)
-           (duet-model-runs (duet-connection-model connection))))
+  (gethash (duet-approval-turn approval)
+           (duet-model-turns (duet-connection-model connection))))
 
 (defun duet-approval-sending-p (approval)
   "Return non-nil if the answer to APPROVAL is being sent."
@@ -84,13 +84,13 @@
 
 ;;;; The answer
 
-(defun duet-approval-turn (approval)
+(defun duet-approval-turn-number (approval)
   "Return the number of the turn that waits for APPROVAL, or nil."
   (or (duet-get-string (duet-approval-data approval) :turn)
       (when-let* ((connection (duet-approval-connection approval))
                   (session (duet-approval-session approval connection))
-                  (run (duet-session-run session (duet-approval-run approval))))
-        (duet-run-number run))))
+                  (turn (duet-session-turn session (duet-approval-turn approval))))
+        (duet-turn-number turn))))
 
 (defun duet-approval-check (approval)
   "Signal a `user-error' if APPROVAL cannot be answered."
@@ -145,7 +145,7 @@ No event reports a decision that precedes the subscription."
     (remhash (duet-approval-id approval) (duet-model-approvals model))
     (duet-model-vanish model (duet-approval-id approval))
     (duet-model-announce model 'approval-resolved
-                         (gethash (duet-approval-run approval) (duet-model-runs model))
+                         (gethash (duet-approval-turn approval) (duet-model-turns model))
                          approval)))
 
 (defvar duet-approval--answer-map
@@ -630,7 +630,7 @@ that rejects."
   (let ((decision (or (duet-get-string data :decision) "answered"))
         (comment (duet-get-string data :response_text)))
     (pcase (duet-get-string data :decided_by)
-      ("end" "was withdrawn: the run has ended")
+      ("end" "was withdrawn: the turn has ended")
       ("timeout" "has expired")
       ("overtaken" "was withdrawn: the session continued without an answer")
       ("changed" "was replaced: the agent changed the tool call")

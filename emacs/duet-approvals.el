@@ -296,7 +296,7 @@ session with questions."
                                          (duet-connection-root connection)))
                            'mouse-face 'highlight
                            'help-echo "mouse-1, RET: show this question"))
-                  (if session (duet-session-label session (duet-approval-turn approval)) "…")
+                  (if session (duet-session-label session (duet-approval-turn-number approval)) "…")
                   (duet-approvals--project connection)
                   (duet-sessions--age
                    (duet-get-string (duet-approval-data approval) :created_at))))))
@@ -513,8 +513,8 @@ The space between them is smaller if all then fit into one line."
     (let* ((model (duet-connection-model duet-connection))
            (approvals (cl-remove-if-not
                        (lambda (approval)
-                         (eq duet-session (gethash (duet-approval-run approval)
-                                                   (duet-model-runs model))))
+                         (eq duet-session (gethash (duet-approval-turn approval)
+                                                   (duet-model-turns model))))
                        (duet-model-approval-list model)))
            (section (duet-section-get 'footer))
            (text (and approvals

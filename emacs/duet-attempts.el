@@ -456,7 +456,7 @@ Select the window unless the minibuffer is in use."
   (let ((session (duet-worktree-session)))
     (unless (duet-session-attempts session)
       (user-error "This session is not one of several attempts"))
-    (when (duet-session-active-run session)
+    (when (duet-session-active-turn session)
       (user-error "The agent of this attempt still works; interrupt it, or wait"))
     session))
 

@@ -657,7 +657,7 @@ WHOLE is non-nil if that is all code that gets colours."
 (defun duet-code--some (hidden block start)
   "Copy the colours of some lines from HIDDEN to the code of BLOCK, at START.
 Return non-nil if lines remain."
-  (let ((runs '())
+  (let ((turns '())
         (began (float-time (get-internal-run-time)))
         beg end more done)
     (with-current-buffer hidden
@@ -678,12 +678,12 @@ Return non-nil if lines remain."
           (while (< place end)
             (let ((next (min end (next-single-property-change place 'face nil end)))
                   (face (get-text-property place 'face)))
-              (push (list (1- place) (1- next) face) runs)
+              (push (list (1- place) (1- next) face) turns)
               (setq place next))))))
     (when (> (- (float-time (get-internal-run-time)) began) duet-code--patience)
       (setq more nil done t))
     (with-silent-modifications
-      (pcase-dolist (`(,from ,to ,face) runs)
+      (pcase-dolist (`(,from ,to ,face) turns)
         (add-text-properties (+ start from) (+ start to)
                              (list 'duet-colored t
                                    'face (duet-code--face face)))))

@@ -56,10 +56,10 @@ session.start, such as (:agent \"claude\").")
 Each is called in the compose buffer with the text, and returns a list of
 content blocks, as the protocol spells them.")
 
-(defvar-local duet-compose--run nil
-  "The id of the run to continue from, or nil for the session's last.")
+(defvar-local duet-compose--turn nil
+  "The id of the turn to continue from, or nil for the session's last.")
 (defvar-local duet-compose--queued nil
-  "The id of the run whose queued prompt is edited, or nil for a new prompt.")
+  "The id of the turn whose queued prompt is edited, or nil for a new prompt.")
 (defvar-local duet-compose--worktree nil
   "Whether the new session is to work in a git worktree.")
 (defvar-local duet-compose--agents nil
@@ -105,20 +105,20 @@ content blocks, as the protocol spells them.")
 
 (defun duet-compose--queued-number ()
   "Return the number of the queued turn whose prompt is edited, after a space."
-  (let* ((run (and duet-session (duet-session-run duet-session duet-compose--queued)))
-         (number (and run (duet-run-number run))))
+  (let* ((turn (and duet-session (duet-session-turn duet-session duet-compose--queued)))
+         (number (and turn (duet-turn-number turn))))
     (if number (concat " " (duet-visible-line number)) "")))
 
 (defun duet-compose--header-new ()
   "Return the header line of a new prompt."
   (let* ((what (cond ((null duet-session) "New session")
-                     (duet-compose--run "Fork")
-                     ((duet-session-active-run duet-session) "Queue")
+                     (duet-compose--turn "Fork")
+                     ((duet-session-active-turn duet-session) "Queue")
                      (t "Continue")))
          (number (and duet-session
-                      (or (when-let ((run (and duet-compose--run
-                                               (duet-session-run duet-session duet-compose--run))))
-                            (duet-run-number run))
+                      (or (when-let ((turn (and duet-compose--turn
+                                                (duet-session-turn duet-session duet-compose--turn))))
+                            (duet-turn-number turn))
                           (duet-session-number duet-session))))
          (what (if number (concat what " " (duet-visible-line number)) what))
          (recipient (string-join (delq nil (duet-compose--recipient)) ", "))
@@ -230,10 +230,10 @@ SESSION is nil for a new one."
       (duet-connection-directory connection session)
     (duet-connection-root connection)))
 
-(defun duet-compose (connection &optional session run queued)
+(defun duet-compose (connection &optional session turn queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
-With RUN, the id of a run of SESSION, for a fork that begins after it.
-With QUEUED, (RUN . TEXT), edit TEXT, the queued prompt of RUN.
+With TURN, the id of a turn of SESSION, for a fork that begins after it.
+With QUEUED, (TURN . TEXT), edit TEXT, the queued prompt of TURN.
 A prompt that was begun before is shown again."
   (let* ((origin (if (derived-mode-p 'duet-compose-mode) duet-compose--origin
                    (current-buffer)))
@@ -243,7 +243,7 @@ A prompt that was begun before is shown again."
                    (and (derived-mode-p 'duet-compose-mode)
                         (eq duet-connection connection)
                         (eq duet-session session)
-                        (equal duet-compose--run run)
+                        (equal duet-compose--turn turn)
                         (equal duet-compose--queued (car queued)))))
                (buffer-list)))
          (buffer (or old (generate-new-buffer
@@ -256,7 +256,7 @@ A prompt that was begun before is shown again."
         (duet-compose-mode)
         (setq duet-connection connection
               duet-session session
-              duet-compose--run run
+              duet-compose--turn turn
               duet-compose--queued (car queued)
               duet-compose--origin origin
               default-directory (duet-compose--directory connection session))
@@ -313,7 +313,7 @@ If this is nil, the prompt is the whole buffer.")
 
 (defun duet-compose--busy-p ()
   "Return non-nil if an agent works in the session that gets the prompt."
-  (and duet-session (null duet-compose--run) (null duet-compose--queued) (duet-session-active-run duet-session) t))
+  (and duet-session (null duet-compose--turn) (null duet-compose--queued) (duet-session-active-turn duet-session) t))
 
 (defun duet-compose-send ()
   "Send the prompt, or save the queued prompt that is edited here.
@@ -338,15 +338,15 @@ that gets the prompt when the turn has ended."
         (connection duet-connection)
         (session duet-session))
     (duet-compose-submit
-     duet-compose--run
+     duet-compose--turn
      (lambda (result)
        (duet-compose--sent connection buffer result
                            (and session (duet-session-id session))))
      now)))
 
-(defun duet-compose-submit (run done &optional now)
+(defun duet-compose-submit (turn done &optional now)
   "Send the prompt to the buffer's session, or to a new one if it has none.
-RUN is the id of the run to fork from, or nil.  DONE is called with the
+TURN is the id of the turn to fork from, or nil.  DONE is called with the
 result, which is nil if the prompt only changes settings.  With NOW an agent
 that works gets the prompt during its turn, if it supports that."
   (let* ((written (duet-compose--text))
@@ -361,7 +361,7 @@ that works gets the prompt during its turn, if it supports that."
       (user-error "Nothing to send"))
     (when duet-compose--sending
       (user-error "Already sending"))
-    (when (and session (null run)) (duet-actions-check-worktree session))
+    (when (and session (null turn)) (duet-actions-check-worktree session))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
       (when (and (null session) (or duet-compose--agents (plist-get settings :agents)))
         (when-let ((word (cl-find-if (lambda (word) (plist-member settings word))
@@ -382,15 +382,15 @@ that works gets the prompt during its turn, if it supports that."
              (now (and now (if (or budget content) 'with-more t)))
              (done (lambda (result)
                      (funcall done result)
-                     (when (and result session (null run))
+                     (when (and result session (null turn))
                        (duet-compose--report session result now)))))
         (setq duet-compose--sending t)
         (duet-compose-remember written)
         (cond
          ((null session)
           (duet-compose--launch connection text settings content done fail))
-         (run
-          (duet-compose--continue connection session run text
+         (turn
+          (duet-compose--continue connection session turn text
                                   (append (duet-compose--chosen settings) content)
                                   done fail nil))
          ((duet-compose--set settings)
@@ -403,7 +403,7 @@ that works gets the prompt during its turn, if it supports that."
                (duet-compose--continue connection session nil text (append budget content)
                                          done fail now)))
            fail))
-         (t (duet-compose--continue connection session run text (append budget content)
+         (t (duet-compose--continue connection session turn text (append budget content)
                                     done fail now)))))))
 
 (defun duet-compose--report (session result now)
@@ -412,7 +412,7 @@ NOW is non-nil if the user wanted to send it to an agent that works, and
 `with-more' if the prompt also changes settings, which have to wait."
   (let ((delivered (duet-get-string result :delivered)))
     (cond ((equal delivered "injected") (message "Sent: the agent has it"))
-          ((and (equal delivered "queued") (duet-session-active-run session))
+          ((and (equal delivered "queued") (duet-session-active-turn session))
            (message "Queued: it runs when this turn has ended%s"
                     (pcase now
                       ('nil "")
@@ -471,19 +471,19 @@ agent, and are dropped."
                      unless (memq parameter '(:agent :model :options :mode :worktree))
                      append (list parameter value)))))
 
-(defun duet-compose--continue (connection session run text content done fail now)
+(defun duet-compose--continue (connection session turn text content done fail now)
   "Continue SESSION of CONNECTION with the prompt TEXT, then call DONE or FAIL.
-RUN is the id of the run to fork from, or nil; CONTENT are more parameters.
+TURN is the id of the turn to fork from, or nil; CONTENT are more parameters.
 With NOW an agent that works gets the prompt during its turn."
   (duet-connection-request
-   connection (if run 'session.fork 'session.prompt)
-   (append (if run (list :turn run) (list :session (duet-session-id session)))
+   connection (if turn 'session.fork 'session.prompt)
+   (append (if turn (list :turn turn) (list :session (duet-session-id session)))
            (list :prompt text)
-           (and now (null run) (list :deliver "steer"))
+           (and now (null turn) (list :deliver "steer"))
            content)
    :success-fn
    (lambda (result)
-     (when run
+     (when turn
        (duet-connection-request
         connection 'session.rename
         (list :session (duet-get-string result :session_uuid)
@@ -503,9 +503,9 @@ With NOW an agent that works gets the prompt during its turn."
       (kill-buffer buffer))
     (when (buffer-live-p buffer) (kill-buffer buffer))))
 
-(defun duet-compose--sent (connection buffer result thread)
+(defun duet-compose--sent (connection buffer result owner)
   "Handle RESULT of sending the prompt in BUFFER through CONNECTION.
-THREAD is the session's id, or nil for a new one.  RESULT is nil if the
+OWNER is the id of the session, or nil for a new one.  RESULT is nil if the
 prompt only set the agent."
   (let* ((model (duet-connection-model connection))
          (attempts (duet-get-objects result :turns))
@@ -521,7 +521,7 @@ prompt only set the agent."
     (let ((session (and result (duet-model-session model new))))
       (when session
         ;; Move point to the new session in the list.
-        (when (and (null thread) (buffer-live-p origin)
+        (when (and (null owner) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
         (if attempts (duet-attempts-show-launched connection session)

@@ -202,10 +202,10 @@ Signal a `user-error' if the user declines."
   (attempts 0 :documentation "The number of starts since the server last ran well.")
   (timer nil :documentation "The timer of the next start.")
   (next nil :documentation "The time of the next start, in seconds since the epoch.")
-  (asking nil :documentation "Ids of runs with an open request."))
+  (asking nil :documentation "Ids of turns with an open request."))
 
 (defun duet-connection-session (connection id)
-  "Return the session of CONNECTION with ID, the id of a thread or a run, or nil."
+  "Return the session of CONNECTION with ID, the id of a session or a turn, or nil."
   (duet-model-session (duet-connection-model connection) id))
 
 (cl-defun duet-connection-request (connection method params
@@ -282,21 +282,21 @@ no server replies.  Return the request's id, or nil."
       ('heartbeat)
       (_ (duet-log "A notification that is not known: %s" method)))
     (when (duet-model-orphans model)
-      (pcase-dolist (`(,run . ,_) (duet-model-orphans model))
-        (duet-connection-ask connection run)))))
+      (pcase-dolist (`(,turn . ,_) (duet-model-orphans model))
+        (duet-connection-ask connection turn)))))
 
 (defun duet-connection--complete (connection params)
   "Request missing data of the session of PARAMS, an event, from CONNECTION."
   (let* ((id (duet-get-string params :event :data :session_id))
          (session (and id (duet-connection-session connection id)))
-         (run (and session (duet-session-run session id))))
-    (when (and id (or (null run) (null (duet-run-query run))))
+         (turn (and session (duet-session-turn session id))))
+    (when (and id (or (null turn) (null (duet-turn-query turn))))
       (duet-connection-ask connection id))))
 
-(defun duet-connection--mode (connection run)
-  "Ask the server of CONNECTION which mode is in force in the session of RUN.
+(defun duet-connection--mode (connection turn)
+  "Ask the server of CONNECTION which mode is in force in the session of TURN.
 Its agent has reported another mode of its own."
-  (when-let ((session (and run (duet-connection-session connection run))))
+  (when-let ((session (and turn (duet-connection-session connection turn))))
     (duet-connection-ask connection (duet-session-leaf-id session))))
 
 (defun duet-connection--worktree (connection id)

@@ -79,7 +79,7 @@
 
 (cl-defstruct (duet-diff-turn (:copier nil))
   "A turn that has changed a file."
-  (run nil :documentation "The id of its run.")
+  (id nil :documentation "Its id.")
   (states nil :documentation "A list of (ID . STATE) for the mode and the hunks, in order.
 If the server sends none, it has one element, with the ID nil, for the file."))
 
@@ -89,14 +89,14 @@ If the server sends none, it has one element, with the ID nil, for the file."))
   (turns nil :documentation "A list of `duet-diff-turn', the first turn first.")
   (renamed nil :documentation "The path of the deleted file with the same text, or nil."))
 
-(defvar-local duet-diff--run nil
-  "The id of the run whose changes the buffer shows.")
+(defvar-local duet-diff--turn nil
+  "The id of the turn whose changes the buffer shows.")
 (defvar-local duet-diff--whole nil
-  "Non-nil if the buffer shows the changes of all turns up to that run.")
+  "Non-nil if the buffer shows the changes of all turns up to that turn.")
 (defvar-local duet-diff--files nil
   "The files of the buffer.")
 (defvar-local duet-diff--state nil
-  "The last known state of the run.")
+  "The last known state of the turn.")
 
 (defun duet-diff--items ()
   "Return all items that can be accepted: hunks, and files without hunks."
@@ -139,7 +139,7 @@ If the server sends none, it has one element, with the ID nil, for the file."))
                                                        (duet-get-string mode :new)))))
                  (and (not binary) (duet-hunk-list diff)))
           (duet-diff-file-turns file)
-          (mapcar #'duet-diff--turn (or (plist-get object :turns) (list object))))
+          (mapcar #'duet-diff--turn-of (or (plist-get object :turns) (list object))))
     (unless (cdr (duet-diff-file-turns file))
       (cl-loop for hunk in (duet-diff-file-hunks file)
                for (id) in (duet-diff-turn-states (car (duet-diff-file-turns file)))
@@ -147,14 +147,14 @@ If the server sends none, it has one element, with the ID nil, for the file."))
     (duet-diff--settle file)
     file))
 
-(defun duet-diff--turn (object)
+(defun duet-diff--turn-of (object)
   "Return the turn of the change OBJECT, from the server."
   (let ((state (lambda (object)
                  (pcase (duet-get-string object :state)
                    ("accepted" 'accepted)
                    ("reverted" 'reverted)))))
     (make-duet-diff-turn
-     :run (duet-get-string object :turn_uuid)
+     :id (duet-get-string object :turn_uuid)
      :states (or (mapcar (lambda (hunk) (cons (duet-get-string hunk :id) (funcall state hunk)))
                          (append (when-let ((mode (plist-get object :mode))) (list mode))
                                  (duet-get-objects object :hunks)))
@@ -218,13 +218,13 @@ FILE has a state if all hunks of all turns have it."
 Some agents do not report their changes."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
                   "The agent has reported no changed file")
-          (if (memq duet-diff--state duet-run-active-states) " so far.\n" ".\n")
+          (if (memq duet-diff--state duet-turn-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
             (if (vc-responsible-backend default-directory t)
                 "\n \\[vc-root-diff] (vc-root-diff) shows all changes since the last commit,\n \\[vc-diff] (vc-diff) in a file's buffer the changes of that file.\n"
               "")
-            (if (cdr (duet-session-runs duet-session))
+            (if (cdr (duet-session-turns duet-session))
                 "\n \\<duet-diff-mode-map>\\[duet-diff-earlier-turn] shows the turn before, \\[duet-diff-later-turn] the next.\n"
               "")))))
 

@@ -34,7 +34,7 @@
 ;;; The mode
 
 (defvar-local duet-diff--loading nil
-  "The (RUN WHOLE) of the open request to the server, or nil.")
+  "The (TURN WHOLE) of the open request to the server, or nil.")
 (defvar-local duet-diff--again nil
   "Non-nil if the reply to the open request may be out of date.")
 (defvar-local duet-diff--deciding nil
@@ -97,12 +97,12 @@
                      ((zerop left) (propertize "all reviewed" 'face 'duet-done))
                      (t (format "%d of %d reviewed" (- (length items) left)
                                 (length items)))))
-       (when-let ((number (and duet-session duet-diff--run
-                               (duet-diff--number duet-session duet-diff--run))))
+       (when-let ((number (and duet-session duet-diff--turn
+                               (duet-diff--number duet-session duet-diff--turn))))
          (propertize (concat " · " number) 'face 'duet-dim))
        (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
-             ((and duet-session duet-diff--run
-                   (not (eq (duet-session-run duet-session duet-diff--run)
+             ((and duet-session duet-diff--turn
+                   (not (eq (duet-session-turn duet-session duet-diff--turn)
                             (duet-session-leaf duet-session))))
               (propertize " · an earlier turn" 'face 'duet-dim))))
       (when items
@@ -114,27 +114,27 @@
         (duet-header-keys 'duet-diff-mode-map '(2 duet-diff-undo "undo")
                           '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
 
-(defun duet-diff--number (session run)
-  "Return the number of RUN, an id or a number, of SESSION, or nil."
-  (when-let ((number (if-let ((known (duet-session-run session run))) (duet-run-number known)
-                       (and (string-match-p "\\`[0-9]+\\.[0-9]+\\'" run) run))))
+(defun duet-diff--number (session turn)
+  "Return the number of TURN, an id or a number, of SESSION, or nil."
+  (when-let ((number (if-let ((known (duet-session-turn session turn))) (duet-turn-number known)
+                       (and (string-match-p "\\`[0-9]+\\.[0-9]+\\'" turn) turn))))
     (duet-visible-line number)))
 
 
 ;;;; The buffer
 
-(defun duet-diff (session &optional run whole)
+(defun duet-diff (session &optional turn whole)
   "Show the changes of a turn of SESSION.
-It is RUN, an id; or else the turn at point in a transcript, or the last one.
+It is TURN, an id; or else the turn at point in a transcript, or the last one.
 If WHOLE is non-nil, show the changes of all turns up to it."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-projects-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here session))
-         (message (and (null run) (derived-mode-p 'duet-transcript-mode)
+         (message (and (null turn) (derived-mode-p 'duet-transcript-mode)
                        (duet-transcript-message-at-point)))
-         (run (or run
-                  (and message (duet-message-run message))
-                  (duet-session-leaf-id session)))
+         (turn (or turn
+                   (and message (duet-message-turn message))
+                   (duet-session-leaf-id session)))
          (buffer (or (cl-find-if
                       (lambda (buffer)
                         (and (eq (buffer-local-value 'major-mode buffer) 'duet-diff-mode)
@@ -148,7 +148,7 @@ If WHOLE is non-nil, show the changes of all turns up to it."
         (duet-model-follow #'duet-diff--changed (duet-connection-model connection)))
       (setq duet-connection connection
             duet-session session
-            duet-diff--run run
+            duet-diff--turn turn
             duet-diff--whole whole
             default-directory (duet-connection-directory connection session))
       (duet-diff-refresh))
@@ -167,12 +167,12 @@ If the buffer shows them, show the changes of the last turn again."
 If the turn has ended, or events may be missing, load the changes again."
   (pcase kind
     ((and 'session (guard (eq session duet-session)))
-     (let* ((run (duet-session-run session duet-diff--run))
-            (state (and run (duet-run-state run)))
+     (let* ((turn (duet-session-turn session duet-diff--turn))
+            (state (and turn (duet-turn-state turn)))
             (before duet-diff--state))
        (setq duet-diff--state state)
        (when (and before (not (eq before state))
-                  (not (memq state duet-run-active-states)))
+                  (not (memq state duet-turn-active-states)))
          (duet-diff-refresh))))
     ('decided
      (duet-diff--take (duet-get-string object :session_id) (duet-get-string object :path)
@@ -183,9 +183,9 @@ If the turn has ended, or events may be missing, load the changes again."
 (defun duet-diff-refresh ()
   "Load the changes of the turn again."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
-  (let ((asked (list duet-diff--run duet-diff--whole)))
+  (let ((asked (list duet-diff--turn duet-diff--whole)))
     (if (equal asked duet-diff--loading) (setq duet-diff--again t)
-      (let* ((known (duet-session-run duet-session duet-diff--run))
+      (let* ((known (duet-session-turn duet-session duet-diff--turn))
              ;; The user may choose another turn meanwhile.
              (here (duet-latest
                     (lambda (function)
@@ -195,9 +195,9 @@ If the turn has ended, or events may be missing, load the changes again."
                         (when duet-diff--again (duet-diff-refresh)))))))
         (setq duet-diff--loading asked
               duet-diff--again nil
-              duet-diff--state (and known (duet-run-state known)))
+              duet-diff--state (and known (duet-turn-state known)))
         (duet-diff-turns-load
-         duet-connection duet-session duet-diff--run duet-diff--whole
+         duet-connection duet-session duet-diff--turn duet-diff--whole
          (lambda (snapshots)
            (funcall here (lambda ()
                            (setq duet-diff--files (mapcar #'duet-diff--file snapshots))
@@ -209,13 +209,13 @@ If the turn has ended, or events may be missing, load the changes again."
 (defun duet-diff-earlier-turn (&optional later)
   "Show the changes of the previous turn; if LATER is non-nil, of the next."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
-  (let* ((runs (duet-session-runs duet-session))
-         (place (cl-position duet-diff--run runs :key #'duet-run-id :test #'equal))
+  (let* ((turns (duet-session-turns duet-session))
+         (place (cl-position duet-diff--turn turns :key #'duet-turn-id :test #'equal))
          (next (and place (if later (1- place) (1+ place))))
-         (run (and next (>= next 0) (nth next runs))))
-    (unless run
+         (turn (and next (>= next 0) (nth next turns))))
+    (unless turn
       (user-error (if later "This is the last turn" "No earlier turn is known")))
-    (setq duet-diff--run (duet-run-id run)
+    (setq duet-diff--turn (duet-turn-id turn)
           duet-diff--whole nil)
     (duet-diff-refresh)))
 
@@ -227,15 +227,15 @@ If the turn has ended, or events may be missing, load the changes again."
 
 ;;;; Decisions
 
-(defun duet-diff--take (run path hunk decision)
-  "Show the DECISION of a client, a string, about the change of RUN in PATH.
+(defun duet-diff--take (turn path hunk decision)
+  "Show the DECISION of a client, a string, about the change of TURN in PATH.
 HUNK is the id of a hunk, or nil for the whole file."
   (when duet-diff--loading (setq duet-diff--again t))
   (when-let* ((name (duet-remote-name path))
               (file (cl-find name duet-diff--files :key #'duet-diff-file-path :test #'equal))
-              (turn (cl-find run (duet-diff-file-turns file)
-                             :key #'duet-diff-turn-run :test #'equal)))
-    (let* ((parts (duet-diff-turn-states turn))
+              (change (cl-find turn (duet-diff-file-turns file)
+                               :key #'duet-diff-turn-id :test #'equal)))
+    (let* ((parts (duet-diff-turn-states change))
            (items (duet-diff--changes file))
            (before (mapcar #'duet-diff--state items)))
       (if (and hunk (not (assoc hunk parts)))
@@ -299,35 +299,35 @@ DISK is non-nil if the decision changes FILE on the disk."
 Send it for each turn that has changed FILE; a revert begins with the last
 turn.  Stop at the first error.  After the last turn, call DONE in the
 buffer, if it still shows the same turn."
-  (let* ((shown (list duet-diff--run duet-diff--whole))
-         (runs (mapcar #'duet-diff-turn-run (duet-diff-file-turns file)))
-         (runs (if (equal decision "revert") (reverse runs) runs)))
+  (let* ((shown (list duet-diff--turn duet-diff--whole))
+         (turns (mapcar #'duet-diff-turn-id (duet-diff-file-turns file)))
+         (turns (if (equal decision "revert") (reverse turns) turns)))
     (setq duet-diff--deciding t)
-    (duet-diff--send-next (current-buffer) duet-connection file part decision runs (length runs)
+    (duet-diff--send-next (current-buffer) duet-connection file part decision turns (length turns)
                           (lambda ()
-                            (when (equal shown (list duet-diff--run duet-diff--whole))
+                            (when (equal shown (list duet-diff--turn duet-diff--whole))
                               (funcall done))))))
 
-(defun duet-diff--send-next (buffer connection file part decision runs all done)
-  "Send DECISION on PART of FILE to CONNECTION for RUNS, the last ones of ALL.
-RUNS is a list of ids, and ALL the number of all turns.
+(defun duet-diff--send-next (buffer connection file part decision turns all done)
+  "Send DECISION on PART of FILE to CONNECTION for TURNS, the last ones of ALL.
+TURNS is a list of ids, and ALL the number of all turns.
 BUFFER and DONE are as in `duet-diff--send'."
   (let ((path (duet-diff-file-path file))
         (hunk (and (duet-hunk-p part) (duet-hunk-id part))))
     (duet-connection-request
      connection (intern (concat "change." decision))
-     `(:turn ,(car runs) :path ,(duet-remote-local path) ,@(and hunk (list :hunk hunk)))
+     `(:turn ,(car turns) :path ,(duet-remote-local path) ,@(and hunk (list :hunk hunk)))
      :success-fn
      (lambda (_)
        (unless (equal decision "accept") (duet-revert-file path))
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           (duet-diff--take (car runs) (duet-remote-local path) hunk decision)
-           (unless (cdr runs)
+           (duet-diff--take (car turns) (duet-remote-local path) hunk decision)
+           (unless (cdr turns)
              (setq duet-diff--deciding nil)
              (funcall done))))
-       (when (cdr runs)
-         (duet-diff--send-next buffer connection file part decision (cdr runs) all done)))
+       (when (cdr turns)
+         (duet-diff--send-next buffer connection file part decision (cdr turns) all done)))
      :error-fn
      (lambda (err)
        (when (buffer-live-p buffer)
@@ -337,7 +337,7 @@ BUFFER and DONE are as in `duet-diff--send'."
                   (format "%s %d of the %d turns that changed %s, the %s first; the rest is unchanged: "
                           (pcase decision
                             ("accept" "Accepted") ("revert" "Reverted") (_ "Reopened"))
-                          (- all (length runs)) all (file-name-nondirectory path)
+                          (- all (length turns)) all (file-name-nondirectory path)
                           (if (equal decision "revert") "last" "earliest")))
                 (duet-connection-error-text err))))))
 
@@ -515,34 +515,34 @@ It is the `next-error-function' of the buffer."
 ;; whole session, a file has its text before its first change and after its last
 ;; one.  A file with the same text at both times is left out.
 
-(defun duet-diff-turns-load (connection session run whole done fail)
-  "Load the changes of the turn RUN, an id, of SESSION at CONNECTION.
+(defun duet-diff-turns-load (connection session turn whole done fail)
+  "Load the changes of the turn TURN, an id, of SESSION at CONNECTION.
 If WHOLE is non-nil, load those of all turns up to it.  Call DONE with a
 list of files as the server sends them, or FAIL with an error."
   (if whole
-      (duet-diff-turns--before connection session run '() done fail)
-    (duet-diff-turns--ask connection run done fail)))
+      (duet-diff-turns--before connection session turn '() done fail)
+    (duet-diff-turns--ask connection turn done fail)))
 
-(defun duet-diff-turns--ask (connection run done fail)
-  "Request the changes of RUN from CONNECTION; call DONE with the files, or FAIL."
+(defun duet-diff-turns--ask (connection turn done fail)
+  "Request the changes of TURN from CONNECTION; call DONE with the files, or FAIL."
   (duet-connection-request
-   connection 'change.list (list :turn run)
+   connection 'change.list (list :turn turn)
    :success-fn (lambda (result)
                  (funcall done (mapcar (lambda (file)
                                          (append (list :turn_uuid (plist-get result :turn_uuid)) file))
                                        (duet-get-objects result :changes))))
    :error-fn fail))
 
-(defun duet-diff-turns--before (connection session run later done fail)
-  "Request the changes of RUN of SESSION, and of earlier turns, from CONNECTION.
+(defun duet-diff-turns--before (connection session turn later done fail)
+  "Request the changes of TURN of SESSION, and of earlier turns, from CONNECTION.
 LATER has a list of files for each later turn, the earliest first.  Call
 DONE with all turns joined to one change, or FAIL with an error."
   (duet-diff-turns--ask
-   connection run
+   connection turn
    (lambda (files)
      (let ((turns (cons files later)))
        (duet-diff-turns--parent
-        connection session run
+        connection session turn
         (lambda (parent)
           (if parent
               (duet-diff-turns--before connection session parent turns done fail)
@@ -550,14 +550,14 @@ DONE with all turns joined to one change, or FAIL with an error."
         fail)))
    fail))
 
-(defun duet-diff-turns--parent (connection session run done fail)
-  "Call DONE with the id of the turn of SESSION before RUN, or nil; else FAIL.
+(defun duet-diff-turns--parent (connection session turn done fail)
+  "Call DONE with the id of the turn of SESSION before TURN, or nil; else FAIL.
 Request it from CONNECTION if it is unknown."
-  (let ((known (duet-session-run session run)))
-    (if (and known (duet-run-parent known))
-        (duet-diff-turns--own connection session (duet-run-parent known) done fail)
+  (let ((known (duet-session-turn session turn)))
+    (if (and known (duet-turn-parent known))
+        (duet-diff-turns--own connection session (duet-turn-parent known) done fail)
       (duet-connection-request
-       connection 'turn.get (list :turn run)
+       connection 'turn.get (list :turn turn)
        :success-fn
        (lambda (result)
          (let ((parent (duet-get-string result :turn :parent)))
@@ -565,20 +565,20 @@ Request it from CONNECTION if it is unknown."
              (funcall done nil))))
        :error-fn fail))))
 
-(defun duet-diff-turns--own (connection session run done fail)
-  "Call DONE with RUN if it belongs to SESSION, else with nil; or FAIL.
-RUN is an id or a number.  The turn before a fork belongs to another session.
-Request an unknown run from CONNECTION."
-  (if-let ((owner (if (duet-session-run session run) session
-                    (gethash run (duet-model-runs (duet-session-model session))))))
-      (funcall done (and (eq owner session) run))
+(defun duet-diff-turns--own (connection session turn done fail)
+  "Call DONE with TURN if it belongs to SESSION, else with nil; or FAIL.
+TURN is an id or a number.  The turn before a fork belongs to another session.
+Request an unknown turn from CONNECTION."
+  (if-let ((owner (if (duet-session-turn session turn) session
+                    (gethash turn (duet-model-turns (duet-session-model session))))))
+      (funcall done (and (eq owner session) turn))
     (duet-connection-request
-     connection 'turn.get (list :turn run)
+     connection 'turn.get (list :turn turn)
      :success-fn
      (lambda (result)
        (funcall done (and (equal (duet-get-string result :turn :session_uuid)
                                  (duet-session-id session))
-                          run)))
+                          turn)))
      :error-fn fail)))
 
 

@@ -41,51 +41,51 @@
   (let ((session (duet-message-session message)))
     (duet-model-announce (duet-session-model session) 'message-changed session message)))
 
-(defun duet-events--message (session run type data seq time)
-  "Apply to SESSION an event of RUN about a message.
+(defun duet-events--message (session turn type data seq time)
+  "Apply to SESSION an event of TURN about a message.
 The event has TYPE, DATA, the number SEQ and the TIME."
   (pcase type
     ((or "message_delta" "thinking_delta")
-     (duet-events--delta session run (if (equal type "message_delta") 'text 'thinking)
+     (duet-events--delta session turn (if (equal type "message_delta") 'text 'thinking)
                          data seq time))
     ("conversation_updated"
      (pcase (duet-get-string data :event_type)
-       ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
+       ((or "tool_call" "tool_result") (duet-events--tool session turn data seq time))
        ((and kind (or "message" "thinking" "system"))
-        (duet-events--whole session run kind data seq time))
+        (duet-events--whole session turn kind data seq time))
        (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
-    ("queue_changed" (duet-events--queue session run data seq))
-    ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
+    ("queue_changed" (duet-events--queue session turn data seq))
+    ("plan" (duet-events--put session turn (duet-events--plan-key turn) 'plan
                               (duet-get-objects data :entries) seq time))
     ("diff_updated"
      (when-let ((path (duet-get-string data :path)))
-       (duet-events--put session run (duet-events--diff-key run path) 'diff
+       (duet-events--put session turn (duet-events--diff-key turn path) 'diff
                          data seq time)))
     ;; These errors also arrive as messages of the conversation.
     ((and "task_error" (guard (not (member (duet-get-string data :code)
                                            '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
                                              "SETTING_IGNORED" "RULES_NOT_ASKED")))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
-                                       :session session :run run :seq seq
+                                       :session session :turn turn :seq seq
                                        :created time)))
        (duet-message-set-text message (or (duet-get-string data :message)
                                           "The agent reports an error"))
        (duet-events--add session message)))))
 
-(defun duet-events--plan-key (run)
-  "Return the key of the plan of RUN."
-  (concat "plan:" run))
+(defun duet-events--plan-key (turn)
+  "Return the key of the plan of TURN."
+  (concat "plan:" turn))
 
-(defun duet-events--diff-key (run path)
-  "Return the key of the change of RUN in the file PATH."
-  (format "diff:%s:%s" run path))
+(defun duet-events--diff-key (turn path)
+  "Return the key of the change of TURN in the file PATH."
+  (format "diff:%s:%s" turn path))
 
 (defun duet-events--answer-key (id)
   "Return the key of the answer to the question ID."
   (concat "answer:" id))
 
-(defun duet-events--delta (session run kind data seq time)
-  "Add the text in DATA to a message of RUN in SESSION, of KIND.
+(defun duet-events--delta (session turn kind data seq time)
+  "Add the text in DATA to a message of TURN in SESSION, of KIND.
 SEQ and TIME are the event's."
   (let ((key (duet-get-string data :message_id))
         (delta (duet-get-string data :delta)))
@@ -94,7 +94,7 @@ SEQ and TIME are the event's."
         (cond
          ((null message)
           (duet-events--add session (make-duet-message
-                                     :key key :kind kind :session session :run run
+                                     :key key :kind kind :session session :turn turn
                                      :parent (duet-get-string data :parent_tool_use_id)
                                      :open t :seq seq :created time
                                      :chunks (list delta)
@@ -133,8 +133,8 @@ An agent's message with attachments is `content', its thought `sketch'."
      ((eq kind 'thinking) 'sketch)
      (t kind))))
 
-(defun duet-events--whole (session run type data seq time)
-  "Complete a message of RUN in SESSION, of TYPE, from its whole text in DATA.
+(defun duet-events--whole (session turn type data seq time)
+  "Complete a message of TURN in SESSION, of TYPE, from its whole text in DATA.
 SEQ and TIME are the event's."
   (when-let ((key (duet-get-string data :message_id)))
     (let ((message (duet-session-message session key))
@@ -142,7 +142,7 @@ SEQ and TIME are the event's."
       (cond
        ((null message)
         (duet-events--add session (make-duet-message
-                                   :key key :session session :run run :seq seq
+                                   :key key :session session :turn turn :seq seq
                                    :kind (duet-events--said-kind type data)
                                    :parent (duet-get-string data :parent_tool_use_id)
                                    :attachments (duet-events--attachments data)
@@ -159,13 +159,13 @@ SEQ and TIME are the event's."
               (duet-message-seq message) seq)
         (duet-events--changed message))))))
 
-(defun duet-events--queue (session run data seq)
-  "Apply to SESSION a change of its queue: DATA of the event SEQ of RUN.
-A text in DATA is the new prompt of RUN."
+(defun duet-events--queue (session turn data seq)
+  "Apply to SESSION a change of its queue: DATA of the event SEQ of TURN.
+A text in DATA is the new prompt of TURN."
   (let ((text (duet-get-string data :content))
         (prompt (cl-find-if (lambda (message)
                               (and (eq (duet-message-kind message) 'prompt)
-                                   (equal (duet-message-run message) run)))
+                                   (equal (duet-message-turn message) turn)))
                             (duet-session-order session))))
     (when (and text prompt (>= seq (duet-message-seq prompt)))
       (duet-message-set-text prompt text)
@@ -174,29 +174,29 @@ A text in DATA is the new prompt of RUN."
       (duet-events--changed prompt)))
   (duet-model-arrange-messages session (duet-get-strings data :order)))
 
-(defun duet-events--put (session run key kind data seq time)
-  "Set the data of the message KEY of RUN in SESSION, of KIND, to DATA.
+(defun duet-events--put (session turn key kind data seq time)
+  "Set the data of the message KEY of TURN in SESSION, of KIND, to DATA.
 SEQ and TIME are the event's."
   (let ((message (duet-session-message session key)))
     (cond
      ((null message)
       (duet-events--add session (make-duet-message
-                                 :key key :kind kind :session session :run run
+                                 :key key :kind kind :session session :turn turn
                                  :seq seq :created time :data data)))
      ((>= seq (duet-message-seq message))
       (setf (duet-message-data message) data
             (duet-message-seq message) seq)
       (duet-events--changed message)))))
 
-(defun duet-events--tool (session run data seq time)
-  "Apply to SESSION the tool call of RUN in DATA.
+(defun duet-events--tool (session turn data seq time)
+  "Apply to SESSION the tool call of TURN in DATA.
 SEQ and TIME are the event's."
   (when-let ((id (or (duet-get-string data :tool_result_for_id)
                      (duet-get-string data :tool_id))))
-    ;; An agent may use the same id in each run.
-    (let* ((key (concat run "/" id))
+    ;; An agent may use the same id in each turn.
+    (let* ((key (concat turn "/" id))
            (old (duet-session-message session key))
-           (tool (or old (make-duet-tool :key key :kind 'tool :session session :run run
+           (tool (or old (make-duet-tool :key key :kind 'tool :session session :turn turn
                                          :id id :seq seq :created time))))
       (when (>= seq (duet-message-seq tool))
         (setf (duet-message-seq tool) seq)
@@ -251,7 +251,7 @@ SEQ and TIME are the event's."
 ;;; Events
 
 (defconst duet-events--orphans 200
-  "Maximum number of events to keep for an unknown run.")
+  "Maximum number of events to keep for an unknown turn.")
 
 (defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
@@ -267,11 +267,11 @@ Signal no error, whatever PARAMS are."
                             (or seq 0) (duet-get-string params :event :timestamp)
                             (duet-get-string params :turn))))))
 
-(defun duet-events--apply (model type data seq time &optional turn)
+(defun duet-events--apply (model type data seq time &optional number)
   "Apply to MODEL an event: TYPE, DATA, its number SEQ and its TIME.
-TURN is the number of its turn, or nil."
+NUMBER is the number of its number, or nil."
   (pcase type
-    ("session_status_changed" (duet-events--status model data time turn))
+    ("session_status_changed" (duet-events--status model data time number))
     ((or "terminal_output" "terminal_exit")
      (duet-model-announce model 'terminal nil data type))
     ("change_decided" (duet-model-announce model 'decided nil data))
@@ -287,27 +287,27 @@ TURN is the number of its turn, or nil."
      (duet-model-announce model 'lagged nil data))
     ("approval_resolved" (duet-events--resolved model data seq time))
     ("session_deleted" (duet-events--deleted model data))
-    ("new_approval" (duet-events--asks model data time turn))
+    ("new_approval" (duet-events--asks model data time number))
     (_
-     (let* ((run (duet-get-string data :session_id))
-            (session (and run (gethash run (duet-model-runs model)))))
+     (let* ((turn (duet-get-string data :session_id))
+            (session (and turn (gethash turn (duet-model-turns model)))))
        (cond
-        ((null run) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
-        ((null session) (duet-events--orphan model run (list type data seq time turn)))
+        ((null turn) (duet-log "Event %s names no session: %s" type (duet-log-brief data)))
+        ((null session) (duet-events--orphan model turn (list type data seq time number)))
         ((not (member type duet-events--message-types))
          (duet-events--settings session type data))
         (t
          (duet-events--touch session time)
          (when (equal type "queue_changed")
-           (duet-model-arrange-runs session (duet-get-strings data :order)))
+           (duet-model-arrange-turns session (duet-get-strings data :order)))
          (when (and (equal (duet-get-string data :event_type) "message")
                     (equal (duet-get-string data :role) "user"))
            (duet-events--prompt session data))
          (when (equal (duet-get-string data :subtype) "budget_near")
-           (duet-events--near session run data))
+           (duet-events--near session turn data))
          (pcase (duet-session-loaded session)
            ('loading (push (list type data seq time) (duet-session-held session)))
-           ('t (duet-events--message session run type data seq time)))))))))
+           ('t (duet-events--message session turn type data seq time)))))))))
 
 (defun duet-events--trigger (model data)
   "Announce the action DATA of a trigger in the project of MODEL."
@@ -334,27 +334,27 @@ An early question can then show the name of its session."
       (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
-  "Record that the run ID of SESSION has nearly used up a budget, from DATA.
+  "Record that the turn ID of SESSION has nearly used up a budget, from DATA.
 The conversation shows that, too."
-  (when-let ((run (duet-session-run session id)))
-    (setf (duet-run-near run) (duet-get-string data :content))
+  (when-let ((turn (duet-session-turn session id)))
+    (setf (duet-turn-near turn) (duet-get-string data :content))
     (duet-model-announce (duet-session-model session) 'session session)))
 
-(defun duet-events--orphan (model run event)
-  "Keep EVENT of RUN until MODEL knows the session of RUN."
-  (let ((known (assoc run (duet-model-orphans model))))
+(defun duet-events--orphan (model turn event)
+  "Keep EVENT of TURN until MODEL knows the session of TURN."
+  (let ((known (assoc turn (duet-model-orphans model))))
     (if known
         (when (< (length (cdr known)) duet-events--orphans)
           (push event (cdr known)))
-      (push (list run event) (duet-model-orphans model))
+      (push (list turn event) (duet-model-orphans model))
       (when-let ((rest (nthcdr 20 (duet-model-orphans model))))
         (setcdr rest nil))
-      (duet-model-announce model 'unknown-run nil run))))
+      (duet-model-announce model 'unknown-turn nil turn))))
 
-(defun duet-events--adopt (model session run)
-  "Record that RUN, an id, belongs to SESSION of MODEL; apply its kept events."
-  (puthash run session (duet-model-runs model))
-  (when-let ((events (assoc run (duet-model-orphans model))))
+(defun duet-events--adopt (model session turn)
+  "Record that TURN, an id, belongs to SESSION of MODEL; apply its kept events."
+  (puthash turn session (duet-model-turns model))
+  (when-let ((events (assoc turn (duet-model-orphans model))))
     (setf (duet-model-orphans model) (delq events (duet-model-orphans model)))
     (dolist (event (reverse (cdr events)))
       (apply #'duet-events--apply model event))))
@@ -368,108 +368,108 @@ The conversation shows that, too."
       (puthash id (make-duet-session :id id :model model)
                (duet-model-sessions model))))
 
-(defun duet-events--run (session id created)
-  "Return the run ID of SESSION; create it if needed, with the time CREATED."
-  (or (duet-session-run session id)
-      (let ((run (make-duet-run :id id :created (or created ""))))
-        (setf (duet-session-runs session)
-              (cl-merge 'list (list run) (duet-session-runs session)
+(defun duet-events--turn (session id created)
+  "Return the turn ID of SESSION; create it if needed, with the time CREATED."
+  (or (duet-session-turn session id)
+      (let ((turn (make-duet-turn :id id :created (or created ""))))
+        (setf (duet-session-turns session)
+              (cl-merge 'list (list turn) (duet-session-turns session)
                         (lambda (a b)
-                          (duet-get-time-before-p (duet-run-created b)
-                                              (duet-run-created a)))))
-        run)))
+                          (duet-get-time-before-p (duet-turn-created b)
+                                              (duet-turn-created a)))))
+        turn)))
 
-(defun duet-events--name (session run turn)
-  "Record that TURN is the number of RUN of SESSION, unless it is nil.
+(defun duet-events--name (session turn number)
+  "Record that NUMBER is the number of TURN of SESSION, unless it is nil.
 It begins with the number of SESSION."
-  (when turn
-    (setf (duet-run-number run) turn
-          (duet-session-number session) (car (split-string turn "\\.")))))
+  (when number
+    (setf (duet-turn-number turn) number
+          (duet-session-number session) (car (split-string number "\\.")))))
 
-(defun duet-events--status (model data time &optional turn)
-  "Apply to MODEL a change of a run's state, from DATA at TIME.
-TURN is the number of the run, or nil."
+(defun duet-events--status (model data time &optional number)
+  "Apply to MODEL a change of a turn's state, from DATA at TIME.
+NUMBER is the number of the turn, or nil."
   (let ((id (duet-get-string data :session_id))
-        (thread (duet-get-string data :thread_id))
+        (uuid (duet-get-string data :thread_id))
         (state (or (duet-get-string data :state) (duet-get-string data :new_status))))
-    (if (not (and id thread state))
+    (if (not (and id uuid state))
         (duet-log "A change of state with members missing: %s" (duet-log-brief data))
-      (let* ((session (duet-events--session model thread))
-             (run (duet-events--run session id time)))
-        (duet-events--name session run turn)
+      (let* ((session (duet-events--session model uuid))
+             (turn (duet-events--turn session id time)))
+        (duet-events--name session turn number)
         (setf (duet-session-heard session) (duet-model-tick model))
-        (duet-run-change run (intern state) time (duet-get-string data :error)
-                         (duet-get-string data :error_code))
+        (duet-turn-change turn (intern state) time (duet-get-string data :error)
+                          (duet-get-string data :error_code))
         (when-let ((parent (duet-get-string data :parent_session_id)))
-          (setf (duet-run-parent run) parent)
-          (duet-model-arrange-run session run))
+          (setf (duet-turn-parent turn) parent)
+          (duet-model-arrange-turn session turn))
         (when-let ((title (duet-get-string data :title)))
           (setf (duet-session-title session) title))
         (when-let ((agent (duet-get-string data :agent)))
-          (when (or (eq run (duet-session-leaf session)) (null (duet-session-agent session)))
+          (when (or (eq turn (duet-session-leaf session)) (null (duet-session-agent session)))
             (duet-session-set-agent session agent)))
         (duet-events--touch session time)
         (duet-events--adopt model session id)
         (when (eq (duet-session-loaded session) t)
-          (duet-events--ended session run))
+          (duet-events--ended session turn))
         (duet-model-announce model 'session session)))))
 
 (defun duet-events--deleted (model data)
-  "Remove from MODEL the deleted runs of a session in DATA.
-If runs remain, because others were forked from them, archive the session."
+  "Remove from MODEL the deleted turns of a session in DATA.
+If turns remain, because others were forked from them, archive the session."
   (when-let* ((id (duet-get-string data :thread_id))
               (session (gethash id (duet-model-sessions model))))
     (setf (duet-session-heard session) (duet-model-tick model))
-    (seq-doseq (run (duet-get data :session_ids))
-      (duet-model-vanish model run)
-      (remhash run (duet-model-runs model))
+    (seq-doseq (turn (duet-get data :session_ids))
+      (duet-model-vanish model turn)
+      (remhash turn (duet-model-turns model))
       (maphash (lambda (key approval)
-                 (when (equal (duet-approval-run approval) run)
+                 (when (equal (duet-approval-turn approval) turn)
                    (duet-model-vanish model key)
                    (remhash key (duet-model-approvals model))
                    (duet-model-announce model 'approval-resolved session approval)))
                (duet-model-approvals model))
-      (setf (duet-session-runs session)
-            (cl-remove run (duet-session-runs session)
-                       :key #'duet-run-id :test #'equal)))
-    (if (duet-session-runs session)
+      (setf (duet-session-turns session)
+            (cl-remove turn (duet-session-turns session)
+                       :key #'duet-turn-id :test #'equal)))
+    (if (duet-session-turns session)
         (setf (duet-session-archived session) t)
       (remhash id (duet-model-sessions model)))
     (duet-model-announce model 'sessions)))
 
 (defun duet-events-sent (model sent)
-  "Record in MODEL the run of SENT, the server's reply to a new prompt.
+  "Record in MODEL the turn of SENT, the server's reply to a new prompt.
 Its events may arrive after the reply."
   (let ((id (duet-get-string sent :turn_uuid))
         (agent (duet-get-string sent :agent)))
-    (unless (gethash id (duet-model-runs model))
+    (unless (gethash id (duet-model-turns model))
       (let* ((session (duet-events--session model (duet-get-string sent :session_uuid)))
-             (run (duet-events--run session id (format-time-string "%FT%T.%NZ" nil t))))
-        (duet-events--name session run (duet-get-string sent :turn))
-        (duet-run-change run 'queued nil nil nil)
+             (turn (duet-events--turn session id (format-time-string "%FT%T.%NZ" nil t))))
+        (duet-events--name session turn (duet-get-string sent :turn))
+        (duet-turn-change turn 'queued nil nil nil)
         (when agent (setf (duet-session-agent session) agent))
-        (duet-events--touch session (duet-run-created run))
+        (duet-events--touch session (duet-turn-created turn))
         (duet-events--adopt model session id)
         (duet-model-announce model 'session session)))))
 
-(defun duet-events--end (session run state err)
-  "Return a new message for SESSION if RUN, an id, did not end well.
-STATE is that of the run, and ERR the reason or nil.  Return nil if SESSION
+(defun duet-events--end (session turn state err)
+  "Return a new message for SESSION if TURN, an id, did not end well.
+STATE is that of the turn, and ERR the reason or nil.  Return nil if SESSION
 has the message."
-  (let ((key (concat "end:" run)))
+  (let ((key (concat "end:" turn)))
     (unless (or (not (memq state '(failed timed_out interrupted cancelled)))
                 (duet-session-message session key))
-      (let ((message (make-duet-message :key key :session session :run run
+      (let ((message (make-duet-message :key key :session session :turn turn
                                         :kind (if (eq state 'failed) 'error 'system))))
         (duet-message-set-text
          message (concat (capitalize (replace-regexp-in-string "_" " " (symbol-name state)))
                          (if err (concat ": " err) "")))
         message))))
 
-(defun duet-events--ended (session run)
-  "Add a message to SESSION with the reason if RUN did not end well."
-  (when-let ((message (duet-events--end session (duet-run-id run) (duet-run-state run)
-                                        (duet-run-error run))))
+(defun duet-events--ended (session turn)
+  "Add a message to SESSION with the reason if TURN did not end well."
+  (when-let ((message (duet-events--end session (duet-turn-id turn) (duet-turn-state turn)
+                                        (duet-turn-error turn))))
     (duet-events--add session message)))
 
 (defun duet-events--settings (session type data)
@@ -501,12 +501,12 @@ has the message."
        (duet-session-set-agent-mode session mode)))
     ("usage" (duet-events-add-usage session data))
     ("agent_silent"
-     (when-let ((run (duet-session-run session (duet-get-string data :session_id))))
-       (duet-run-be-silent run
-                           (and (not (eq (duet-get data :ended) t))
-                                (duet-get-string data :since))
-                           (duet-get-string data :note)
-                           (duet-get-string data :tool_title))))
+     (when-let ((turn (duet-session-turn session (duet-get-string data :session_id))))
+       (duet-turn-be-silent turn
+                            (and (not (eq (duet-get data :ended) t))
+                                 (duet-get-string data :since))
+                            (duet-get-string data :note)
+                            (duet-get-string data :tool_title))))
     ((pred (lambda (type) (member type duet-gates-events)))
      (duet-gates-apply session type data))
     ((or "task_progress" "agent_update"))
@@ -526,11 +526,11 @@ The members are :input_tokens, :output_tokens, :context_used,
 
 ;;;; Questions
 
-(defun duet-events--asks (model data time turn)
-  "Apply to MODEL an agent's new question in DATA, at TIME, of TURN, a number."
+(defun duet-events--asks (model data time number)
+  "Apply to MODEL an agent's new question in DATA, at TIME, of NUMBER, a number."
   (let ((now (duet-model-tick model)))
     (remhash (duet-events--approval-id data) (duet-model-gone model))
-    (duet-events--approval model (if turn (append data (list :turn turn)) data) time now)))
+    (duet-events--approval model (if number (append data (list :turn number)) data) time now)))
 
 (defun duet-events--approval-id (data)
   "Return the id of the question in DATA, of an event or a reply."
@@ -540,14 +540,14 @@ The members are :input_tokens, :output_tokens, :context_used,
   "Add to MODEL the question in DATA, of an event at TIME.
 NOW is its time by the clock of MODEL, or nil if it is from a reply."
   (if-let ((id (duet-events--approval-id data)))
-      (let* ((run (or (duet-get-string data :turn_uuid) (duet-get-string data :session_id)))
+      (let* ((turn (or (duet-get-string data :turn_uuid) (duet-get-string data :session_id)))
              (old (gethash id (duet-model-approvals model)))
              (approval (or old (make-duet-approval :id id))))
         (unless (or (null time) (duet-get-string data :created_at))
           (setq data (append data (list :created_at time))))
         (setf (duet-approval-call approval) (or (duet-get-string data :tool_use_id)
                                                 (duet-get-string data :call_id))
-              (duet-approval-run approval) run
+              (duet-approval-turn approval) turn
               (duet-approval-type approval) (duet-get-string data :type)
               (duet-approval-title approval) (or (duet-get-string data :title)
                                                  (duet-get-string data :tool_name))
@@ -555,10 +555,10 @@ NOW is its time by the clock of MODEL, or nil if it is from a reply."
               (duet-approval-data approval) data
               (duet-approval-heard approval) (or now (duet-approval-heard approval)))
         (puthash id approval (duet-model-approvals model))
-        (when (and run (not (gethash run (duet-model-runs model))))
-          (duet-model-announce model 'unknown-run nil run))
+        (when (and turn (not (gethash turn (duet-model-turns model))))
+          (duet-model-announce model 'unknown-turn nil turn))
         (duet-model-announce model 'approval
-                             (and run (gethash run (duet-model-runs model)))
+                             (and turn (gethash turn (duet-model-turns model)))
                              approval))
     (duet-log "A question without an id: %s" (duet-log-brief data))))
 
@@ -584,7 +584,7 @@ The server sends the same answers in the pages of a conversation."
     (duet-model-vanish model id)
     (setf (duet-approval-status approval)
           (intern (or (duet-get-string data :decision) "resolved")))
-    (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))
+    (let ((session (gethash (duet-get-string data :session_id) (duet-model-turns model))))
       (duet-events--answered session data seq time)
       (duet-model-announce model 'approval-resolved session approval data))))
 
@@ -598,29 +598,29 @@ The server sends the same answers in the pages of a conversation."
 Return nil if OBJECT is invalid, or if the session is gone.  ASKED is the
 time of the request by the clock of MODEL.  Later events are newer."
   (let ((id (duet-get-string object :turn_uuid))
-        (thread (duet-get-string object :session_uuid))
+        (uuid (duet-get-string object :session_uuid))
         (state (duet-get-string object :state)))
     (cond
-     ((not (and id thread state))
+     ((not (and id uuid state))
       (duet-log "A session with members missing: %s" (duet-log-brief object)))
      ((duet-model-gone-p model id asked) nil)
      (t
-      (let* ((session (duet-events--session model thread))
-             (run (duet-events--run session id (duet-get-string object :created_at)))
+      (let* ((session (duet-events--session model uuid))
+             (turn (duet-events--turn session id (duet-get-string object :created_at)))
              (changed (or (duet-get-string object :active_at) ""))
              (old (duet-pages-old-p session asked)))
-        (duet-events--name session run (duet-get-string object :turn))
-        (setf (duet-run-query run) (or (duet-get-string object :prompt) ""))
+        (duet-events--name session turn (duet-get-string object :turn))
+        (setf (duet-turn-query turn) (or (duet-get-string object :prompt) ""))
         ;; Lists do not contain it.
         (when-let ((parent (duet-get-string object :parent)))
-          (setf (duet-run-parent run) parent))
-        (duet-model-arrange-run session run)
-        (duet-run-change run (intern state) changed (duet-get-string object :error)
-                         (duet-get-string object :error_code))
-        (when (and (memq (duet-run-state run) '(starting running)) (not old))
-          (duet-run-be-silent run (duet-get-string object :silent_since)
-                              (duet-get-string object :silent_note)
-                              (duet-get-string object :silent_tool)))
+          (setf (duet-turn-parent turn) parent))
+        (duet-model-arrange-turn session turn)
+        (duet-turn-change turn (intern state) changed (duet-get-string object :error)
+                          (duet-get-string object :error_code))
+        (when (and (memq (duet-turn-state turn) '(starting running)) (not old))
+          (duet-turn-be-silent turn (duet-get-string object :silent_since)
+                               (duet-get-string object :silent_note)
+                               (duet-get-string object :silent_tool)))
         (setf (duet-session-cwd session) (duet-get-string object :working_dir)
               (duet-session-worktree session) (duet-get object :worktree)
               (duet-session-attempts session) (duet-get-string object :attempts))
@@ -630,14 +630,14 @@ time of the request by the clock of MODEL.  Later events are newer."
                 (duet-session-background session) (duet-get-objects object :background)))
         ;; The conversation may have had another agent earlier.
         (when (or (null (duet-session-agent session))
-                  (and (eq run (duet-session-leaf session)) (not old)))
+                  (and (eq turn (duet-session-leaf session)) (not old)))
           (duet-session-set-agent session (duet-pages-agent object)))
         (duet-pages-settings session object asked)
         (when-let ((name (or (duet-get-string object :session_title)
-                             (and (eq run (duet-session-leaf session))
+                             (and (eq turn (duet-session-leaf session))
                                   (duet-get-string object :summary)))))
           (setf (duet-session-summary session) name))
-        (when (eq run (duet-session-leaf session))
+        (when (eq turn (duet-session-leaf session))
           (unless old
             (duet-gates-load session (duet-get object :gates)))
           (unless (and asked (> (duet-session-counted session) asked))
@@ -647,11 +647,11 @@ time of the request by the clock of MODEL.  Later events are newer."
                            :context_size (duet-get object :context_size)))))
         (duet-events--touch session changed)
         (duet-events--adopt model session id)
-        (duet-pages--ended session run)
+        (duet-pages--ended session turn)
         session)))))
 
 (defun duet-pages-agent (object)
-  "Return the agent for the next prompt of OBJECT, a conversation's last run."
+  "Return the agent for the next prompt of OBJECT, a conversation's last turn."
   (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
 
 (defun duet-pages-old-p (session asked)
@@ -660,7 +660,7 @@ ASKED is a time of the clock of its model, or nil for now."
   (and asked (> (duet-session-heard session) asked)))
 
 (defun duet-pages-settings (session object &optional asked)
-  "Store the agent's settings in OBJECT, the last run, in SESSION.
+  "Store the agent's settings in OBJECT, the last turn, in SESSION.
 An object of a list has fewer members than the state of one session, and
 changes less.  ASKED is as for `duet-pages-load-session'."
   (when (and (equal (duet-get-string object :turn_uuid) (duet-session-leaf-id session))
@@ -700,7 +700,7 @@ new messages."
     (let ((new '())
           (after (when-let (((eq where 'older))
                             (first (car (last (duet-session-order session)))))
-                   (duet-message-run first))))
+                   (duet-message-turn first))))
       (seq-do-indexed
        (lambda (object index)
          (duet-log-guard "A part of a conversation that was not understood"
@@ -728,14 +728,14 @@ new messages."
 (defun duet-pages-key (object)
   "Return the key of the message of OBJECT, a part of a conversation."
   (let ((type (duet-get-string object :event_type))
-        (run (or (duet-get-string object :session_id) ""))
+        (turn (or (duet-get-string object :session_id) ""))
         (data (duet-get object :data)))
     (cond
      ((member type '("tool_call" "tool_result"))
-      (concat run "/" (or (duet-get-string object :tool_id)
-                          (duet-get-string object :tool_result_for_id))))
-     ((equal type "plan") (duet-events--plan-key run))
-     ((equal type "diff") (duet-events--diff-key run (duet-get-string data :path)))
+      (concat turn "/" (or (duet-get-string object :tool_id)
+                           (duet-get-string object :tool_result_for_id))))
+     ((equal type "plan") (duet-events--plan-key turn))
+     ((equal type "diff") (duet-events--diff-key turn (duet-get-string data :path)))
      ((equal type "approval")
       (duet-events--answer-key (duet-get-string data :approval_id)))
      (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
@@ -745,7 +745,7 @@ new messages."
 If the message exists already, update it and return nil."
   (let* ((type (duet-get-string object :event_type))
          (tool (member type '("tool_call" "tool_result")))
-         (run (or (duet-get-string object :session_id) ""))
+         (turn (or (duet-get-string object :session_id) ""))
          (data (duet-get object :data))
          (key (duet-pages-key object))
          (seq (or (duet-get-number object :seq) 0))
@@ -755,9 +755,9 @@ If the message exists already, update it and return nil."
          (message
           (or old
               (if tool
-                  (make-duet-tool :key key :kind 'tool :session session :run run
-                                  :id (substring key (1+ (length run))))
-                (make-duet-message :key key :session session :run run
+                  (make-duet-tool :key key :kind 'tool :session session :turn turn
+                                  :id (substring key (1+ (length turn))))
+                (make-duet-message :key key :session session :turn turn
                                    :parent (duet-get-string object :parent_tool_use_id)
                                    :attachments (duet-events--attachments object)
                                    :kind (duet-events--said-kind type object))))))
@@ -791,26 +791,26 @@ If the message exists already, update it and return nil."
       (duet-log-guard "An event that was not understood"
         (duet-events--message session (duet-get-string data :session_id)
                               type data seq time)))
-    (dolist (run (reverse (duet-session-runs session)))
-      (duet-pages--ended session run))))
+    (dolist (turn (reverse (duet-session-turns session)))
+      (duet-pages--ended session turn))))
 
 (defun duet-pages--end (session object next)
-  "Return a message about the end of the run of OBJECT, a part of SESSION.
-NEXT is the run of the part behind it, or nil if that is unknown.  Return nil
-if the run goes on there or ended well, or if SESSION has the message."
+  "Return a message about the end of the turn of OBJECT, a part of SESSION.
+NEXT is the turn of the part behind it, or nil if that is unknown.  Return nil
+if the turn goes on there or ended well, or if SESSION has the message."
   (when-let ((state (duet-get-string object :session_state))
              (id (duet-get-string object :session_id))
              ((and next (not (equal next id)))))
-    (let ((run (duet-session-run session id)))
-      (duet-events--end session id (intern state) (and run (duet-run-error run))))))
+    (let ((turn (duet-session-turn session id)))
+      (duet-events--end session id (intern state) (and turn (duet-turn-error turn))))))
 
-(defun duet-pages--ended (session run)
-  "Add a message to SESSION if RUN, which has messages, did not end well.
+(defun duet-pages--ended (session turn)
+  "Add a message to SESSION if TURN, which has messages, did not end well.
 No part of the conversation has that message."
   (when (and (eq (duet-session-loaded session) t)
-             (cl-find (duet-run-id run) (duet-session-order session)
-                      :key #'duet-message-run :test #'equal))
-    (duet-events--ended session run)))
+             (cl-find (duet-turn-id turn) (duet-session-order session)
+                      :key #'duet-message-turn :test #'equal))
+    (duet-events--ended session turn)))
 
 
 ;;;; Questions
@@ -825,7 +825,7 @@ or nil for now."
         (unless (or (member (duet-approval-id approval) ids)
                     (and asked (> (duet-approval-heard approval) asked)))
           (duet-events--resolved model (list :approval_id (duet-approval-id approval)
-                                             :session_id (duet-approval-run approval)))))
+                                             :session_id (duet-approval-turn approval)))))
       (seq-do (lambda (object)
                 (unless (duet-model-gone-p model (duet-get-string object :approval) asked)
                   (duet-events--approval model object nil)))

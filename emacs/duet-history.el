@@ -161,22 +161,22 @@ conversation, so load pages from the end until they contain MESSAGE."
                (if (= end 0) (funcall end-with nil) (page beg beg end))))))))
 
 (defun duet-history--ask (connection session objects)
-  "Request from CONNECTION the runs in OBJECTS that SESSION lacks.
+  "Request from CONNECTION the turns in OBJECTS that SESSION lacks.
 OBJECTS are a part of its conversation, which does not contain the states
-of runs.  Also request runs whose place is unknown: the list of sessions does
-not name the runs before them."
-  (let ((runs (delete-dups (delq nil (mapcar (lambda (object)
-                                               (duet-get-string object :session_id))
-                                             objects)))))
-    (dolist (run runs)
-      (when-let ((known (duet-session-run session run)))
-        (unless (or (duet-run-parent known)
+of turns.  Also request turns whose place is unknown: the list of sessions does
+not name the turns before them."
+  (let ((turns (delete-dups (delq nil (mapcar (lambda (object)
+                                                (duet-get-string object :session_id))
+                                              objects)))))
+    (dolist (turn turns)
+      (when-let ((known (duet-session-turn session turn)))
+        (unless (or (duet-turn-parent known)
                     ;; The first of the session.
-                    (string-suffix-p ".1" (or (duet-run-number known) ".1")))
-          (duet-connection-ask connection run))))
-    (dolist (run runs)
-      (unless (duet-session-run session run)
-        (duet-connection-ask connection run)))))
+                    (string-suffix-p ".1" (or (duet-turn-number known) ".1")))
+          (duet-connection-ask connection turn))))
+    (dolist (turn turns)
+      (unless (duet-session-turn session turn)
+        (duet-connection-ask connection turn)))))
 
 (provide 'duet-history)
 ;;; duet-history.el ends here

@@ -98,7 +98,7 @@ A long DIRECTORY loses its beginning."
   "Return the state of the project of CONNECTION as a line."
   (let* ((model (duet-connection-model connection))
          (waiting (hash-table-count (duet-model-approvals model)))
-         (running (cl-count-if #'duet-session-active-run
+         (running (cl-count-if #'duet-session-active-turn
                                (duet-model-session-list model)))
          (agent (duet-agents-chosen connection)))
     (duet-menu--line

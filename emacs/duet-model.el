@@ -10,8 +10,8 @@
 ;; one way, from the wire through `duet-events-apply' (duet-events.el) into the model,
 ;; and from there to the observers.
 ;;
-;; A session here is a conversation, which the protocol calls a thread.  A run
-;; is one prompt and its execution, and the protocol's session_id names a run.
+;; A session is a conversation with an agent, and a turn is one prompt and the work
+;; on it.  In events, session_id names a turn, and thread_id a session.
 ;;
 ;; `duet-model-add-observer' adds an observer, a function that is called with
 ;;
@@ -38,7 +38,7 @@
 ;;   worktree             nil              SESSION's worktree was landed or discarded
 ;;   trigger              data of the event
 ;;   lagged               data of the event
-;;   unknown-run          the id of a run of an unknown session
+;;   unknown-turn          the id of a turn of an unknown session
 ;;   connection           the connection's state, a symbol
 ;;
 ;; SESSION is nil if the change concerns none.  Errors of observers are logged.
@@ -99,64 +99,63 @@ Emacs 28 does not decode names that are not ASCII."
 The comparison ignores the Z at the end: fractions differ in length."
   (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
 
-;;; Runs
+;;; Turns
 
-;; A run is one prompt and its execution; the protocol's session_id names it.  Its
-;; events may overtake each other: the latest state is kept.
+;; The events of a turn may overtake each other: the latest state is kept.
 
-(cl-defstruct (duet-run (:copier nil))
+(cl-defstruct (duet-turn (:copier nil))
   "One prompt and its execution, or work that an agent began by itself."
   (id nil :documentation "The protocol's turn_uuid, or session_id.")
   (number nil :documentation "Its number in the project, such as \"12.3\", or nil.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
-  (parent nil :documentation "The id or the number of the run before it.")
+  (parent nil :documentation "The id or the number of the turn before it.")
   (query nil :documentation "The prompt; empty without one, nil until the server has sent it.")
-  (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
+  (silence nil :documentation "Since when its agent gives no sign of life, see `duet-turn-be-silent'.")
   (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
   (error nil :documentation "Why it failed, in words.")
   (error-code nil :documentation "Why it failed, such as ORPHANED."))
 
-(defconst duet-run-active-states '(starting running waiting_input interrupting)
-  "States of a run that an agent works on.")
+(defconst duet-turn-active-states '(starting running waiting_input interrupting)
+  "States of a turn that an agent works on.")
 
-(defconst duet-run-ended-states '(completed failed timed_out cancelled interrupted discarded)
-  "Final states of a run.")
+(defconst duet-turn-ended-states '(completed failed timed_out cancelled interrupted discarded)
+  "Final states of a turn.")
 
-(defun duet-run-called-p (run name)
-  "Return non-nil if NAME is the id or the number of RUN."
-  (and name (or (equal name (duet-run-id run)) (equal name (duet-run-number run)))))
+(defun duet-turn-called-p (turn name)
+  "Return non-nil if NAME is the id or the number of TURN."
+  (and name (or (equal name (duet-turn-id turn)) (equal name (duet-turn-number turn)))))
 
-(defun duet-run-change (run state time error code)
-  "Set the STATE of RUN since TIME, with ERROR and CODE of its failure.
+(defun duet-turn-change (turn state time error code)
+  "Set the STATE of TURN since TIME, with ERROR and CODE of its failure.
 Replies and events may overtake each other.  So an older state is ignored,
 and also one of the same time that precedes the current state.  A final
 state stays, whatever its time."
-  (let ((known (duet-run-changed run))
+  (let ((known (duet-turn-changed turn))
         (rank (lambda (state)
                 (cond ((memq state '(nil draft)) 0)
                       ((eq state 'queued) 1)
                       ((eq state 'starting) 2)
-                      ((memq state duet-run-active-states) 3)
+                      ((memq state duet-turn-active-states) 3)
                       (t 4)))))
     (unless (and (or (duet-get-time-before-p time known)
                      (and (not (duet-get-time-before-p known time))
-                          (< (funcall rank state) (funcall rank (duet-run-state run)))))
-                 (or (memq (duet-run-state run) duet-run-ended-states)
-                     (not (memq state duet-run-ended-states))))
-      (setf (duet-run-state run) state
-            (duet-run-changed run) (or time known)
-            (duet-run-error run) error
-            (duet-run-error-code run) code)
+                          (< (funcall rank state) (funcall rank (duet-turn-state turn)))))
+                 (or (memq (duet-turn-state turn) duet-turn-ended-states)
+                     (not (memq state duet-turn-ended-states))))
+      (setf (duet-turn-state turn) state
+            (duet-turn-changed turn) (or time known)
+            (duet-turn-error turn) error
+            (duet-turn-error-code turn) code)
       ;; An agent that waits for the user, or has ended, is not silent.
       (unless (memq state '(starting running))
-        (setf (duet-run-silence run) nil)))))
+        (setf (duet-turn-silence turn) nil)))))
 
-(defun duet-run-be-silent (run since note tool)
-  "Record that the agent of RUN has been silent SINCE a time, or nil if it is not.
+(defun duet-turn-be-silent (turn since note tool)
+  "Record that the agent of TURN has been silent SINCE a time, or nil if it is not.
 NOTE is its last complaint, and TOOL its open tool call; each may be nil."
-  (setf (duet-run-silence run)
+  (setf (duet-turn-silence turn)
         (and since (ignore-errors (date-to-time since))
              (list :since since :note note :tool tool))))
 
@@ -171,7 +170,7 @@ NOTE is its last complaint, and TOOL its open tool call; each may be nil."
   (key nil :documentation "A string that no other message of the session has.")
   (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
   (session nil :documentation "The `duet-session' that has it.")
-  (run nil :documentation "The id of the run that it belongs to.")
+  (turn nil :documentation "The id of the turn that it belongs to.")
   (open nil :documentation "Whether it is still being written.")
   (seq 0 :documentation "The number of the last event that changed it.")
   (created nil :documentation "When it began, as the protocol writes it.")
@@ -241,22 +240,22 @@ within that page."
               chunks (cdr chunks))))
     (if (cdr tail) (apply #'concat tail) (or (car tail) ""))))
 
-(defun duet-message-run-state (message)
-  "Return the state of the run of MESSAGE, or nil."
-  (when-let ((run (duet-session-run (duet-message-session message)
-                                    (duet-message-run message))))
-    (duet-run-state run)))
+(defun duet-message-turn-state (message)
+  "Return the state of the turn of MESSAGE, or nil."
+  (when-let ((turn (duet-session-turn (duet-message-session message)
+                                      (duet-message-turn message))))
+    (duet-turn-state turn)))
 
 (defun duet-message-turn-number (message)
   "Return the number of the turn of MESSAGE, or nil."
-  (when-let ((run (duet-session-run (duet-message-session message)
-                                    (duet-message-run message))))
-    (duet-run-number run)))
+  (when-let ((turn (duet-session-turn (duet-message-session message)
+                                      (duet-message-turn message))))
+    (duet-turn-number turn)))
 
 (defun duet-message-queued-p (message)
   "Return non-nil if MESSAGE is a queued prompt."
   (and (eq (duet-message-kind message) 'prompt)
-       (eq (duet-message-run-state message) 'queued)))
+       (eq (duet-message-turn-state message) 'queued)))
 
 ;;; The model
 
@@ -266,14 +265,14 @@ within that page."
   (sessions (make-hash-table :test #'equal)
             :documentation "The sessions by the ids of their threads.")
   (listed nil :documentation "Whether the server's list of sessions has come.")
-  (runs (make-hash-table :test #'equal)
-        :documentation "The sessions by the ids of their runs.")
+  (turns (make-hash-table :test #'equal)
+         :documentation "The sessions by the ids of their turns.")
   (approvals (make-hash-table :test #'equal)
              :documentation "What waits for an answer, by its id.")
   (clock 0 :documentation "The clock: how many changes came, see `duet-model-tick'.")
   (gone (make-hash-table :test #'equal)
-        :documentation "When questions were answered and runs deleted, by their ids.")
-  (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
+        :documentation "When questions were answered and turns deleted, by their ids.")
+  (orphans nil :documentation "Events whose turn is not known yet: (TURN . EVENTS).")
   (seq nil :documentation "The number of the last event, or nil.")
   (observers nil :documentation "Functions that are called with changes."))
 
@@ -299,7 +298,7 @@ within that page."
   (changed "" :documentation "When something last happened, as the protocol writes it.")
   (heard 0 :documentation "When an event last changed it, by the clock of its model.")
   (counted 0 :documentation "When an event last changed its usage, by the same clock.")
-  (runs nil :documentation "Its runs, the newest first.")
+  (turns nil :documentation "Its turns, the newest first.")
   (usage nil :documentation "A property list, see `duet-events-add-usage'.")
   (gates nil :documentation "The state of its gates, see `duet-gates-apply'; nil without.")
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
@@ -312,7 +311,7 @@ within that page."
   "A question, open or answered."
   (id nil :documentation "The approval's id.")
   (call nil :documentation "The tool call's id.")
-  (run nil :documentation "The id of the run that waits.")
+  (turn nil :documentation "The id of the turn that waits.")
   (type nil :documentation "A string: function_call or human_contact.")
   (title nil :documentation "What is asked, in words.")
   (status 'pending :documentation "A symbol: pending, approved, denied, ...")
@@ -370,7 +369,7 @@ FUNCTION and MODEL are as for `duet-model-add-observer'."
   (cl-incf (duet-model-clock model)))
 
 (defun duet-model-vanish (model id)
-  "Record in MODEL that the question or run ID is gone."
+  "Record in MODEL that the question or turn ID is gone."
   (puthash id (duet-model-tick model) (duet-model-gone model)))
 
 (defun duet-model-gone-p (model id asked)
@@ -384,9 +383,9 @@ ASKED is the clock's time of the request; if nil, ID is new."
 
 
 (defun duet-model-session (model id)
-  "Return the session of MODEL with ID, the id of a thread or a run, or nil."
+  "Return the session of MODEL with ID, the id of a session or a turn, or nil."
   (or (gethash id (duet-model-sessions model))
-      (gethash id (duet-model-runs model))))
+      (gethash id (duet-model-turns model))))
 
 (defun duet-model-session-list (model)
   "Return the sessions of MODEL, the last active first."
@@ -397,23 +396,23 @@ ASKED is the clock's time of the request; if nil, ID is new."
                                          (duet-session-changed a))))))
 
 (defun duet-session-leaf (session)
-  "Return the last run of SESSION, or nil."
-  (car (duet-session-runs session)))
+  "Return the last turn of SESSION, or nil."
+  (car (duet-session-turns session)))
 
 (defun duet-session-leaf-id (session)
-  "Return the id of the last run of SESSION; its own id if none is known."
-  (if-let ((run (duet-session-leaf session)))
-      (duet-run-id run)
+  "Return the id of the last turn of SESSION; its own id if none is known."
+  (if-let ((turn (duet-session-leaf session)))
+      (duet-turn-id turn)
     (duet-session-id session)))
 
-(defun duet-session-run (session id)
-  "Return the run of SESSION called ID, its id or its number, or nil."
-  (cl-find-if (lambda (run) (duet-run-called-p run id)) (duet-session-runs session)))
+(defun duet-session-turn (session id)
+  "Return the turn of SESSION called ID, its id or its number, or nil."
+  (cl-find-if (lambda (turn) (duet-turn-called-p turn id)) (duet-session-turns session)))
 
-(defun duet-session-active-run (session)
-  "Return the run of SESSION that an agent works on, or nil."
-  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-run-active-states))
-              (duet-session-runs session)))
+(defun duet-session-active-turn (session)
+  "Return the turn of SESSION that an agent works on, or nil."
+  (cl-find-if (lambda (turn) (memq (duet-turn-state turn) duet-turn-active-states))
+              (duet-session-turns session)))
 
 (defun duet-session-lost-worktree-p (session)
   "Return non-nil if SESSION had a worktree that is gone."
@@ -427,13 +426,13 @@ ASKED is the clock's time of the request; if nil, ID is new."
 (defun duet-session-silence (session)
   "Return the silence of SESSION's agent, or nil.
 The value is a property list of :since, :note and :tool."
-  (when-let ((run (duet-session-active-run session)))
-    (duet-run-silence run)))
+  (when-let ((turn (duet-session-active-turn session)))
+    (duet-turn-silence turn)))
 
 (defun duet-session-background-titles (session)
   "Return the titles of the background work of SESSION's agent.
 There are none while a turn runs."
-  (unless (duet-session-active-run session)
+  (unless (duet-session-active-turn session)
     (mapcar (lambda (task)
               (duet-visible-line (or (duet-get-string task :title)
                                      (duet-get-string task :kind) "a task")))
@@ -441,12 +440,12 @@ There are none while a turn runs."
 
 (defun duet-session-queued (session)
   "Return the number of queued prompts of SESSION."
-  (cl-count 'queued (duet-session-runs session) :key #'duet-run-state))
+  (cl-count 'queued (duet-session-turns session) :key #'duet-turn-state))
 
 (defun duet-session-state (session)
-  "Return the state of SESSION's active run, or else of its last run, a symbol."
-  (if-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
-      (duet-run-state run)
+  "Return the state of SESSION's active turn, or else of its last turn, a symbol."
+  (if-let ((turn (or (duet-session-active-turn session) (duet-session-leaf session))))
+      (duet-turn-state turn)
     'draft))
 
 (defun duet-session-name (session)
@@ -459,8 +458,8 @@ There are none while a turn runs."
 
 (defun duet-session-turn-number (session)
   "Return the number of SESSION's active turn, or else of its last one, or nil."
-  (when-let ((run (or (duet-session-active-run session) (duet-session-leaf session))))
-    (duet-run-number run)))
+  (when-let ((turn (or (duet-session-active-turn session) (duet-session-leaf session))))
+    (duet-turn-number turn)))
 
 (defun duet-session-label (session &optional turn)
   "Return the name of SESSION after its number, or after TURN, that of a turn."
@@ -469,9 +468,9 @@ There are none while a turn runs."
           (duet-session-name session)))
 
 (defun duet-session-error (session)
-  "Return the error of the last run of SESSION, or nil."
-  (when-let ((run (duet-session-leaf session)))
-    (or (duet-run-error run) (duet-run-error-code run))))
+  "Return the error of the last turn of SESSION, or nil."
+  (when-let ((turn (duet-session-leaf session)))
+    (or (duet-turn-error turn) (duet-turn-error-code turn))))
 
 (defun duet-session-own-mode (session)
   "Return the mode of SESSION's agent if it is not one of Duet's, or nil."
@@ -527,8 +526,8 @@ If the agent has no name for it, return ID."
   "Return the open questions of SESSION."
   (let (approvals)
     (maphash (lambda (_ approval)
-               (when (eq session (gethash (duet-approval-run approval)
-                                          (duet-model-runs (duet-session-model session))))
+               (when (eq session (gethash (duet-approval-turn approval)
+                                          (duet-model-turns (duet-session-model session))))
                  (push approval approvals)))
              (duet-model-approvals (duet-session-model session)))
     approvals))
@@ -576,19 +575,19 @@ If the agent has no name for it, return ID."
                   (< (duet-message-seq a) (duet-message-seq b)))))))
 
 (defun duet-model-add-message (message)
-  "Add MESSAGE to its session, after the other messages of its run.
-A prompt may be queued while the previous run continues.  An event that was
+  "Add MESSAGE to its session, after the other messages of its turn.
+A prompt may be queued while the previous turn continues.  An event that was
 delayed until a page was loaded may be older than messages of that page, and
 precedes them."
   (let* ((session (duet-message-session message))
-         (run (duet-message-run message))
+         (turn (duet-message-turn message))
          (rest (duet-session-order session))
          (newer nil))
     (puthash (duet-message-key message) message (duet-session-messages session))
     (cl-flet ((next () (setq newer rest
                              rest (cdr rest)))
-              (run-p () (equal (duet-message-run (car rest)) run)))
-      (when (and rest (or (run-p) (cl-find run rest :key #'duet-message-run :test #'equal)))
+              (run-p () (equal (duet-message-turn (car rest)) turn)))
+      (when (and rest (or (run-p) (cl-find turn rest :key #'duet-message-turn :test #'equal)))
         (while (not (run-p)) (next))
         (while (and duet-model-late rest (run-p)
                     (not (eq (duet-message-kind (car rest)) 'prompt))
@@ -609,44 +608,44 @@ All other elements keep their places."
                       (lambda (a b) (< (funcall place a) (funcall place b))))))
     (mapcar (lambda (element) (if (funcall place element) (pop named) element)) list)))
 
-(defun duet-model-arrange-runs (session ids)
-  "Sort the queued runs of SESSION with IDS in the order of IDS.
+(defun duet-model-arrange-turns (session ids)
+  "Sort the queued turns of SESSION with IDS in the order of IDS.
 Each of them continues the previous one."
   (let* ((queued (delete-dups
-                  (delq nil (mapcar (lambda (id) (duet-session-run session id)) ids))))
-         (first (cl-find-if (lambda (run) (memq run queued)) (duet-session-runs session)
+                  (delq nil (mapcar (lambda (id) (duet-session-turn session id)) ids))))
+         (first (cl-find-if (lambda (turn) (memq turn queued)) (duet-session-turns session)
                             :from-end t))
-         (before (and first (duet-run-parent first))))
-    (dolist (run queued)
-      (setf (duet-run-parent run) before)
-      (setq before (duet-run-id run)))
-    (setf (duet-session-runs session)
-          (duet-model--arranged (duet-session-runs session) (reverse ids) #'duet-run-id))))
+         (before (and first (duet-turn-parent first))))
+    (dolist (turn queued)
+      (setf (duet-turn-parent turn) before)
+      (setq before (duet-turn-id turn)))
+    (setf (duet-session-turns session)
+          (duet-model--arranged (duet-session-turns session) (reverse ids) #'duet-turn-id))))
 
-(defun duet-model-arrange-run (session run &optional most)
-  "Move RUN of SESSION after its parent, and the runs that continue RUN after it.
+(defun duet-model-arrange-turn (session turn &optional most)
+  "Move TURN of SESSION after its parent, and the turns that continue it after it.
 Prompts that were moved are not in the order of their creation.  Move at
 most MOST generations, 100 if nil."
-  (let ((parent (and (duet-run-parent run)
-                     (duet-session-run session (duet-run-parent run))))
+  (let ((parent (and (duet-turn-parent turn)
+                     (duet-session-turn session (duet-turn-parent turn))))
         (most (or most 100)))
-    (when (and parent (memq run (cdr (memq parent (duet-session-runs session)))))
-      (setf (duet-session-runs session)
-            (cl-loop for other in (remq run (duet-session-runs session))
-                     when (eq other parent) collect run
+    (when (and parent (memq turn (cdr (memq parent (duet-session-turns session)))))
+      (setf (duet-session-turns session)
+            (cl-loop for other in (remq turn (duet-session-turns session))
+                     when (eq other parent) collect turn
                      collect other)))
-    (dolist (child (and (> most 0) (cdr (memq run (duet-session-runs session)))))
-      (when (duet-run-called-p run (duet-run-parent child))
-        (duet-model-arrange-run session child (1- most))))))
+    (dolist (child (and (> most 0) (cdr (memq turn (duet-session-turns session)))))
+      (when (duet-turn-called-p turn (duet-turn-parent child))
+        (duet-model-arrange-turn session child (1- most))))))
 
 (defun duet-model-arrange-messages (session ids)
-  "Sort the messages of the runs with IDS in the order of IDS, in SESSION."
+  "Sort the messages of the turns with IDS in the order of IDS, in SESSION."
   (setf (duet-session-order session)
         (duet-model--arranged (duet-session-order session) (reverse ids)
-                              #'duet-message-run))
+                              #'duet-message-turn))
   (duet-model-announce
    (duet-session-model session) 'messages-moved session
-   (cl-remove-if-not (lambda (message) (member (duet-message-run message) ids))
+   (cl-remove-if-not (lambda (message) (member (duet-message-turn message) ids))
                      (duet-session-message-list session))))
 
 ;;; Gates

@@ -34,7 +34,7 @@
                  (const :tag "Nothing" nil))
   :group 'duet)
 
-(defcustom duet-notify-long-run 30
+(defcustom duet-notify-long-turn 30
   "Minimum duration of a turn, in seconds, for a notification of its end."
   :type 'number
   :group 'duet)
@@ -51,7 +51,7 @@ withdraws the notification.  Duet calls that once the question is answered."
   "The ids of notified questions.
 The values are functions that withdraw the notification, or t.")
 (defvar duet-notify--running (make-hash-table :test #'equal)
-  "The times when runs were first seen active, in seconds since the epoch, by id.")
+  "The times when turns were first seen active, in seconds since the epoch, by id.")
 (defvar duet-notify--actions nil
   "The actions for clicks: (ID . FUNCTION), the latest first.")
 (defvar duet-notify--listening nil
@@ -101,7 +101,7 @@ Return the value of `duet-notify-function'."
                                (concat (duet-approval-name object)
                                        (if session
                                            (format "\n%s" (duet-session-label
-                                                             session (duet-approval-turn object)))
+                                                             session (duet-approval-turn-number object)))
                                          ""))
                                (lambda () (duet-notify--visit object)))))
                (puthash id back duet-notify--asked))))))
@@ -119,26 +119,26 @@ Return the value of `duet-notify-function'."
           #'duet-notify--raise)))
       ('session
        (when (eq duet-notify t)
-         (dolist (run (seq-take (duet-session-runs session) 3))
-           (duet-notify--run model session run)))))))
+         (dolist (turn (seq-take (duet-session-turns session) 3))
+           (duet-notify--turn model session turn)))))))
 
-(defun duet-notify--run (model session run)
-  "Notify of the end of RUN of SESSION of MODEL, if it took long."
-  (let* ((id (duet-run-id run))
-         (state (duet-run-state run))
+(defun duet-notify--turn (model session turn)
+  "Notify of the end of TURN of SESSION of MODEL, if it took long."
+  (let* ((id (duet-turn-id turn))
+         (state (duet-turn-state turn))
          (since (gethash id duet-notify--running)))
     (cond
-     ((memq state duet-run-active-states)
+     ((memq state duet-turn-active-states)
       (unless since (puthash id (float-time) duet-notify--running)))
-     ((and since (memq state duet-run-ended-states))
+     ((and since (memq state duet-turn-ended-states))
       (remhash id duet-notify--running)
-      (when (and (>= (- (float-time) since) duet-notify-long-run)
+      (when (and (>= (- (float-time) since) duet-notify-long-turn)
                  ;; The user caused that, and knows.
                  (not (memq state '(interrupted cancelled))))
         (duet-notify--show
          (if (eq state 'completed) "An agent is done" "An agent has failed")
-         (concat (duet-session-label session (duet-run-number run))
-                 (if (duet-run-error run) (format "\n%s" (duet-visible (duet-run-error run))) ""))
+         (concat (duet-session-label session (duet-turn-number turn))
+                 (if (duet-turn-error turn) (format "\n%s" (duet-visible (duet-turn-error turn))) ""))
          (lambda ()
            (duet-notify--raise)
            (when-let ((connection (duet-connection-of model)))

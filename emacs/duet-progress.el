@@ -65,9 +65,9 @@ Stop the timer if there are none."
 
 (defun duet-progress--elapsed-header (session)
   "Return the duration of SESSION's turn for the header line, or nil."
-  (when-let* ((run (duet-session-active-run session))
-              ((memq (duet-run-state run) '(starting running)))
-              (since (ignore-errors (date-to-time (duet-run-changed run)))))
+  (when-let* ((turn (duet-session-active-turn session))
+              ((memq (duet-turn-state turn) '(starting running)))
+              (since (ignore-errors (date-to-time (duet-turn-changed turn)))))
     (duet-progress--count)
     (concat (duet-progress-words (float-time (time-since since)))
             " "
@@ -90,8 +90,8 @@ Stop the timer if there are none."
 
 (defun duet-progress--budget-header (session)
   "Return a warning for the header line if SESSION's turn nears a budget, or nil."
-  (when-let* ((run (duet-session-active-run session))
-              (near (duet-run-near run)))
+  (when-let* ((turn (duet-session-active-turn session))
+              (near (duet-turn-near turn)))
     (propertize "budget nearly used" 'face 'duet-attention
                 'help-echo (duet-visible near))))
 

@@ -143,9 +143,9 @@ OBJECTS has the newest turn of a session first; the others are ignored."
   (let ((model (duet-model-create :root root))
         (seen (make-hash-table :test #'equal)))
     (seq-doseq (object objects)
-      (let ((thread (duet-get-string object :session_uuid)))
-        (unless (gethash thread seen)
-          (puthash thread t seen)
+      (let ((session (duet-get-string object :session_uuid)))
+        (unless (gethash session seen)
+          (puthash session t seen)
           (duet-pages-load-session model object))))
     model))
 

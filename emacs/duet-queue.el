@@ -31,15 +31,15 @@
       (user-error "No queued prompt here"))
     message))
 
-(defun duet-queue--ask (run then)
-  "Request the queue with the prompt of RUN.
+(defun duet-queue--ask (turn then)
+  "Request the queue with the prompt of TURN.
 Call THEN with the editable queued prompts and the position of that prompt.
 If the prompt has begun, or cannot be edited, show a message instead."
   (duet-connection-request
-   (duet-connection-here) 'session.get (list :session run)
+   (duet-connection-here) 'session.get (list :session turn)
    :success-fn
    (lambda (result)
-     (cl-flet ((place (list) (cl-position run list :test #'equal
+     (cl-flet ((place (list) (cl-position turn list :test #'equal
                                           :key (lambda (prompt)
                                                  (duet-get-string prompt :turn_uuid)))))
        (let* ((queued (duet-get-objects result :queued))
@@ -57,7 +57,7 @@ If the prompt has begun, or cannot be edited, show a message instead."
          (text (duet-message-text message)))
     (duet-connection-request
      (duet-connection-here) 'turn.interrupt
-     (list :turn (duet-message-run message) :reason "taken back in Emacs")
+     (list :turn (duet-message-turn message) :reason "taken back in Emacs")
      :success-fn
      (lambda (result)
        (duet-compose-remember text)
@@ -81,9 +81,9 @@ If the prompt has begun, or cannot be edited, show a message instead."
 (defun duet-queue--move (step)
   "Move the queued prompt at point by STEP, 1 or -1."
   (let ((connection (duet-connection-here))
-        (run (duet-message-run (duet-queue--message))))
+        (turn (duet-message-turn (duet-queue--message))))
     (duet-queue--ask
-     run
+     turn
      (lambda (queued place)
        (if (not (< -1 (+ place step) (length queued)))
            (message (if (> step 0) "This prompt runs last already"
@@ -91,7 +91,7 @@ If the prompt has begun, or cannot be edited, show a message instead."
          (let ((before (nth (if (> step 0) (+ place 2) (1- place)) queued)))
            (duet-connection-request
             connection 'turn.move
-            (append (list :turn run)
+            (append (list :turn turn)
                     (and before
                          (list :before (duet-get-string before :turn_uuid)))))))))))
 
@@ -105,14 +105,14 @@ If the prompt has begun, or cannot be edited, show a message instead."
         (session duet-session)
         (message (duet-queue--message)))
     (duet-queue--ask
-     (duet-message-run message)
+     (duet-message-turn message)
      (lambda (&rest _)
        (let ((edit (lambda (&optional err)
                      (if (or err (duet-message-cut message))
                          (message "Duet: the prompt was not loaded: %s"
                                   (if err (duet-connection-error-text err) "it has changed"))
                        (duet-compose connection session nil
-                                     (cons (duet-message-run message)
+                                     (cons (duet-message-turn message)
                                            (duet-message-text message)))))))
          (if (duet-message-cut message) (duet-history-complete connection message edit)
            (funcall edit)))))))

@@ -348,7 +348,7 @@ lone word, it is a file, or else the first text in the input."
         (session (duet-message-session message)))
     (while (and message (duet-message-parent message) (< depth 8))
       (setq depth (1+ depth)
-            message (duet-session-message session (concat (duet-message-run message) "/"
+            message (duet-session-message session (concat (duet-message-turn message) "/"
                                                           (duet-message-parent message)))))
     (make-string (* 2 depth) ?\s)))
 
@@ -482,7 +482,7 @@ Without DIFFS, return INPUT."
     "")))
 
 (defun duet-render--diff (message)
-  "Return the text of MESSAGE, the change of a file by a run."
+  "Return the text of MESSAGE, the change of a file by a turn."
   (let* ((data (duet-message-data message))
          (root (duet-render--root message))
          (diff (duet-get-string data :diff))

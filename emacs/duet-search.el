@@ -300,15 +300,15 @@ If OTHER is non-nil, do not select its window."
   (mouse-set-point event)
   (duet-search-visit))
 
-(defun duet-search--with-session (connection thread run function)
-  "Call FUNCTION with the session of CONNECTION whose id is THREAD.
-If the model does not have it, request the session of RUN, one of its runs."
-  (if-let ((session (duet-connection-session connection thread)))
+(defun duet-search--with-session (connection id turn function)
+  "Call FUNCTION with the session of CONNECTION whose id is ID.
+If the model does not have it, request the session of TURN, one of its turns."
+  (if-let ((session (duet-connection-session connection id)))
       (funcall function session)
     (let* ((model (duet-connection-model connection))
            (asked (duet-model-clock model)))
       (duet-connection-request
-       connection 'turn.get (list :turn run)
+       connection 'turn.get (list :turn turn)
        :success-fn
        (lambda (result)
          (if-let ((session (duet-pages-load-session model (duet-get result :turn) asked)))
@@ -318,14 +318,14 @@ If the model does not have it, request the session of RUN, one of its runs."
 (defun duet-search--find-key (connection hit function)
   "Call FUNCTION with the key of HIT's message on CONNECTION, or nil.
 The search starts at the end of the conversation up to HIT's run."
-  (let ((run (duet-get-string hit :turn_uuid))
+  (let ((turn (duet-get-string hit :turn_uuid))
         (id (duet-get-number hit :event_id)))
     (cl-labels
         ((look (start from end)
            ;; The parts from START to END are searched, those before FROM already.
            (duet-connection-request
             connection 'getConversation
-            (list :session_id run :offset from :limit (max 1 (- end from)))
+            (list :session_id turn :offset from :limit (max 1 (- end from)))
             :success-fn
             (lambda (result)
               (let* ((events (duet-get-objects result :events))
@@ -341,7 +341,7 @@ The search starts at the end of the conversation up to HIT's run."
                  (t (funcall function nil))))))))
       (duet-connection-request
        connection 'getConversation
-       (list :session_id run :offset 1000000000 :limit 1)
+       (list :session_id turn :offset 1000000000 :limit 1)
        :success-fn (lambda (result)
                      (let* ((end (or (duet-get-number result :total) 0))
                             (start (max 0 (- end duet-search--page))))
@@ -350,12 +350,12 @@ The search starts at the end of the conversation up to HIT's run."
 (defun duet-search--key (event)
   "Return the key of the message of EVENT, a part of a conversation.
 The key is the one that `duet-pages-load' makes."
-  (let ((run (or (duet-get-string event :session_id) "")))
+  (let ((turn (or (duet-get-string event :session_id) "")))
     (if-let ((tool (and (member (duet-get-string event :event_type)
                                 '("tool_call" "tool_result"))
                         (or (duet-get-string event :tool_id)
                             (duet-get-string event :tool_result_for_id)))))
-        (concat run "/" tool)
+        (concat turn "/" tool)
       (or (duet-get-string event :key) (format "item-%s" (duet-get event :id))))))
 
 (defun duet-search--reveal (buffer key words &optional patience)
@@ -446,26 +446,26 @@ minibuffer completes the sessions of the project."
                     (message "Duet: turn %s has no messages" name))))))
          (message "Duet: %s was deleted" name))))))
 
-(defun duet-visit--find-turn (connection run function)
-  "Call FUNCTION with the key of the first message of RUN, or nil.
-CONNECTION's server has the conversation, and ends it with RUN."
+(defun duet-visit--find-turn (connection turn function)
+  "Call FUNCTION with the key of the first message of TURN, or nil.
+CONNECTION's server has the conversation, and ends it with TURN."
   (cl-labels
       ((look (end known)
          (let ((start (max 0 (- end duet-search--page))))
            (duet-connection-request
             connection 'getConversation
-            (list :session_id run :offset start :limit (max 1 (- end start)))
+            (list :session_id turn :offset start :limit (max 1 (- end start)))
             :success-fn
             (lambda (result)
               (let* ((events (duet-get-objects result :events))
-                     (event (cl-find run events :test #'equal
+                     (event (cl-find turn events :test #'equal
                                      :key (lambda (event) (duet-get-string event :session_id))))
                      (key (if event (duet-search--key event) known)))
                 (if (and (> start 0) (or (null event) (eq event (car events))))
                     (look start key)
                   (funcall function key))))))))
     (duet-connection-request
-     connection 'getConversation (list :session_id run :offset 1000000000 :limit 1)
+     connection 'getConversation (list :session_id turn :offset 1000000000 :limit 1)
      :success-fn (lambda (result) (look (or (duet-get-number result :total) 0) nil)))))
 
 (provide 'duet-search)

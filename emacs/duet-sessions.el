@@ -19,7 +19,7 @@
 (require 'duet-remote)
 (require 'duet-transcript)
 
-(declare-function duet-compose "duet-compose" (connection &optional session run))
+(declare-function duet-compose "duet-compose" (connection &optional session turn))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
@@ -500,7 +500,7 @@ The sessions are the one at point, or in a list the marked ones."
 
 (defun duet-marks--delete-busy-p (session)
   "Return non-nil if SESSION has a running turn or a queued prompt."
-  (or (duet-session-active-run session) (> (duet-session-queued session) 0)))
+  (or (duet-session-active-turn session) (> (duet-session-queued session) 0)))
 
 (defun duet-marks--delete-which (sessions one many)
   "Return a clause about SESSIONS: the name of a single one with ONE, else MANY."

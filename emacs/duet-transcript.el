@@ -140,10 +140,10 @@ The kinds are `append' and `redraw'.")
 
 ;; The error for a missing login has a button that signs in.
 
-(defun duet-transcript-needs-login (session run)
-  "Return the agent of SESSION if RUN failed because of a missing login."
-  (and run (duet-session-agent session)
-       (equal (duet-run-error-code run) "AGENT_AUTH_REQUIRED")
+(defun duet-transcript-needs-login (session turn)
+  "Return the agent of SESSION if TURN failed because of a missing login."
+  (and turn (duet-session-agent session)
+       (equal (duet-turn-error-code turn) "AGENT_AUTH_REQUIRED")
        (duet-session-agent session)))
 
 (defun duet-transcript--offer-login (message)
@@ -151,7 +151,7 @@ The kinds are `append' and `redraw'.")
   (when-let ((session (and (eq (duet-message-kind message) 'error)
                            (duet-message-session message)))
              (agent (duet-transcript-needs-login
-                     session (duet-session-run session (duet-message-run message)))))
+                     session (duet-session-turn session (duet-message-turn message)))))
     (concat "  "
             (make-text-button
              (format "[Sign in to %s]" (duet-visible-line agent)) nil
@@ -292,7 +292,7 @@ Select the window unless the minibuffer is active."
   "Update the tool call of APPROVAL."
   (when-let* ((call (duet-approval-call approval))
               (message (duet-session-message
-                        duet-session (concat (duet-approval-run approval) "/" call))))
+                        duet-session (concat (duet-approval-turn approval) "/" call))))
     (duet-transcript--note message 'redraw)))
 
 

@@ -348,13 +348,13 @@ prefix argument, list the actions of all triggers."
          (model (duet-connection-model duet-connection))
          (question (gethash (duet-get-string execution :approval_id)
                             (duet-model-approvals model)))
-         (run (duet-get-string execution :turn_uuid))
-         (session (and run (duet-connection-session duet-connection run))))
+         (turn (duet-get-string execution :turn_uuid))
+         (session (and turn (duet-connection-session duet-connection turn))))
     (cond
      ((and question session) (duet-approvals-go-to question duet-connection session))
      (session (duet-transcript-show duet-connection session))
-     (run (duet-connection-ask duet-connection run)
-          (user-error "That session is not listed; loading it"))
+     (turn (duet-connection-ask duet-connection turn)
+           (user-error "That session is not listed; loading it"))
      (t (user-error "It has no session")))))
 
 (defun duet-triggers-open-mouse (event)

@@ -20,7 +20,7 @@
 (require 'duet-remote)
 (require 'duet-visible)
 
-(declare-function duet-compose "duet-compose" (connection &optional session run queued))
+(declare-function duet-compose "duet-compose" (connection &optional session turn queued))
 
 (defun duet-worktree-session ()
   "Return the session of the buffer or at point; it must have a worktree."

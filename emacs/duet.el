@@ -25,7 +25,7 @@
 ;;   duet-remote.el         projects on other machines, by TRAMP
 ;;   duet-command.el        commands of duet-rpc, and their output
 ;;   duet-events.el         events and replies, into the model
-;;   duet-model.el          sessions, runs, messages and questions of a project
+;;   duet-model.el          sessions, turns, messages and questions of a project
 ;;   duet-history.el        earlier messages of a session, page by page
 ;;   duet-log.el            the log of problems
 ;;
@@ -172,7 +172,7 @@ Agents continue in the project's daemon."
     (unless (and connection (duet-connection-rpc connection))
       (user-error "No server runs for this project"))
     (duet-connection-stop connection)
-    (let ((turns (cl-count-if #'duet-session-active-run
+    (let ((turns (cl-count-if #'duet-session-active-turn
                               (duet-model-session-list (duet-connection-model connection)))))
       (message "The server is stopped%s"
                (pcase turns

@@ -89,8 +89,10 @@ func TestQueuedTurns(t *testing.T) {
 	assert.Equal(t, []string{"1.3 three", "1.2 two"}, prompts(answer[protocol.QueuedTurns](c, "turn.move", `{"turn":"1.3","before":"1.2"}`).Queued))
 	assert.Equal(t, []string{"1.3 three", "1.2 2"}, prompts(answer[protocol.QueuedTurns](c, "turn.edit", `{"turn":"1.2","prompt":"2"}`).Queued))
 	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.2", State: "cancelled"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.2"}`))
+	for _, session := range []string{`1`, `"` + first.SessionUUID + `"`, `"last"`} { // its turn at work, not the one that is queued
+		assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.1", State: "interrupting"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":`+session+`,"reason":"enough"}`))
+	}
 	assert.Equal(t, "1.3", answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.3"}`).Turn)
-	assert.Equal(t, protocol.InterruptTurnResult{Turn: "1.1", State: "interrupting"}, answer[protocol.InterruptTurnResult](c, "turn.interrupt", `{"turn":"1.1","reason":"enough"}`))
 	close(answered)
 	w.ended(first.ID)
 	c.failsAs("turn.edit", `{"turn":"1.1","prompt":"x"}`, -32051, "bad_state")

@@ -169,13 +169,13 @@ The JSON has only the other members of the input."
 
 (ert-deftest duet-approval-view-test-edit-exact ()
   "An empty object in an input stays empty, although jsonrpc.el reads it as null."
-  (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
+  (let ((approval (make-duet-approval :id "a" :call "c" :turn "r"))
         (input '(:path "x" :filter nil :list [(:deep nil)] :no :json-false)))
     (should (duet-approval--ambiguous-p input))
     (should (duet-approval--ambiguous-p nil))
     (should-not (duet-approval--ambiguous-p '(:path "x" :list [1 (:a "")] :no :json-false)))
     (pcase-dolist
-        (`(,call ,run ,json ,found)
+        (`(,call ,turn ,json ,found)
          '(("c" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" t)
            ("c" "r" "{\"filter\":1,\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
            ("d" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
@@ -183,7 +183,7 @@ The JSON has only the other members of the input."
            ("c" "r" "no JSON" nil) ("c" "r" nil nil)))
       (let ((text (duet-approval-edit--find
                    approval input
-                   (list (list :tool_id call :session_id run :tool_input_json json)))))
+                   (list (list :tool_id call :session_id turn :tool_input_json json)))))
         (if (not found)
             (should-not text)
           (with-temp-buffer

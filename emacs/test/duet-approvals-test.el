@@ -68,7 +68,7 @@
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
-           (run (progn (duet-test-wait-for-state session 'completed)
+           (turn (progn (duet-test-wait-for-state session 'completed)
                        (duet-test-wait-for (eq (duet-session-loaded session) t))
                        (duet-session-leaf-id session)))
            (seq 1000000)
@@ -78,7 +78,7 @@
                     (list :seq (cl-incf seq)
                           :event (list :type type
                                        :timestamp (format "2100-01-01T00:00:00.%dZ" seq)
-                                       :data (append (list :session_id run) data))))))
+                                       :data (append (list :session_id turn) data))))))
            (ask (lambda (id)
                   (funcall tell "new_approval" :approval_id id :call_id id
                            :type "function_call" :tool_name "Bash"

@@ -59,7 +59,7 @@
      (with-current-buffer (window-buffer (selected-window))
        (should (eq duet-session session))
        (call-interactively #'duet-compose-send))
-     (duet-test-wait-for (cdr (duet-session-runs session))))))
+     (duet-test-wait-for (cdr (duet-session-turns session))))))
 
 (ert-deftest duet-ask-test-error ()
   "The prompt quotes a diagnostic with the lines around it, if there is one."

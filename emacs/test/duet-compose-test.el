@@ -102,7 +102,7 @@
         (duet-test-wait-for-state duet-session 'completed)
         (duet-test-wait-for-text (current-buffer) "first\\(.\\|\n\\)*second")
         (should (equal (duet-session-mode duet-session) "acceptEdits")))
-      (should (= (length (duet-session-runs session)) 1)))
+      (should (= (length (duet-session-turns session)) 1)))
     (let ((session (duet-test-launch connection "quiet hang")))
       (duet-test-wait-for-state session 'running)
       (with-current-buffer (duet-transcript-open connection session)

@@ -52,7 +52,7 @@ The last state is the first element."
   "The next server of Emacs reports that work continued without a client."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000000@100"))
-           (run (duet-session-leaf session)))
+           (turn (duet-session-leaf session)))
       (duet-test-wait-for-state session 'running)
       (duet-connection-stop connection)
       (duet-test-wait-for
@@ -64,11 +64,11 @@ The last state is the first element."
         (duet-connection-restart connection)
         (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
         (should (duet-test-heard "Duet: 1\\.1 continued without an editor")))
-      (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
+      (duet-test-request connection 'turn.interrupt (list :turn (duet-turn-id turn)))
       (duet-test-wait-for-state session 'interrupted))))
 
 (ert-deftest duet-connection-test-daemon-is-killed ()
-  "After a kill -9 of the daemon during a run, buffers resume in place."
+  "After a kill -9 of the daemon during a turn, buffers resume in place."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
            (buffer (duet-transcript-open connection session))

@@ -26,7 +26,7 @@
         (duet-test-request connection 'session.prompt
                            (list :session (duet-session-leaf-id session)
                                  :prompt "more"))
-        (duet-test-wait-for (and (cdr (duet-session-runs session))
+        (duet-test-wait-for (and (cdr (duet-session-turns session))
                                  (eq (duet-session-state session) 'completed)))
         (duet-diff session)
         (duet-test-wait-for-text (current-buffer) "^● demo.txt  modified$")
@@ -69,7 +69,7 @@
                                :permission_mode "acceptEdits"))
       (duet-test-request connection 'session.prompt
                          (list :session (duet-session-leaf-id session) :prompt "edit"))
-      (duet-test-wait-for (and (cdr (duet-session-runs session))
+      (duet-test-wait-for (and (cdr (duet-session-turns session))
                                (eq (duet-session-state session) 'completed)))
       (save-window-excursion
         (switch-to-buffer (duet-sessions-buffer connection))

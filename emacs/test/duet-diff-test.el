@@ -261,13 +261,13 @@ REGEXP matches the message."
     (let* ((connection duet-connection)
            (session duet-session)
            (visiting (find-file-noselect "f.txt"))
-           (run duet-diff--run)
+           (turn duet-diff--turn)
            (file (expand-file-name "f.txt"))
            (shown (lambda () (duet-diff-test--visible)))
            (decide (lambda (server decision &rest hunk)
                      (duet-test-request
                       server (intern (concat "change." decision))
-                      `(:turn ,run :path ,file ,@hunk))))
+                      `(:turn ,turn :path ,file ,@hunk))))
            ;; A second Emacs has its own connections.
            (duet-connections (make-hash-table :test #'equal))
            (other (duet-connection-ensure default-directory)))
@@ -289,7 +289,7 @@ REGEXP matches the message."
             (should (equal (mapcar (lambda (hunk) (duet-get-string hunk :state))
                                    (duet-get-objects
                                     (car (duet-get-objects
-                                          (duet-test-request other 'change.list (list :turn run))
+                                          (duet-test-request other 'change.list (list :turn turn))
                                           :changes))
                                     :hunks))
                            '("accepted" "open")))

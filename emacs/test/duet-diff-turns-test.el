@@ -61,21 +61,21 @@ A change that a later turn has taken back is left out."
 
 (defun duet-diff-turns-test--states (path)
   "Return the states of the hunks of PATH in each turn, the first turn first."
-  (mapcar (lambda (run)
+  (mapcar (lambda (turn)
             (cl-loop for file in (duet-get-objects
                                   (duet-test-request duet-connection 'change.list
-                                                     (list :turn (duet-run-id run)))
+                                                     (list :turn (duet-turn-id turn)))
                                   :changes)
                      when (string-suffix-p path (duet-get-string file :path))
                      return (duet-get-string file :state)))
-          (reverse (duet-session-runs duet-session))))
+          (reverse (duet-session-turns duet-session))))
 
 (ert-deftest duet-diff-turns-test-decide ()
   "A decision on a file that several turns have changed applies to all of them."
   (duet-diff-turns-test-with
     ;; The turns must agree.
     (duet-test-request duet-connection 'change.accept
-                       (list :turn (duet-run-id (cadr (duet-session-runs duet-session)))
+                       (list :turn (duet-turn-id (cadr (duet-session-turns duet-session)))
                              :path (expand-file-name "two.txt")))
     (duet-test-press "g" #'duet-diff-refresh)
     (duet-test-wait-for (not duet-diff--loading))
@@ -148,8 +148,8 @@ A change that a later turn has taken back is left out."
         (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\+Turn 2: again\n")
         (should (string-match-p "all turns" (duet-diff--header)))
         ;; As if the list of sessions had only the last turn.
-        (setf (duet-session-runs session) (list (car (duet-session-runs session)))
-              (duet-run-parent (car (duet-session-runs session))) nil)
+        (setf (duet-session-turns session) (list (car (duet-session-turns session)))
+              (duet-turn-parent (car (duet-session-turns session))) nil)
         (duet-diff-refresh)
         (duet-test-wait-for (not duet-diff--loading))
         (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\+Turn 2: again\n")

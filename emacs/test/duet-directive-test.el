@@ -95,7 +95,7 @@
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet"))
            (count (progn (duet-test-wait-for-state session 'completed)
-                         (length (duet-session-runs session)))))
+                         (length (duet-session-turns session)))))
       (duet-compose connection session)
       (duet-test-wait-for (duet-session-modes session))
       ;; A prompt that has only directives is not sent.
@@ -103,12 +103,12 @@
       (duet-compose-send)
       (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
       (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
-      (should (= count (length (duet-session-runs session))))
+      (should (= count (length (duet-session-turns session))))
       ;; The prompt is sent without its directives.
       (duet-compose connection session)
       (insert "/mode plan quiet")
       (duet-compose-send)
-      (duet-test-wait-for (> (length (duet-session-runs session)) count))
+      (duet-test-wait-for (> (length (duet-session-turns session)) count))
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-session-mode session) "plan"))
       (duet-test-wait-for (member "quiet" (mapcar #'duet-message-text

@@ -99,8 +99,8 @@ ANSWERS are for the questions whether to overwrite."
     (let ((default-directory (duet-connection-root connection)))
       (duet-test-request connection 'session.delete
                          (list :session (duet-session-id session)))
-      (setf (duet-session-runs session)
-            (list (make-duet-run :id "2d0bb6ba-0000-0000-0000-000000000000")))
+      (setf (duet-session-turns session)
+            (list (make-duet-turn :id "2d0bb6ba-0000-0000-0000-000000000000")))
       (duet-export-session session "md" (expand-file-name "it.md"))
       (duet-test-wait-for (duet-test-heard "2d0bb6ba"))
       (should-not (file-exists-p "it.md")))))

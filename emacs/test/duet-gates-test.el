@@ -31,7 +31,7 @@
           (should (string-match-p "gates failed" (duet-header session connection))))
         ;; A request to the server returns the same.
         (setf (duet-session-gates session) nil)
-        (duet-connection-ask connection (duet-run-id (duet-session-leaf session)))
+        (duet-connection-ask connection (duet-turn-id (duet-session-leaf session)))
         (duet-test-wait-for (equal (duet-gates-header session) "gates failed")))
       (should (equal (duet-test-log) "")))))
 

@@ -13,7 +13,7 @@
   `(let* ((model (duet-model-create :root "/nowhere/"))
           (session (make-duet-session :id "t" :model model :loaded t))
           (,message (make-duet-message :key "m" :kind 'text :session session
-                                       :run "r" :open t))
+                                       :turn "r" :open t))
           ;; The test also passes on a slow machine.
           (duet-code--patience 1000))
      (duet-model-add-message ,message)

@@ -259,9 +259,9 @@ A split is a list of positions."
   "Prompts and tool results are copied without the indentation of the display."
   (duet-markup-test-with message
     (ignore message)
-    (dolist (other (list (make-duet-message :key "p" :kind 'prompt :session session :run "r"
+    (dolist (other (list (make-duet-message :key "p" :kind 'prompt :session session :turn "r"
                                             :chunks (list "do it\nat once") :size 13)
-                         (make-duet-tool :key "r/1" :kind 'tool :session session :run "r"
+                         (make-duet-tool :key "r/1" :kind 'tool :session session :turn "r"
                                          :name "Run" :status 'completed
                                          :result "one\n\n  two\n"
                                          :diffs (list (list :path "/nowhere/a" :old_text "x"

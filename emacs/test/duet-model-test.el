@@ -22,9 +22,9 @@
       (setf (duet-session-loaded (duet-model-session model "t1")) t))
     model))
 
-(defun duet-model-test-delta (seq text &optional run)
-  "Return params of an event that adds TEXT to a message of RUN, as number SEQ."
-  (duet-model-test-event "message_delta" seq :session_id (or run "r1")
+(defun duet-model-test-delta (seq text &optional turn)
+  "Return params of an event that adds TEXT to a message of TURN, as number SEQ."
+  (duet-model-test-event "message_delta" seq :session_id (or turn "r1")
                          :message_id "m1" :role "assistant" :delta text))
 
 (defun duet-model-test-whole (seq text &rest more)
@@ -65,7 +65,7 @@
                              "session_deleted" 4 :thread_id "t1" :session_ids ["r2"] :kept 1))
     (should (zerop (hash-table-count (duet-model-approvals model))))
     (should (duet-session-archived (duet-model-session model "t1")))
-    (should (= 1 (length (duet-session-runs (duet-model-session model "t1")))))
+    (should (= 1 (length (duet-session-turns (duet-model-session model "t1")))))
     (duet-events-apply model (duet-model-test-event
                              "session_deleted" 5 :thread_id "t1" :session_ids ["r1"]))
     (should-not (duet-model-session model "t1"))
@@ -95,7 +95,7 @@
 ;; A reply about a running run once arrived before the event that it was queued.
 ;; Then the desktop showed that it had failed.
 (ert-deftest duet-model-test-state-does-not-go-back ()
-  "The state of a run is the latest one in replies and events."
+  "The state of a turn is the latest one in replies and events."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (at (lambda (second) (format "2026-01-01T00:00:0%d.5Z" second)))
          (event (lambda (state second)
@@ -220,11 +220,11 @@
     (should (equal (duet-message-text (funcall message)) "Hello world"))))
 
 (ert-deftest duet-model-test-events-before-their-session ()
-  "Events of an unknown run wait until the run is known."
+  "Events of an unknown turn wait until the turn is known."
   (let* ((model (duet-model-test-model))
          (unknown '()))
     (duet-model-add-observer (lambda (_ kind _s object _e)
-                               (when (eq kind 'unknown-run) (push object unknown)))
+                               (when (eq kind 'unknown-turn) (push object unknown)))
                              model)
     (duet-events-apply model (duet-model-test-event
                              "usage" 2 :session_id "r9" :input_tokens 7))
@@ -237,7 +237,7 @@
     (should-not (duet-model-orphans model))))
 
 (ert-deftest duet-model-test-queued-prompt-stays-last ()
-  "Messages of a run come before the prompt that is queued behind it."
+  "Messages of a turn come before the prompt that is queued behind it."
   (let* ((model (duet-model-test-model t))
          (session (duet-model-session model "t1")))
     (duet-events-apply model (duet-model-test-delta 2 "one"))
@@ -261,7 +261,7 @@
     (should (eq (duet-session-state session) 'queued))))
 
 (ert-deftest duet-model-test-moved-prompt-is-not-the-last ()
-  "The parents of runs decide their order, in any order of arrival."
+  "The parents of turns decide their order, in any order of arrival."
   (dolist (order '(("r4" "r1" "r2" "r3") ("r2" "r4" "r3" "r1") ("r3" "r2" "r1" "r4")))
     (let ((model (duet-model-test-model)))
       (dolist (id order)
@@ -271,8 +271,8 @@
                      :created_at (format "2026-01-01T00:00:0%sZ" (substring id 1))
                      :parent (alist-get id '(("r4" . "r1") ("r3" . "r4") ("r2" . "r3"))
                                                    nil nil #'equal))))
-      (should (equal (mapcar #'duet-run-id
-                             (duet-session-runs (duet-model-session model "t1")))
+      (should (equal (mapcar #'duet-turn-id
+                             (duet-session-turns (duet-model-session model "t1")))
                      '("r2" "r3" "r4" "r1"))))))
 
 (ert-deftest duet-model-test-queue-changed ()
@@ -280,38 +280,38 @@
   (dolist (loaded '(t loading))
     (let* ((model (duet-model-test-model t))
            (session (duet-model-session model "t1"))
-           (queue (lambda (seq run &rest data)
+           (queue (lambda (seq turn &rest data)
                     (duet-events-apply
-                     model (apply #'duet-model-test-event "queue_changed" seq :session_id run
+                     model (apply #'duet-model-test-event "queue_changed" seq :session_id turn
                                   data)))))
-      (pcase-dolist (`(,run . ,seq) '(("r2" . 2) ("r3" . 4) ("r4" . 6)))
+      (pcase-dolist (`(,turn . ,seq) '(("r2" . 2) ("r3" . 4) ("r4" . 6)))
         (duet-events-apply
          model (list :seq seq
                      :event (list :type "session_status_changed"
                                   :timestamp (format "2026-01-01T00:00:0%dZ" seq)
-                                  :data (list :session_id run :thread_id "t1" :state "queued"))))
+                                  :data (list :session_id turn :thread_id "t1" :state "queued"))))
         (duet-events-apply model (duet-model-test-event
-                                  "conversation_updated" (1+ seq) :session_id run
-                                  :event_type "message" :message_id (concat "m" run)
-                                  :role "user" :content run)))
+                                  "conversation_updated" (1+ seq) :session_id turn
+                                  :event_type "message" :message_id (concat "m" turn)
+                                  :role "user" :content turn)))
       (setf (duet-session-loaded session) loaded)
       (funcall queue 8 "r4" :order ["r4" "unknown" "r2" "r3"])
       (funcall queue 9 "r2" :order ["r4" "r2" "r3"] :content "new")
       (funcall queue 10 "r3" :order ["r4" "r2" "r3"] :content "long" :truncated t)
       (funcall queue 8 "r2" :order ["r4" "r2" "r3"] :content "older")
-      (should (equal (mapcar #'duet-run-id (duet-session-runs session))
+      (should (equal (mapcar #'duet-turn-id (duet-session-turns session))
                      '("r3" "r2" "r4" "r1")))
       (when (eq loaded 'loading)
         (duet-pages-loaded session))
       (should (equal (mapcar (lambda (message)
-                               (list (duet-message-run message) (duet-message-text message)
+                               (list (duet-message-turn message) (duet-message-text message)
                                      (duet-message-cut message)))
                              (duet-session-message-list session))
                      '(("r4" "r4" nil) ("r2" "new" nil) ("r3" "long" t))))
-      ;; Malformed data remove no run.
+      ;; Malformed data remove no turn.
       (funcall queue 11 "r2" :order ["r2" "r2" 5])
-      (duet-model-arrange-run session (duet-session-run session "r2"))
-      (should (= (length (duet-session-runs session)) 4))
+      (duet-model-arrange-turn session (duet-session-turn session "r2"))
+      (should (= (length (duet-session-turns session)) 4))
       ;; A prompt that is sent now runs last.
       (duet-events-sent model '(:turn_uuid "r5" :session_uuid "t1" :agent "demo"))
       (should (equal (duet-session-leaf-id session) "r5")))))
@@ -359,8 +359,8 @@ The length of its message is in UTF-16 code units; some characters take two."
     (cl-flet ((load (where &rest parts)
                 (duet-pages-load
                  session
-                 (vconcat (mapcar (pcase-lambda (`(,id ,run ,state))
-                                    (list :id id :session_id run :event_type "message"
+                 (vconcat (mapcar (pcase-lambda (`(,id ,turn ,state))
+                                    (list :id id :session_id turn :event_type "message"
                                           :role "assistant" :content id :key id
                                           :is_completed t :session_state state))
                                   parts))
@@ -445,14 +445,14 @@ The length of its message is in UTF-16 code units; some characters take two."
 
 (ert-deftest duet-model-test-named-by-its-conversation ()
   "A session that its agent continued is named after its first prompt.
-Its last run has no prompt, and the model requests nothing more."
+Its last turn has no prompt, and the model requests nothing more."
   (let* ((model (duet-model-create))
          (session (duet-pages-load-session
                    model '(:turn_uuid "r2" :session_uuid "t1" :state "running" :parent "r1"
                                :prompt "" :summary "Continued by itself"
                                :session_title "Mend it" :source "agent"))))
     (should (equal (duet-session-name session) "Mend it"))
-    (should (equal (duet-run-query (duet-session-leaf session)) ""))))
+    (should (equal (duet-turn-query (duet-session-leaf session)) ""))))
 
 (ert-deftest duet-model-test-answered-before-the-list-came ()
   "A question that was answered after the request for the list does not return."
@@ -529,7 +529,7 @@ Its last run has no prompt, and the model requests nothing more."
       (should (eq (duet-session-state session) 'running))
       (should (equal (duet-session-agent session) "demo"))
       (should (equal (duet-session-cwd session) "/tmp"))
-      (should (equal (duet-run-query (duet-session-leaf session)) "Do it")))))
+      (should (equal (duet-turn-query (duet-session-leaf session)) "Do it")))))
 
 (ert-deftest duet-model-test-numbers ()
   "Turns and sessions have their numbers, from events and from replies."
@@ -548,13 +548,13 @@ Its last run has no prompt, and the model requests nothing more."
     (let ((session (duet-model-session model "t1")))
       (should (equal (duet-session-number session) "12"))
       ;; The numbers of parents give the order, which differs from that of the times.
-      (should (equal (mapcar #'duet-run-number (duet-session-runs session))
+      (should (equal (mapcar #'duet-turn-number (duet-session-turns session))
                      '("12.3" "12.2" "12.1")))
-      (should (equal (duet-run-id (duet-session-run session "12.3")) "r3"))
+      (should (equal (duet-turn-id (duet-session-turn session "12.3")) "r3"))
       ;; A list, which does not name parents, leaves them as they are.
       (duet-pages-load-session model '(:turn_uuid "r3" :turn "12.3" :session 12
                                        :session_uuid "t1" :state "queued" :prompt "Third"))
-      (should (equal (duet-run-parent (duet-session-run session "12.3")) "12.2"))
+      (should (equal (duet-turn-parent (duet-session-turn session "12.3")) "12.2"))
       (duet-events-sent model '(:turn_uuid "r4" :turn "13.1" :session_uuid "t2" :agent "demo"))
       (should (equal (duet-session-number (duet-model-session model "t2")) "13")))))
 

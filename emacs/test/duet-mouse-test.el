@@ -52,7 +52,7 @@
   "An address in a message is a link, without the punctuation after it."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
-         (message (make-duet-message :key "m" :kind 'text :session session :run "r")))
+         (message (make-duet-message :key "m" :kind 'text :session session :turn "r")))
     (duet-model-add-message message)
     (duet-message-append message "See https://example.org/a_b?c=1, or (http://x.org/).")
     (with-temp-buffer

@@ -20,7 +20,7 @@ FOCUS is the focus state of all frames."
      (let ((duet-notify-test--shown nil)
            (duet-notify-function (lambda (&rest arguments)
                                    (push arguments duet-notify-test--shown)))
-           (duet-notify-long-run 0)
+           (duet-notify-long-turn 0)
            (global-mode-string nil))
        (duet-model-add-observer #'duet-notify--observe)
        (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) ,focus))
@@ -53,7 +53,7 @@ FOCUS is the focus state of all frames."
       (should (derived-mode-p 'duet-transcript-mode)))
     ;; Replayed questions and short turns cause none.
     (setq duet-notify-test--shown nil)
-    (let* ((duet-notify-long-run 1000)
+    (let* ((duet-notify-long-turn 1000)
            (session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
       (duet-events-apply (duet-connection-model connection)
@@ -103,7 +103,7 @@ FOCUS is the focus state of all frames."
         (call-interactively #'duet-approval-approve)
         (duet-test-wait-for back)
         (should (length= back 1))
-        (duet-test-listening ; the end of the run may be reported meanwhile, too
+        (duet-test-listening ; the end of the turn may be reported meanwhile, too
          (funcall (nth 1 (car shown)))
          (should (duet-test-heard "already answered")))))))
 

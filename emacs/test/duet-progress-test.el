@@ -31,7 +31,7 @@
                                        (length= signs 4)))
             (should-not (memq nil signs)))
           ;; The time counts from the start of the turn.
-          (setf (duet-run-changed (duet-session-active-run session))
+          (setf (duet-turn-changed (duet-session-active-turn session))
                 (format-time-string "%FT%T.000Z" (time-subtract nil 125) t))
           (should (string-match-p "· 2m 0[5-9]s" (duet-header session connection)))
           (call-interactively #'duet-interrupt)
@@ -60,17 +60,17 @@
   "A warning that a budget is nearly used up shows in the header during the turn."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "hello"))
-           (run (progn (duet-test-wait-for (duet-session-approvals session))
-                       (duet-session-active-run session))))
+           (turn (progn (duet-test-wait-for (duet-session-approvals session))
+                       (duet-session-active-turn session))))
       (should-not (duet-progress--budget-header session))
       (duet-events-apply (duet-connection-model connection)
                          (list :event
                                (list :type "conversation_updated" :timestamp "2026-01-01T00:00:00Z"
-                                     :data (list :session_id (duet-run-id run) :event_type "system"
+                                     :data (list :session_id (duet-turn-id turn) :event_type "system"
                                                  :message_id "sys-9" :subtype "budget_near"
                                                  :content "This turn has used 9 of 10 tokens."))))
       (should (string-match-p "budget nearly used" (duet-header session connection)))
-      (duet-test-request connection 'turn.interrupt (list :turn (duet-run-id run)))
+      (duet-test-request connection 'turn.interrupt (list :turn (duet-turn-id turn)))
       (duet-test-wait-for-state session 'interrupted)
       (should-not (duet-progress--budget-header session)))))
 

@@ -89,7 +89,7 @@ a project without one.  Each project has a session."
                                          :archived t))
                 (kill-buffer)
                 (clrhash (duet-model-sessions (duet-connection-model its)))
-                (clrhash (duet-model-runs (duet-connection-model its)))
+                (clrhash (duet-model-turns (duet-connection-model its)))
                 (duet-bookmark--ask its (duet-session-id session) nil)
                 (duet-test-wait-for-transcript)
                 (should (equal (duet-session-id duet-session) (duet-session-id session)))))

@@ -49,9 +49,9 @@ NAMES is a list of two symbols for the connection and the session."
   (duet-test-press "e" #'duet-edit-queued)
   (duet-test-wait-for (progn (duet-test-look) (derived-mode-p 'duet-compose-mode))))
 
-(defun duet-queue-test-run (session prompt)
-  "Return the id of the run of SESSION whose prompt is PROMPT."
-  (duet-message-run (cl-find-if (lambda (message)
+(defun duet-queue-test-turn (session prompt)
+  "Return the id of the turn of SESSION whose prompt is PROMPT."
+  (duet-message-turn (cl-find-if (lambda (message)
                                   (and (eq (duet-message-kind message) 'prompt)
                                        (equal (duet-message-text message) prompt)))
                                 (duet-session-order session))))
@@ -98,7 +98,7 @@ NAMES is a list of two symbols for the connection and the session."
 (ert-deftest duet-queue-test-move ()
   "A queued prompt moves with point, and the prompts run in the new order."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two" "quiet three")
-    (let ((last (duet-queue-test-run session "quiet two")))
+    (let ((last (duet-queue-test-turn session "quiet two")))
       (duet-queue-test-go-to "quiet three")
       (duet-test-press "M-<up>" #'duet-move-queued-up)
       (duet-queue-test-wait-for '("quiet one" "quiet three" "quiet two"))
@@ -127,12 +127,12 @@ NAMES is a list of two symbols for the connection and the session."
       (kill-buffer)
       (let ((model (duet-connection-model connection)))
         (clrhash (duet-model-sessions model))
-        (clrhash (duet-model-runs model))
+        (clrhash (duet-model-turns model))
         (duet-connection-refresh connection)
         (setq session (duet-test-wait-for (duet-connection-session connection last)))
         (switch-to-buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text (current-buffer) "You asked: quiet two")
-        (duet-test-wait-for (= (length (duet-session-runs session)) 4))
+        (duet-test-wait-for (= (length (duet-session-turns session)) 4))
         (should (equal (duet-session-leaf-id session) last))))))
 
 (ert-deftest duet-queue-test-begun ()
@@ -163,8 +163,8 @@ The edited text becomes a new prompt."
 (ert-deftest duet-queue-test-another-client ()
   "The transcript shows edits and moves by another client, as does a new one."
   (duet-queue-test-with (connection session) '("quiet one" "quiet two")
-    (let* ((one (duet-queue-test-run session "quiet one"))
-           (two (duet-queue-test-run session "quiet two"))
+    (let* ((one (duet-queue-test-turn session "quiet one"))
+           (two (duet-queue-test-turn session "quiet two"))
            (long (format "quiet long\n%send" (apply #'concat (make-list 40000 "words\n")))))
       (duet-queue-test-go-to "quiet two")
       (duet-test-request connection 'turn.edit

@@ -198,7 +198,7 @@
                                    :permission_mode "acceptEdits"))
           (duet-test-request connection 'session.prompt
                              (list :session (duet-session-leaf-id session) :prompt "again"))
-          (duet-test-wait-for (and (cdr (duet-session-runs session))
+          (duet-test-wait-for (and (cdr (duet-session-turns session))
                                    (eq (duet-session-state session) 'completed)))
           (duet-test-wait-for-text visiting "Turn 2: again")
           (kill-buffer visiting))

@@ -62,7 +62,7 @@
       (duet-test-wait-for-state one 'completed)
       (duet-test-wait-for-state two 'completed)
       (duet-test-request connection 'session.prompt '(:session 1 :prompt "quiet more zebras"))
-      (duet-test-wait-for (and (cdr (duet-session-runs one))
+      (duet-test-wait-for (and (cdr (duet-session-turns one))
                                (eq (duet-session-state one) 'completed)))
       (let ((results (duet-search-test-results connection "zebr")))
         (should (string-match-p "^1\\.1 .*you" (duet-test-text results)))
@@ -124,7 +124,7 @@
       (let ((results (duet-search-test-results connection "pelican")))
         ;; As if the session were older than all listed ones.
         (remhash thread (duet-model-sessions (duet-connection-model connection)))
-        (clrhash (duet-model-runs (duet-connection-model connection)))
+        (clrhash (duet-model-turns (duet-connection-model connection)))
         (save-window-excursion
           (with-current-buffer results
             (goto-char (point-min))

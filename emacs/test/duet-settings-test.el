@@ -23,7 +23,7 @@
         (duet-test-request connection 'session.prompt
                            (list :session (duet-session-leaf-id session)
                                  :prompt "edit"))
-        (duet-test-wait-for (cdr (duet-session-runs session)))
+        (duet-test-wait-for (cdr (duet-session-turns session)))
         (duet-test-wait-for-state session 'completed 'waiting_input)
         (should (eq (duet-session-state session) 'completed))
         ;; A mode that allows everything needs a confirmation.
@@ -83,7 +83,7 @@
              (:id "default" :name "Default" :by "duet")
              (:id "acceptEdits" :name "Accept edits" :by "duet")))
      (puthash "thread" session (duet-model-sessions model))
-     (puthash "run" session (duet-model-runs model))
+     (puthash "run" session (duet-model-turns model))
      (duet-events-apply model (list :seq 1 :event
                                    (list :type "agent_session" :data
                                          (append '(:session_id "run")

@@ -63,7 +63,7 @@
     (should-not duet-progress--timer)))
 
 (ert-deftest duet-silence-test-over ()
-  "Silence ends with the run, with an interrupt, and with a question."
+  "Silence ends with the turn, with an interrupt, and with a question."
   (dolist (state '("waiting_input" "interrupting" "completed"))
     (duet-silence-test-with-transcript session model
       (duet-events-apply model (duet-silence-test-event 2 12))

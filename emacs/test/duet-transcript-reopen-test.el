@@ -128,7 +128,7 @@
       (remhash (duet-connection-root connection) duet-connections)
       (let* ((connection (duet-connection-ensure default-directory))
              (session (duet-test-wait-for (duet-connection-session connection id))))
-        (should (equal (length (duet-session-runs session)) 1))
+        (should (equal (length (duet-session-turns session)) 1))
         (duet-test-wait-for-text (duet-transcript-open connection session)
                                  "❯ quiet fail\\(.*\n\\)*✗ Failed.*\n\n❯ quiet later")))))
 

@@ -342,7 +342,7 @@
   "A C-g during an event or an update is still pending afterwards."
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
-         (message (make-duet-message :key "m" :kind 'prompt :session session :run "r"))
+         (message (make-duet-message :key "m" :kind 'prompt :session session :turn "r"))
          (press (lambda (&rest _) (setq quit-flag t) nil))
          (pressed (lambda (function)
                     (let ((inhibit-quit t))
@@ -385,7 +385,7 @@
   (let* ((model (duet-model-create :root "/nowhere/"))
          (session (make-duet-session :id "t" :model model :loaded t))
          (message (make-duet-message :key "m" :kind 'text :session session
-                                     :run "r" :open t))
+                                     :turn "r" :open t))
          (duet-transcript-delay 1000))
     (duet-model-add-message message)
     (with-temp-buffer
@@ -419,7 +419,7 @@
       (let* ((model (duet-model-create :root "/nowhere/"))
              (session (make-duet-session :id "t" :model model :loaded t))
              (message (make-duet-message :key "m" :kind 'text :session session
-                                         :run "r" :open t)))
+                                         :turn "r" :open t)))
         (duet-model-add-message message)
         (with-temp-buffer
           (duet-transcript-mode)
@@ -462,7 +462,7 @@
          (session (make-duet-session :id "t" :cwd "/nowhere/"))
          (text (substring-no-properties
                 (duet-render (make-duet-tool
-                              :key "r/1" :kind 'tool :session session :run "r" :name "Edit"
+                              :key "r/1" :kind 'tool :session session :turn "r" :name "Edit"
                               :diffs (list (list :path "/nowhere/a.txt" :old_text (funcall rows)
                                                  :new_text (funcall rows '(5 . "five") '(30 . "x")))
                                            (list :path "/nowhere/b.txt" :old_text "a"

@@ -156,13 +156,13 @@
 
 (defun duet-visible-test-line (shape count)
   "Return a line of COUNT characters of SHAPE, and an x at its end.
-The x makes a regexp for a run of SHAPE fail at each position."
+The x makes a regexp for a turn of SHAPE fail at each position."
   (concat (apply #'concat (make-list (/ count (length shape)) shape)) "x"))
 
 (defun duet-visible-test-tool (line)
   "Render a tool call that has LINE in each member."
   (let* ((session (make-duet-session :id "s" :cwd "/" :model (duet-model-create :root "/")))
-         (tool (make-duet-tool :key "r/x" :kind 'tool :session session :run "r" :id "x"
+         (tool (make-duet-tool :key "r/x" :kind 'tool :session session :turn "r" :id "x"
                                :name "Bash" :title line :result line :status 'failed
                                :input (list :command line :other line) :paths (list line)
                                :diffs (list (list :path "a" :old_text line

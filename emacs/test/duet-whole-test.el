@@ -49,12 +49,12 @@
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet"))
            (buffer (duet-transcript-open connection session))
-           (run (duet-session-leaf-id session))
+           (turn (duet-session-leaf-id session))
            (result (concat (make-string 3000 ?a) "\nthe error"))
            (item (lambda (type &rest members)
-                   `( :id 1 :session_id ,run :event_type ,type :seq 1000000
+                   `( :id 1 :session_id ,turn :event_type ,type :seq 1000000
                       :is_completed t :status "failed" ,@members)))
-           (others (lambda (count) (make-list count (list :id 9 :session_id run
+           (others (lambda (count) (make-list count (list :id 9 :session_id turn
                                                           :event_type "message"
                                                           :content "x" :key "other"))))
            (conversation
@@ -71,7 +71,7 @@
        (duet-connection-model connection)
        (list :seq 1000000
              :event (list :type "conversation_updated" :timestamp "2030-01-01T00:00:00Z"
-                          :data (list :session_id run :event_type "tool_result"
+                          :data (list :session_id turn :event_type "tool_result"
                                       :tool_result_for_id "x" :tool_name "Bash"
                                       :tool_status "failed" :truncated t
                                       :tool_result_content (make-string 3000 ?a)))))
@@ -90,7 +90,7 @@
           (switch-to-buffer buffer)
           ;; The end of the loaded part is not shown as the end of the result.
           (duet-test-wait-for-text buffer "… cut: the rest is not loaded yet")
-          (should (equal (duet-render-summary (duet-session-message session (concat run "/x")))
+          (should (equal (duet-render-summary (duet-session-message session (concat turn "/x")))
                          "more than 3000 characters"))
           (goto-char (point-min))
           (search-forward "Bash")
@@ -100,7 +100,7 @@
           (should (string-match-p "the error" (duet-test-text buffer)))
           (should (string-match-p "make" (duet-test-text buffer)))
           (should-not (string-match-p "… cut" (duet-test-text buffer)))
-          (should (equal (duet-render-summary (duet-session-message session (concat run "/x")))
+          (should (equal (duet-render-summary (duet-session-message session (concat turn "/x")))
                          "the error")))))))
 
 (provide 'duet-whole-test)

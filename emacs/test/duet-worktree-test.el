@@ -94,7 +94,7 @@ Wait for the end of its turn.  MORE are other parameters."
     (duet-test-write-and-send "/worktree quiet two")
     (duet-test-wait-for-transcript)
     (duet-test-wait-for (duet-session-worktree duet-session))
-    (should (equal (duet-run-query (duet-session-leaf duet-session)) "quiet two"))))
+    (should (equal (duet-turn-query (duet-session-leaf duet-session)) "quiet two"))))
 
 (ert-deftest duet-worktree-test-directive ()
   "The directive /worktree has no value, and is only for new sessions."

@@ -716,28 +716,6 @@ func findSession(cmd *cobra.Command, s *settings, id string) (found protocol.Tur
 	return found, err
 }
 
-// findTurnAtWork finds the turn that id names. If id names a session, this is the turn at work or the
-// one that waits for an answer: prompts behind it may be queued or cancelled.
-func findTurnAtWork(cmd *cobra.Command, s *settings, id string) (found protocol.Turn, err error) {
-	if found, err = findSession(cmd, s, id); err != nil {
-		return found, err
-	}
-	if id != "last" && id != found.SessionUUID && id != strconv.FormatInt(found.Session, 10) {
-		return found, nil
-	}
-	err = withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-		turns, _, err := hubclient.Turns(ctx, c, protocol.ListTurnsParams{
-			Session: protocol.Ref(found.SessionUUID),
-			States:  []protocol.TurnState{hubclient.Starting, hubclient.Running, hubclient.WaitingInput, "interrupting"},
-		})
-		if err == nil && len(turns) > 0 {
-			found = turns[0]
-		}
-		return err
-	})
-	return found, err
-}
-
 func newSessionLaunchCommand(s *settings) *cobra.Command {
 	return newStartingCommand(s, "session launch", "Start a session, and print its turn")
 }
@@ -869,11 +847,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, turnCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x, err := findTurnAtWork(cmd, s, args[0])
-			if err != nil {
-				return err
-			}
-			params := protocol.InterruptTurnParams{Turn: protocol.Ref(x.Name), Reason: reason, Background: background} // by then, an id such as last may name another turn
+			params := protocol.InterruptTurnParams{Turn: protocol.Ref(args[0]), Reason: reason, Background: background}
 			return askHub(cmd, s, "turn.interrupt", params, func(r protocol.InterruptTurnResult) error {
 				switch {
 				case background != "":

@@ -24,7 +24,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.TurnInSe
 	var turn domain.Turn
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
-		if turn, err = query.Find(h.ctx, t, id); err != nil {
+		if turn, err = h.findAtWork(t, id); err != nil {
 			return err
 		}
 		if turn.State.Ended() {
@@ -65,6 +65,27 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.TurnInSe
 		return domain.TurnInSession{}, err
 	}
 	return h.query.ByTurn(ctx, turn.ID)
+}
+
+// findAtWork returns the turn that an id names. If it names a session, this is the turn that its agent
+// works on or that waits for a person, if there is one, rather than the last one: prompts behind it may
+// be queued.
+func (h *Hub) findAtWork(t store.Tx, id string) (domain.Turn, error) {
+	turn, err := query.Find(h.ctx, t, id)
+	if err != nil || turn.State.Active() {
+		return turn, err
+	}
+	whole, err := t.NamesSession(h.ctx, id)
+	if err != nil || !whole && id != domain.LastTurn {
+		return turn, err
+	}
+	unfinished, err := t.UnfinishedTurns(h.ctx, turn.Session)
+	for _, one := range unfinished {
+		if one.State.Active() {
+			return one, err
+		}
+	}
+	return turn, err
 }
 
 // endBackground stops the background work of an agent. An agent that cannot stop it is ended: the

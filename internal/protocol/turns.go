@@ -184,7 +184,7 @@ type QueuedTurns struct {
 }
 
 type InterruptTurnParams struct {
-	Turn       Ref    `json:"turn" doc:"The turn, such as 12.3; a session means its last turn."`
+	Turn       Ref    `json:"turn" doc:"The turn, such as 12.3; a session means the turn at work, or else its last turn."`
 	Reason     string `json:"reason,omitempty" doc:"The reason, stored with the turn."`
 	Background string `json:"background,omitempty" doc:"Stop only this background task, by its id in background of turn.get. Agents of version 2 of the Agent Client Protocol may support this. Others stop all tasks or none, and the error not_offered says so."`
 }

@@ -1800,7 +1800,7 @@ export type InterruptResult = {
 };
 
 export type InterruptTurnParams = {
-  /** The turn, such as 12.3; a session means its last turn. */
+  /** The turn, such as 12.3; a session means the turn at work, or else its last turn. */
   turn: string | number;
   /** The reason, stored with the turn. */
   reason?: string;

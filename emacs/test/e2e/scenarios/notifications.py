@@ -6,7 +6,7 @@ from steps import ask, expect, scenario, start
 from terminal import wait_for
 
 INIT = '''
-(setq duet-notify-long-run 0
+(setq duet-notify-long-turn 0
       duet-notify-function
       (lambda (title text _)
         (write-region (format "%s: %s\\n" title (string-replace "\\n" ", " text)) nil "~/told" t 'quiet)))
