@@ -187,15 +187,15 @@ async function addSelection(projects: Projects, panels: Panels): Promise<void> {
 /** questionOf returns the question that a command was given, possibly by its id. undefined: it no longer waits, as a message says. */
 function questionOf({ questions }: Projects, of: ProjectQuestion | string): ProjectQuestion | undefined {
   if (typeof of !== "string") return of;
-  const question = questions.find((one) => one.question.id === of);
+  const question = questions.find((one) => one.question.approval === of);
   if (!question) void inform("the question has been answered");
   return question;
 }
 
 /** showQuestion opens the conversation of a question, at the question. */
 async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
-  const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.session_id })).session;
-  (await panels.open({ project, session })).showQuestion(question.id);
+  const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.turn_uuid })).session;
+  (await panels.open({ project, session })).showQuestion(question.approval);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {

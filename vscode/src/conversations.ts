@@ -12,7 +12,7 @@ import type { Result } from "./protocol";
 import { discardWorktree, hasWorktree, land } from "./worktrees";
 
 type Hit = Result<"searchConversations">["hits"][number];
-type Rule = Result<"getRules">["rules"][number];
+type Rule = Result<"rule.list">["rules"][number];
 
 /** The most hits of a search in each project. */
 const mostHits = 100;
@@ -146,7 +146,7 @@ function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
 
 /** Lists the rules that answers have made, those of a conversation first, and deletes the chosen ones. */
 export async function revokeRules({ connection }: Project, thread?: string): Promise<void> {
-  const { rules } = await connection.request("getRules", {});
+  const { rules } = await connection.request("rule.list", {});
   if (rules.length === 0) {
     void inform("this project has no rules from answers");
     return;
@@ -154,7 +154,7 @@ export async function revokeRules({ connection }: Project, thread?: string): Pro
   const own = (rule: Rule): number => (thread !== undefined && rule.thread_id === thread ? 0 : 1);
   const items = [...rules].sort((a, b) => own(a) - own(b)).map((rule) => ({ label: ruleWords(rule), description: scopeWords(rule), id: rule.rule_id }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Revoke which rules? The agent asks again then.", canPickMany: true, matchOnDescription: true });
-  for (const { id } of chosen ?? []) await connection.request("deleteRule", { rule_id: id });
+  for (const { id } of chosen ?? []) await connection.request("rule.delete", { rule_id: id });
 }
 
 /** What a rule allows or denies, in one line. */

@@ -38,7 +38,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
   };
   /** Ends the notifications whose questions are all answered or seen. VS Code restores panels after questions have come. */
   const endSeen = (): void => {
-    const waiting = new Set(projects.questions.filter(isUnseen).map(({ question }) => question.id));
+    const waiting = new Set(projects.questions.filter(isUnseen).map(({ question }) => question.approval));
     for (const [notification, ids] of shown) {
       if (ids.some((id) => waiting.has(id))) continue;
       notification.dispose();
@@ -66,17 +66,17 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
   ];
 
   function notify(of: ProjectQuestion[], text: string, links: Link[], about = ""): void {
-    shown.set(notice(text, links, about), of.map(({ question }) => question.id));
+    shown.set(notice(text, links, about), of.map(({ question }) => question.approval));
     notifyDesktop(about === "" ? text : `${about}: ${text}`);
   }
 
   function notifyOne(of: ProjectQuestion): void {
-    const { id } = of.question;
+    const { approval } = of.question;
     // The first answers. The last link leads to the question with all of them.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
     const session = of.project.model.conversationOf(of.question);
     notify([of], titleOf(of.question), [
-      ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [id, choice] })), { label: "Show", command: "duet.showQuestion", args: [id] },
+      ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [approval, choice] })), { label: "Show", command: "duet.showQuestion", args: [approval] },
     ], session ? nameOf(session) : "");
   }
 

@@ -204,8 +204,8 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     if (!node) return [...this.keys.open, ...this.projects.questions];
     if ("send" in node) return [];
     if ("question" in node) {
-      const { id } = node.question;
-      return choicesOf(node.question).map(({ id: choice, ...row }) => ({ ...row, id: `${id}/${choice}`, send: () => vscode.commands.executeCommand("duet.answer", node, choice) }));
+      const { approval } = node.question;
+      return choicesOf(node.question).map(({ id: choice, ...row }) => ({ ...row, id: `${approval}/${choice}`, send: () => vscode.commands.executeCommand("duet.answer", node, choice) }));
     }
     return node.choices.map((choice) => ({ ...keyChoices[choice], id: `${node.id}/${choice}`, send: () => this.keys.answer(node.id, choice) }));
   }
@@ -228,12 +228,12 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     if ("question" in node) {
       const { project, question } = node;
       const session = project.model.conversationOf(question);
-      item.id = question.id;
+      item.id = question.approval;
       item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
       item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
       item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
       item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands
-      item.command = { command: inboxCommand(question.id), title: "Show Question" };
+      item.command = { command: inboxCommand(question.approval), title: "Show Question" };
     } else {
       item.id = node.id;
       item.description = node.about;
@@ -251,7 +251,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     this.shown = now;
     this.commands.show(nodes.flatMap((node): Array<[string, () => unknown]> => {
       if ("send" in node) return [[inboxCommand(node.id), node.send]];
-      return "question" in node ? [[inboxCommand(node.question.id), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
+      return "question" in node ? [[inboxCommand(node.question.approval), () => vscode.commands.executeCommand("duet.showQuestion", node)]] : [];
     }));
     const value = this.getChildren().length;
     this.view.badge = value === 0 ? undefined : { value, tooltip: waitingWords(value) };

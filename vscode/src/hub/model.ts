@@ -1,6 +1,6 @@
 // The sessions and questions of a project, as the hub has them. An event says that one has changed; a request gets its
 // current state.
-import type { Approval, Method, Params, QueuedPrompt, Result, Session as SessionView } from "../protocol";
+import type { Method, Params, QueuedPrompt, Result, Session as SessionView } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter, sessionOf } from "./events";
 import type { EventParams } from "./events";
@@ -13,8 +13,8 @@ export type Session = SessionView & {
   ahead?: Pick<Session, "id" | "status" | "state">;
 };
 
-/** An open question, a result of fetchApprovals. */
-export type Question = Approval;
+/** An open question, a result of approval.list. */
+export type Question = Result<"approval.list">["approvals"][number];
 
 /** Whether a session's agent works, or waits for the user. */
 function isWorking({ status, state }: Session): boolean {
@@ -61,7 +61,7 @@ export class ProjectModel {
 
   /** The last session of each conversation, the most recently active first. */
   get sessions(): Session[] {
-    const asked = new Set(this.waiting.map(({ thread_id }) => thread_id));
+    const asked = new Set(this.waiting.map(({ session_uuid }) => session_uuid));
     const all = [...this.byThread.values()].map((session): Session => {
       const ahead = session.state === "queued" ? this.ahead.get(session.thread_id) : undefined;
       return { ...session, ...(asked.has(session.thread_id) && { waits: true }), ...(ahead && { ahead }) };
@@ -80,8 +80,8 @@ export class ProjectModel {
   }
 
   /** The conversation of a question, by its last session. The question may belong to an earlier session. */
-  conversationOf(question: Pick<Question, "thread_id">): Session | undefined {
-    return this.sessions.find(({ thread_id }) => thread_id === question.thread_id);
+  conversationOf(question: Pick<Question, "session_uuid">): Session | undefined {
+    return this.sessions.find(({ thread_id }) => thread_id === question.session_uuid);
   }
 
   /** Adds a session to the list, possibly before its event comes. */
@@ -189,11 +189,11 @@ export class ProjectModel {
   }
 
   private async askForQuestions(): Promise<void> {
-    const fetched = await this.connection.request("fetchApprovals", {});
+    const fetched = await this.connection.request("approval.list", {});
     const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), fetched.approvals);
     this.waiting = approvals;
-    const fresh = approvals.filter((question) => !this.seen.has(question.id));
-    for (const question of fresh) this.seen.add(question.id);
+    const fresh = approvals.filter((question) => !this.seen.has(question.approval));
+    for (const question of fresh) this.seen.add(question.approval);
     if (fresh.length > 0) this.questionEmitter.fire(fresh);
   }
 }
@@ -214,7 +214,7 @@ export async function queueOf(request: Request, { id, thread_id }: Pick<Session,
   return { ahead: before?.thread_id === thread_id ? before : undefined, queued };
 }
 
-/** Completes questions: fetchApprovals cuts texts that are too long for one message, getApproval returns them whole. */
+/** Completes questions: approval.list cuts texts that are too long for one message, approval.get returns them whole. */
 export async function wholeQuestions(request: Request, questions: readonly Question[]): Promise<Question[]> {
-  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
+  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("approval.get", { approval: question.approval })).approval : question)));
 }

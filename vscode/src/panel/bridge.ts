@@ -58,8 +58,8 @@ export class Bridge {
     for (const method of passedMethods) {
       this.server.method(method, async (given) => {
         const params = await this.scope.check(method, given ?? {});
-        const result: unknown = await hub.request(method, method === "sendDecision" ? { ...params, client: "VS Code" } : params);
-        if (method === "fetchApprovals") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
+        const result: unknown = await hub.request(method, method === "approval.decide" ? { ...params, client: "VS Code" } : params);
+        if (method === "approval.list") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
         this.scope.note(result);
         return result;
       });

@@ -8,8 +8,8 @@ import type { EventParams } from "../hub/events";
 export const passedMethods = [
   "getConversation",
   "getSessionState",
-  "fetchApprovals",
-  "sendDecision",
+  "approval.list",
+  "approval.decide",
   "continueSession",
   "interruptSession",
   "session.set",
@@ -136,7 +136,7 @@ export interface PanelMethods {
   /** Shows the session's changes in VS Code's diff editor: one file, or all. */
   "panel.openChanges": { params: { path?: string }; result: null };
   /** Asks the user for the further input of an answer: text, a form or a URL to open. True: the answer was sent. */
-  "panel.answer": { params: { approval_id: string; choice?: string }; result: { answered: boolean } };
+  "panel.answer": { params: { approval: string; choice?: string }; result: { answered: boolean } };
   /** Runs a command of the extension for this session, such as duet.fork. Only the commands in panelCommands are allowed. */
   "panel.command": { params: { command: PanelCommand }; result: null };
 }

@@ -163,9 +163,9 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       await changes.open(await panel.askSession(), path === undefined ? undefined : text(path, "path"));
       return null;
     },
-    "panel.answer": async ({ approval_id, choice }) => {
-      await panel.scope.checkApproval(approval_id);
-      const known = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
+    "panel.answer": async ({ approval: asked, choice }) => {
+      await panel.scope.checkApproval(asked);
+      const known = project.model.questions.find(({ approval }) => approval === asked) ?? (await connection.request("approval.list", {})).approvals.find(({ approval }) => approval === asked);
       const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
       if (!question) return { answered: false }; // another client has answered it meanwhile
       if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);

@@ -11,8 +11,8 @@ type Members = Record<string, unknown>;
 const members: Record<PassedMethod, readonly string[]> = {
   getConversation: ["session_id", "offset", "limit"],
   getSessionState: ["session_id"],
-  fetchApprovals: ["session_id"],
-  sendDecision: ["approval_id", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
+  "approval.list": ["turn"],
+  "approval.decide": ["approval", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
   continueSession: ["session_id", "query", "content", "deliver"],
   interruptSession: ["session_id", "reason"],
   "session.set": ["session_id", "agent", "mode", "model", "options"],
@@ -45,20 +45,22 @@ export class Scope {
       throw new RPCError(ErrorCode.InvalidParams, `${method}: a panel may not give ${unknown}; it takes ${members[method].join(", ")}`, { param: unknown, accepted: members[method] });
     }
     if (method === "getAttachment") this.checkAttachment(given["id"]);
-    else if (method === "sendDecision") await this.checkApproval(given["approval_id"], method);
-    else if (method !== "fetchApprovals" || given["session_id"] !== undefined) await this.checkSession(given["session_id"], method);
+    else if (method === "approval.decide") await this.checkApproval(given["approval"], method);
+    else if (method === "approval.list") {
+      if (given["turn"] !== undefined) await this.checkSession(given["turn"], method, "turn");
+    } else await this.checkSession(given["session_id"], method);
     if (given["before"] !== undefined) await this.checkSession(given["before"], method, "before");
     return given;
   }
 
   /** Checks that an approval belongs to this conversation. */
   async checkApproval(id: unknown, method = "panel.answer"): Promise<string> {
-    if (typeof id !== "string" || id === "") throw invalid(method, "approval_id", "the id of an approval", id);
+    if (typeof id !== "string" || id === "") throw invalid(method, "approval", "the id of an approval", id);
     if (!this.approvals.has(id)) {
-      const { approval } = await this.request("getApproval", { approval_id: id });
-      if (approval.thread_id !== this.thread) throw foreign(method, "approval_id", id);
+      const { approval } = await this.request("approval.get", { approval: id });
+      if (approval.session_uuid !== this.thread) throw foreign(method, "approval", id);
       this.approvals.add(id);
-      this.approvals.add(approval.id);
+      this.approvals.add(approval.approval);
     }
     return id;
   }
@@ -80,10 +82,10 @@ export class Scope {
     this.sessions.add(id);
   }
 
-  /** Removes the approvals of other conversations from a result of fetchApprovals. */
-  own({ approvals }: Result<"fetchApprovals">): Result<"fetchApprovals"> {
-    const own = approvals.filter(({ thread_id }) => thread_id === this.thread);
-    for (const { id } of own) this.approvals.add(id);
+  /** Removes the approvals of other sessions from a result of approval.list. */
+  own({ approvals }: Result<"approval.list">): Result<"approval.list"> {
+    const own = approvals.filter(({ session_uuid }) => session_uuid === this.thread);
+    for (const { approval } of own) this.approvals.add(approval);
     return { approvals: own };
   }
 

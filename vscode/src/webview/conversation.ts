@@ -131,12 +131,12 @@ export class Conversation {
   }
 
   /**
-   * Takes the result of fetchApprovals. known are the questions that were open at the request. If
+   * Takes the result of approval.list. known are the questions that were open at the request. If
    * one is missing in the result, it was answered while no events came, and is closed. One that an event has closed
    * since the request stays closed: the result is older.
    */
   loadQuestions(approvals: readonly Data[], known: readonly OpenQuestion[] = []): void {
-    const idOf = (approval: Data): string => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? "";
+    const idOf = (approval: Data): string => stringOf(approval["approval"]) ?? "";
     const ids = new Set(approvals.map(idOf));
     if (this.asked.close(known.filter(({ id }) => !ids.has(id)))) this.questionsChanged = true;
     const open = new Set(this.asked.open.map(({ id }) => id));

@@ -98,7 +98,7 @@ export class Pages {
   /** Requests the states of the sessions, the questions and the queue. */
   async refresh(thread: string): Promise<SessionState> {
     const known = this.conversation.questions;
-    const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
+    const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("approval.list", {})]);
     this.conversation.loadQuestions(approvals, known);
     this.changed();
     return session;

@@ -31,7 +31,7 @@ export interface Kept {
   keep(draft: Draft): void;
 }
 
-/** Events after which getSessionState or fetchApprovals has more data than the event. */
+/** Events after which getSessionState or approval.list has more data than the event. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
 /** The longest pause between two drawings, in milliseconds. */
@@ -191,11 +191,11 @@ export class Panel implements Actions {
     this.own.add(question.id);
     try {
       if (needs) {
-        const { answered } = await this.host.request("panel.answer", { approval_id: question.id, choice });
+        const { answered } = await this.host.request("panel.answer", { approval: question.id, choice });
         if (!answered) this.own.delete(question.id);
         return { done: answered };
       }
-      const { success, error } = await this.host.request("sendDecision", { approval_id: question.id, ...decision });
+      const { success, error } = await this.host.request("approval.decide", { approval: question.id, ...decision });
       if (success) return { done: true };
       this.own.delete(question.id);
       return { done: false, why: `It was answered already: ${error ?? "another client was quicker"}` };

@@ -2,13 +2,13 @@
 import { stringOf } from "./json";
 import type { Data } from "./json";
 
-/** An open question, from fetchApprovals or the event new_approval. */
+/** An open question, from approval.list or the event new_approval. */
 export interface OpenQuestion {
   id: string;
   run: string;
   /** The key of the tool call that waits for the answer, if the conversation has it. */
   tool: string | undefined;
-  /** The event has cut the question. It cannot be answered until fetchApprovals has returned all of it. */
+  /** The event has cut the question. It cannot be answered until approval.list has returned all of it. */
   partial: boolean;
   data: Data;
 }
@@ -34,11 +34,11 @@ export class Questions {
     return this.outcomes.get(id);
   }
 
-  /** Takes a question from an event or from fetchApprovals. Returns false if it was answered already. */
+  /** Takes a question from an event or from approval.list. Returns false if it was answered already. */
   ask(data: Data, keyOf: (run: string, call: string) => string | undefined, fetched = false): boolean {
-    const id = stringOf(data["approval_id"]) ?? stringOf(data["id"]);
+    const id = stringOf(data["approval"]) ?? stringOf(data["approval_id"]);
     if (id === undefined || this.outcomes.has(id)) return false;
-    const run = stringOf(data["session_id"]) ?? "";
+    const run = stringOf(data["turn_uuid"]) ?? stringOf(data["session_id"]) ?? "";
     const call = callOf(data);
     const known = this.waiting.get(id);
     const cut = !fetched && data["truncated"] === true;

@@ -24,7 +24,7 @@ test("text streams, a tool call runs, its question is answered by a button, and 
   const question = page.getByRole("group", { name: "Question: make test" });
   await question.getByRole("button", { name: "Allow", exact: true }).click();
   await question.waitFor({ state: "detached" });
-  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q1", decision: "approve" }]);
+  assert.deepEqual(await callsOf(page, "approval.decide"), [{ approval: "q1", decision: "approve" }]);
   await tell(page, "conversation_updated", { event_type: "tool_result", tool_result_for_id: "c1", tool_status: "completed", tool_result_content: "\u001b[32mok\u001b[0m all" });
   await page.locator(".tool .ansi-green", { hasText: "ok" }).waitFor();
   await tell(page, "session_status_changed", { state: "completed" });

@@ -135,7 +135,7 @@ test("a session is interrupted at its row; a question and its agent outlive a re
   await gone(pid!);
   await row("Write demo.txt").waitFor();
   assert.equal(await daemon(), before);
-  assert.deepEqual((await call("fetchApprovals", {})).approvals.map(({ stale }) => stale ?? false), [false]);
+  assert.deepEqual((await call("approval.list", {})).approvals.map(({ stale }) => stale ?? false), [false]);
   await press(row(/^Allow$/), row("Done"));
 });
 

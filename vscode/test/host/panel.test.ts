@@ -148,9 +148,9 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   await page.locator(".monaco-button", { hasText: "New Session" }).waitFor(); // duet-rpc is there
   await launch("Change two lines");
   await row("Write demo.txt").waitFor();
-  const { approvals } = await call("fetchApprovals", {});
+  const { approvals } = await call("approval.list", {});
   const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
-  await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
+  await call("approval.decide", { approval: approvals[0]!.approval, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
   await row("Done").waitFor();
   await choose("Duet: Show Changes", "Change two lines");
   await eventually(async () => assert.equal(await lens("Revert").count(), 2));

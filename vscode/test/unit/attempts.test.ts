@@ -29,7 +29,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   const query = `Fill the cart ${JSON.stringify({ "cart.txt": "one\ntwo\n", "new.txt": "new\n" })}`;
   const { sessions } = await connection.request("session.launchAttempts", { query, agents: [{ agent: "writer", permission_mode: "acceptEdits" }, { agent: "demo", permission_mode: "acceptEdits" }] });
   const [writer, demo] = sessions.map(({ thread_id }) => thread_id) as [string, string];
-  const has = (thread: string, status: string): Promise<void> => until(`${thread} is ${status}`, () => model.conversationOf({ thread_id: thread })?.status === status);
+  const has = (thread: string, status: string): Promise<void> => until(`${thread} is ${status}`, () => model.conversationOf({ session_uuid: thread })?.status === status);
   await Promise.all([has(writer, "completed"), has(demo, "completed")]);
 
   const drawn: Comparison[] = [];
@@ -65,7 +65,7 @@ test("attempts at a prompt are compared; one is landed as the user says, the oth
   answers.push("Squash", "Interrupt and Discard", undefined);
   await choose({ thread: demo });
   assert.deepEqual([shown.at(-1)!.text, shown.at(-1)!.detail], ["Duet: nothing was landed: these files of yours are not committed and would be overwritten", "demo.txt\n\nCommit or stash them first."]);
-  assert.equal(model.conversationOf({ thread_id: writer })!.worktree?.gone, undefined);
+  assert.equal(model.conversationOf({ session_uuid: writer })!.worktree?.gone, undefined);
   git(project.folder, "clean", "--quiet", "--force");
 
   answers.push("Squash", "Interrupt and Discard", "Copy Command");

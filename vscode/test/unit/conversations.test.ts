@@ -98,7 +98,7 @@ test("the files of a conversation go back to before a prompt, and that is undone
 
   await connection.request("continueSession", { session_id: thread_id, query: "and more" });
   await until("the second turn", () => {
-    const now = of.model.conversationOf({ thread_id });
+    const now = of.model.conversationOf({ session_uuid: thread_id });
     return now?.query === "and more" && now.status === "completed";
   });
   writeFileSync(demo, "mine");
@@ -116,14 +116,14 @@ test("the rules that answers have made are revoked", async (t) => {
   await connection.request("launchSession", { query: "Greet the reader", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
   const question = model.questions[0]!;
-  await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question).find(({ id }) => id === "approve-project")!.decision });
-  const { rules } = await connection.request("getRules", {});
+  await connection.request("approval.decide", { approval: question.approval, ...choicesOf(question).find(({ id }) => id === "approve-project")!.decision });
+  const { rules } = await connection.request("rule.list", {});
   assert.equal(rules.length, 1);
   answers.push(undefined, [ruleWords(rules[0]!)]);
   await revokeRules(of);
-  assert.deepEqual((await connection.request("getRules", {})).rules, rules);
+  assert.deepEqual((await connection.request("rule.list", {})).rules, rules);
   await revokeRules(of);
-  assert.deepEqual((await connection.request("getRules", {})).rules, []);
+  assert.deepEqual((await connection.request("rule.list", {})).rules, []);
 });
 
 test("the menu of a session has entries for its conversation, and each has a command", () => {

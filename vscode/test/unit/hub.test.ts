@@ -48,10 +48,10 @@ async function noOtherClient({ folder, env }: TestProject): Promise<void> {
   }
 }
 
-function choose(question: Question, id: string): Params<"sendDecision"> {
+function choose(question: Question, id: string): Params<"approval.decide"> {
   const choice = choicesOf(question).find((choice) => choice.id === id);
   assert.ok(choice, id);
-  return { approval_id: question.id, ...choice.decision };
+  return { approval: question.approval, ...choice.decision };
 }
 
 test("an error of the hub is the sentence for people, without the name of its code", async (t) => {
@@ -79,7 +79,7 @@ test("a session begins, asks, is allowed, and completes", async (t) => {
   assert.deepEqual(asked.map((questions) => questions.length), [1]);
   const question = model.questions[0]!;
   assert.equal(question.title, "Write demo.txt");
-  const decided = await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question)[0]!.decision });
+  const decided = await connection.request("approval.decide", { approval: question.approval, ...choicesOf(question)[0]!.decision });
   assert.equal(decided.success, true);
   await until("its end", () => model.session(session_id)?.status === "completed");
   await until("an empty inbox", () => model.questions.length === 0);
@@ -98,7 +98,7 @@ test("a conversation with a queued prompt is listed by the session that works", 
   t.after(() => late.end());
   await late.connection.start();
   await late.until("the list", () => late.model.session(next)?.ahead?.id === session_id);
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
   await until("its end", () => model.session(next)?.status === "completed");
   assert.deepEqual(model.sessions.map(({ ahead, waits }) => [ahead, waits]), [[undefined, undefined]]);
 });
@@ -112,7 +112,7 @@ test("a conversation whose queued prompts were moved is listed by the one that r
   await until("the queued session", () => model.session(third)?.state === "queued");
   await connection.request("session.moveQueued", { session_id: third, before: second });
   await until("the other one", () => model.session(second)?.state === "queued");
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
   await until("its end", () => model.session(second)?.status === "completed");
   assert.deepEqual(model.sessions.map(({ id }) => id), [second]);
 });
@@ -122,7 +122,7 @@ test("what is denied is not done", async (t) => {
   await connection.start();
   const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
-  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "deny"));
   await until("its end", () => model.session(session_id)?.status === "completed");
   assert.equal(existsSync(join(project.folder, "demo.txt")), false);
 });
@@ -140,7 +140,7 @@ test("a process that is killed is started again, and the session goes on meanwhi
   assert.deepEqual(states, ["starting", "ready"]);
   assert.equal(await daemon(), hubBefore);
   assert.equal((await connection.request("getSessionState", { session_id })).session.status, "waiting_input");
-  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "approve"));
   await until("the end of the session", () => model.session(session_id)?.status === "completed");
 });
 
@@ -157,7 +157,7 @@ test("a daemon that is killed is replaced, and the question is still there", asy
   assert.notEqual(await daemon(), hubBefore);
   assert.deepEqual([connection.pid, states], [before, []], "the process of the connection goes on");
   // The answer continues the session, in the same conversation.
-  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
+  await connection.request("approval.decide", choose(model.questions[0]!, "approve"));
   const thread = (await connection.request("getSessionState", { session_id })).session.thread_id;
   await until("the end of what goes on", () => model.sessions.some((session) => session.thread_id === thread && session.status === "completed"));
 });
@@ -247,8 +247,8 @@ test("two windows see the same question, and the first answer counts", async (t)
   await Promise.all([first, second].map((one) => one.until("the question", () => one.model.questions.length === 1)));
   const question = second.model.questions[0]!;
   const answers = await Promise.all([
-    second.connection.request("sendDecision", { approval_id: question.id, decision: "deny", comment: "no" }),
-    first.connection.request("sendDecision", { approval_id: question.id, decision: "approve" }),
+    second.connection.request("approval.decide", { approval: question.approval, decision: "deny", comment: "no" }),
+    first.connection.request("approval.decide", { approval: question.approval, decision: "approve" }),
   ]);
   assert.equal(answers.filter(({ success }) => success).length, 1);
   assert.match(answers.find(({ success }) => !success)?.error ?? "", /already/);
@@ -283,7 +283,7 @@ process.stdin.on("data", (data) => {
   await connection.start();
   assert.deepEqual(connection.state, { is: "ready", version: "0.1.0" });
   await connection.request("getSessionState", { session_id: "s" });
-  await connection.request("sendDecision", { approval_id: "a", decision: "approve" });
+  await connection.request("approval.decide", { approval: "a", decision: "approve" });
   await connection.request("continueSession", { session_id: "s", query: "once" });
   await assert.rejects(connection.request("launchSession", { query: "once" }), { code: -32042 });
 });

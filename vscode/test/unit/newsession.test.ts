@@ -99,7 +99,7 @@ test("the first prompt starts the session with what was chosen, and its panel fo
   const { events } = await page.request<{ events: Array<{ data?: unknown }> }>("getConversation", { session_id: page.thread });
   assert.match(JSON.stringify(events[0]), /"uri":"file:\/\/\/a\.ts"/);
   await page.request("continueSession", { session_id: page.thread, query: "quiet again" });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
+  await hub.until("the end", () => hub.model.conversationOf({ session_uuid: page.thread })?.status === "completed");
   await page.request("getSessionState", { session_id: page.thread });
   assert.ok(page.notified.includes("event"), "its events reach the page");
   assert.ok(!page.notified.includes("panel.connection"), "a page that is told begins anew");
@@ -128,8 +128,8 @@ test("a new session gets a worktree if that is chosen, for this prompt alone; it
   assert.deepEqual([(await newSession(fork)).worktrees, (await newSession(fork)).chosen.worktree], [undefined, undefined]);
 
   await page.request("panel.launch", { query: "quiet parser" });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
-  const { worktree, working_dir } = hub.model.conversationOf({ thread_id: page.thread })!;
+  await hub.until("the end", () => hub.model.conversationOf({ session_uuid: page.thread })?.status === "completed");
+  const { worktree, working_dir } = hub.model.conversationOf({ session_uuid: page.thread })!;
   assert.deepEqual([worktree!.branch, working_dir, beginnings.of(page.thread)], ["duet/quiet-parser", join(worktree!.dir, "docs"), undefined]);
   const { files } = await page.request<{ files: Array<{ path: string; uri: string }> }>("panel.findFiles", { query: "guide" });
   assert.deepEqual(files, [{ path: "guide.md", uri: pathToFileURL(join(working_dir, "guide.md")).href }]);
@@ -198,7 +198,7 @@ test("an agent gets the prompt several times, with models that it has reported",
   addRepository(folder);
   const thread = "00000000-0000-4000-8000-000000000009";
   await hub.connection.request("launchSession", { query: "hello", agent: "modeller", working_dir: folder, conversation_id: thread });
-  await hub.until("the end", () => hub.model.conversationOf({ thread_id: thread })?.status === "completed");
+  await hub.until("the end", () => hub.model.conversationOf({ session_uuid: thread })?.status === "completed");
   const page = open({ title: "New session", chosen: { folder, agent: "modeller", model: "deep" } });
   await page.request("panel.start");
   answers.push(["modeller (Deep)"]);
@@ -220,8 +220,8 @@ test("the configuration says whether a new session gets a worktree, unless the u
     const page = open({ title: "New session", chosen: { folder: hub.project.folder, agent: "demo" } });
     if (worktree !== undefined) await page.request("panel.choose", { worktree });
     await page.request("panel.launch", { query: "quiet" });
-    await hub.until("the end", () => hub.model.conversationOf({ thread_id: page.thread })?.status === "completed");
-    return hub.model.conversationOf({ thread_id: page.thread })!.worktree?.branch;
+    await hub.until("the end", () => hub.model.conversationOf({ session_uuid: page.thread })?.status === "completed");
+    return hub.model.conversationOf({ session_uuid: page.thread })!.worktree?.branch;
   };
   assert.deepEqual([await begin(), await begin("no")], ["duet/quiet", undefined]);
 });

@@ -19,8 +19,8 @@ test("the desktop gets a text as one argument that is no option and no markup", 
 });
 
 test("the notification of a question ends when a panel shows the question, such as one that VS Code restores later", async () => {
-  const question = (id: string, thread_id: string): ProjectQuestion =>
-    ({ project: { model: { conversationOf: (of: { thread_id: string }) => ({ thread_id: of.thread_id, title: of.thread_id }) } }, question: { id, thread_id, type: "function_call", title: id, options: [] } }) as unknown as ProjectQuestion;
+  const question = (approval: string, session_uuid: string): ProjectQuestion =>
+    ({ project: { model: { conversationOf: (of: { session_uuid: string }) => ({ thread_id: of.session_uuid, title: of.session_uuid }) } }, question: { approval, session_uuid, type: "function_call", title: approval, options: [] } }) as unknown as ProjectQuestion;
   const questions = [question("q1", "restored"), question("q2", "elsewhere")];
   const visible = new Set<string>();
   const calls: { asked?: (given: ProjectQuestion[]) => void; seen?: () => void } = {};

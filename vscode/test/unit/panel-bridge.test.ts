@@ -101,9 +101,9 @@ test("a page follows its conversation, answers in it, and continues it", async (
   const start = await page.request<PanelStart>("panel.start", {});
   assert.deepEqual([start.thread, start.session, start.connection], [thread, session, { is: "ready" }]);
   await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
-  const { approvals } = await page.request<Result<"fetchApprovals">>("fetchApprovals", {});
+  const { approvals } = await page.request<Result<"approval.list">>("approval.list", {});
   assert.equal(approvals.length, 1);
-  const decided = await page.request("sendDecision", { approval_id: approvals[0]!.id, decision: "approve" });
+  const decided = await page.request("approval.decide", { approval: approvals[0]!.approval, decision: "approve" });
   assert.equal(decided["success"], true);
   const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && stateOf(event) === "completed").length;
   await until("the end", () => completed() === 1);
@@ -129,14 +129,15 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   await page.request("panel.start", {});
   const foreign = { code: -32602, message: /is not of the conversation that this panel shows/ };
   for (const session_id of [other.session, other.thread, asking.session]) {
-    for (const method of ["getConversation", "getSessionState", "fetchApprovals", "interruptSession", "getSessionSnapshots", "session.set", "continueSession", "session.queue", "session.editQueued", "session.moveQueued"]) {
+    for (const method of ["getConversation", "getSessionState", "interruptSession", "getSessionSnapshots", "session.set", "continueSession", "session.queue", "session.editQueued", "session.moveQueued"]) {
       await assert.rejects(page.request(method, { session_id, ...(method === "continueSession" ? { query: "hello" } : {}) }), foreign, method);
     }
+    await assert.rejects(page.request("approval.list", { turn: session_id }), foreign);
     await assert.rejects(page.request("session.moveQueued", { session_id: own.thread, before: session_id }), foreign);
   }
-  await assert.rejects(page.request("sendDecision", { approval_id: theirs.id, decision: "approve" }), foreign);
+  await assert.rejects(page.request("approval.decide", { approval: theirs.approval, decision: "approve" }), foreign);
   await assert.rejects(page.request("getAttachment", { id: attachment }), foreign);
-  assert.deepEqual(await page.request("fetchApprovals", {}), { approvals: [] });
+  assert.deepEqual(await page.request("approval.list", {}), { approvals: [] });
   for (const method of ["launchSession", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
     await assert.rejects(page.request(method, {}), { code: -32601 }, method);
   }
@@ -146,7 +147,7 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   }
   await assert.rejects(page.request("getConversation", { claude_session_id: "x" }), { code: -32602 });
   await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
-  for (const method of passedMethods) if (method !== "fetchApprovals") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
+  for (const method of passedMethods) if (method !== "approval.list") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
   // The hub's error for a wrong request reaches the page unchanged.
   await assert.rejects(page.request("getSessionState", { session_id: "nobody" }), { code: -32603, data: { kind: "session_not_found" } });
   assert.equal(page.events.filter(({ event }) => "thread_id" in event.data && event.data.thread_id !== own.thread).length, 0);
@@ -215,7 +216,7 @@ test("events that the window's process has missed come before the page is told t
   await until("its event", () => page.events.some(({ event }) => event.type === "new_approval"));
   const stopped = second.connection.pid!;
   process.kill(stopped, "SIGSTOP");
-  await first.connection.request("sendDecision", { approval_id: first.model.questions[0]!.id, decision: "approve" });
+  await first.connection.request("approval.decide", { approval: first.model.questions[0]!.approval, decision: "approve" });
   await first.until("the end", () => first.model.session(session)?.status === "completed");
   const before = page.events.length;
   let whenReady: EventParams[] = [];
@@ -241,7 +242,7 @@ test("a panel that is hidden gets nothing, and begins anew when it is shown", as
   page.bridge.pause();
   page.events.length = 0;
   await hub.until("the question", () => hub.model.questions.length === 1);
-  await hub.connection.request("sendDecision", { approval_id: hub.model.questions[0]!.id, decision: "approve" });
+  await hub.connection.request("approval.decide", { approval: hub.model.questions[0]!.approval, decision: "approve" });
   await hub.until("the end", () => hub.model.session(session)?.status === "completed");
   // The response to a request arrives after all earlier messages.
   await page.request("getSessionState", { session_id: thread });

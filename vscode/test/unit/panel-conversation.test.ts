@@ -137,7 +137,7 @@ test("a question waits, with the call that it is about, until it is answered; a 
   conversation.takeChanges();
   conversation.apply(event(3, "approval_resolved", { approval_id: "a1", decision: "denied", decided_by: "user", comment: "no" }));
   assert.equal(conversation.takeChanges().questions, true);
-  conversation.loadQuestions([{ id: "a1", session_id: "run" }]);
+  conversation.loadQuestions([{ approval: "a1", turn_uuid: "run" }]);
   assert.deepEqual(conversation.questions, []);
   assert.deepEqual(conversation.entries.map(({ key, data }) => [key, data["comment"]]), [["run/c1", undefined], ["answer:a1", "no"]]);
 });
@@ -244,7 +244,7 @@ test("a question is partial until it was fetched, and no cut event takes anythin
   const question = { approval_id: "q", title: "Run it", tool_input: { command: "x" } };
   conversation.apply(event(1, "new_approval", { ...question, tool_input: null, truncated: true }));
   assert.equal(conversation.questions[0]!.partial, true);
-  conversation.loadQuestions([{ ...question, id: "q" }]);
+  conversation.loadQuestions([{ approval: "q", title: "Run it", tool_input: { command: "x" } }]);
   conversation.apply(event(2, "new_approval", { ...question, tool_input: null, truncated: true, replayed: true }));
   const { partial, data } = conversation.questions[0]!;
   assert.deepEqual([partial, data["tool_input"], data["truncated"]], [false, { command: "x" }, undefined]);

@@ -31,7 +31,7 @@ test("a conversation that was followed is the one that is loaded later", async (
   await until("a question", () => model.questions.length === 1);
   await until("its event", () => followed.questions.length === 1);
   assert.equal(followed.entry(followed.questions[0]!.tool ?? "")?.kind, "tool", "the question has the call that waits for it");
-  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("its end", () => model.session(session_id)?.status === "completed");
   await until("the event of its end", () => followed.runs.state(session_id) === "completed");
   assert.deepEqual([followed.runs.state(session_id), followed.runs.active, followed.questions.length], ["completed", undefined, 0]);
@@ -64,7 +64,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
   const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet background", agent: "demo", working_dir: project.folder });
-  const last = (): Session | undefined => model.conversationOf({ thread_id });
+  const last = (): Session | undefined => model.conversationOf({ session_uuid: thread_id });
   await until("a question", () => model.questions.length === 1 && last()?.status === "waiting_input");
   await until("its event", () => followed.questions.length === 1 && followed.runs.active !== undefined);
   const [own, listed] = [followed.runs.active!, last()!];
@@ -78,7 +78,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
   const { session_id: next } = await connection.request("continueSession", { session_id: thread_id, query: "quiet" });
   await until("the queued prompt", () => last()?.ahead?.id === own && followed.runs.waits(next));
   assert.equal(nameOf(model.conversationOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
-  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("the end of the prompt", () => last()?.status === "completed" && followed.runs.state(next) === "completed");
   assert.deepEqual([followed.runs.state(own), followed.runs.active, followed.entries.at(-1)?.run], ["completed", undefined, next]);
 });
@@ -95,7 +95,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
   const { session_id, thread_id } = await connection.request("launchSession", { query: "slow background", agent: "demo", working_dir: project.folder });
-  const listed = (): Session | undefined => model.conversationOf({ thread_id });
+  const listed = (): Session | undefined => model.conversationOf({ session_uuid: thread_id });
   await until("work in the background", () => listed()?.status === "completed" && backgroundOf(listed()!).length === 1);
   await until("its event", () => followed.runs.state(session_id) === "completed" && sessionOf(undefined, followed).background.length === 1);
   assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 60"], true, ["sleep 60"]]);
@@ -128,7 +128,7 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
     const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
     assert.equal((await sendPrompt(host, followed, pages, thread_id, { text: "Use the other file", content: [] }, true)).delivered, delivered);
     if (agent === "writer") writeFileSync(join(project.folder, "go"), "");
-    else await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
+    else await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
     await until("the answer", () => followed.runs.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
     const sent = followed.entries.filter(({ kind, text }) => kind === "prompt" && text === "Use the other file");
     assert.deepEqual(sent.map(({ run }) => run === session_id), [delivered === "injected"], "it stands there once");
@@ -171,7 +171,7 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   const later = new Conversation();
   await pagesOf(later).load(thread_id);
   assert.deepEqual(later.queued.map(({ text }) => text), followed.queued.map(({ text }) => text));
-  await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
+  await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
   await until("the end of all", () => ids.every((id) => followed.runs.state(id) === "completed"));
   await assert.rejects(connection.request("session.editQueued", { session_id: a, query: "late" }), (error: { data?: { kind?: string } }) => error.data?.kind === "bad_state");
   assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== session_id).map(({ run }) => run), [c, b, a]);

@@ -11,7 +11,7 @@ function session(over: Partial<Session>): Session {
 }
 
 function question(over: Partial<Question>): Question {
-  return { id: "q", type: "function_call", title: "", tool_name: "Write", stale: false, ...over } as Question;
+  return { approval: "q", type: "function_call", title: "", tool_name: "Write", stale: false, ...over } as Question;
 }
 
 test("sessions stand in groups, those that wait for a person first", () => {
@@ -126,11 +126,11 @@ test("a question that a list cuts is asked for by itself", async () => {
   const asked: unknown[] = [];
   const request = ((method: string, params: unknown) => {
     asked.push([method, params]);
-    return Promise.resolve({ approval: { id: "b", title: "all of it" } });
+    return Promise.resolve({ approval: { approval: "b", title: "all of it" } });
   }) as unknown as Parameters<typeof wholeQuestions>[0];
-  const list = [{ id: "a", title: "short" }, { id: "b", title: "cut", truncated: true }] as Question[];
+  const list = [{ approval: "a", title: "short" }, { approval: "b", title: "cut", truncated: true }] as Question[];
   assert.deepEqual((await wholeQuestions(request, list)).map(({ title }) => title), ["short", "all of it"]);
-  assert.deepEqual(asked, [["getApproval", { approval_id: "b" }]]);
+  assert.deepEqual(asked, [["approval.get", { approval: "b" }]]);
 });
 
 test("a text of an agent is no link in a message of VS Code", () => {

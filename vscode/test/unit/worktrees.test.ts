@@ -25,7 +25,7 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   const panels = { open: () => Promise.resolve({ insert: (text: string) => inserted.push(text), focus: () => inserted.push("focus") }) } as unknown as Panels;
   const demo = join(project.folder, "demo.txt");
   const { thread_id } = await connection.request("launchSession", { query: "hello", title: "The parser", agent: "demo", permission_mode: "acceptEdits", worktree: true });
-  const of = (): ProjectSession => ({ project: { name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, session: model.conversationOf({ thread_id })! });
+  const of = (): ProjectSession => ({ project: { name: "project", connection, model, folder: { uri: Uri.file(project.folder) } } as unknown as Project, session: model.conversationOf({ session_uuid: thread_id })! });
   const ended = (query: string): Promise<void> => until("the end", () => of().session?.query === query && of().session.status === "completed" && of().session.worktree !== undefined);
   const last = (): string => shown.at(-1)!.text;
   await ended("hello");
@@ -50,9 +50,9 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
 
   // A fork works there, too.
   const { thread_id: fork } = await connection.request("continueSession", { session_id: thread_id, query: "quiet", fork: true });
-  await until("the fork", () => model.conversationOf({ thread_id: fork })?.status === "completed");
+  await until("the fork", () => model.conversationOf({ session_uuid: fork })?.status === "completed");
   answers.push("Delete");
-  await deleteConversation({ ...of(), session: model.conversationOf({ thread_id: fork })! }, panels);
+  await deleteConversation({ ...of(), session: model.conversationOf({ session_uuid: fork })! }, panels);
   assert.equal(last(), `Duet: the conversation is deleted; its worktree stays: ${dir}`);
 
   // Both sides change the file.

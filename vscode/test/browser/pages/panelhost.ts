@@ -4,6 +4,11 @@ import type { JSONRPCMessage } from "../../../src/rpc/index";
 
 type Data = Record<string, unknown>;
 
+/** A question as approval.list returns it, from the data of its event. */
+export function approvalOf({ approval_id, session_id, ...data }: Data, turn: string): Data {
+  return { approval: approval_id, turn_uuid: session_id ?? turn, session_uuid: "thread", ...data };
+}
+
 export class FakeHost {
   /** The requests of the page. */
   readonly calls: Array<{ method: string; params: Data }> = [];
@@ -59,12 +64,12 @@ export class FakeHost {
   /** An event of the conversation. */
   event(type: string, data: Data): void {
     const run = (data["session_id"] as string | undefined) ?? "run";
-    if (type === "new_approval") this.approvals.push({ id: data["approval_id"], session_id: run, ...data });
-    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ id }) => id !== data["approval_id"]);
+    if (type === "new_approval") this.approvals.push(approvalOf(data, run));
+    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ approval }) => approval !== data["approval_id"]);
     if (type === "session_status_changed") {
       if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["session_id"] !== run);
       // As in the hub, the end of a run closes its questions.
-      if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["session_id"] !== run);
+      if (["completed", "failed", "timed_out", "interrupted"].includes(data["state"] as string)) this.approvals = this.approvals.filter((one) => one["turn_uuid"] !== run);
       this.session = { ...this.session, id: run, state: data["state"], status: data["state"] };
       this.sessions[run] = this.session;
     }
@@ -105,12 +110,12 @@ export class FakeHost {
       }
       case "getSessionState":
         return { session: this.stateOf(params["session_id"] as string) };
-      case "fetchApprovals":
+      case "approval.list":
         return { approvals: this.approvals };
       case "getAttachment":
         return { id: params["id"], size: 10, data: this.attachments[params["id"] as string] ?? "" };
-      case "sendDecision":
-        this.event("approval_resolved", { approval_id: params["approval_id"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
+      case "approval.decide":
+        this.event("approval_resolved", { approval_id: params["approval"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
         return { success: true };
       case "continueSession": {
         const working = this.session["state"] === "running" || this.session["state"] === "waiting_input";
