@@ -32,7 +32,7 @@ export interface ComparisonParts {
 /** The data that restores a page. The page keeps it. */
 interface Place {
   folder: string;
-  /** A session of one of the attempts. */
+  /** The uuid of the session of one of the attempts. */
   session: string;
 }
 
@@ -47,7 +47,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
   show({ project, session }: ProjectSession): Promise<void> {
     const open = this.open.get(session.attempts ?? "");
     if (open) open.reveal();
-    else this.fill(vscode.window.createWebviewPanel(viewType, `Attempts: ${short(session.query, 40)}`, vscode.ViewColumn.Active, { enableScripts: true, enableFindWidget: true }), project, session);
+    else this.fill(vscode.window.createWebviewPanel(viewType, `Attempts: ${short(session.prompt, 40)}`, vscode.ViewColumn.Active, { enableScripts: true, enableFindWidget: true }), project, session);
     return Promise.resolve();
   }
 
@@ -58,7 +58,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     try {
       if (!project) throw new Error(`The folder ${folder} is not open in this window.`);
       await project.connection.start();
-      const { session } = await project.connection.request("getSessionState", { session_id: id });
+      const { turn: session } = await project.connection.request("turn.get", { turn: id });
       this.fill(panel, project, session);
     } catch (error) {
       panel.webview.html = messageHtml(panel.title, error instanceof Error ? error.message : String(error));
@@ -80,9 +80,9 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
     const transport = webviewTransport(webview);
     const [page, fromPage] = [new JSONRPCClient(transport), new JSONRPCServer(transport, { onError })];
     const own = (): Session[] => project.model.sessions.filter(({ attempts }) => attempts === key);
-    const comparison = new ComparedAttempts(project, () => own()[0]?.id ?? session.id, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
+    const comparison = new ComparedAttempts(project, () => own()[0]?.turn_uuid ?? session.turn_uuid, this.parts, (data) => page.notify("comparison", data as unknown as Record<string, unknown>));
     for (const [name, method] of Object.entries(comparison.methods)) fromPage.method(name, async (params) => ((await method((params ?? {}) as never)), null));
-    const states = (): string => JSON.stringify(own().map(({ id, state, gates, worktree }) => [id, state, gates?.state, worktree?.gone]).sort());
+    const states = (): string => JSON.stringify(own().map(({ turn_uuid, state, gates, worktree }) => [turn_uuid, state, gates?.state, worktree?.gone]).sort());
     let shown = states();
     const stop = projects.onChange(() => {
       if (project.connection.state.is !== "ready" || shown === states()) return;
@@ -96,7 +96,7 @@ export class Comparisons implements vscode.WebviewPanelSerializer, vscode.Dispos
       page.destroy();
     });
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(dist, name)).toString();
-    const place: Place = { folder: project.folder.uri.fsPath, session: session.id };
+    const place: Place = { folder: project.folder.uri.fsPath, session: session.session_uuid };
     webview.html = pageHtml({ source: webview.cspSource, script: address("attempts.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: panel.title, place: JSON.stringify(place) });
   }
 }
@@ -144,7 +144,7 @@ export class ComparedAttempts {
   }
 
   private async conversation({ session_id }: Attempt): Promise<ProjectSession> {
-    const { session } = await this.project.connection.request("getSessionState", { session_id });
+    const { turn: session } = await this.project.connection.request("turn.get", { turn: session_id });
     return { project: this.project, session };
   }
 

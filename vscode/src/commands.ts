@@ -76,7 +76,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("openWorktree", ({ session }) => hasWorktree(session), openWorktree, noWorktree),
     ofSession("compareAttempts", ({ session }) => Boolean(session.attempts), (of) => comparisons.show(of), "no prompt had several agents: choose Several Agents… in a new session"),
     ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
-      await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
+      await project.connection.request("turn.interrupt", { turn: session.ahead?.turn_uuid ?? session.turn_uuid, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
@@ -87,7 +87,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     command("revokeRules", async (of?: unknown) => {
       const session = given(of);
       const project = session?.project ?? (await pickProject(projects));
-      if (project) await revokeRules(project, session?.session.thread_id);
+      if (project) await revokeRules(project, session?.session.session_uuid);
     }),
     command("openSession", async (of?: unknown) => {
       const chosen = given(of) ?? (await pickSession(projects, () => true));
@@ -138,7 +138,7 @@ async function fork(of: ProjectSession, panels: Panels): Promise<void> {
   const name = nameOf(session);
   const chosen = forkChoices(of);
   const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which does not change.`;
-  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { session: session.id, chosen } });
+  await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { turn: session.turn_uuid, chosen } });
 }
 
 /** newSessionWithGates asks for gates and turns, and opens a panel whose first prompt starts the session. */
@@ -194,12 +194,12 @@ function questionOf({ questions }: Projects, of: ProjectQuestion | string): Proj
 
 /** showQuestion opens the conversation of a question, at the question. */
 async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
-  const session = project.model.conversationOf(question) ?? (await project.connection.request("getSessionState", { session_id: question.turn_uuid })).session;
+  const session = project.model.sessionOf(question) ?? (await project.connection.request("turn.get", { turn: question.session_uuid })).turn;
   (await panels.open({ project, session })).showQuestion(question.approval);
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {
-  await project.connection.request("archiveSession", { session_id: session.id, archived });
+  await project.connection.request("session.archive", { sessions: [session.session_uuid], archived });
 }
 
 /** given returns the session argument of a command. The title bar of an editor passes a URI instead. */
@@ -233,7 +233,7 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
     return questions[0];
   }
   const items = questions.map((of) => {
-    const session = of.project.model.conversationOf(of.question);
+    const session = of.project.model.sessionOf(of.question);
     return { label: titleOf(of.question), description: session ? nameOf(session) : "", of };
   });
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;

@@ -20,10 +20,10 @@ const mostHits = 100;
 /** Asks for a title, and gives it to a conversation. */
 export async function rename({ project, session }: ProjectSession): Promise<void> {
   const title = await vscode.window.showInputBox({
-    title: `Rename ${nameOf(session)}`, value: session.title || session.conversation_title, ignoreFocusOut: true,
+    title: `Rename ${nameOf(session)}`, value: session.title || session.session_title, ignoreFocusOut: true,
     prompt: "The title of the conversation. Empty: its first prompt is its title.",
   });
-  if (title !== undefined) await project.connection.request("updateSessionTitle", { session_id: session.id, title: title.trim() });
+  if (title !== undefined) await project.connection.request("session.rename", { session: session.session_uuid, title: title.trim() });
 }
 
 /** Deletes a conversation with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
@@ -34,7 +34,7 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
   const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
   if (pressed !== remove) return;
   try {
-    const { worktree } = await project.connection.request("session.delete", { session_id: session.id });
+    const { worktree } = await project.connection.request("session.delete", { session_id: session.turn_uuid });
     if (worktree) void inform(`the conversation is deleted; its worktree stays: ${worktree}`);
   } catch (error) {
     if (kindOf(error) !== "would_lose_work") throw error;
@@ -47,9 +47,9 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
 
 /** The choices of a fork, as its conversation has them. Permissions do not carry over. Without its worktree, a conversation continues in the project. */
 export function forkChoices({ project, session }: ProjectSession): Choices {
-  const { agent, working_dir, permission_mode, requested_model: model, requested_options: options, worktree } = session;
+  const { agent, working_dir, mode, requested_model: model, requested_options: options, worktree } = session;
   const folder = worktree?.gone ? project.folder.uri.fsPath : working_dir;
-  return { folder, agent, mode: permission_mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
+  return { folder, agent, mode: mode === "plan" ? "plan" : "", ...(model && { model }), ...(options && { options }) };
 }
 
 type Rewound = Result<"session.rewind">;
@@ -60,26 +60,25 @@ type Rewound = Result<"session.rewind">;
  */
 export async function rewind({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const { connection } = project;
-  const { sessions } = await connection.request("listSessions", { limit: 1000 });
-  const turns = sessions.filter(({ thread_id }) => thread_id === session.thread_id);
-  const items = turns.map((turn) => ({ label: short(turn.query.replace(/\s+/g, " "), 80), description: `${turn.task_id} · ${age(turn.created_at, Date.now())}`, turn }));
+  const { turns } = await connection.request("turn.list", { session: session.session_uuid, limit: 1000 });
+  const items = turns.map((turn) => ({ label: short(turn.prompt.replace(/\s+/g, " "), 80), description: `${turn.turn} · ${age(turn.created_at, Date.now())}`, turn }));
   const turn = (await vscode.window.showQuickPick(items, { title: `Go back to before which prompt of ${nameOf(session)}?` }))?.turn;
   if (!turn) return;
-  const preview = await connection.request("session.rewind", { session_id: turn.id, preview: true });
+  const preview = await connection.request("session.rewind", { session_id: turn.turn_uuid, preview: true });
   const restored = preview.files.filter(({ left }) => !left).length;
   const [restore, all, keep] = [`Restore ${files(restored)}`, "Restore All Files", "Keep the Files"];
   const buttons = [...(restored > 0 ? [restore] : []), ...(restored < preview.files.length ? [all] : []), keep];
-  const pressed = await confirm(`go back to before "${short(turn.query, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
+  const pressed = await confirm(`go back to before "${short(turn.prompt, 60)}"?`, rewindDetail(preview, session.working_dir), ...buttons);
   if (pressed === undefined) return;
   if (pressed !== keep) {
-    const done = await connection.request("session.rewind", { session_id: turn.id, all: pressed === all });
-    void offerUndo(project, turn.id, done);
+    const done = await connection.request("session.rewind", { session_id: turn.turn_uuid, all: pressed === all });
+    void offerUndo(project, turn.turn_uuid, done);
   }
   const name = nameOf(session);
-  const { fork_from: from, prompt } = preview;
-  const about = `Your first prompt continues "${name}" from before ${turn.task_id}. The old conversation stays, too.`;
+  const { fork_turn: from, prompt } = preview;
+  const about = `Your first prompt continues "${name}" from before ${turn.turn}. The old session stays, too.`;
   const chosen = forkChoices({ project, session });
-  await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { session: from, chosen } }) });
+  await panels.begin(project, { title: name, about, chosen, prompt, ...(from && { fork: { turn: from, chosen } }) });
 }
 
 /** Says what a rewind has restored, and offers to undo it. */
@@ -118,7 +117,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
     return hits.map((hit) => ({ project, hit }));
   }));
   const items = await Promise.all(best(found.flat()).map(async ({ project, hit }) => ({
-    label: short(hit.title) || nameOf(await lastSession(project, hit.thread_id)),
+    label: short(hit.title) || nameOf(await sessionWith(project, hit.thread_id)),
     description: [hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
     detail: short(hit.snippet.replace(/\s+/g, " "), 160),
     project, hit,
@@ -129,29 +128,29 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   }
   const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
   if (!chosen) return;
-  await open({ project: chosen.project, session: await lastSession(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
+  await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
 }
 
-/** Returns the last session of a conversation, which has the conversation's name. */
-async function lastSession({ connection }: Project, thread: string): Promise<Session> {
-  return (await connection.request("getSessionState", { session_id: thread })).session;
+/** Returns a session by its last turn. */
+async function sessionWith({ connection }: Project, uuid: string): Promise<Session> {
+  return (await connection.request("turn.get", { turn: uuid })).turn;
 }
 
-/** best returns the best hit of each conversation, the best first. */
+/** best returns the best hit of each session, the best first. */
 function best<H extends { hit: Hit }>(hits: readonly H[]): H[] {
-  const threads = new Map<string, H>();
-  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!threads.has(of.hit.thread_id)) threads.set(of.hit.thread_id, of);
-  return [...threads.values()];
+  const sessions = new Map<string, H>();
+  for (const of of [...hits].sort((a, b) => a.hit.rank - b.hit.rank)) if (!sessions.has(of.hit.thread_id)) sessions.set(of.hit.thread_id, of);
+  return [...sessions.values()];
 }
 
-/** Lists the rules that answers have made, those of a conversation first, and deletes the chosen ones. */
-export async function revokeRules({ connection }: Project, thread?: string): Promise<void> {
+/** Lists the rules that answers have made, those of a session first, and deletes the chosen ones. */
+export async function revokeRules({ connection }: Project, session?: string): Promise<void> {
   const { rules } = await connection.request("rule.list", {});
   if (rules.length === 0) {
     void inform("this project has no rules from answers");
     return;
   }
-  const own = (rule: Rule): number => (thread !== undefined && rule.thread_id === thread ? 0 : 1);
+  const own = (rule: Rule): number => (session !== undefined && rule.thread_id === session ? 0 : 1);
   const items = [...rules].sort((a, b) => own(a) - own(b)).map((rule) => ({ label: ruleWords(rule), description: scopeWords(rule), id: rule.rule_id }));
   const chosen = await vscode.window.showQuickPick(items, { title: "Revoke which rules? The agent asks again then.", canPickMany: true, matchOnDescription: true });
   for (const { id } of chosen ?? []) await connection.request("rule.delete", { rule_id: id });

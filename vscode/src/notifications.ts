@@ -1,7 +1,7 @@
 // Notifications of questions and of ended sessions, and the status bar.
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import { isAlive, isInterruptible, nameOf, short } from "./hub/groups";
+import { hasFailed, isAlive, isInterruptible, nameOf, short } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
 import { inform, notice, warn } from "./messages";
 import type { Link } from "./messages";
@@ -33,7 +33,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     return setting === "all" || (setting === "questions" && which === "questions");
   };
   const isUnseen = ({ project, question }: ProjectQuestion): boolean => {
-    const session = project.model.conversationOf(question);
+    const session = project.model.sessionOf(question);
     return !session || !isShown({ project, session });
   };
   /** Ends the notifications whose questions are all answered or seen. VS Code restores panels after questions have come. */
@@ -57,8 +57,8 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
       endSeen();
       for (const { project, session } of projects.sessions) {
         if (isAlive(session)) {
-          alive.add(session.id);
-        } else if (alive.delete(session.id) && wanted("ends")) {
+          alive.add(session.turn_uuid);
+        } else if (alive.delete(session.turn_uuid) && wanted("ends")) {
           attempt(() => notifyEnd({ project, session }));
         }
       }
@@ -74,7 +74,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const { approval } = of.question;
     // The first answers. The last link leads to the question with all of them.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
-    const session = of.project.model.conversationOf(of.question);
+    const session = of.project.model.sessionOf(of.question);
     notify([of], titleOf(of.question), [
       ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [approval, choice] })), { label: "Show", command: "duet.showQuestion", args: [approval] },
     ], session ? nameOf(session) : "");
@@ -83,9 +83,9 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
   async function notifyEnd(of: ProjectSession): Promise<void> {
     const { session } = of;
     const show = "Open Conversation";
-    const failed = session.status === "failed";
-    if (session.status === "interrupted" || isShown(of)) return; // the user did that, or sees it
-    const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
+    const failed = hasFailed(session);
+    if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
+    const message = failed ? `${nameOf(session)} has failed${session.error ? `: ${session.error}` : ""}` : `${nameOf(session)} is done`;
     notifyDesktop(message);
     const pressed = failed ? await warn(message, show) : await inform(message, show);
     if (pressed === show) open(of);

@@ -106,7 +106,7 @@ export class Keys implements vscode.Disposable {
 
   private async ask(project: Project, request: KeyRequest, known: boolean, signal: AbortSignal): ReturnType<KeyUser["ask"]> {
     const { service, agent, session_id } = request;
-    const session = project.model.session(session_id);
+    const session = project.model.ofTurn(session_id);
     const what = `${visible(agent)} needs a key for ${visible(service)}`;
     const about = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     // An input box that opened by itself could catch what the user is typing elsewhere.

@@ -24,7 +24,7 @@ export class Terminals implements vscode.Disposable {
   /** Watches a terminal that the user picks. With a session: one of its agent's terminals. */
   async watch(project: Project, session?: ProjectSession["session"]): Promise<void> {
     const { terminals } = await project.connection.request("terminal.list", {});
-    const of = session ? terminals.filter(({ session_id, task_id }) => session_id === session.id || (task_id !== undefined && task_id === session.task_id)) : terminals;
+    const of = session ? terminals.filter(({ turn }) => turn?.split(".")[0] === String(session.session)) : terminals;
     const first = of[0];
     if (!first) {
       void inform(session ? `no terminal of “${nameOf(session)}” runs` : "no terminal runs; Duet: New Terminal opens one");
@@ -77,7 +77,7 @@ function programOf({ program, args }: Listed): string {
 
 async function choose(list: Listed[], project: Project): Promise<Listed | undefined> {
   const items = list.map((terminal) => {
-    const session = terminal.session_id ? project.model.session(terminal.session_id) : undefined;
+    const session = project.model.ofTurn(terminal.session_id ?? "");
     return {
       label: `$(${terminal.read_only ? "eye" : "terminal"}) ${programOf(terminal)}`,
       description: [session ? nameOf(session) : "", terminal.read_only ? "an agent's, to be watched" : "", terminal.taken ? "taken by another program" : ""].filter((part) => part !== "").join(" · "),

@@ -65,7 +65,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   private readonly view: vscode.TreeView<SessionNode>;
   private readonly subscriptions: vscode.Disposable[];
   private shown: Row[] = [];
-  /** The object of each conversation for VS Code. It stays the same, so that VS Code can redraw a single row. */
+  /** The object of each session for VS Code. It stays the same, so that VS Code can redraw a single row. */
   private readonly nodes = new Map<string, ProjectSession>();
   private readonly commands = new RowCommands();
 
@@ -106,15 +106,15 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     const group = groupOf(session);
     const [icon, colour] = icons[group];
     const item = new vscode.TreeItem(nameOf(session));
-    item.id = session.thread_id;
+    item.id = session.session_uuid;
     const where = whereWords({ project, session });
     item.description = [describe(session, Date.now()), ...(session.attempts ? ["one of several attempts"] : []), ...(where ? [where] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     const background = backgroundOf(session);
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : []), ...(hasWorktree(session) ? ["worktree"] : []), ...(session.attempts ? ["attempts"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.worktree ? [worktreeWords(session.worktree)] : []), ...(session.attempts ? ["One of several attempts at its prompt"] : []), ...(session.error ? [session.error] : [])].join("\n");
     item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}${session.attempts ? ", one of several attempts" : ""}${where ? `, ${where}` : ""}` };
-    item.command = { command: openCommand(session.thread_id), title: "Open Conversation" };
+    item.command = { command: openCommand(session.session_uuid), title: "Open Conversation" };
     return item;
   }
 
@@ -125,7 +125,7 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
     this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
     const [before, now] = [this.shown, this.rows()];
     this.shown = now;
-    this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.thread_id), () => vscode.commands.executeCommand("duet.openSession", node)]])));
+    this.commands.show(now.flatMap(({ node }) => ("group" in node ? [] : [[openCommand(node.session.session_uuid), () => vscode.commands.executeCommand("duet.openSession", node)]])));
     const moved = before.length !== now.length || now.some(({ id, parent }, i) => before[i]!.id !== id || before[i]!.parent !== parent);
     // The objects of groups are new each time, so VS Code does not know these.
     const changed = now.filter(({ drawn }, i) => before[i]?.drawn !== drawn);
@@ -134,10 +134,10 @@ export class SessionsTree implements vscode.TreeDataProvider<SessionNode>, vscod
   }
 
   private nodeOf({ project, session }: ProjectSession): ProjectSession {
-    const known = this.nodes.get(session.thread_id);
+    const known = this.nodes.get(session.session_uuid);
     if (!known) {
       const node = { project, session };
-      this.nodes.set(session.thread_id, node);
+      this.nodes.set(session.session_uuid, node);
       return node;
     }
     return Object.assign(known, { project, session });
@@ -166,8 +166,8 @@ function whereWords({ project, session: { worktree, working_dir } }: ProjectSess
   return name ? `in ${name}` : "";
 }
 
-function openCommand(thread: string): string {
-  return `duet.openSession/${thread}`;
+function openCommand(session: string): string {
+  return `duet.openSession/${session}`;
 }
 
 /** A row of the inbox: a question, a request for a key, or an answer to one. */
@@ -227,7 +227,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
     const item = new vscode.TreeItem("question" in node ? titleOf(node.question) : node.what, vscode.TreeItemCollapsibleState.Expanded);
     if ("question" in node) {
       const { project, question } = node;
-      const session = project.model.conversationOf(question);
+      const session = project.model.sessionOf(question);
       item.id = question.approval;
       item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
       item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
@@ -325,11 +325,11 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<OtherNode>, vs
     const { session, root } = node;
     const [icon, colour] = icons[groupOf(session)];
     const item = new vscode.TreeItem(nameOf(session));
-    item.id = `${root}/${session.thread_id}`;
+    item.id = `${root}/${session.session_uuid}`;
     item.description = describe(session, Date.now());
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
-    item.tooltip = `${nameOf(session)}\n${session.agent}, ${session.status.replace("_", " ")}\n${root}`;
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
+    item.tooltip = `${nameOf(session)}\n${session.agent}, ${statusWords(session)}\n${root}`;
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
     item.command = { command: "duet.openProject", title: "Open the Project", arguments: [node] };
     return item;
   }

@@ -17,8 +17,8 @@ export function terminalUpdate(event: HubEvent): TerminalUpdate | undefined {
   return event.type === "lagged" && event.data.terminal_id !== undefined ? event : undefined;
 }
 
-/** The session of an event; undefined: it belongs to none. */
-export function sessionOf({ data }: HubEvent): string | undefined {
+/** The uuid of an event's turn; undefined: it belongs to none. */
+export function turnOf({ data }: HubEvent): string | undefined {
   return "session_id" in data ? data.session_id : undefined;
 }
 

@@ -45,24 +45,24 @@ const longestPrompt = 20_000;
 
 /** Creates the methods for the page of a panel. */
 export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, documents, changes, compare, onError }: RequestParts): PanelHandlers {
-  const { project, thread } = panel;
+  const { project, uuid } = panel;
   const { connection } = project;
-  /** The last session, if there is one and it can be asked for. */
+  /** The session, if there is one and it can be asked for. */
   const session = async (): Promise<Session | undefined> => (connection.state.is === "ready" && !panel.beginning ? (await panel.askSession()).session : panel.session);
   /** The working directory of the agent. */
   const folder = async (): Promise<string> => (await session())?.working_dir ?? panel.folder;
   const newSession = async (): Promise<NewSession | undefined> => panel.beginning && newSessionOf(panel.beginning, project, projects, beginnings.agent);
   const history = async (): Promise<string[]> => {
     if (connection.state.is !== "ready") return [];
-    const { sessions } = await connection.request("listSessions", { limit: 3 * longestHistory });
-    const prompts = sessions.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ query }) => query);
+    const { turns } = await connection.request("turn.list", { limit: 3 * longestHistory });
+    const prompts = turns.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ prompt }) => prompt);
     return [...new Set(prompts)].filter((prompt) => prompt.trim() !== "" && prompt.length <= longestPrompt).slice(0, longestHistory);
   };
   return {
     "panel.start": async () => {
       const beginning = await newSession();
       return {
-        session: panel.sessionId, title: panel.title, draft: await drafts.of(thread, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
+        title: panel.title, draft: await drafts.of(uuid, panel.beginning?.prompt), ...(beginning && { newSession: beginning }),
         history: await history().catch((error: unknown) => {
           onError(error); // the panel works without it
           return [];
@@ -86,22 +86,22 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
       if (chosen !== project) move(panel, chosen);
       return (await newSession())!;
     },
-    "panel.launch": async ({ query, content }) => {
+    "panel.launch": async ({ prompt: typed, content }) => {
       const { beginning } = panel;
       if (!beginning) throw begun();
       if (content !== undefined && !Array.isArray(content)) throw wrong("content", "an array of content blocks");
       await connection.start(); // the agent is known once duet-rpc is ready
       const { chosen } = (await newSession())!;
-      const prompt = { query: text(query, "query"), ...(content && { content }) };
+      const prompt = { prompt: text(typed, "prompt"), ...(content && { content }) };
       if (chosen.agents) {
-        const { sessions } = await launchAttempts(beginning, chosen, chosen.agents, project, prompt).catch((error: unknown) => {
+        const { turns } = await launchAttempts(beginning, chosen, chosen.agents, project, prompt).catch((error: unknown) => {
           void showUntrusted(project, error).catch(onError);
           throw error;
         });
-        beginnings.forget(thread);
-        drafts.keep(thread, { text: "", content: [] });
+        beginnings.forget(uuid);
+        drafts.keep(uuid, { text: "", content: [] });
         // The sessions are there, also if they cannot be shown.
-        await connection.request("getSessionState", { session_id: sessions[0]!.session_id }).then(({ session }) => compare({ project, session })).catch(onError);
+        await connection.request("turn.get", { turn: turns[0]!.turn_uuid }).then(({ turn }) => compare({ project, session: turn })).catch(onError);
         panel.view.dispose(); // it has no conversation
         return { beside: [] };
       }
@@ -113,11 +113,11 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
         // The hub may have started the session and died before it answered.
         if (await panel.isNew().catch(() => true)) throw error;
       }
-      beginnings.forget(thread);
+      beginnings.forget(uuid);
       return { beside: beside ?? [] };
     },
     "panel.keepDraft": (given) => {
-      if (given.thread === thread) drafts.keep(thread, draftOf(given));
+      if (given.session === uuid) drafts.keep(uuid, draftOf(given));
       return null;
     },
     "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),

@@ -42,7 +42,7 @@ function sizeOf(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** The limits of continueSession for one image and for all images, in bytes. */
+/** The limits of session.prompt for one image and for all images, in bytes. */
 const mostOfOne = 10 << 20;
 const mostOfAll = 20 << 20;
 

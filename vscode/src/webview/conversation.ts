@@ -1,7 +1,7 @@
 // The model of a conversation: the items of getConversation and the events after them become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
-import { sessionOf } from "../hub/events";
+import { turnOf } from "../hub/events";
 import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
 import type { AgentSessionEvent, DeltaEvent, ItemEvent, QueueEvent, ResolvedEvent, StatusEvent, ThinkingEvent } from "../protocol";
@@ -121,12 +121,12 @@ export class Conversation {
     for (const params of held) this.apply(params);
   }
 
-  /** Takes the result of getSessionState. */
-  loadSession(session: { id: string; state?: string; status?: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
-    this.gatesNow = gatesOf(session.gates);
-    this.setState(session.id, session.state ?? session.status ?? "");
-    this.agentSession = { ...session.agent_session, ...this.agentSession };
-    if (session.silent_since !== undefined) this.runs.wasSilent(session.silent_since);
+  /** Takes a result of turn.get. */
+  loadTurn(turn: { turn_uuid: string; state: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
+    this.gatesNow = gatesOf(turn.gates);
+    this.setState(turn.turn_uuid, turn.state);
+    this.agentSession = { ...turn.agent_session, ...this.agentSession };
+    if (turn.silent_since !== undefined) this.runs.wasSilent(turn.silent_since);
     this.sessionChanged = true;
   }
 
@@ -152,7 +152,7 @@ export class Conversation {
     }
     const { seq, event } = params;
     const { timestamp } = event;
-    const run = sessionOf(event) ?? "";
+    const run = turnOf(event) ?? "";
     switch (event.type) {
       case "message_delta":
         return this.delta("text", run, event.data, seq, timestamp);

@@ -1,6 +1,6 @@
 // The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
 import { limitLevels } from "../hub/depth";
-import { queueOf } from "../hub/model";
+import { sessionWithQueue } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
 import { ErrorCode, JSONRPCClient, JSONRPCServer, RPCError } from "../rpc/index";
 import type { RPCTransport } from "../rpc/index";
@@ -57,9 +57,9 @@ const searched = 10;
 /** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
 
-/** Loads a conversation: the newest page first, older ones on request, and the states of its sessions. */
+/** Loads a conversation: the newest page first, older ones on request, and the states of its turns. */
 export class Pages {
-  private thread = "";
+  private session = "";
   /** The number of older items that are not loaded. undefined: nothing is loaded yet. */
   private before: number | undefined;
   private loading: Promise<void> | undefined;
@@ -73,17 +73,17 @@ export class Pages {
   ) {}
 
   /** Loads the newest page once, and refreshes the states after each reconnection. */
-  async load(thread: string): Promise<SessionState> {
-    this.thread = thread;
+  async load(session: string): Promise<SessionState> {
+    this.session = session;
     if (this.before === undefined) {
       // Queued prompts are the newest items, and are shown elsewhere.
-      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.queue", { session_id: thread })]);
+      const [total, { queued }] = await Promise.all([this.total(), this.host.request("session.get", { session })]);
       const from = Math.max(0, total - pageSize - queued.length);
       this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
       this.before = from;
       this.drawTop();
     }
-    return this.refresh(thread);
+    return this.refresh(session);
   }
 
   /** Requests the newest items, without showing them. */
@@ -95,10 +95,10 @@ export class Pages {
     return this.before !== undefined;
   }
 
-  /** Requests the states of the sessions, the questions and the queue. */
-  async refresh(thread: string): Promise<SessionState> {
+  /** Requests the states of the turns, the questions and the queue. */
+  async refresh(uuid: string): Promise<SessionState> {
     const known = this.conversation.questions;
-    const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("approval.list", {})]);
+    const [session, { approvals }] = await Promise.all([this.states(uuid), this.host.request("approval.list", {})]);
     this.conversation.loadQuestions(approvals, known);
     this.changed();
     return session;
@@ -165,31 +165,28 @@ export class Pages {
   }
 
   private async total(): Promise<number> {
-    return (await this.host.request("getConversation", { session_id: this.thread, limit: 1 })).total;
+    return (await this.host.request("getConversation", { session_id: this.session, limit: 1 })).total;
   }
 
   /** items requests the items from one offset to another, in as many requests as it takes. */
   private async items(from: number, to: number): Promise<Events> {
     const items: Events = [];
     for (let offset: number | undefined = from; offset !== undefined && offset < to; ) {
-      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.thread, offset, limit: Math.min(pageSize + overlap, to - offset) });
+      const page: PanelResult<"getConversation"> = await this.host.request("getConversation", { session_id: this.session, offset, limit: Math.min(pageSize + overlap, to - offset) });
       items.push(...page.events);
       offset = page.events.length === 0 ? undefined : page.next_offset;
     }
     return items;
   }
 
-  /** states requests the last session and, if it is queued, the queue and the session before it. */
-  private async states(thread: string): Promise<SessionState> {
-    const { session: last } = await this.host.request("getSessionState", { session_id: thread });
-    if (last.state === "queued") {
-      const { ahead, queued } = await queueOf((method, params) => this.host.request(method as PassedMethod, params as never), last);
-      if (ahead) this.conversation.loadSession(ahead);
-      for (const { session_id: id } of queued) this.conversation.loadSession({ id, state: "queued" });
-      this.conversation.runs.setEditable(queued);
-    }
-    this.conversation.loadSession(last);
-    return last;
+  /** states requests the last turn and, if it is queued, the other queued ones and the turn before them. */
+  private async states(uuid: string): Promise<SessionState> {
+    const { session, queued, ahead } = await sessionWithQueue((method, params) => this.host.request(method as PassedMethod, params as never), uuid);
+    if (ahead) this.conversation.loadTurn(ahead);
+    for (const { turn_uuid } of queued) this.conversation.loadTurn({ turn_uuid, state: "queued" });
+    this.conversation.runs.setEditable(queued);
+    this.conversation.loadTurn(session);
+    return session;
   }
 
   private async bytes(id: string, type: string): Promise<string | undefined> {
@@ -217,12 +214,12 @@ export type Delivered = "injected" | "queued" | "started";
  * in the middle of its turn, if the agent supports that. Rejects if the hub does not have the prompt, and
  * with an UnknownOutcome if that cannot be determined.
  */
-export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, thread: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
+export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
   const runs = new Set(conversation.runs.ids);
   const messages = new Set(conversation.entries.map(({ key }) => key));
   try {
-    const { session_id: id, delivered, beside } = await host.request("continueSession", { session_id: thread, query: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
-    if (delivered !== "injected") conversation.loadSession({ id, state: conversation.runs.state(id) ?? "queued" });
+    const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
+    if (delivered !== "injected") conversation.loadTurn({ turn_uuid, state: conversation.runs.state(turn_uuid) ?? "queued" });
     return { delivered: delivered as Delivered, ...(beside && { beside }) };
   } catch (error) {
     // A hub stores a prompt before it runs it, so the next hub knows it.
@@ -233,9 +230,9 @@ export async function sendPrompt(host: Host, conversation: Conversation, pages: 
   }
 }
 
-/** A note about sessions that work in the same directory, from their task ids. Empty: none. */
-export function besideWords(tasks: readonly string[] = []): string {
-  return tasks.length === 0 ? "" : `${tasks.join(", ")} ${tasks.length === 1 ? "works" : "work"} in this directory, too, and may change the same files.`;
+/** A note about turns of other sessions that work in the same directory, from their numbers. Empty: none. */
+export function besideWords(turns: readonly string[] = []): string {
+  return turns.length === 0 ? "" : `${turns.join(", ")} ${turns.length === 1 ? "works" : "work"} in this directory, too, and may change the same files.`;
 }
 
 /** The note for the user after a prompt was sent. Empty: none. */

@@ -31,7 +31,7 @@ export interface Kept {
   keep(draft: Draft): void;
 }
 
-/** Events after which getSessionState or approval.list has more data than the event. */
+/** Events after which turn.get or approval.list has more data than the event. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
 /** The longest pause between two drawings, in milliseconds. */
@@ -235,7 +235,7 @@ export class Panel implements Actions {
     this.composer.box.recovered();
     if (this.start.newSession) return this.drawHead();
     try {
-      this.session = await this.pages.load(this.start.thread);
+      this.session = await this.pages.load(this.start.session);
     } catch (error) {
       this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
@@ -260,7 +260,7 @@ export class Panel implements Actions {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = undefined;
       if (!this.start || this.connection.is !== "ready" || !this.pages.loaded) return;
-      this.pages.refresh(this.start.thread).then(
+      this.pages.refresh(this.start.session).then(
         (session) => {
           this.session = session;
           this.changed();
@@ -294,13 +294,13 @@ export class Panel implements Actions {
     // While duet-rpc starts, the extension holds requests until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
     if (this.start.newSession) {
-      const { text: query, content } = draft;
-      const { beside } = await this.host.request("panel.launch", { query, ...(content.length > 0 && { content }) });
+      const { text: prompt, content } = draft;
+      const { beside } = await this.host.request("panel.launch", { prompt, ...(content.length > 0 && { content }) });
       await this.open();
       return besideWords(beside);
     }
     const { active } = this.conversation.runs;
-    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
+    const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.session, draft, now);
     this.transcript.toEnd();
     this.changed();
     return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
@@ -327,10 +327,10 @@ export class Panel implements Actions {
   }
 
   /** Interrupts the active run, or background work after the last one. */
-  private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
+  private async interrupt(run = this.conversation.runs.active ?? this.session?.turn_uuid ?? this.conversation.runs.last): Promise<void> {
     if (run === undefined) return;
     try {
-      await this.host.request("interruptSession", { session_id: run });
+      await this.host.request("turn.interrupt", { turn: run });
     } catch (error) {
       this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
@@ -339,7 +339,7 @@ export class Panel implements Actions {
   private async takeBack(entry: Entry): Promise<void> {
     try {
       if (entry.truncated) await this.whole(entry);
-      await this.host.request("interruptSession", { session_id: entry.run, reason: "taken back" });
+      await this.host.request("turn.interrupt", { turn: entry.run, reason: "taken back" });
       this.composer.takeBack(entry.text);
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
@@ -357,9 +357,9 @@ export class Panel implements Actions {
     }
   }
 
-  private async saveQueued({ run }: Entry, query: string): Promise<Saved> {
+  private async saveQueued({ run }: Entry, prompt: string): Promise<Saved> {
     try {
-      await this.host.request("session.editQueued", { session_id: run, query });
+      await this.host.request("turn.edit", { turn: run, prompt });
       return "saved";
     } catch (error) {
       if (isBegun(error)) return "begun";
@@ -376,8 +376,8 @@ export class Panel implements Actions {
 
   private async moveQueued({ run }: Entry, before: string | undefined): Promise<void> {
     try {
-      const { queued } = await this.host.request("session.moveQueued", { session_id: run, ...(before === undefined ? {} : { before }) });
-      this.announce(`Moved to place ${queued.findIndex(({ session_id }) => session_id === run) + 1} of ${queued.length}`);
+      const { queued } = await this.host.request("turn.move", { turn: run, ...(before === undefined ? {} : { before }) });
+      this.announce(`Moved to place ${queued.findIndex(({ turn_uuid }) => turn_uuid === run) + 1} of ${queued.length}`);
     } catch (error) {
       this.composer.box.fail(isBegun(error) ? "It was not moved: one of the prompts has begun already." : `It was not moved: ${(error as Error).message}`);
     }
@@ -392,8 +392,8 @@ export class Panel implements Actions {
       setTimeout(() => this.drawHead(), 0); // with this setting, whose box is no longer busy
       return "";
     }
-    const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
-    this.session = { ...this.session, ...(session) };
+    const { live, turn } = await this.host.request("session.set", { session_id: this.start.session, ...setting.change(value) });
+    this.session = turn;
     this.refresh();
     return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
@@ -440,7 +440,7 @@ export class Panel implements Actions {
     }
     const now = Date.now();
     const session = sessionOf(this.session, this.conversation);
-    this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
+    this.head.update(this.session?.title || this.session?.session_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.interruption.update(interruptionOf(this.session, this.conversation));
     this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);

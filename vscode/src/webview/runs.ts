@@ -49,8 +49,8 @@ export class Runs {
   }
 
   /** Sets which queued prompts can be edited and moved. */
-  setEditable(queued: ReadonlyArray<{ session_id: string; editable: boolean }>): void {
-    for (const { session_id: run, editable } of queued) this.editable.set(run, editable);
+  setEditable(queued: ReadonlyArray<{ turn_uuid: string; editable: boolean }>): void {
+    for (const { turn_uuid: run, editable } of queued) this.editable.set(run, editable);
   }
 
   /** Whether a queued prompt can be edited and moved. undefined: not known yet. */
@@ -118,13 +118,13 @@ export class Runs {
     this.silentSince = ended ? undefined : since;
   }
 
-  /** Takes the silence from getSessionState, unless an event reported one. */
+  /** Takes the silence from turn.get, unless an event reported one. */
   wasSilent(since: string): void {
     this.silentSince ??= since;
   }
 }
 
-/** The state of a session's gates, commands that have to succeed: from getSessionState, updated by events. */
+/** The state of a session's gates, commands that have to succeed: from turn.get, updated by events. */
 export interface Gates {
   /** working, checking, passed, failed or stopped. */
   state: string;

@@ -10,8 +10,8 @@ import type { Data } from "./json";
 import { gatesWords } from "./runs";
 import type { Actions } from "./view";
 
-/** A session in the result of getSessionState. */
-export type SessionState = PanelResult<"getSessionState">["session"];
+/** The panel's session by its last turn. */
+export type SessionState = PanelResult<"turn.get">["turn"];
 
 /** The data in the head of a panel. */
 export interface Session {
@@ -41,11 +41,11 @@ export interface Session {
   cost: number;
 }
 
-/** Combines the result of getSessionState with the later events. */
+/** Combines the result of turn.get with the later events. */
 export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
   const { runs } = conversation;
-  const run = runs.active ?? known?.id ?? runs.last ?? "";
-  const isKnown = known?.id === run;
+  const run = runs.active ?? known?.turn_uuid ?? runs.last ?? "";
+  const isKnown = known?.turn_uuid === run;
   const used: Data = runs.usageOf(run);
   const number = (name: string, byState: number | undefined): number => {
     const byEvent = used[name];
@@ -65,17 +65,17 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     isAttempt: Boolean(known?.attempts),
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
-    contextUsed: number("context_used", known?.effective_context_tokens),
-    contextSize: number("context_size", known?.context_limit),
+    contextUsed: number("context_used", known?.context_tokens),
+    contextSize: number("context_size", known?.context_size),
     cost: number("cost_usd", known?.cost_usd),
   };
 }
 
 /** The interrupted last run of a conversation. undefined: it was not interrupted, or a run or a question came after it. */
 export function interruptionOf(known: SessionState | undefined, { runs, questions }: Conversation): Interruption | undefined {
-  if (known?.state !== "interrupted" || runs.last !== known.id || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
-  const reason = interruptionReason(known.error_message || known.error, runs.reason(known.id));
-  return { reason, prompt: continuePrompt(reason, known.query ?? "") };
+  if (known?.state !== "interrupted" || runs.last !== known.turn_uuid || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
+  const reason = interruptionReason(known.error, runs.reason(known.turn_uuid));
+  return { reason, prompt: continuePrompt(reason, known.prompt ?? "") };
 }
 
 /** The text of a state, including background work, and its id for the style sheet. */

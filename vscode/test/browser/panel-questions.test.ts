@@ -20,7 +20,7 @@ after(() => pages?.close());
 const ask = { approval_id: "q2", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } };
 
 async function working(): Promise<Page> {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }), height: 500 });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }), height: 500 });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   return page;
 }

@@ -13,7 +13,7 @@ before(async () => {
 after(() => pages?.close());
 
 test("text streams, a tool call runs, its question is answered by a button, and a prompt is sent", async () => {
-  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, state: "running" }) });
   await page.getByRole("heading", { name: "A conversation" }).waitFor();
   await tell(page, "message_delta", { message_id: "m1", delta: "I **write**" });
   await tell(page, "message_delta", { message_id: "m1", delta: " `a.txt`." });
@@ -31,7 +31,7 @@ test("text streams, a tool call runs, its question is answered by a button, and 
   await page.getByRole("textbox", { name: "Prompt" }).fill("and now?");
   await page.keyboard.press("Enter");
   await page.locator(".prompt", { hasText: "and now?" }).waitFor();
-  assert.deepEqual(await callsOf(page, "continueSession"), [{ session_id: "thread", query: "and now?" }]);
+  assert.deepEqual(await callsOf(page, "session.prompt"), [{ session: "thread", prompt: "and now?" }]);
   assert.equal(await page.getByRole("textbox", { name: "Prompt" }).inputValue(), "");
   assert.deepEqual(problemsOf(page), []);
 });

@@ -11,8 +11,8 @@ export function scene(host: FakeHost): void {
   host.start.title = "Make the parser accept comments";
   host.start.history = ["Run the tests", "What does parse.ts do?"];
   host.session = {
-    ...host.session, status: "waiting_input", state: "waiting_input", title: "Make the parser accept comments", started_at: new Date(Date.now() - 83_000).toISOString(), permission_mode: "default",
-    input_tokens: 41_200, output_tokens: 3_150, effective_context_tokens: 62_000, context_limit: 200_000, cost_usd: 0.42,
+    ...host.session, state: "waiting_input", title: "Make the parser accept comments", started_at: new Date(Date.now() - 83_000).toISOString(), mode: "default",
+    input_tokens: 41_200, output_tokens: 3_150, context_tokens: 62_000, context_size: 200_000, cost_usd: 0.42,
     modes: [{ id: "default", name: "Default", description: "Asks before it edits", by: "agent" }, { id: "acceptEdits", name: "Accept edits", by: "agent" }, { id: "plan", name: "Plan", by: "agent" }],
     agent_session: {
       agent: { title: "Demo agent" },

@@ -54,8 +54,8 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await picture("panel-reloaded");
 
   // A conversation that another client has deleted says so.
-  const { sessions } = await call("getSessionLeaves", {});
-  await call("session.delete", { session_id: sessions[0]!.id });
+  const { sessions } = await call("session.list", {});
+  await call("session.delete", { session_id: sessions[0]!.turn_uuid });
   await panel.getByText("This conversation was deleted.").waitFor();
 });
 
@@ -190,8 +190,8 @@ test("the extension host is killed: its duet-rpc ends, and the session goes on",
   assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);
   process.kill(parent, "SIGKILL");
   await gone(pid!);
-  const { sessions } = await call("getSessionLeaves", {});
-  assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
+  const { sessions } = await call("session.list", {});
+  assert.deepEqual([await daemon(), sessions.map(({ state }) => state)], [before, ["waiting_input"]]);
 });
 
 test("with duet.openIn, conversations open in the side bar, one at a time, and the last one is there after a reload", async (t) => {
@@ -232,9 +232,9 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   await panel.getByText("Second thoughts").first().waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
   await picture("side-bar-secondary");
-  const { sessions } = await call("getSessionLeaves", {});
-  const second = sessions.find(({ query }) => query === "Second thoughts")!;
-  await reload(second.thread_id, "duet.panel");
+  const { sessions } = await call("session.list", {});
+  const second = sessions.find(({ prompt }) => prompt === "Second thoughts")!;
+  await reload(second.session_uuid, "duet.panel");
   await panel.getByText("Second thoughts").first().waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
 
