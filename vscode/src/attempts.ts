@@ -119,9 +119,9 @@ export class ComparedAttempts {
   /** The methods for the page. */
   readonly methods: { [M in keyof ComparisonMethods]: (params: ComparisonMethods[M]) => Promise<void> } = {
     load: () => this.refresh(),
-    openConversation: async ({ thread }) => void (await this.parts.panels.open(await this.conversation(this.attempt(thread)))),
-    openFile: ({ thread, path }) => this.openFile(this.attempt(thread), path),
-    choose: ({ thread }) => this.choose(thread),
+    openConversation: async ({ session }) => void (await this.parts.panels.open(await this.conversation(this.attempt(session)))),
+    openFile: ({ session, path }) => this.openFile(this.attempt(session), path),
+    choose: ({ session }) => this.choose(session),
   };
 
   /** Compares the attempts again, and shows them. A call during a comparison starts one more after it. */
@@ -137,8 +137,8 @@ export class ComparedAttempts {
     return this.refreshing;
   }
 
-  private attempt(thread: string): Attempt {
-    const found = this.known.attempts.find(({ thread_id }) => thread_id === thread);
+  private attempt(session: string): Attempt {
+    const found = this.known.attempts.find(({ thread_id }) => thread_id === session);
     if (!found) throw new Error("this attempt was deleted");
     return found;
   }
@@ -160,14 +160,14 @@ export class ComparedAttempts {
   }
 
   /** choose lands an attempt in a way that the user chooses, and discards the others. It asks before it interrupts those that work. */
-  private async choose(thread: string): Promise<void> {
+  private async choose(session: string): Promise<void> {
     await this.refresh();
-    const attempt = this.attempt(thread);
+    const attempt = this.attempt(session);
     const agent = agentWords(attempt);
     if (!isChoosable(attempt)) throw new Error(isWorking(attempt) ? `${agent} still works: wait for its end, or interrupt it` : `the worktree of ${agent} is gone`);
     const method = await pickMethod(`How to land the changes of ${agent}, and discard the others?`);
     if (!method) return;
-    const working = this.known.attempts.filter((other) => other !== attempt && isWorking(other)).map((other) => `${agentWords(other)} (${other.task_id})`);
+    const working = this.known.attempts.filter((other) => other !== attempt && isWorking(other)).map((other) => `${agentWords(other)} (${other.turn})`);
     const interrupt = "Interrupt and Discard";
     if (working.length > 0 && (await confirm(`${working.join(" and ")} still ${working.length === 1 ? "works" : "work"}`, "Choosing another attempt interrupts and discards this work. A git ref keeps it.", interrupt)) !== interrupt) return;
     let chosen: Result<"session.chooseAttempt">;
@@ -182,9 +182,9 @@ export class ComparedAttempts {
   }
 }
 
-function discardedWords({ agent, task_id, ref, error, branch_kept, cleanup_error: cleanup }: Result<"session.chooseAttempt">["discarded"][number]): string {
-  if (error) return `${agent} (${task_id}) stays: ${error}`;
-  return [`${agent} (${task_id}) is discarded`, ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []), ...(cleanup ? [`its cleanup failed: ${cleanup}`] : []), ...(ref ? [`its work is kept: git branch NAME ${ref}`] : [])].join("; ");
+function discardedWords({ agent, turn, ref, error, branch_kept, cleanup_error: cleanup }: Result<"session.chooseAttempt">["discarded"][number]): string {
+  if (error) return `${agent} (${turn}) stays: ${error}`;
+  return [`${agent} (${turn}) is discarded`, ...(branch_kept ? ["its branch stays, because another working tree has it checked out"] : []), ...(cleanup ? [`its cleanup failed: ${cleanup}`] : []), ...(ref ? [`its work is kept: git branch NAME ${ref}`] : [])].join("; ");
 }
 
 /** Says what was landed and discarded, and offers to copy the commands that bring the others back. */

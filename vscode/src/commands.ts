@@ -8,7 +8,7 @@ import type { Changes } from "./changes";
 import { forkChoices, deleteConversation, rename, revokeRules, rewind, search } from "./conversations";
 import type { Documents } from "./documents";
 import { listGates } from "./hub/builds";
-import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
+import { describe, isAlive, isInterruptible, labelOf, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import { inform } from "./messages";
 import { selected } from "./panel/files";
@@ -234,7 +234,7 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
   }
   const items = questions.map((of) => {
     const session = of.project.model.sessionOf(of.question);
-    return { label: titleOf(of.question), description: session ? nameOf(session) : "", of };
+    return { label: titleOf(of.question), description: session ? labelOf(session, of.question.turn) : "", of };
   });
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
 }

@@ -118,7 +118,7 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
   }));
   const items = await Promise.all(best(found.flat()).map(async ({ project, hit }) => ({
     label: short(hit.title) || nameOf(await sessionWith(project, hit.thread_id)),
-    description: [hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
+    description: [hit.turn, hit.agent, age(hit.created_at, Date.now()), ...(projects.length > 1 ? [project.name] : [])].join(" · "),
     detail: short(hit.snippet.replace(/\s+/g, " "), 160),
     project, hit,
   })));
@@ -162,6 +162,6 @@ export function ruleWords({ effect, tool_name, command, pattern, path, same_inpu
   return short(`${effect === "deny" ? "Deny" : "Allow"} ${tool_name}${of}`, 120);
 }
 
-function scopeWords({ thread_id, title }: Rule): string {
-  return thread_id === undefined ? "in the project" : `in the conversation ${short(title ?? "", 60)}`.trimEnd();
+function scopeWords({ session, title }: Rule): string {
+  return session === undefined ? "in the project" : `in session ${session} ${short(title ?? "", 60)}`.trimEnd();
 }

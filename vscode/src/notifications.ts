@@ -1,7 +1,7 @@
 // Notifications of questions and of ended sessions, and the status bar.
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import { hasFailed, isAlive, isInterruptible, nameOf, short } from "./hub/groups";
+import { hasFailed, isAlive, isInterruptible, labelOf, short } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
 import { inform, notice, warn } from "./messages";
 import type { Link } from "./messages";
@@ -77,7 +77,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const session = of.project.model.sessionOf(of.question);
     notify([of], titleOf(of.question), [
       ...direct.map(({ id: choice, label }) => ({ label, command: "duet.answer", args: [approval, choice] })), { label: "Show", command: "duet.showQuestion", args: [approval] },
-    ], session ? nameOf(session) : "");
+    ], session ? labelOf(session, of.question.turn) : "");
   }
 
   async function notifyEnd(of: ProjectSession): Promise<void> {
@@ -85,7 +85,8 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
     const show = "Open Conversation";
     const failed = hasFailed(session);
     if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
-    const message = failed ? `${nameOf(session)} has failed${session.error ? `: ${session.error}` : ""}` : `${nameOf(session)} is done`;
+    const label = labelOf(session, session.turn);
+    const message = failed ? `${label} has failed${session.error ? `: ${session.error}` : ""}` : `${label} is done`;
     notifyDesktop(message);
     const pressed = failed ? await warn(message, show) : await inform(message, show);
     if (pressed === show) open(of);

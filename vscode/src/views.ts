@@ -1,7 +1,7 @@
 // The lists of the side bar: the sessions, the questions, and the sessions of other projects.
 import * as vscode from "vscode";
 import { basename } from "node:path";
-import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
+import { backgroundOf, describe, grouped, groupOf, isAlive, labelOf, nameOf, short, statusWords, visible, worktreeWords } from "./hub/groups";
 import type { Group, GroupId } from "./hub/groups";
 import type { Session } from "./hub/model";
 import { choicesOf, detailsOf, titleOf } from "./hub/questions";
@@ -229,7 +229,7 @@ export class InboxTree implements vscode.TreeDataProvider<InboxNode>, vscode.Dis
       const { project, question } = node;
       const session = project.model.sessionOf(question);
       item.id = question.approval;
-      item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+      item.description = [...(session ? [labelOf(session, question.turn)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
       item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
       item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
       item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: it cannot run commands

@@ -11,12 +11,12 @@ export interface Comparison {
   notes: string[];
 }
 
-/** The methods of the extension for that page. thread is the conversation of an attempt. */
+/** The methods of the extension for that page. session is the uuid of the session of an attempt. */
 export interface ComparisonMethods {
   load: Record<string, never>;
-  openConversation: { thread: string };
-  openFile: { thread: string; path: string };
-  choose: { thread: string };
+  openConversation: { session: string };
+  openFile: { session: string; path: string };
+  choose: { session: string };
 }
 
 /** The agent that a choice names, and its model: AGENT or AGENT=MODEL, as in the shell and Emacs. */

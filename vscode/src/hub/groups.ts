@@ -92,7 +92,12 @@ export function worktreeWords({ branch, gone }: NonNullable<Session["worktree"]>
 /** The name of a session: its title, else the beginning of its prompt. */
 export function nameOf(session: Session): string {
   const name = session.title || session.session_title || session.summary || session.prompt;
-  return short(name) || String(session.session);
+  return short(name) || "untitled";
+}
+
+/** The name of a session after its number, or after that of one of its turns: 12 Fix the parser, 12.3 Fix the parser. */
+export function labelOf(session: Session, number: number | string = session.session): string {
+  return `${number} ${nameOf(session)}`;
 }
 
 /** The first line of a text, at most length characters, with invisible characters written out. */
@@ -186,9 +191,9 @@ export function age(time: string, now: number): string {
   return `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** The text beside a session's name: its agent, its age and its state. */
+/** The text beside a session's name: its number, its agent, its age and its state. */
 export function describe(session: Session, now: number): string {
-  const parts = [session.agent, age(session.active_at, now)];
+  const parts = [String(session.session), session.agent, age(session.active_at, now)];
   if (session.state === "interrupting") parts.push("is being interrupted");
   else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
   else if (hasFailed(session) && session.error) parts.push(short(session.error, 60));

@@ -15,6 +15,8 @@ export type SessionState = PanelResult<"turn.get">["turn"];
 
 /** The data in the head of a panel. */
 export interface Session {
+  /** The number of the session. Empty: not known yet. */
+  number: string;
   agent: string;
   /** The state of the active run, else of the last one. */
   state: string;
@@ -53,6 +55,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
   const began = runs.began(run) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
   return {
+    number: known === undefined ? "" : String(known.session),
     agent: known?.agent_session?.agent?.title || known?.agent || "",
     state: runs.state(run) ?? known?.state ?? "",
     working: runs.active !== undefined,
@@ -141,6 +144,7 @@ export function money(dollars: number): string {
 /** The head of a panel. */
 export class Head {
   readonly element: HTMLElement;
+  private readonly number = make("span", { class: "number" });
   private readonly title = make("h1", {});
   private readonly agent = make("span", { class: "agent" });
   private readonly dot = make("span", { class: "dot", is: { "aria-hidden": "true" } });
@@ -175,7 +179,7 @@ export class Head {
     this.element = make(
       "header",
       { class: "head" },
-      make("div", { class: "head-line" }, this.title, this.interrupt, changes, rewind, fork),
+      make("div", { class: "head-line" }, this.number, this.title, this.interrupt, changes, rewind, fork),
       facts,
       this.worktree,
     );
@@ -185,12 +189,15 @@ export class Head {
   /** Shows a title alone, because the conversation does not exist yet. */
   updateNew(title: string): void {
     this.updateTitle(title, true);
-    this.interrupt.hidden = this.worktree.hidden = true;
+    this.number.hidden = this.interrupt.hidden = this.worktree.hidden = true;
   }
 
   update(title: string, session: Session, now: number): void {
     this.updateTitle(title, false);
     const state = stateWords(session, now);
+    this.number.hidden = session.number === "";
+    setText(this.number, session.number);
+    this.number.title = `Session ${session.number}`;
     this.updateWorktree(session);
     setText(this.agent, session.agent);
     setText(this.state, state.text);

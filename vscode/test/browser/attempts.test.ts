@@ -22,7 +22,7 @@ after(() => pages?.close());
 
 const usage = { runs: 1, input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0, time_ms: 0 };
 const of = (name: string, over: Partial<Attempt>): Attempt => ({
-  turn: "1.1", session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, task_id: `task-${name}`, agent: name, state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
+  turn: `${name}.1`, session: 1, session_id: `s-${name}`, thread_id: `t-${name}`, agent: name, state: "completed", usage, worktree: { branch: `duet/${name}`, dir: `/d/${name}` }, files: [], added: 0, removed: 0, commits: 0, ...over,
 } as Attempt);
 const attempts = [
   of("claude", {
@@ -44,7 +44,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "load"));
     const show = (given: Attempt[], notes: string[] = []): Promise<void> => page.evaluate((data) => window.host.notify("comparison", data), { query: "Fix the parser", attempts: given, notes });
     await show(attempts);
-    const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, task-${name.split(" ")[0]}` });
+    const card = (name: string): ReturnType<typeof page.getByRole> => page.getByRole("region", { name: `${name}, ${name.split(" ")[0]}.1` });
     const [claude, codex, gemini] = [card("claude (opus)"), card("codex"), card("gemini")];
     await claude.getByText("done · gates failed: test · 4 files, +12 -3 · 1m 05s · $0.12", { exact: true }).waitFor();
     await codex.getByText("working · 1 file, +4 -0 · 0s", { exact: true }).waitFor();
@@ -68,7 +68,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     });
     await choose.click();
     await page.getByRole("alert").getByText("claude still works").waitFor();
-    assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ thread: "t-codex" }], [{ thread: "t-claude", path: "src/lexer.ts" }], [{ thread: "t-claude" }]]);
+    assert.deepEqual(await Promise.all(["openConversation", "openFile", "choose"].map((method) => callsOf(page, method))), [[{ session: "t-codex" }], [{ session: "t-claude", path: "src/lexer.ts" }], [{ session: "t-claude" }]]);
     // A new state redraws the cards, and the focus stays on its button.
     await choose.focus();
     await show([attempts[0]!, { ...attempts[1]!, state: "completed" }], ["claude (opus): landed on main: 1 commit, 4 files", "codex is discarded"]);

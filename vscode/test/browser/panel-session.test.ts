@@ -53,6 +53,7 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   const head = page.getByRole("banner");
   await head.getByText("waits for your answer").waitFor();
   await head.getByText("44k tokens · $0.42").waitFor();
+  assert.equal(await head.getByText("12", { exact: true }).getAttribute("title"), "Session 12");
   await head.getByText(/^1m \d\ds$/).waitFor();
   assert.equal(await head.getByRole("progressbar", { name: "Context used" }).getAttribute("value"), "31");
   await head.getByRole("button", { name: "Interrupt" }).click();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
+import { age, backgroundOf, backgroundWords, describe, exactly, grouped, groupOf, isAlive, isInterruptible, labelOf, nameOf, short, statusWords, unlinked, visible } from "../../src/hub/groups";
 import { wholeQuestions } from "../../src/hub/model";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
@@ -33,7 +33,7 @@ test("what an agent does in the background is told while it works on no prompt",
   const background = [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal" }];
   const [over, works, archived] = [session({ background }), session({ background, state: "running" }), session({ background, archived: true })];
   assert.deepEqual([over, works, archived, session({})].map((one) => [backgroundOf(one), isInterruptible(one)]), [[["sleep 5", "terminal"], true], [[], true], [[], false], [[], false]]);
-  assert.equal(describe(over, Date.parse(over.active_at)), "demo · now · works in the background: 2 tasks");
+  assert.equal(describe(over, Date.parse(over.active_at)), "12 · demo · now · works in the background: 2 tasks");
   assert.equal(backgroundWords(1), "works in the background: 1 task");
   assert.equal(groupOf(over), "working");
 });
@@ -41,7 +41,8 @@ test("what an agent does in the background is told while it works on no prompt",
 test("a session is called by its title, else by what was asked", () => {
   assert.equal(nameOf(session({ title: "Mine", prompt: "q" })), "Mine");
   assert.equal(nameOf(session({ prompt: "fix it\nand more" })), "fix it");
-  assert.equal(nameOf(session({})), "12");
+  assert.equal(nameOf(session({})), "untitled");
+  assert.deepEqual([labelOf(session({ title: "Mine" })), labelOf(session({ title: "Mine" }), "12.3")], ["12 Mine", "12.3 Mine"]);
 });
 
 test("what is not seen, or turns other text around, is written out", () => {
@@ -59,7 +60,7 @@ test("invisible characters are written out by the rule of duet-rpc", () => {
 test("ages are short", () => {
   const now = Date.parse("2026-01-03T00:00:00Z");
   assert.deepEqual(["2026-01-02T23:59:30Z", "2026-01-02T23:55:00Z", "2026-01-02T21:00:00Z", "2026-01-01T00:00:00Z", ""].map((time) => age(time, now)), ["now", "5m", "3h", "2d", ""]);
-  assert.equal(describe(session({ state: "failed", error: "No such model" }), now), "demo · 2d · No such model");
+  assert.equal(describe(session({ state: "failed", error: "No such model" }), now), "12 · demo · 2d · No such model");
 });
 
 test("a permission can be given once, as a rule, or denied with a reason", () => {
