@@ -137,7 +137,7 @@ async function fork(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const name = nameOf(session);
   const chosen = forkChoices(of);
-  const about = `Your first prompt starts a fork of "${name}". It has the conversation so far, which does not change.`;
+  const about = `Your first prompt starts a fork of "${name}". It has the history of that session, which does not change.`;
   await panels.begin(project, { title: `Fork of ${name}`, about, chosen, fork: { turn: session.turn_uuid, chosen } });
 }
 
@@ -214,7 +214,7 @@ async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): 
   return of && which(of) ? of : undefined;
 }
 
-const noWorktree = "no conversation has a worktree, or the agent still works in it";
+const noWorktree = "no session has a worktree, or the agent still works in it";
 
 /** pickSession asks for one of the sessions. none says that there are none. */
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean, none = "no such session"): Promise<ProjectSession | undefined> {

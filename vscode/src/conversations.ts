@@ -21,7 +21,7 @@ const mostHits = 100;
 export async function rename({ project, session }: ProjectSession): Promise<void> {
   const title = await vscode.window.showInputBox({
     title: `Rename ${nameOf(session)}`, value: session.title || session.session_title, ignoreFocusOut: true,
-    prompt: "The title of the conversation. Empty: its first prompt is its title.",
+    prompt: "The title of the session. Empty: its first prompt is its title.",
   });
   if (title !== undefined) await project.connection.request("session.rename", { session: session.session_uuid, title: title.trim() });
 }
@@ -31,11 +31,11 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
   const { project, session } = of;
   const remove = "Delete";
   const detail = `Its messages, questions and recorded changes are deleted${hasWorktree(session) ? ", and its worktree" : ""}. Your files stay as they are. This cannot be undone.`;
-  const pressed = await confirm(`delete the conversation "${nameOf(session)}"?`, detail, remove);
+  const pressed = await confirm(`delete the session "${nameOf(session)}"?`, detail, remove);
   if (pressed !== remove) return;
   try {
     const { worktree } = await project.connection.request("session.delete", { session_id: session.turn_uuid });
-    if (worktree) void inform(`the conversation is deleted; its worktree stays: ${worktree}`);
+    if (worktree) void inform(`the session is deleted; its worktree stays: ${worktree}`);
   } catch (error) {
     if (kindOf(error) !== "would_lose_work") throw error;
     const [bring, discard] = ["Land…", "Discard Worktree…"];
@@ -110,7 +110,7 @@ function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], mor
 
 /** Searches the conversations of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
 export async function search(projects: readonly Project[], open: (of: ProjectSession, item: number) => unknown): Promise<void> {
-  const query = await vscode.window.showInputBox({ title: "Search conversations", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
+  const query = await vscode.window.showInputBox({ title: "Search sessions", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;
   const found = await Promise.all(projects.map(async (project) => {
     const { hits } = await project.connection.request("searchConversations", { query, limit: mostHits });
@@ -123,10 +123,10 @@ export async function search(projects: readonly Project[], open: (of: ProjectSes
     project, hit,
   })));
   if (items.length === 0) {
-    void inform(`no conversation contains "${short(query)}"`);
+    void inform(`no session contains "${short(query)}"`);
     return;
   }
-  const chosen = await vscode.window.showQuickPick(items, { title: "Which conversation?", matchOnDetail: true });
+  const chosen = await vscode.window.showQuickPick(items, { title: "Which session?", matchOnDetail: true });
   if (!chosen) return;
   await open({ project: chosen.project, session: await sessionWith(chosen.project, chosen.hit.thread_id) }, chosen.hit.event_id);
 }

@@ -41,7 +41,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     if (side !== undefined) return side;
     const { id } = JSON.parse(uri.query) as { id: string };
     const found = this.projects.sessions.find(({ session }) => session.session_uuid === id);
-    if (!found) return "This conversation was deleted, or duet-rpc is still starting.\n";
+    if (!found) return "This session was deleted, or duet-rpc is still starting.\n";
     return transcript(nameOf(found.session), await conversation(found));
   }
 

@@ -82,7 +82,7 @@ export function notifications(projects: Projects, { attempt, open, isShown, onSh
 
   async function notifyEnd(of: ProjectSession): Promise<void> {
     const { session } = of;
-    const show = "Open Conversation";
+    const show = "Open Session";
     const failed = hasFailed(session);
     if (["interrupted", "cancelled"].includes(session.state) || isShown(of)) return; // the user did that, or sees it
     const label = labelOf(session, session.turn);

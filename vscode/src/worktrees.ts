@@ -119,7 +119,7 @@ function lossesDetail(losses: Losses): string {
 
 /** Opens the worktree of a conversation in a new window. */
 export async function openWorktree({ session: { worktree } }: ProjectSession): Promise<void> {
-  if (!worktree || worktree.gone) throw new Error(worktree ? `the worktree of ${visible(worktree.branch)} is gone` : "the conversation has no worktree");
+  if (!worktree || worktree.gone) throw new Error(worktree ? `the worktree of ${visible(worktree.branch)} is gone` : "the session has no worktree");
   await vscode.commands.executeCommand("vscode.openFolder", vscode.Uri.file(worktree.dir), { forceNewWindow: true });
 }
 

@@ -27,8 +27,8 @@ export function messageHtml(title: string, message: string): string {
 /** The page of the side bar without a conversation. Its links are commands. Its script removes the state of the conversation before. */
 export function emptyHtml({ source, style, nonce, title }: Pick<PageParts, "source" | "style" | "nonce" | "title">): string {
   const link = (command: string, label: string): string => `<a class="primary" href="command:${command}">${label}</a>`;
-  return page(`default-src 'none'; style-src ${source}; script-src 'nonce-${nonce}'`, title, `<link rel="stylesheet" href="${escaped(style)}">`, `<main class="no-conversation">
-<p>No conversation is open here.</p>
+  return page(`default-src 'none'; style-src ${source}; script-src 'nonce-${nonce}'`, title, `<link rel="stylesheet" href="${escaped(style)}">`, `<main class="no-session">
+<p>No session is open here.</p>
 ${link("duet.newSession", "New Session")}
 ${link("duet.openSession", "Open a Session…")}
 </main>

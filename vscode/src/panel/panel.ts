@@ -194,7 +194,7 @@ export class Panel implements vscode.Disposable {
     if (this.disposed) return false;
     this.gone = true;
     this.bridge.pause();
-    this.view.webview.html = messageHtml(this.title, "This conversation was deleted.");
+    this.view.webview.html = messageHtml(this.title, "This session was deleted.");
     return false;
   }
 
@@ -321,14 +321,14 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   private restore(view: PanelView, state: unknown): void {
     const place = (state as { place?: Partial<PanelPlace> } | undefined)?.place;
     if (typeof place?.folder !== "string" || typeof place.session !== "string" || typeof place.title !== "string") {
-      view.webview.html = messageHtml(view.title, "The conversation of this panel is unknown. Open it from the list of sessions.");
+      view.webview.html = messageHtml(view.title, "The session of this panel is unknown. Open it from the list of sessions.");
       return;
     }
     const twin = this.all.get(place.session);
     // The side bar may have the state of a conversation that was opened in a tab after it.
     if (twin && this.sideBar.has(view)) return view.dispose();
     if (twin && twin.view !== view) twin.view.dispose();
-    if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this conversation belongs, is not open in this window.`);
+    if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this session belongs, is not open in this window.`);
   }
 
   private add(view: PanelView, place: PanelPlace): Panel | undefined {

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { emptyHtml } from "./html";
 
 const viewId = "duet.panel";
-const emptyTitle = "Conversation";
+const emptyTitle = "Session";
 
 /** The parts of an editor tab that a panel uses. A conversation in the side bar has them, too. */
 export interface PanelView {

@@ -254,6 +254,6 @@ async function arrived(pages: Pages, looked: number, text: string, known: (run: 
     const items = await pages.newest(looked);
     return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));
   } catch (error) {
-    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the conversation before you send it again.`);
+    throw new UnknownOutcome(`It is not known whether it was sent: ${(error as Error).message}. Look for it in the session before you send it again.`);
   }
 }

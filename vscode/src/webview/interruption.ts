@@ -26,7 +26,7 @@ export function continuePrompt(reason: string, query: string): string {
 export function interruptionReason(message: string | undefined, reason: string | undefined): string {
   if (message) return message.replace(/\.$/, "");
   if (reason === "alone") return "no client was connected";
-  return reason === undefined ? "the run was stopped" : "on request";
+  return reason === undefined ? "the turn was stopped" : "on request";
 }
 
 /** The row above the prompt box. */

@@ -207,7 +207,7 @@ export class Panel implements Actions {
 
   endOf(id: string, outcome: Outcome | undefined): string | undefined {
     if (this.own.has(id)) return undefined;
-    if (!outcome) return "The question was closed: its run has ended.";
+    if (!outcome) return "The question was closed: its turn has ended.";
     if (outcome.by === "changed") {
       const words = "Replaced: the agent changed the tool call.";
       this.announce(words);
@@ -237,7 +237,7 @@ export class Panel implements Actions {
     try {
       this.session = await this.pages.load(this.start.session);
     } catch (error) {
-      this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
+      this.banner.replaceChildren(make("p", { text: `The session could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
     await this.showWanted();
@@ -250,7 +250,7 @@ export class Panel implements Actions {
     this.wanted = undefined;
     const key = await this.pages.find(wanted).catch(() => undefined);
     const outer = key === undefined ? undefined : this.conversation.outermost(key);
-    if (outer === undefined) return this.composer.box.say("The match could not be found in the conversation.");
+    if (outer === undefined) return this.composer.box.say("The match could not be found in the session.");
     this.transcript.showEntry(outer);
     this.changed();
   }

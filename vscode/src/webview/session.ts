@@ -164,7 +164,7 @@ export class Head {
     this.interrupt = button({ icon: "stop", label: "Interrupt", class: "text-button interrupt", tip: "Interrupt the agent (Escape)", press: interrupt });
     this.ofConversation = [
       button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
-      button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") }),
+      button({ icon: "fork", name: "Fork the session", press: () => actions.command("duet.fork") }),
       button({ icon: "rewind", name: "Go back to before a prompt", press: () => actions.command("duet.rewind") }),
       make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     ];

@@ -81,7 +81,7 @@ const [severalChosen, askSeveral] = [" several", " ask"];
 
 /** The places of work: whether the agent gets a git worktree. */
 const places = [
-  { id: "", name: "Default place", description: "In the project, unless the configuration gives new conversations a worktree" },
+  { id: "", name: "Default place", description: "In the project, unless the configuration gives new sessions a worktree" },
   { id: "no", name: "In the project", description: "The agent works on your files" },
   { id: "yes", name: "In a worktree", description: "A directory outside of the project, on a new branch. Your files stay as they are until you land its changes" },
 ];

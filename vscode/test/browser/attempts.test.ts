@@ -58,7 +58,7 @@ for (const [theme, width] of [["dark", 1000], ["light", 700], ["high-contrast", 
     await page.screenshot({ path: `${pictures}attempts-${theme}.png` });
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
 
-    await codex.getByRole("button", { name: "Open Conversation" }).click();
+    await codex.getByRole("button", { name: "Open Session" }).click();
     await claude.getByRole("button", { name: "src/lexer.ts" }).click();
     const choose = claude.getByRole("button", { name: "Choose…" });
     await page.evaluate(() => {

@@ -64,7 +64,7 @@ for (const loaded of [false, true]) {
     await page.getByRole("button", { name: "Newest" }).click();
     await page.getByText("message 499").waitFor();
     await page.evaluate(() => window.host.notify("panel.showItem", { id: 7_777 }));
-    await page.getByText("The match could not be found in the conversation.").waitFor();
+    await page.getByText("The match could not be found in the session.").waitFor();
     assert.deepEqual(problemsOf(page), []);
     await page.close();
   });

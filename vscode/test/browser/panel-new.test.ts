@@ -74,7 +74,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   await page.getByRole("combobox", { name: "Agent" }).waitFor();
   assert.deepEqual(await selects(page), ["Folder: parser", "Agent: Claude Code", "Mode: Default", "Model: Default model"]);
   await page.getByText("Your first prompt starts a session in parser.").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Fork the conversation" }).count(), 0, "there is no conversation yet");
+  assert.equal(await page.getByRole("button", { name: "Fork the session" }).count(), 0, "there is no conversation yet");
   await page.getByRole("combobox", { name: "Model" }).selectOption("Small 4.1");
   await page.getByRole("combobox", { name: "Mode", exact: true }).selectOption("Plan");
   await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.choose").length === 2);
@@ -88,7 +88,7 @@ test("the folder, the agent, its mode and its model are chosen before the first 
   assert.deepEqual(await callsOf(page, "panel.launch"), [{ prompt: "Greet\nthe reader", content: [{ type: "resource_link", uri: "file:///home/alice/parser/src/lexer.ts", name: "src/lexer.ts" }] }]);
   await page.getByRole("heading", { name: "Greet the reader" }).waitFor();
   await page.getByText("7.1 works in this directory, too, and may change the same files.").waitFor();
-  await page.getByRole("button", { name: "Fork the conversation" }).waitFor();
+  await page.getByRole("button", { name: "Fork the session" }).waitFor();
   assert.deepEqual([await box(page).inputValue(), await page.getByRole("combobox", { name: "Agent" }).count(), await page.getByText("Your first prompt").count()], ["", 0, 0]);
   // From here on the panel shows that conversation.
   await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "Hello, reader" });

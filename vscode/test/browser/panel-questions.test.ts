@@ -120,7 +120,7 @@ test("a question that somebody else answers says so; a late answer says what was
   await tell(page, "new_approval", { ...ask, approval_id: "q4" });
   await question.waitFor();
   await tell(page, "session_status_changed", { state: "interrupted" });
-  await page.getByText("The question was closed: its run has ended.").waitFor();
+  await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
 test("a list of questions from before the end of a run does not open its questions again", async () => {
@@ -140,7 +140,7 @@ test("a list of questions from before the end of a run does not open its questio
   }, ask);
   await tell(page, "session_settings_changed", {}); // the panel asks again
   await page.waitForFunction((count) => window.host.calls.filter(({ method }) => method === "approval.list").length > count, before);
-  await page.getByText("The question was closed: its run has ended.").waitFor();
+  await page.getByText("The question was closed: its turn has ended.").waitFor();
 });
 
 test("an answer that does not get there can be given again", async () => {

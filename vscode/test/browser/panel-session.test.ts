@@ -60,7 +60,7 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "turn.interrupt"));
   assert.deepEqual(await callsOf(page, "turn.interrupt"), [{ turn: "run" }]);
   await head.getByRole("button", { name: "Show changes" }).click();
-  await head.getByRole("button", { name: "Fork the conversation" }).click();
+  await head.getByRole("button", { name: "Fork the session" }).click();
   await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
 });
@@ -301,7 +301,7 @@ test("a prompt that was on its way when duet-rpc ended stays, with why, unless i
   });
   await box.fill("and now?");
   await page.keyboard.press("Enter");
-  await page.getByText("It is not known whether it was sent: the disk is full. Look for it in the conversation before you send it again.").waitFor();
+  await page.getByText("It is not known whether it was sent: the disk is full. Look for it in the session before you send it again.").waitFor();
   assert.equal(await box.inputValue(), "and now?");
 });
 
@@ -419,7 +419,7 @@ test("the keyboard alone reaches and does everything", async () => {
     if (name === "" || (reached.length > 0 && name === reached[0])) break;
     reached.push(name);
   }
-  for (const name of ["Interrupt", "Show changes", "Fork the conversation", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
+  for (const name of ["Interrupt", "Show changes", "Fork the session", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
   const order = ["Interrupt", "Allow", "Prompt", "Mode"].map((name) => reached.indexOf(name));
   assert.deepEqual(order, [...order].sort((a, b) => a - b));
   await page.locator(".thinking summary").focus();

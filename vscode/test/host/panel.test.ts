@@ -56,7 +56,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   // A conversation that another client has deleted says so.
   const { sessions } = await call("session.list", {});
   await call("session.delete", { session_id: sessions[0]!.turn_uuid });
-  await panel.getByText("This conversation was deleted.").waitFor();
+  await panel.getByText("This session was deleted.").waitFor();
 });
 
 test("a session and a fork of it begin in an empty panel, whose prompt and folder outlive a reload", async (t) => {
@@ -91,7 +91,7 @@ test("a session and a fork of it begin in an empty panel, whose prompt and folde
   await page.locator(".tab").filter({ hasText: "Greet the reader" }).waitFor();
   assert.equal(await page.locator(".tab").count(), 1, "the panel is that of the conversation");
 
-  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByRole("button", { name: "Fork the session" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader and nobody else"').waitFor();
   await panel.locator("textarea:focus").waitFor();
   await panel.getByRole("combobox", { name: "Mode" }).selectOption("acceptEdits");
@@ -222,11 +222,11 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   await page.locator(".quick-input-title", { hasText: "Rename Greet the reader" }).waitFor();
   await page.keyboard.press("Escape");
 
-  await panel.getByRole("button", { name: "Fork the conversation" }).click();
+  await panel.getByRole("button", { name: "Fork the session" }).click();
   await panel.getByText('Your first prompt starts a fork of "Greet the reader"').waitFor();
   await row(/^Second thoughts/).click();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
-  await choose("View: Move View", "Conversation");
+  await choose("View: Move View", "Session");
   await pick("New Secondary Side Bar Entry");
   await page.locator(".part.auxiliarybar").waitFor();
   await panel.getByText("Second thoughts").first().waitFor();
@@ -238,14 +238,14 @@ test("with duet.openIn, conversations open in the side bar, one at a time, and t
   await panel.getByText("Second thoughts").first().waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "of the second"));
 
-  await command("Duet: Open Conversation to the Side");
+  await command("Duet: Open Session to the Side");
   await tabs.filter({ hasText: "Second thoughts" }).waitFor();
   const texts = (): Promise<string[]> => Promise.all(page.frames().map((frame) => frame.locator("body").innerText({ timeout: 1_000 }).catch(() => "")));
-  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No session is open here."))));
   await picture("side-bar-empty");
   // The page of the tab keeps its place for the next window once it is loaded.
   await eventually(async () => assert.ok((await texts()).some((text) => text.includes("Nothing was changed."))));
   await reload("duet.session");
-  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No conversation is open here."))));
+  await eventually(async () => assert.ok((await texts()).some((text) => text.includes("No session is open here."))));
   assert.equal(await tabs.filter({ hasText: "Second thoughts" }).count(), 1);
 });

@@ -214,7 +214,7 @@ test("several agents get one prompt: their attempts are compared, also after a r
   await picture("attempts-diff");
 
   await page.locator(".tab").filter({ hasText: /^Attempts: / }).click();
-  await writer.getByRole("button", { name: "Open Conversation" }).click();
+  await writer.getByRole("button", { name: "Open Session" }).click();
   await panel.getByRole("button", { name: "Compare Attempts" }).waitFor();
   await picture("attempts-conversation");
   await row(/one of several attempts/).click({ button: "right" });

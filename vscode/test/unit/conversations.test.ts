@@ -63,14 +63,14 @@ test("a conversation is renamed, found by its words, and deleted after a confirm
   assert.deepEqual([shown.at(-1)!.labels, found.splice(1)], [["quiet otter"], [two.session.turn_uuid]], "a conversation without a title has the name of the lists");
   answers.push("elephant");
   await search([of], ({ session }) => found.push(session.turn_uuid));
-  assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no conversation contains "elephant"', 1]);
+  assert.deepEqual([shown.at(-1)!.text, found.length], ['Duet: no session contains "elephant"', 1]);
 
   answers.push(undefined);
   await deleteConversation(one, noPanels);
   assert.equal(model.sessions.length, 2);
   answers.push("Delete");
   await deleteConversation(one, noPanels);
-  assert.match(shown.at(-1)!.text, /delete the conversation "quiet walrus"\?/);
+  assert.match(shown.at(-1)!.text, /delete the session "quiet walrus"\?/);
   await until("the end of it", () => model.sessions.length === 1);
 });
 

@@ -53,7 +53,7 @@ test("changes in a worktree are landed as the user says, or discarded and kept; 
   await until("the fork", () => model.sessionOf({ session_uuid: fork })?.state === "completed");
   answers.push("Delete");
   await deleteConversation({ ...of(), session: model.sessionOf({ session_uuid: fork })! }, panels);
-  assert.equal(last(), `Duet: the conversation is deleted; its worktree stays: ${dir}`);
+  assert.equal(last(), `Duet: the session is deleted; its worktree stays: ${dir}`);
 
   // Both sides change the file.
   await connection.request("session.prompt", { session: session_uuid, prompt: "again" });
