@@ -4,7 +4,7 @@ import type { Attempt, Comparison, ComparisonMethods } from "../hub/attempts";
 import { JSONRPCClient, JSONRPCServer, webviewPageTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
 import { button, make, setText } from "./dom";
-import { duration, money, runWords } from "./session";
+import { duration, money, turnWords } from "./session";
 
 declare function acquireVsCodeApi(): WebviewApi & { setState(state: unknown): void };
 
@@ -49,7 +49,7 @@ function card(attempt: Attempt): HTMLElement {
     made.dataset["key"] = `${session} ${key}`;
     return made;
   };
-  const { id, text } = runWords(isWorking(attempt) && attempt.gates?.state === "checking" ? "running" : state);
+  const { id, text } = turnWords(isWorking(attempt) && attempt.gates?.state === "checking" ? "running" : state);
   const facts = [text, gatesWords(attempt), changeWords(attempt), duration(usage.time_ms), usage.cost_usd > 0 ? money(usage.cost_usd) : ""].filter((part) => part !== "");
   const choose = keyed("choose", button({ class: "primary", label: "Choose…", tip: "Land this attempt, and discard the others", press: () => call("choose", { session }) }));
   choose.disabled = !isChoosable(attempt);

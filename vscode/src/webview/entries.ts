@@ -12,7 +12,7 @@ export interface Entry {
   readonly key: string;
   readonly kind: EntryKind;
   /** The session (one prompt and its execution) of the entry. */
-  readonly run: string;
+  readonly turn: string;
   /** The key of the tool call that the entry is part of, such as a sub-agent's. */
   parent: string | undefined;
   readonly created: string;
@@ -219,10 +219,10 @@ export class Entries {
   }
 }
 
-export function newEntry(key: string, kind: EntryKind, run: string, created: string): Entry {
-  return { key, kind, run, created, parent: undefined, seq: 0, open: false, text: "", status: undefined, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
+export function newEntry(key: string, kind: EntryKind, turn: string, created: string): Entry {
+  return { key, kind, turn, created, parent: undefined, seq: 0, open: false, text: "", status: undefined, attachments: [], truncated: false, plan: [], data: {}, tool: undefined };
 }
 
-export function toolKey(run: string, id: string): string {
-  return `${run}/${id}`; // an agent may reuse an id in another run
+export function toolKey(turn: string, id: string): string {
+  return `${turn}/${id}`; // an agent may reuse an id in another turn
 }

@@ -126,8 +126,8 @@ export class Pages {
   }
 
   /** Loads all of an entry that an event cut. It searches from the end, because such an entry is new. */
-  async whole({ key, run, tool }: Entry): Promise<void> {
-    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === run && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
+  async whole({ key, turn, tool }: Entry): Promise<void> {
+    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === turn && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
     for (let to = await this.total(); to > 0; to -= searched) {
       const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // the result follows the call
       const found = items.filter(isOf);
@@ -184,7 +184,7 @@ export class Pages {
     const { session, queued, ahead } = await sessionWithQueue((method, params) => this.host.request(method as PassedMethod, params as never), uuid);
     if (ahead) this.conversation.loadTurn(ahead);
     for (const { turn_uuid } of queued) this.conversation.loadTurn({ turn_uuid, state: "queued" });
-    this.conversation.runs.setEditable(queued);
+    this.conversation.turns.setEditable(queued);
     this.conversation.loadTurn(session);
     return session;
   }
@@ -215,17 +215,17 @@ export type Delivered = "injected" | "queued" | "started";
  * with an UnknownOutcome if that cannot be determined.
  */
 export async function sendPrompt(host: Host, conversation: Conversation, pages: Pages, session: string, { text, content }: Draft, now = false): Promise<{ delivered?: Delivered; beside?: string[] }> {
-  const runs = new Set(conversation.runs.ids);
+  const turns = new Set(conversation.turns.ids);
   const messages = new Set(conversation.entries.map(({ key }) => key));
   try {
     const { turn_uuid, delivered, beside } = await host.request("session.prompt", { session, prompt: text, ...(content.length > 0 ? { content } : {}), ...(now ? { deliver: "steer" } : {}) });
-    if (delivered !== "injected") conversation.loadTurn({ turn_uuid, state: conversation.runs.state(turn_uuid) ?? "queued" });
+    if (delivered !== "injected") conversation.loadTurn({ turn_uuid, state: conversation.turns.state(turn_uuid) ?? "queued" });
     return { delivered: delivered as Delivered, ...(beside && { beside }) };
   } catch (error) {
     // A hub stores a prompt before it runs it, so the next hub knows it.
     if (!(error instanceof RPCError && error.code === ErrorCode.HubLost && pages.loaded)) throw error;
-    // A prompt that was injected into a turn is a new message in a known run.
-    if (!(await arrived(pages, looked + conversation.runs.queued.length, text, (run, key) => runs.has(run) && (!now || messages.has(key))))) throw error;
+    // A prompt that was injected into a turn is a new message in a known turn.
+    if (!(await arrived(pages, looked + conversation.turns.queued.length, text, (turn, key) => turns.has(turn) && (!now || messages.has(key))))) throw error;
     return {};
   }
 }
@@ -249,7 +249,7 @@ export function deliveredWords(delivered: Delivered | undefined, { now, working,
 }
 
 /** arrived reports whether a message that was not known before has this text. It reads the newest items only. */
-async function arrived(pages: Pages, looked: number, text: string, known: (run: string, key: string) => boolean): Promise<boolean> {
+async function arrived(pages: Pages, looked: number, text: string, known: (turn: string, key: string) => boolean): Promise<boolean> {
   try {
     const items = await pages.newest(looked);
     return items.some((item) => item.event_type === "message" && item.role === "user" && item.content?.trim() === text.trim() && !known(stringOf(item.session_id) ?? "", item.key ?? ""));

@@ -79,7 +79,7 @@ export class Panel implements Actions {
     private readonly host: Host,
     private readonly kept: Kept,
   ) {
-    this.transcript = new Transcript(this, ({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run));
+    this.transcript = new Transcript(this, ({ kind, turn }) => kind === "prompt" && this.conversation.turns.waits(turn));
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
@@ -299,14 +299,14 @@ export class Panel implements Actions {
       await this.open();
       return besideWords(beside);
     }
-    const { active } = this.conversation.runs;
+    const { active } = this.conversation.turns;
     const { delivered, beside } = await sendPrompt(this.host, this.conversation, this.pages, this.start.session, draft, now);
     this.transcript.toEnd();
     this.changed();
-    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
+    return besideWords(beside) || deliveredWords(delivered, { now, working: active !== undefined && this.conversation.turns.active === active, content: draft.content.length > 0 });
   }
 
-  /** Continues an interrupted run. */
+  /** Continues an interrupted turn. */
   private async continue(prompt: string): Promise<void> {
     try {
       await this.send({ text: prompt, content: [] }, false);
@@ -316,21 +316,21 @@ export class Panel implements Actions {
     }
   }
 
-  /** Escape interrupts the active run, unless a list, a select box or an edited prompt has used the key. */
+  /** Escape interrupts the active turn, unless a list, a select box or an edited prompt has used the key. */
   private key(event: KeyboardEvent): void {
     if (event.key !== "Escape" || event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
-    const { active } = this.conversation.runs;
-    if (active === undefined || this.conversation.runs.state(active) === "interrupting") return;
+    const { active } = this.conversation.turns;
+    if (active === undefined || this.conversation.turns.state(active) === "interrupting") return;
     event.preventDefault();
     void this.interrupt(active);
   }
 
-  /** Interrupts the active run, or background work after the last one. */
-  private async interrupt(run = this.conversation.runs.active ?? this.session?.turn_uuid ?? this.conversation.runs.last): Promise<void> {
-    if (run === undefined) return;
+  /** Interrupts the active turn, or background work after the last one. */
+  private async interrupt(turn = this.conversation.turns.active ?? this.session?.turn_uuid ?? this.conversation.turns.last): Promise<void> {
+    if (turn === undefined) return;
     try {
-      await this.host.request("turn.interrupt", { turn: run });
+      await this.host.request("turn.interrupt", { turn });
     } catch (error) {
       this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
@@ -339,7 +339,7 @@ export class Panel implements Actions {
   private async takeBack(entry: Entry): Promise<void> {
     try {
       if (entry.truncated) await this.whole(entry);
-      await this.host.request("turn.interrupt", { turn: entry.run, reason: "taken back" });
+      await this.host.request("turn.interrupt", { turn: entry.turn, reason: "taken back" });
       this.composer.takeBack(entry.text);
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
@@ -357,9 +357,9 @@ export class Panel implements Actions {
     }
   }
 
-  private async saveQueued({ run }: Entry, prompt: string): Promise<Saved> {
+  private async saveQueued({ turn }: Entry, prompt: string): Promise<Saved> {
     try {
-      await this.host.request("turn.edit", { turn: run, prompt });
+      await this.host.request("turn.edit", { turn, prompt });
       return "saved";
     } catch (error) {
       if (isBegun(error)) return "begun";
@@ -369,15 +369,15 @@ export class Panel implements Actions {
   }
 
   /** endOfEditing says why an edited text is in the prompt box. */
-  private endOfEditing({ run }: Entry): string {
-    const taken = this.conversation.runs.state(run) === "cancelled";
+  private endOfEditing({ turn }: Entry): string {
+    const taken = this.conversation.turns.state(turn) === "cancelled";
     return `${taken ? "The prompt was taken back elsewhere" : "The prompt has begun already"}: your edited text is in the prompt box.`;
   }
 
-  private async moveQueued({ run }: Entry, before: string | undefined): Promise<void> {
+  private async moveQueued({ turn }: Entry, before: string | undefined): Promise<void> {
     try {
-      const { queued } = await this.host.request("turn.move", { turn: run, ...(before === undefined ? {} : { before }) });
-      this.announce(`Moved to place ${queued.findIndex(({ turn_uuid }) => turn_uuid === run) + 1} of ${queued.length}`);
+      const { queued } = await this.host.request("turn.move", { turn, ...(before === undefined ? {} : { before }) });
+      this.announce(`Moved to place ${queued.findIndex(({ turn_uuid }) => turn_uuid === turn) + 1} of ${queued.length}`);
     } catch (error) {
       this.composer.box.fail(isBegun(error) ? "It was not moved: one of the prompts has begun already." : `It was not moved: ${(error as Error).message}`);
     }
@@ -395,7 +395,7 @@ export class Panel implements Actions {
     const { live, turn } = await this.host.request("session.set", { session_id: this.start.session, ...setting.change(value) });
     this.session = turn;
     this.refresh();
-    return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
+    return live || !this.conversation.turns.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
   private call<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
@@ -443,13 +443,13 @@ export class Panel implements Actions {
     this.head.update(this.session?.title || this.session?.session_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
     this.interruption.update(interruptionOf(this.session, this.conversation));
-    this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
+    this.queue.update(this.conversation.queued, ({ turn }) => this.conversation.turns.isEditable(turn) === true);
     if (this.session) this.settings.update(settingsOf(this.session, this.conversation.agent));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
   }
 }
 
-/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a run. Streaming text is not announced. */
+/** Announces to a screen reader what the user has to know: open questions, work without a prompt, the end of a turn. Streaming text is not announced. */
 class Announcer {
   readonly element = make("div", { class: "unseen", is: { "aria-live": "polite", role: "status" } });
   private last: string | undefined;
@@ -465,7 +465,7 @@ class Announcer {
     if (type === "conversation_updated" && data.subtype === "went_on" && data.content) this.say(data.content);
   }
 
-  /** Announces new questions, and the end of a run. */
+  /** Announces new questions, and the end of a turn. */
   state(state: { id: string; text: string }, questions: readonly OpenQuestion[]): void {
     for (const question of questions) {
       if (this.announced.has(question.id)) continue;

@@ -7,7 +7,7 @@ import { continuePrompt, interruptionReason } from "./interruption";
 import type { Interruption } from "./interruption";
 import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
-import { gatesWords } from "./runs";
+import { gatesWords } from "./turns";
 import type { Actions } from "./view";
 
 /** The panel's session by its last turn. */
@@ -18,13 +18,13 @@ export interface Session {
   /** The number of the session. Empty: not known yet. */
   number: string;
   agent: string;
-  /** The state of the active run, else of the last one. */
+  /** The state of the active turn, else of the last one. */
   state: string;
   /** An agent works, or waits for the user. */
   working: boolean;
-  /** The start of the run, in milliseconds since 1970. */
+  /** The start of the turn, in milliseconds since 1970. */
   since: number | undefined;
-  /** The duration of the last run, in milliseconds. */
+  /** The duration of the last turn, in milliseconds. */
   took: number | undefined;
   /** Since when the agent is silent. */
   silent: string | undefined;
@@ -45,24 +45,24 @@ export interface Session {
 
 /** Combines the result of turn.get with the later events. */
 export function sessionOf(known: SessionState | undefined, conversation: Conversation): Session {
-  const { runs } = conversation;
-  const run = runs.active ?? known?.turn_uuid ?? runs.last ?? "";
-  const isKnown = known?.turn_uuid === run;
-  const used: Data = runs.usageOf(run);
+  const { turns } = conversation;
+  const turn = turns.active ?? known?.turn_uuid ?? turns.last ?? "";
+  const isKnown = known?.turn_uuid === turn;
+  const used: Data = turns.usageOf(turn);
   const number = (name: string, byState: number | undefined): number => {
     const byEvent = used[name];
     return typeof byEvent === "number" ? byEvent : isKnown ? (byState ?? 0) : 0;
   };
-  const began = runs.began(run) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
+  const began = turns.began(turn) ?? (isKnown ? (known.started_at ?? known.created_at) : undefined);
   return {
     number: known === undefined ? "" : String(known.session),
     agent: known?.agent_session?.agent?.title || known?.agent || "",
-    state: runs.state(run) ?? known?.state ?? "",
-    working: runs.active !== undefined,
+    state: turns.state(turn) ?? known?.state ?? "",
+    working: turns.active !== undefined,
     since: began === undefined ? undefined : Date.parse(began),
-    took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
-    silent: runs.silent,
-    background: runs.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
+    took: turns.active === undefined && isKnown ? known.duration_ms : undefined,
+    silent: turns.silent,
+    background: turns.active === undefined ? objectsOf(conversation.agent.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     worktree: known?.worktree,
     isAttempt: Boolean(known?.attempts),
@@ -74,10 +74,10 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
 }
 
-/** The interrupted last run of a conversation. undefined: it was not interrupted, or a run or a question came after it. */
-export function interruptionOf(known: SessionState | undefined, { runs, questions }: Conversation): Interruption | undefined {
-  if (known?.state !== "interrupted" || runs.last !== known.turn_uuid || runs.active !== undefined || runs.queued.length > 0 || questions.length > 0) return undefined;
-  const reason = interruptionReason(known.error, runs.reason(known.turn_uuid));
+/** The interrupted last turn of a conversation. undefined: it was not interrupted, or a turn or a question came after it. */
+export function interruptionOf(known: SessionState | undefined, { turns, questions }: Conversation): Interruption | undefined {
+  if (known?.state !== "interrupted" || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
+  const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
   return { reason, prompt: continuePrompt(reason, known.prompt ?? "") };
 }
 
@@ -90,11 +90,11 @@ export function stateWords(session: Session, now: number): { id: string; text: s
 function ownStateWords(session: Session, now: number): { id: string; text: string } {
   if (session.questions > 0) return { id: "waiting", text: session.questions === 1 ? "waits for your answer" : `waits for ${session.questions} answers` };
   if (session.silent !== undefined) return { id: "silent", text: `silent for ${duration(now - Date.parse(session.silent))}` };
-  return runWords(session.state);
+  return turnWords(session.state);
 }
 
-/** The text of a run's state, and its id for the style sheet. */
-export function runWords(state: string): { id: string; text: string } {
+/** The text of a turn's state, and its id for the style sheet. */
+export function turnWords(state: string): { id: string; text: string } {
   switch (state) {
     case "queued":
       return { id: "queued", text: "queued" };

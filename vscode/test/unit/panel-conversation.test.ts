@@ -153,14 +153,14 @@ test("when a run ends its questions are closed and nothing is being written; an 
   const conversation = loaded();
   conversation.apply(event(1, "session_status_changed", { new_status: "running", state: "running" }));
   conversation.apply(event(1, "session_status_changed", { session_id: "run2", new_status: "starting", state: "queued" }));
-  assert.deepEqual([conversation.runs.active, conversation.runs.queued], ["run", ["run2"]]);
+  assert.deepEqual([conversation.turns.active, conversation.turns.queued], ["run", ["run2"]]);
   conversation.apply(event(2, "agent_silent", { since: time, ended: false }));
-  assert.equal(conversation.runs.silent, time);
+  assert.equal(conversation.turns.silent, time);
   conversation.apply(delta(3, "half"));
   conversation.apply(event(4, "new_approval", { approval_id: "a1" }));
   conversation.apply(event(5, "session_status_changed", { new_status: "failed", state: "failed", error: "it broke" }));
   conversation.loadTurn({ turn_uuid: "run", state: "running" });
-  assert.deepEqual([conversation.runs.state("run"), conversation.runs.active, conversation.runs.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
+  assert.deepEqual([conversation.turns.state("run"), conversation.turns.active, conversation.turns.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
 });
 

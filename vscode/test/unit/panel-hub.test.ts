@@ -33,8 +33,8 @@ test("a conversation that was followed is the one that is loaded later", async (
   assert.equal(followed.entry(followed.questions[0]!.tool ?? "")?.kind, "tool", "the question has the call that waits for it");
   await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
-  await until("the event of its end", () => followed.runs.state(turn_uuid) === "completed");
-  assert.deepEqual([followed.runs.state(turn_uuid), followed.runs.active, followed.questions.length], ["completed", undefined, 0]);
+  await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
+  assert.deepEqual([followed.turns.state(turn_uuid), followed.turns.active, followed.questions.length], ["completed", undefined, 0]);
 
   const later = new Conversation();
   const items: Result<"getConversation">["events"] = [];
@@ -66,21 +66,21 @@ test("an agent that goes on by itself works in the same conversation, without a 
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet background", agent: "demo", working_dir: project.folder });
   const last = (): Session | undefined => model.sessionOf({ session_uuid });
   await until("a question", () => model.questions.length === 1 && last()?.state === "waiting_input");
-  await until("its event", () => followed.questions.length === 1 && followed.runs.active !== undefined);
-  const [own, listed] = [followed.runs.active!, last()!];
+  await until("its event", () => followed.questions.length === 1 && followed.turns.active !== undefined);
+  const [own, listed] = [followed.turns.active!, last()!];
   assert.notEqual(own, turn_uuid);
   assert.deepEqual([listed.turn_uuid, listed.parent, listed.prompt, nameOf(listed), groupOf(listed), isAlive(listed)], [own, "1.1", "", "quiet background", "waiting", true]);
   assert.deepEqual(asked, ["quiet background"]);
-  const [note] = followed.entries.filter(({ kind, run }) => run === own && kind !== "tool");
+  const [note] = followed.entries.filter(({ kind, turn }) => turn === own && kind !== "tool");
   assert.deepEqual([note?.kind, note?.text], ["system", "Continued by itself."]);
   assert.deepEqual(followed.entries.filter(({ kind }) => kind === "prompt").map(({ text }) => text), ["quiet background"]);
 
   const { turn_uuid: next } = await connection.request("session.prompt", { session: session_uuid, prompt: "quiet" });
-  await until("the queued prompt", () => last()?.ahead?.turn_uuid === own && followed.runs.waits(next));
+  await until("the queued prompt", () => last()?.ahead?.turn_uuid === own && followed.turns.waits(next));
   assert.equal(nameOf(model.sessionOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
   await connection.request("approval.decide", { approval: model.questions[0]!.approval, ...choicesOf(model.questions[0]!)[0]!.decision });
-  await until("the end of the prompt", () => last()?.state === "completed" && followed.runs.state(next) === "completed");
-  assert.deepEqual([followed.runs.state(own), followed.runs.active, followed.entries.at(-1)?.run], ["completed", undefined, next]);
+  await until("the end of the prompt", () => last()?.state === "completed" && followed.turns.state(next) === "completed");
+  assert.deepEqual([followed.turns.state(own), followed.turns.active, followed.entries.at(-1)?.turn], ["completed", undefined, next]);
 });
 
 test("work in the background is listed and shown in the panel, and ends when it is interrupted", async (t) => {
@@ -97,7 +97,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "slow background", agent: "demo", working_dir: project.folder });
   const listed = (): Session | undefined => model.sessionOf({ session_uuid });
   await until("work in the background", () => listed()?.state === "completed" && backgroundOf(listed()!).length === 1);
-  await until("its event", () => followed.runs.state(turn_uuid) === "completed" && sessionOf(undefined, followed).background.length === 1);
+  await until("its event", () => followed.turns.state(turn_uuid) === "completed" && sessionOf(undefined, followed).background.length === 1);
   assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 60"], true, ["sleep 60"]]);
   assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "done; works in the background: 1 task");
   const call = (): unknown => followed.entries.find(({ kind }) => kind === "tool")?.tool?.status;
@@ -124,14 +124,14 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
     followed.load([]);
     const stop = connection.onEvent((params) => followed.apply(params));
     const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: query, agent, working_dir: project.folder });
-    await until("its work", () => followed.runs.state(turn_uuid) === (agent === "demo" ? "waiting_input" : "running"));
+    await until("its work", () => followed.turns.state(turn_uuid) === (agent === "demo" ? "waiting_input" : "running"));
     const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
     assert.equal((await sendPrompt(host, followed, pages, session_uuid, { text: "Use the other file", content: [] }, true)).delivered, delivered);
     if (agent === "writer") writeFileSync(join(project.folder, "go"), "");
     else await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
-    await until("the answer", () => followed.runs.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
+    await until("the answer", () => followed.turns.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
     const sent = followed.entries.filter(({ kind, text }) => kind === "prompt" && text === "Use the other file");
-    assert.deepEqual(sent.map(({ run }) => run === turn_uuid), [delivered === "injected"], "it stands there once");
+    assert.deepEqual(sent.map(({ turn }) => turn === turn_uuid), [delivered === "injected"], "it stands there once");
     stop();
   }
 });
@@ -150,7 +150,7 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   followed.load([]);
   connection.onEvent((params) => followed.apply(params));
   const { turn_uuid, session_uuid } = await connection.request("session.start", { prompt: "quiet permit:1", agent: "demo", working_dir: project.folder });
-  await until("a question", () => followed.runs.state(turn_uuid) === "waiting_input");
+  await until("a question", () => followed.turns.state(turn_uuid) === "waiting_input");
   const ids: string[] = [];
   for (const query of ["quiet a", "quiet b", "quiet c"]) ids.push((await connection.request("session.prompt", { session: session_uuid, prompt: query })).turn_uuid);
   await until("the queue", () => followed.queued.length === 3);
@@ -160,21 +160,21 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   await connection.request("turn.move", { turn: c, before: a });
   const { queued } = await connection.request("turn.move", { turn: a });
   assert.deepEqual(queued.map(({ turn_uuid: id, editable }) => [id, editable]), [[c, true], [b, true], [a, true]]);
-  await until("the order", () => followed.queued.map(({ run }) => run).join() === [c, b, a].join());
+  await until("the order", () => followed.queued.map(({ turn }) => turn).join() === [c, b, a].join());
   const edited = followed.queued[1]!;
   assert.equal(edited.truncated, true);
   const pages = pagesOf(followed);
   await pages.load(session_uuid);
   await pages.whole(edited);
-  assert.deepEqual([edited.text === long, edited.truncated, followed.runs.isEditable(b)], [true, false, true]);
+  assert.deepEqual([edited.text === long, edited.truncated, followed.turns.isEditable(b)], [true, false, true]);
 
   const later = new Conversation();
   await pagesOf(later).load(session_uuid);
   assert.deepEqual(later.queued.map(({ text }) => text), followed.queued.map(({ text }) => text));
   await connection.request("approval.decide", { approval: followed.questions[0]!.id, decision: "approve" });
-  await until("the end of all", () => ids.every((id) => followed.runs.state(id) === "completed"));
+  await until("the end of all", () => ids.every((id) => followed.turns.state(id) === "completed"));
   await assert.rejects(connection.request("turn.edit", { turn: a, prompt: "late" }), (error: { data?: { kind?: string } }) => error.data?.kind === "bad_state");
-  assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== turn_uuid).map(({ run }) => run), [c, b, a]);
+  assert.deepEqual(followed.entries.filter(({ kind, turn }) => kind === "prompt" && turn !== turn_uuid).map(({ turn }) => turn), [c, b, a]);
 });
 
 test("a panel and the list of sessions know a queue of any length", async (t) => {
@@ -192,10 +192,10 @@ test("a panel and the list of sessions know a queue of any length", async (t) =>
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
   const conversation = new Conversation();
   const last = await new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {}).load(session_uuid);
-  assert.deepEqual(conversation.queued.map(({ run }) => run), ids);
-  assert.deepEqual([last.turn_uuid, conversation.runs.last, conversation.runs.active], [ids.at(-1), ids.at(-1), turn_uuid]);
-  assert.deepEqual(conversation.entries.filter(({ run }) => run === turn_uuid).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
-  assert.equal(ids.every((id) => conversation.runs.isEditable(id)), true);
+  assert.deepEqual(conversation.queued.map(({ turn }) => turn), ids);
+  assert.deepEqual([last.turn_uuid, conversation.turns.last, conversation.turns.active], [ids.at(-1), ids.at(-1), turn_uuid]);
+  assert.deepEqual(conversation.entries.filter(({ turn }) => turn === turn_uuid).map(({ text }) => text).slice(0, 1), ["quiet permit:1"]);
+  assert.equal(ids.every((id) => conversation.turns.isEditable(id)), true);
   const other = startHub({}, project);
   t.after(other.end);
   await other.connection.start();
@@ -225,7 +225,7 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   connection.onEvent((params) => followed.apply(params));
   const { turn_uuid } = await connection.request("session.start", { prompt: "long output", agent: "writer", working_dir: project.folder });
   await until("its end", () => model.ofTurn(turn_uuid)?.state === "completed");
-  await until("the event of its end", () => followed.runs.state(turn_uuid) === "completed");
+  await until("the event of its end", () => followed.turns.state(turn_uuid) === "completed");
   const entry = followed.entries.find(({ kind }) => kind === "tool")!;
   assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error")], [true, false]);
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
