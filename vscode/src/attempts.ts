@@ -148,7 +148,7 @@ export class ComparedAttempts {
     return { project: this.project, session };
   }
 
-  /** openFile shows how an attempt has changed a file since the common commit, else the change that its conversation has recorded. */
+  /** openFile shows how an attempt has changed a file since the common commit, else the change that its session has recorded. */
   private async openFile({ thread_id, worktree }: Attempt, path: string): Promise<void> {
     const { attempts } = await this.project.connection.request("session.attempts", { session_id: this.session(), patch: true });
     const attempt = attempts.find((one) => one.thread_id === thread_id);

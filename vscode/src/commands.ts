@@ -132,7 +132,7 @@ function newSession(project: Project, panels: Panels, clicked?: vscode.Uri, colu
   return panels.begin(project, { title: "New session", chosen: { folder: uri.fsPath } }, column);
 }
 
-/** fork opens a panel whose first prompt continues a conversation in a new one. */
+/** fork opens a panel whose first prompt continues a session in a new one. */
 async function fork(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const name = nameOf(session);
@@ -192,7 +192,7 @@ function questionOf({ questions }: Projects, of: ProjectQuestion | string): Proj
   return question;
 }
 
-/** showQuestion opens the conversation of a question, at the question. */
+/** showQuestion opens the session of a question, at the question. */
 async function showQuestion({ project, question }: ProjectQuestion, panels: Panels): Promise<void> {
   const session = project.model.sessionOf(question) ?? (await project.connection.request("turn.get", { turn: question.session_uuid })).turn;
   (await panels.open({ project, session })).showQuestion(question.approval);

@@ -1,4 +1,4 @@
-// Commands about whole conversations: rename, delete, rewind and search them, and revoke the rules that answers have made.
+// Commands about whole sessions: rename, delete, rewind and search them, and revoke the rules that answers have made.
 import { relative } from "node:path";
 import * as vscode from "vscode";
 import { age, nameOf, short } from "./hub/groups";
@@ -17,7 +17,7 @@ type Rule = Result<"rule.list">["rules"][number];
 /** The most hits of a search in each project. */
 const mostHits = 100;
 
-/** Asks for a title, and gives it to a conversation. */
+/** Asks for a title, and gives it to a session. */
 export async function rename({ project, session }: ProjectSession): Promise<void> {
   const title = await vscode.window.showInputBox({
     title: `Rename ${nameOf(session)}`, value: session.title || session.session_title, ignoreFocusOut: true,
@@ -26,7 +26,7 @@ export async function rename({ project, session }: ProjectSession): Promise<void
   if (title !== undefined) await project.connection.request("session.rename", { session: session.session_uuid, title: title.trim() });
 }
 
-/** Deletes a conversation with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
+/** Deletes a session with its worktree, after the user has confirmed it. If work in the worktree is not landed, it offers to land or discard that. */
 export async function deleteConversation(of: ProjectSession, panels: Panels): Promise<void> {
   const { project, session } = of;
   const remove = "Delete";
@@ -45,7 +45,7 @@ export async function deleteConversation(of: ProjectSession, panels: Panels): Pr
   }
 }
 
-/** The choices of a fork, as its conversation has them. Permissions do not carry over. Without its worktree, a conversation continues in the project. */
+/** The choices of a fork, as its session has them. Permissions do not carry over. Without its worktree, a session continues in the project. */
 export function forkChoices({ project, session }: ProjectSession): Choices {
   const { agent, working_dir, mode, requested_model: model, requested_options: options, worktree } = session;
   const folder = worktree?.gone ? project.folder.uri.fsPath : working_dir;
@@ -55,8 +55,8 @@ export function forkChoices({ project, session }: ProjectSession): Choices {
 type Rewound = Result<"session.rewind">;
 
 /**
- * Goes back to before a turn of a conversation, which the user chooses: the files become as they were, and a panel
- * continues the conversation from there. Asks first, with the files that change and those that stay.
+ * Goes back to before a turn of a session, which the user chooses: the files become as they were, and a panel
+ * continues the session from there. Asks first, with the files that change and those that stay.
  */
 export async function rewind({ project, session }: ProjectSession, panels: Panels): Promise<void> {
   const { connection } = project;
@@ -108,7 +108,7 @@ function rewindDetail({ checkpoint, files, more, not_recorded: missing = [], mor
   return [listed(lines, more) || "No file has changed since.", listed(notRecorded, moreMissing)].filter(Boolean).join("\n");
 }
 
-/** Searches the conversations of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
+/** Searches the sessions of all projects for words, and opens the one that the user chooses at its match, an item of getConversation. */
 export async function search(projects: readonly Project[], open: (of: ProjectSession, item: number) => unknown): Promise<void> {
   const query = await vscode.window.showInputBox({ title: "Search sessions", placeHolder: "Words to find. The last one may be the beginning of a word.", ignoreFocusOut: true });
   if (query === undefined || query.trim() === "") return;

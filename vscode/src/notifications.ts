@@ -11,9 +11,9 @@ import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 export interface NotificationActions {
   attempt: (action: () => Promise<void>) => void;
   open: (session: ProjectSession) => void;
-  /** Whether the user sees the conversation. */
+  /** Whether the user sees the session. */
   isShown: (session: ProjectSession) => boolean;
-  /** Adds a listener for when the user sees another conversation. The returned function removes it. */
+  /** Adds a listener for when the user sees another session. The returned function removes it. */
   onShown: (listener: () => void) => () => void;
 }
 
@@ -22,7 +22,7 @@ const atOnce = 3;
 
 /**
  * Shows a notification for each new question and for each session that ends, as the setting duet.notifications says. That
- * of a question ends with its answer, or when the user sees the conversation: its panel shows the question itself.
+ * of a question ends with its answer, or when the user sees the session: its panel shows the question itself.
  */
 export function notifications(projects: Projects, { attempt, open, isShown, onShown }: NotificationActions): vscode.Disposable {
   const alive = new Set<string>();

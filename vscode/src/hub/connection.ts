@@ -191,7 +191,7 @@ export class HubConnection {
   }
 
   /**
-   * Follows a conversation by a subscription of its own. It continues with each new server, before the state is ready.
+   * Follows a session by a subscription of its own. It continues with each new server, before the state is ready.
    * Rejects as request does.
    */
   async follow(followed: Followed, listener: FollowListener): Promise<Following> {

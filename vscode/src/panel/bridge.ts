@@ -25,7 +25,7 @@ export interface BridgeOptions {
   /** The uuid of the session. */
   session: string;
   handlers: PanelHandlers;
-  /** Reports whether the conversation does not exist yet, so that there is nothing to follow. */
+  /** Reports whether the session does not exist yet, so that there is nothing to follow. */
   isNew?: () => Promise<boolean>;
   /** Called if the hub no longer has the events that the page needs. The page has to reload. */
   onLost: () => void;
@@ -135,7 +135,7 @@ export class Bridge {
   }
 
   /**
-   * missed waits for the event of the conversation's last item. A replay has no end marker, so the number of that
+   * missed waits for the event of the session's last item. A replay has no end marker, so the number of that
    * event marks its end.
    */
   private async missed(): Promise<void> {

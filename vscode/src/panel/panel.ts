@@ -151,12 +151,12 @@ export class Panel implements vscode.Disposable {
     this.bridge.post("panel.focus", {});
   }
 
-  /** Shows an open question of the conversation, and moves the focus to it. */
+  /** Shows an open question of the session, and moves the focus to it. */
   showQuestion(id: string): void {
     this.bridge.post("panel.showQuestion", { id });
   }
 
-  /** Shows an item of the conversation, by its id in getConversation. */
+  /** Shows an item of the session, by its id in getConversation. */
   showItem(id: number): void {
     this.bridge.post("panel.showItem", { id });
   }
@@ -325,7 +325,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
       return;
     }
     const twin = this.all.get(place.session);
-    // The side bar may have the state of a conversation that was opened in a tab after it.
+    // The side bar may have the state of a session that was opened in a tab after it.
     if (twin && this.sideBar.has(view)) return view.dispose();
     if (twin && twin.view !== view) twin.view.dispose();
     if (!this.add(view, place as PanelPlace)) view.webview.html = messageHtml(place.title, `The folder ${place.folder}, to which this session belongs, is not open in this window.`);

@@ -99,7 +99,7 @@ export interface PanelConnection {
 
 /** A file of the workspace for a prompt. */
 export interface FileMatch {
-  /** The path after @ in a prompt, relative to the folder of the conversation. */
+  /** The path after @ in a prompt, relative to the folder of the session. */
   path: string;
   /** The URI of a resource link for session.prompt. */
   uri: string;
@@ -146,7 +146,7 @@ export type PanelCommand = (typeof panelCommands)[number];
 
 /** Notifications from the extension to a page. */
 export interface PanelNotifications {
-  /** An event of the conversation's subscription. */
+  /** An event of the session's subscription. */
   event: EventParams;
   /** The state of duet-rpc has changed. Before it is ready again, the page gets all missed events. */
   "panel.connection": PanelConnection;
@@ -156,7 +156,7 @@ export interface PanelNotifications {
   "panel.contextChanged": { context: EditorContext | null };
   /** Moves the focus to an open question. */
   "panel.showQuestion": { id: string };
-  /** Scrolls to an item of the conversation, by its id in getConversation. The page loads older items until it has that one. */
+  /** Scrolls to an item of the session, by its id in getConversation. The page loads older items until it has that one. */
   "panel.showItem": { id: number };
   /** Moves the focus into the prompt box. */
   "panel.focus": Record<string, never>;

@@ -28,7 +28,7 @@ export interface RequestParts {
   drafts: Drafts;
   projects: Projects;
   beginnings: Beginnings;
-  /** Gives a panel without a conversation to another project. */
+  /** Gives a panel without a session to another project. */
   move: (panel: Panel, project: Project) => void;
   documents: Documents;
   changes: Changes;
@@ -102,7 +102,7 @@ export function handlersOf(panel: Panel, { drafts, projects, beginnings, move, d
         drafts.keep(uuid, { text: "", content: [] });
         // The sessions are there, also if they cannot be shown.
         await connection.request("turn.get", { turn: turns[0]!.turn_uuid }).then(({ turn }) => compare({ project, session: turn })).catch(onError);
-        panel.view.dispose(); // it has no conversation
+        panel.view.dispose(); // it has no session
         return { beside: [] };
       }
       let beside: string[] | undefined;

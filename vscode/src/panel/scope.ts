@@ -6,7 +6,7 @@ import type { PassedMethod } from "./protocol";
 
 type Members = Record<string, unknown>;
 
-/** The parameters of each method that a page may use. Others could name things outside the conversation, such as programs to run. */
+/** The parameters of each method that a page may use. Others could name things outside the session, such as programs to run. */
 const members: Record<PassedMethod, readonly string[]> = {
   getConversation: ["session_id", "offset", "limit"],
   "turn.get": ["turn"],

@@ -1,4 +1,4 @@
-// Attachments: images, files and other content beside text, of a conversation and of a prompt.
+// Attachments: images, files and other content beside text, of a session and of a prompt.
 import type { EditorContext, PromptContent } from "../panel/protocol";
 import { button, icon, make } from "./dom";
 import { stringOf } from "./json";

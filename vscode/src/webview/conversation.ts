@@ -1,4 +1,4 @@
-// The model of a conversation: the items of getConversation and the events after them become
+// The model of a session: the items of getConversation and the events after them become
 // entries, questions and states. It knows neither the transport nor the page. A view takes the
 // changes (takeChanges) when it draws.
 import { turnOf } from "../hub/events";
@@ -38,10 +38,10 @@ export interface Changes {
   session: boolean;
 }
 
-/** Codes of task_error that have an entry in the conversation as well. */
+/** Codes of task_error that have an entry in the session as well. */
 const codesWithEntry = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
-/** The model of one conversation. */
+/** The model of one session. */
 export class Conversation {
   private readonly all = new Entries();
   private readonly asked = new Questions();
@@ -144,7 +144,7 @@ export class Conversation {
     for (const approval of approvals) if (!closed.has(idOf(approval))) this.ask(approval, true);
   }
 
-  /** Takes an event of this conversation. An event that is older than the entry changes nothing. */
+  /** Takes an event of this session. An event that is older than the entry changes nothing. */
   apply(params: EventParams): void {
     if (this.held !== undefined) {
       this.held.push(params);
@@ -217,7 +217,7 @@ export class Conversation {
     }
   }
 
-  /** loadEnd notes a bad end of a session after its last item. */
+  /** loadEnd notes a bad end of a turn after its last item. */
   private loadEnd({ session_id: turn, session_state: state, seq, created_at: created }: Item): void {
     if (state !== undefined) this.noteEnd(turn, state, undefined, seq ?? 0, created, {});
   }
@@ -345,7 +345,7 @@ export class Conversation {
     if (!this.turns.setState(turn, state, at)) return;
     this.sessionChanged = true;
     if (state === "queued" && before !== "queued") this.all.rearrange();
-    // The turn of a queued prompt begins at the current end of the conversation.
+    // The turn of a queued prompt begins at the current end of the session.
     if (before !== "queued" || state === "queued") return;
     for (const entry of this.all.list) if (entry.turn === turn) this.all.toEnd(entry);
   }

@@ -1,4 +1,4 @@
-// The views of the entries of a conversation.
+// The views of the entries of a session.
 import { attachments } from "./attachments";
 import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entries";

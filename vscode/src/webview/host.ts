@@ -1,4 +1,4 @@
-// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a conversation, and sends prompts.
+// The page's requests to the extension (src/panel/protocol.ts): loads the pages of a session, and sends prompts.
 import { limitLevels } from "../hub/depth";
 import { sessionWithQueue } from "../hub/model";
 import type { Draft, PanelMethod, PanelNotifications, PanelParams, PanelResult, PassedMethod } from "../panel/protocol";
@@ -57,7 +57,7 @@ const searched = 10;
 /** The largest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
 
-/** Loads a conversation: the newest page first, older ones on request, and the states of its turns. */
+/** Loads a session: the newest page first, older ones on request, and the states of its turns. */
 export class Pages {
   private session = "";
   /** The number of older items that are not loaded. undefined: nothing is loaded yet. */

@@ -1,7 +1,7 @@
 // The row of an interrupted turn: why it was interrupted, and a button that continues it.
 import { button, make, setText } from "./dom";
 
-/** An interrupted turn, the last one of its conversation. */
+/** An interrupted turn, the last one of its session. */
 export interface Interruption {
   /** Why it was interrupted, for the user. */
   reason: string;

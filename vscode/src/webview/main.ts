@@ -14,7 +14,7 @@ interface Api extends WebviewApi {
 }
 
 interface PageState {
-  /** The extension finds the conversation by this when VS Code restores the panel. */
+  /** The extension finds the session by this when VS Code restores the panel. */
   place: { window: string; session: string } & Record<string, unknown>;
   kept?: Draft;
 }

@@ -1,4 +1,4 @@
-// The panel: connects the extension's messages with the model of the conversation and its views, which it draws once per frame.
+// The panel: connects the extension's messages with the model of the session and its views, which it draws once per frame.
 import type { EventParams } from "../hub/events";
 import type { Choice } from "../hub/questions";
 import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
@@ -45,7 +45,7 @@ function isBegun(error: unknown): boolean {
   return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
 }
 
-/** The panel of one conversation. */
+/** The panel of one session. */
 export class Panel implements Actions {
   readonly conversation = new Conversation();
   private readonly transcript: Transcript;
@@ -67,7 +67,7 @@ export class Panel implements Actions {
   private opening: Promise<void> = Promise.resolve();
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
-  /** The item to show once the conversation is loaded. */
+  /** The item to show once the session is loaded. */
   private wanted: number | undefined;
   private frame = 0;
   private resting: ReturnType<typeof setTimeout> | undefined;
@@ -134,7 +134,7 @@ export class Panel implements Actions {
     setInterval(() => this.drawHead(), 1_000);
   }
 
-  /** Loads and shows the conversation, or what starts one. */
+  /** Loads and shows the session, or what starts one. */
   open(): Promise<void> {
     return (this.opening = this.load());
   }

@@ -1,4 +1,4 @@
-// The questions of a conversation, open and answered.
+// The questions of a session, open and answered.
 import { stringOf } from "./json";
 import type { Data } from "./json";
 
@@ -6,7 +6,7 @@ import type { Data } from "./json";
 export interface OpenQuestion {
   id: string;
   turn: string;
-  /** The key of the tool call that waits for the answer, if the conversation has it. */
+  /** The key of the tool call that waits for the answer, if the session has it. */
   tool: string | undefined;
   /** The event has cut the question. It cannot be answered until approval.list has returned all of it. */
   partial: boolean;
@@ -21,7 +21,7 @@ export interface Outcome {
   by: string;
 }
 
-/** The open questions of a conversation, and the outcomes of the others. */
+/** The open questions of a session, and the outcomes of the others. */
 export class Questions {
   private readonly waiting = new Map<string, OpenQuestion>();
   private readonly outcomes = new Map<string, Outcome>();

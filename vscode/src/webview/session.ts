@@ -1,4 +1,4 @@
-// The head of a panel: the title of the conversation, its agent, its state and its usage.
+// The head of a panel: the title of the session, its agent, its state and its usage.
 import { backgroundWords, visible, worktreeWords } from "../hub/groups";
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
@@ -31,9 +31,9 @@ export interface Session {
   /** The titles of the agent's background tasks. Empty while it works on a prompt. */
   background: string[];
   questions: number;
-  /** The git worktree of the conversation. undefined: it has none. */
+  /** The git worktree of the session. undefined: it has none. */
   worktree: SessionState["worktree"];
-  /** The conversation is one of several attempts at its prompt. */
+  /** The session is one of several attempts at its prompt. */
   isAttempt: boolean;
   /** The state of the gates, as text. Empty: there are none. */
   gates: string;
@@ -74,7 +74,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
 }
 
-/** The interrupted last turn of a conversation. undefined: it was not interrupted, or a turn or a question came after it. */
+/** The interrupted last turn of a session. undefined: it was not interrupted, or a turn or a question came after it. */
 export function interruptionOf(known: SessionState | undefined, { turns, questions }: Conversation): Interruption | undefined {
   if (known?.state !== "interrupted" || turns.last !== known.turn_uuid || turns.active !== undefined || turns.queued.length > 0 || questions.length > 0) return undefined;
   const reason = interruptionReason(known.error, turns.reason(known.turn_uuid));
@@ -183,10 +183,10 @@ export class Head {
       facts,
       this.worktree,
     );
-    this.updateNew(""); // until the page knows its conversation
+    this.updateNew(""); // until the page knows its session
   }
 
-  /** Shows a title alone, because the conversation does not exist yet. */
+  /** Shows a title alone, because the session does not exist yet. */
   updateNew(title: string): void {
     this.updateTitle(title, true);
     this.number.hidden = this.interrupt.hidden = this.worktree.hidden = true;

@@ -1,4 +1,4 @@
-// The turns of a conversation: their states, usage and queue; and the state of the session's gates.
+// The turns of a session: their states, usage and queue; and the state of the session's gates.
 import type { HubEvent, SilentEvent } from "../protocol";
 import { objectOf, stringOf } from "./json";
 import type { Data } from "./json";
@@ -6,7 +6,7 @@ import type { Data } from "./json";
 const active = new Set(["starting", "running", "waiting_input", "interrupting"]);
 const ended = new Set(["completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"]);
 
-/** The turns of a conversation, by session id. */
+/** The turns of a session, by uuid. */
 export class Turns {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();
